@@ -1,7 +1,7 @@
-//! The way to a provider: one POST, tried again as long as that can help, whole or as a stream.
+//! The HTTP driver of a provider: one POST with retries, answered whole or as a stream.
 //!
-//! It knows timeouts, retries and bytes. What the bytes mean, and what a provider's failure means, a
-//! [`Dialect`] and a [`Decoder`] say.
+//! It knows timeouts, retries and bytes. A [`Decoder`] reads the bytes of a stream, and a [`Dialect`] reads
+//! the provider's errors.
 
 mod clock;
 mod events;
@@ -25,10 +25,10 @@ use events::Events;
 pub use clock::{Clock, SystemClock};
 pub(crate) use retry::Policy;
 
-/// The most bytes of an answer, streamed or not, and of an error's body.
+/// The limit of bytes of a response, streamed or not, and of an error's body.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 
-/// How a provider reports failures.
+/// Turns an HTTP error of the provider into an [`Error`].
 pub(crate) type Dialect = fn(status: u16, body: &[u8]) -> Error;
 
 /// Turns the bytes of a stream into events.
@@ -38,7 +38,7 @@ pub(crate) trait Decoder: Send + 'static {
     fn next_event(&mut self) -> Option<Result<ChatEvent>>;
 }
 
-/// How long to wait for what.
+/// The timeouts of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) total: Duration,
@@ -53,7 +53,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A client of one endpoint.
+/// The client of one endpoint.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) client: reqwest::Client,
@@ -63,13 +63,13 @@ pub(crate) struct Endpoint {
     pub(crate) policy: Policy,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dialect: Dialect,
-    /// Cut out of whatever a server says, should it repeat the key.
+    /// Removed from every message of a server, in case the server repeats the key.
     pub(crate) secret: SecretString,
 }
 
-/// The client of an endpoint. Redirects are not followed: a redirect would carry the key to another host.
+/// Builds the client of an endpoint. It follows no redirects: a redirect would send the key to another host.
 pub(crate) fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
-    // Whoever installed a provider first keeps it; any provider will do.
+    // An error means that a provider is installed already; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
@@ -84,14 +84,14 @@ pub(crate) fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
     })
 }
 
-/// Whether an address is this very machine.
+/// Whether the host is a loopback address.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl Endpoint {
-    /// Sends a body and gives the body of the answer.
+    /// Sends a body and returns the body of the response.
     pub(crate) async fn send(&self, body: String) -> Result<Vec<u8>> {
         let mut tries = 0;
         loop {
@@ -102,9 +102,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends a body and gives the events of the answer. It is there when the first event is: until then a
-    /// failure is tried again like any other, from then on it ends the stream, because what was seen cannot
-    /// be taken back.
+    /// Sends a body and returns the events of the response. It returns after the first event. A failure
+    /// before that is retried like any other; a failure after it ends the stream, because events that were
+    /// shown cannot be taken back.
     pub(crate) async fn stream<D: Decoder>(
         &self,
         body: String,
@@ -139,7 +139,7 @@ impl Endpoint {
         Events::begin(self.clone(), response, decoder).await
     }
 
-    /// Sends a body and waits for the head of an answer that is a success.
+    /// Sends a body and waits for the head of a successful response.
     async fn open(&self, body: &str) -> Result<Response> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_owned());
         let response = request.timeout(self.timeouts.total).send().await;
@@ -149,7 +149,7 @@ impl Endpoint {
         }
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
-        // The status says enough if the body is lost.
+        // If the body cannot be read, the status is enough.
         let body = self.read(&mut response).await.unwrap_or_default();
         Err(self.refusal(status, &headers, &body))
     }
@@ -179,7 +179,7 @@ impl Endpoint {
         if let Some(wait) = retry::asked_wait(headers, self.clock.now()) {
             error = error.with_retry_after(wait);
         }
-        // Money does not come back by itself, whatever the server thinks.
+        // A retry does not help against a billing error, even if the server asks for one.
         if let Some(verdict) = retry::verdict(headers).filter(|again| !again || !error.is_billing()) {
             error = error.with_retryable(verdict);
         }
@@ -213,7 +213,7 @@ impl Endpoint {
     }
 }
 
-/// An error with its causes, each once.
+/// The text of an error with its causes, each once.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

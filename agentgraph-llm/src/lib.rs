@@ -1,4 +1,4 @@
-//! Chat models, tools, a bounded tool loop and nodes that ask, for graphs of `agentgraph`.
+//! Chat models, tools, a bounded tool loop, and nodes that call models, for graphs of `agentgraph`.
 //!
 //! ```
 //! use agentgraph_llm::prelude::*;
@@ -47,28 +47,31 @@
 //!
 //! # What is promised
 //!
-//! - *Nothing that was said is lost.* Blocks, fields and stop reasons without a name here are kept as the
-//!   text they came as, thoughts with their signatures, arguments with their spelling. They survive a
-//!   checkpoint byte for byte and go back to the provider unchanged.
-//! - *Broken arguments are never run.* They are kept as they are, and the model is told.
-//! - *A stream ends with exactly one last event*: the whole answer, or an error. A cut stream is an error.
-//! - *A refused answer leaves no trace.* What a node's own code has edited, changed or written for it is
-//!   gone, and only that.
-//! - *Half an answer is none.* JSON that broke off, or an answer cut by a token limit, is asked for again.
-//! - *A retry never repeats what was seen.* Calls are tried again by the provider's own rules, streams only
+//! - *No content is lost.* Blocks, fields and stop reasons that have no name here are kept as raw text,
+//!   thinking blocks with their signatures, arguments with their spelling. They survive a checkpoint byte for
+//!   byte and go back to the provider unchanged.
+//! - *Malformed arguments are never run.* They are kept, and the model gets an error as the result of the
+//!   call.
+//! - *A stream ends with exactly one last event*: the whole response, or an error. A stream that breaks off
+//!   is an error.
+//! - *A refused answer leaves no trace.* The edits, changes and texts of the node's code for that answer are
+//!   undone, and only those.
+//! - *A partial answer is not accepted.* If the JSON broke off or a token limit cut the answer, the model is
+//!   asked again.
+//! - *A retry never repeats output that was shown.* Calls are retried by the provider's rules, streams only
 //!   until their first event.
-//! - *No key in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
+//! - *No key is in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
 //!
 //! # What is not here
 //!
-//! Other providers' wires, prepared agents, middleware, MCP. The loop is not a graph: its rounds are not
-//! checkpointed.
+//! Wire formats of other providers, prepared agents, middleware, MCP. The loop is not a graph: its rounds are
+//! not checkpointed.
 //!
 //! # Traces
 //!
-//! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`, with the field names of
-//! the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. Exporters belong to the
-//! application.
+//! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`. Their fields have the
+//! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
+//! chooses the exporter.
 
 pub mod anthropic;
 mod error;
@@ -106,6 +109,6 @@ pub use template::Template;
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 
-/// The type of a key: it is wiped when dropped and cannot be printed.
+/// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]
 pub use secrecy::SecretString;

@@ -1,7 +1,8 @@
-//! What models say within a node of a graph, for whoever streams the messages of its run.
+//! Forwards the output of models within a node to the stream of the node's run.
 //!
-//! A [`ChatStream`](crate::ChatStream) tells its events as it is read; a whole answer that nothing was reported
-//! of is reported at its end. Nodes do nothing about it, and without a listener nothing is done.
+//! A [`ChatStream`](crate::ChatStream) forwards its events as they are read. A whole response is forwarded at
+//! its end, unless its events were forwarded already. Nodes need no code for it, and without a listener
+//! nothing happens.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -16,21 +17,21 @@ use crate::model::stream::events_of;
 use crate::model::{ChatEvent, ChatResponse};
 
 tokio::task_local! {
-    /// Whether the call of a model that is under way was reported already.
+    /// Whether the current model call has forwarded its output already.
     static REPORTED: Arc<AtomicBool>;
 }
 
 thread_local! {
-    /// A stream is being read that tells for what it is made of.
+    /// Whether an outer stream is being read, which forwards the events of the inner ones.
     static READING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether anybody listens to models here, so that an answer is better had piece by piece.
+/// Whether the run has a listener, so that a streamed response is better than a whole one.
 pub(crate) fn has_listener() -> bool {
     Ctx::of_messages().is_some()
 }
 
-/// Tells an answer as a whole, unless it was reported while it came.
+/// Forwards a response as a whole, unless its events were forwarded already.
 pub(crate) async fn report_whole(chat: impl Future<Output = Result<ChatResponse>>) -> Result<ChatResponse> {
     let Some(listener) = Ctx::of_messages() else { return chat.await };
     let reported = Arc::new(AtomicBool::new(false));
@@ -42,7 +43,7 @@ pub(crate) async fn report_whole(chat: impl Future<Output = Result<ChatResponse>
     Ok(response)
 }
 
-/// Reads the next event of a stream by `next` and tells it.
+/// Reads the next event of a stream with `next` and forwards it.
 pub(crate) fn poll_event(
     cx: &mut Context<'_>,
     next: impl FnOnce(&mut Context<'_>) -> Poll<Result<ChatEvent>>,
@@ -60,11 +61,11 @@ pub(crate) fn poll_event(
 }
 
 fn mark_reported() {
-    // Outside of a call there is nobody to tell.
+    // Outside of a call there is no flag to set.
     let _ = REPORTED.try_with(|reported| reported.store(true, Ordering::Relaxed));
 }
 
-/// Ends with its drop, also by a panic.
+/// Ends on drop, also after a panic.
 struct Reading;
 
 impl Reading {

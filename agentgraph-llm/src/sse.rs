@@ -1,9 +1,9 @@
-//! Server-sent events from bytes, as they come.
+//! Server-sent events, parsed from bytes as they arrive.
 //!
-//! It knows lines and fields, not what the data means: data stays bytes, so a broken character is the
-//! reader's error and not silently replaced. Two things differ from the standard, both because a model's
-//! answer is a finite body and not an endless feed: an event at the end of the body counts although no blank
-//! line follows, and the size of one event is bounded.
+//! The parser knows lines and fields. Data stays bytes, so an invalid character is an error of the reader and
+//! not silently replaced. Two things differ from the standard, because a model's response is a finite body
+//! and not an endless feed: an event at the end of the body counts even without a blank line after it, and
+//! the size of an event is limited.
 
 /// The most bytes of one event.
 pub(crate) const MAX_EVENT: usize = 32 * 1024 * 1024;
@@ -13,16 +13,16 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// The data lines of one event, joined by line feeds.
 pub(crate) type EventData = Vec<u8>;
 
-/// An event is larger than the parser's bound.
+/// An event larger than the parser's limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OversizedEvent;
 
-/// Finds events in bytes that are cut anywhere.
+/// A parser of bytes that are split at any place.
 #[derive(Debug)]
 pub(crate) struct SseParser {
     line: Vec<u8>,
     data: Option<EventData>,
-    /// A CR ended the last line: a LF that follows belongs to it, even in the next piece.
+    /// The last line ended with a CR: a LF that follows belongs to it, even in the next piece.
     after_cr: bool,
     first_line: bool,
     max_event: usize,
@@ -33,7 +33,7 @@ impl SseParser {
         SseParser { line: Vec::new(), data: None, after_cr: false, first_line: true, max_event }
     }
 
-    /// Adds a piece and gives the events it completes.
+    /// Adds a piece and returns the events that it completes.
     pub(crate) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -56,7 +56,7 @@ impl SseParser {
         self.extend_line(bytes)
     }
 
-    /// The body has ended: gives the event that no blank line followed.
+    /// Ends the body and returns the last event, if no blank line followed it.
     pub(crate) fn end(&mut self) -> Option<EventData> {
         self.end_line().or_else(|| self.data.take())
     }
@@ -90,7 +90,7 @@ impl SseParser {
     }
 }
 
-/// The value of a line `name: value`, `name:value` or `name`. Comments start with a colon and so have no
+/// The value of a line `name: value`, `name:value` or `name`. A comment starts with a colon, so it has no
 /// name.
 fn field_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(name)?;

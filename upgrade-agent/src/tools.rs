@@ -1,18 +1,18 @@
-//! The tools that models see: those of the gatherer, which fetch and prepare, and those of the responder,
-//! which read what is stored. No tool runs an action.
+//! The tools for models: the gatherer's tools, which look up data and prepare actions, and the responder's
+//! tools, which read stored data. No tool runs an action.
 //!
-//! The names are those of the two design documents of UpGrade's agent and of the original, with three
-//! decisions where they clash or differ:
-//! - `get_context_metadata`, `get_experiment_names` and `get_all_experiments` are there both for the gatherer
-//!   (fetch) and for the responder (read what was fetched). A name has one meaning here: the gatherer's keep
-//!   it, and the responder's are `get_stored_context_metadata`, `get_stored_experiment_names` and
+//! The names come from the two design documents of UpGrade's agent and from the original agent, with three
+//! decisions where they conflict:
+//! - `get_context_metadata`, `get_experiment_names` and `get_all_experiments` are named for the gatherer
+//!   (fetch) and for the responder (read stored data). Here the gatherer's tools keep these names, and the
+//!   responder's are `get_stored_context_metadata`, `get_stored_experiment_names` and
 //!   `get_stored_experiments`.
 //! - The schema tool of an action is `get_<action>_schema`, hence
 //!   `get_get_decision_point_assignments_schema`.
-//! - What the documents call executor tools (`create_experiment`, ..., `visit_decision_point`) are the
-//!   actions of [`crate::actions`], which no model calls. `init_user`, `assign_condition` and
-//!   `list_experiments` of the streamlined document are `init_experiment_user`,
-//!   `get_decision_point_assignments` and the tool `get_all_experiments`.
+//! - The executor tools of the documents (`create_experiment`, ..., `visit_decision_point`) are the actions
+//!   of [`crate::actions`], which no model calls. `init_user`, `assign_condition` and `list_experiments` of
+//!   the streamlined document are `init_experiment_user`, `get_decision_point_assignments` and the tool
+//!   `get_all_experiments`.
 
 mod desk;
 mod draft;
@@ -40,7 +40,7 @@ use crate::prompts::bounded;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NoArguments {}
 
-/// A tool over something that its calls share. What it answers is cut to what a model can read.
+/// A tool over a value that its calls share. Its result is cut to the limit of models.
 fn tool<D, Args, F, Fut>(shared: &Arc<D>, name: &str, about: &str, call: F) -> FnTool
 where
     D: Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! Answers of Anthropic's Messages API, read with tolerance: what has no name here is kept raw, what is
-//! missing and not needed is not missed.
+//! A tolerant decoder of the responses of Anthropic's Messages API. Unknown content is kept raw, and missing
+//! fields that are not needed are no error.
 
 use crate::error::{Code, Error, Result};
 use crate::json::{Object, RawJson, WireValue};
@@ -13,7 +13,8 @@ use super::failure;
 /// Reads the body of a successful, unstreamed answer.
 ///
 /// # Errors
-/// `E_LLM_DECODE` when it is no JSON object with a list of `content`; the error itself when the body is one.
+/// `E_LLM_DECODE` if the body is not a JSON object with a list `content`; the provider's error if the body is
+/// one.
 ///
 /// ```
 /// use agentgraph_llm::{StopReason, anthropic};
@@ -42,7 +43,7 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     Ok(response)
 }
 
-/// What an answer says of itself besides what it says.
+/// The id and the model of a response.
 #[derive(Debug, Default)]
 pub(super) struct ResponseHead {
     id: String,
@@ -66,7 +67,7 @@ impl ResponseHead {
     }
 }
 
-/// Keeps the fields that nothing here has taken, without those that say nothing.
+/// Keeps the fields that were not read, except those without information.
 pub(super) fn keep_rest(response: &mut ChatResponse, rest: Object) {
     for (name, value) in rest.iter() {
         if !matches!(name, "type" | "role") && value.get() != "null" {
@@ -89,7 +90,7 @@ pub(super) fn undecodable(what: &str, body: &[u8]) -> Error {
     Error::new(Code::Decode, message)
 }
 
-/// A block as it came, under its name if it has one here and the fields it needs.
+/// Decodes a block if it has a known type and the fields of that type, and keeps it raw otherwise.
 pub(super) fn block(raw: RawJson) -> Block {
     known_block(&raw).unwrap_or(Block::Unknown(raw))
 }
@@ -132,7 +133,7 @@ pub(super) fn stop_reason(reason: Option<String>) -> StopReason {
     }
 }
 
-/// Counts as Anthropic has them: `input` is what neither came from the cache nor went into it.
+/// Counts in Anthropic's sense: `input` excludes tokens read from or written to the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WireUsage {
     input: u64,
@@ -143,7 +144,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Later counts of a stream are totals, so they replace; counts that are not there stay.
+    /// Later counts of a stream are totals, so they replace earlier ones; absent counts stay.
     pub(super) fn updated(mut self, fields: &Object) -> Self {
         let replace = |name: &str, count: &mut u64| *count = fields.get_as(name).unwrap_or(*count);
         replace("input_tokens", &mut self.input);

@@ -1,8 +1,8 @@
-//! A streamed answer of Anthropic's Messages API, from bytes to events.
+//! The decoder of a streamed response of Anthropic's Messages API, from bytes to events.
 //!
-//! Blocks are put together as raw objects and read by the same code as those of an unstreamed answer, so both
-//! give the same message. Kinds of events, blocks and deltas that have no name here are kept or ignored,
-//! never an error.
+//! Blocks are assembled as raw objects and then decoded by the same code as blocks of a whole response, so
+//! both give the same message. Unknown kinds of events, blocks and deltas are kept or ignored, never an
+//! error.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,8 +18,8 @@ use super::assembly::{Assembly, broken};
 use super::decode::{self, ResponseHead, WireUsage};
 use super::failure;
 
-/// Turns the bytes of a streamed answer into events. It does no I/O: [`push`](Self::push) what came, take
-/// what [`next_event`](Self::next_event) gives, and say [`end`](Self::end) when nothing more comes.
+/// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
+/// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
 ///
 /// ```
 /// use agentgraph_llm::{ChatEvent, anthropic::StreamDecoder};
@@ -39,7 +39,7 @@ pub struct StreamDecoder {
     sse: SseParser,
     events: VecDeque<Result<ChatEvent>>,
     done: bool,
-    /// The bytes that came.
+    /// The number of bytes received.
     size: usize,
     answer: PartialResponse,
     ids: MessageIds,
@@ -61,7 +61,7 @@ impl Default for StreamDecoder {
 }
 
 impl StreamDecoder {
-    /// A decoder of one answer.
+    /// A decoder of one response.
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
         let answer = PartialResponse::default();
@@ -69,14 +69,14 @@ impl StreamDecoder {
         StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer, ids }
     }
 
-    /// Takes the id of the message from here.
+    /// Sets the source of the message's id.
     pub fn message_ids(mut self, ids: MessageIds) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Adds bytes, cut anywhere. Bytes after the last event are ignored. An event of more than 32 MiB and an
-    /// answer of more than 64 MiB are `E_LLM_DECODE`.
+    /// Adds bytes, split at any place. Bytes after the last event are ignored. An event of more than 32 MiB
+    /// and a response of more than 64 MiB are `E_LLM_DECODE`.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.done {
             return;
@@ -98,19 +98,19 @@ impl StreamDecoder {
         }
     }
 
-    /// Says that nothing more comes. Without the stream's last event that is `E_LLM_TRUNCATED`.
+    /// Ends the input. Without the stream's last event this is `E_LLM_TRUNCATED`.
     pub fn end(&mut self) {
         if self.done {
             return;
         }
-        // What cannot be read at the very end was cut.
+        // An unreadable event at the very end was cut off.
         if let Some(data) = self.sse.end().filter(|data| decode::parse_object(data).is_ok()) {
             self.take(&data);
         }
         self.fail(truncated());
     }
 
-    /// The next event, if it is complete. The last one is [`ChatEvent::Finished`] or an error.
+    /// The next complete event. The last one is [`ChatEvent::Finished`] or an error.
     pub fn next_event(&mut self) -> Option<Result<ChatEvent>> {
         self.events.pop_front()
     }

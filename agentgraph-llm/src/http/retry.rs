@@ -8,13 +8,13 @@ use reqwest::header::HeaderMap;
 use crate::error::Error;
 use crate::retry::{self, Backoff};
 
-/// A server may ask for a wait of up to this; for a longer one, the own back-off is taken.
+/// The longest wait of a server that is respected; after a longer one the own back-off applies.
 const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(60);
 
 const BACKOFF: Backoff =
     Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(8), jitter: 0.25 };
 
-/// How often to try again.
+/// The limit of retries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) max_retries: u32,
@@ -27,8 +27,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How long to wait before the next try after `tries` retries; `None` to give up. `jitter` is from 0 to 1
-    /// and takes up to a quarter off the own back-off; a wait that the server asked for is kept exactly.
+    /// The wait before the next attempt after `tries` retries; `None` to give up. `jitter` is from 0 to 1 and
+    /// takes up to a quarter off the own back-off. A wait of the server is kept exactly.
     pub(crate) fn wait(&self, error: &Error, tries: u32, jitter: f64) -> Option<Duration> {
         if tries >= self.max_retries || !error.is_retryable() {
             return None;

@@ -1,33 +1,32 @@
-//! Reading one value from its opening bracket, without building it.
+//! A scanner of one JSON value from its opening bracket, which builds no value.
 //!
-//! A pushdown automaton over bytes with its own stack: no recursion, so no text is too deep for it, and a
-//! failure can say how far it came. All structure of JSON is ASCII, so every place it gives is a boundary of
-//! characters.
+//! A pushdown automaton over bytes with its own stack. It does not recurse, so no nesting is too deep, and an
+//! error includes the place. All structure of JSON is ASCII, so every place is at a character boundary.
 
 use std::ops::Range;
 
-/// The most levels of a value: `serde_json` refuses more.
+/// The deepest nesting of a value, as in `serde_json`.
 pub(super) const MAX_DEPTH: usize = 127;
 
-/// What stands behind an opening bracket.
+/// The result of reading from an opening bracket.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reading {
-    /// A value that ends here.
+    /// A value that ends at this place.
     Value(usize),
-    /// Nothing that began as JSON.
+    /// Text that is not JSON.
     Prose {
-        /// The value right behind the bracket, in `[{"a": 1} and so on]`.
+        /// The value directly after the bracket, as in `[{"a": 1} and so on]`.
         first: Option<Range<usize>>,
-        /// Where to look on.
+        /// The place where the search continues.
         resume: usize,
-        /// How many brackets are open there.
+        /// The number of open brackets at that place.
         depth: usize,
     },
     /// JSON that broke off.
     Broken {
-        /// Where to look on.
+        /// The place where the search continues.
         resume: usize,
-        /// How many brackets are open there.
+        /// The number of open brackets at that place.
         depth: usize,
     },
 }
@@ -36,7 +35,7 @@ pub(super) enum Reading {
 struct Frame {
     start: usize,
     is_object: bool,
-    /// A colon or a comma was seen, so the bracket was meant as JSON.
+    /// Whether a colon or a comma was read, so that the bracket was meant as JSON.
     began: bool,
 }
 
@@ -55,13 +54,13 @@ struct Reader<'t> {
     at: usize,
     frames: Vec<Frame>,
     expect: Expectation,
-    /// The container that closed last, if nothing came since.
+    /// The container that closed last, if no token followed.
     closed: Option<Range<usize>>,
     /// The string that was read last, if no container closed since.
     string: Option<usize>,
 }
 
-/// Reads the value that begins with the bracket at `start`.
+/// Reads the value whose opening bracket is at `start`.
 pub(super) fn read_value(bytes: &[u8], start: usize) -> Reading {
     let mut reader = Reader {
         bytes,
@@ -93,7 +92,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes the next token, or leaves the place where it is wrong.
+    /// Reads the next token, or stops at the place where it is wrong.
     fn token(&mut self) -> Option<()> {
         use Expectation::{Colon, CommaOrEnd, Key, KeyOrEnd, Value, ValueOrEnd};
         match (self.expect, self.byte()?) {
@@ -119,7 +118,7 @@ impl Reader<'_> {
 
     fn open(&mut self, is_object: bool) -> Option<()> {
         if self.frames.len() == MAX_DEPTH {
-            // Too deep for JSON that anybody reads: broken, and not prose, even if no comma was seen.
+            // Too deep for any parser: broken JSON rather than prose, even without a comma.
             self.frames.iter_mut().for_each(|frame| frame.began = true);
             return None;
         }
@@ -169,13 +168,13 @@ impl Reader<'_> {
             return Reading::Broken { resume: self.at, depth };
         }
         let first = self.closed.filter(|_| self.expect == Expectation::CommaOrEnd && !is_cut);
-        // Quotes in prose pair up with those of the JSON behind them: `{"so to say} {"a": 1}`.
+        // Quotes in prose may pair with quotes of the JSON after them: `{"so to say} {"a": 1}`.
         let resume = self.string.map_or(self.at, |string| string + 1);
         Reading::Prose { first, resume, depth }
     }
 }
 
-/// The end of the string that begins at `start`, or where it is wrong.
+/// The end of the string that starts at `start`, or the place where it is wrong.
 fn string_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     let mut at = start + 1;
     loop {
@@ -188,8 +187,8 @@ fn string_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// The end of the escape that begins at `start`, or where it is wrong: the end of the text, if it is only
-/// cut.
+/// The end of the escape that starts at `start`, or the place where it is wrong. That is the end of the text
+/// if the escape is only cut off.
 fn escape_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     match bytes.get(start + 1).ok_or(bytes.len())? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(start + 2),
@@ -203,7 +202,7 @@ fn escape_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// The end of the number or word that begins at `start`.
+/// The end of the number or word that starts at `start`.
 fn scalar_end(bytes: &[u8], start: usize) -> Option<usize> {
     let rest = &bytes[start..];
     let word = [b"true".as_slice(), b"false", b"null"].into_iter().find(|word| rest.starts_with(word));
@@ -230,7 +229,7 @@ fn number_length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The end of the string that begins at `start` if it is in the same line, or else the end of that line.
+/// The end of the string that starts at `start` if it ends in the same line, otherwise the end of the line.
 pub(super) fn string_in_line(bytes: &[u8], start: usize) -> Result<usize, usize> {
     let mut at = start + 1;
     loop {

@@ -1,4 +1,4 @@
-//! Asking, checking, and asking again with the reason.
+//! The attempts of a node: call, check, and call again with the reason of the refusal.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ use crate::message::Message;
 use crate::model::{ChatRequest, Usage};
 use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 
-/// The answers of a model that a node refused: the [cause](crate::Error::cause) of `E_LLM_ANSWER_REJECTED`.
-/// It is apart from the error's text because reasons may quote what was said.
+/// The refused answers of a node: the [cause](crate::Error::cause) of `E_LLM_ANSWER_REJECTED`. They are not
+/// in the error's message, because a reason may quote the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedAnswers {
-    /// Why each answer was refused, in order.
+    /// The reason of each refusal, in order.
     pub reasons: Vec<String>,
-    /// What they cost together.
+    /// The usage of all attempts.
     pub usage: Usage,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for RefusedAnswers {
 
 impl std::error::Error for RefusedAnswers {}
 
-/// What a node's call was given.
+/// The inputs of a node's call.
 pub(super) struct Call<O: 'static, S> {
     pub(super) deps: Deps<'static, O>,
     pub(super) ctx: Ctx,
@@ -44,7 +44,7 @@ pub(super) struct Call<O: 'static, S> {
     pub(super) db: Option<Database>,
 }
 
-/// An answer that is not accepted, and whether asking again can help.
+/// The rejection of an answer, and whether another attempt is useless.
 struct Rejection {
     reason: String,
     is_final: bool,
@@ -55,7 +55,7 @@ where
     O: Exchange + Clone + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    /// Asks until an answer is accepted or no try is left.
+    /// Calls the model until an answer is accepted or no attempt is left.
     pub(super) async fn answer(&self, call: Call<O, S>) -> Result<O, BoxError> {
         let (prompt, mut request) = self.question(&call)?;
         let asked = request.messages.len();
@@ -84,7 +84,7 @@ where
         }
     }
 
-    /// The prompt with its values, and the request it is in.
+    /// The prompt with its values, and the request that contains it.
     fn question(&self, call: &Call<O, S>) -> crate::Result<(String, ChatRequest)> {
         let compose = |db: &serde_json::Value| {
             let texts = (self.system.as_ref(), &self.prompt);
@@ -125,7 +125,7 @@ where
         asked
     }
 
-    /// Whether an answer is accepted. The outer error is the node's failure.
+    /// Checks an answer. The outer error is the node's failure.
     async fn judge(
         &self,
         call: &Call<O, S>,

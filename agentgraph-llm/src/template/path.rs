@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// The most keys that a message names.
+/// The limit of keys in a message.
 const NAMED_KEYS: usize = 8;
 
 /// A path into a JSON value, such as `.users[0].name`. Displays as it is written in a template.
@@ -19,7 +19,7 @@ enum Segment {
 }
 
 impl Path {
-    /// Reads the path that `text` begins with, up to its `$`; how long it is with that.
+    /// Parses the path at the start of `text`, up to its `$`. Returns it with its length, the `$` included.
     pub(super) fn parse(text: &str) -> Result<(Path, usize), &'static str> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -36,12 +36,12 @@ impl Path {
         }
     }
 
-    /// The value it leads to.
+    /// The value at the path.
     pub fn get<'v>(&self, root: &'v Value) -> Option<&'v Value> {
         self.0.iter().try_fold(root, |value, step| step.of(value))
     }
 
-    /// Where and why it leads to nothing or to `null`, without any value in the text.
+    /// The place and reason where the path leads to nothing or to `null`, without any value in the text.
     pub(super) fn why_missing(&self, root: &Value) -> Option<String> {
         let mut value = root;
         for (depth, step) in self.0.iter().enumerate() {
@@ -125,7 +125,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// The beginning of a path.
+/// The first segments of a path.
 struct PathPrefix<'p>(&'p [Segment]);
 
 impl fmt::Display for PathPrefix<'_> {

@@ -1,4 +1,4 @@
-//! Holding an action against what the server told: everything the server itself would let pass.
+//! Compares an action with the server's data, and finds mistakes that the server would accept.
 
 mod parts;
 mod simulations;
@@ -20,8 +20,7 @@ use simulations::{check_balance, check_journey, check_visit};
 use students::{check_init, check_mark, check_user};
 use words::{check_known, in_context, not_a_word};
 
-/// Says what is wrong with an action and what would do, a sentence each. What the facts do not hold is not
-/// checked.
+/// The mistakes of an action, a sentence each, with what would be right. Missing facts are not checked.
 ///
 /// ```
 /// use serde_json::json;
@@ -53,14 +52,14 @@ pub fn check(action: &Action, facts: &Facts<'_>) -> Vec<String> {
     found
 }
 
-/// What is wrong with the name of a context.
+/// The mistake in the name of a context.
 pub(crate) fn unknown_context(name: &str, contexts: &ContextMetadata) -> Option<String> {
     let mut found = Vec::new();
     check_context(name, &Facts { contexts: Some(contexts), ..Facts::default() }, &mut found);
     found.pop()
 }
 
-/// Says that there is no experiment of that name, and which one may be meant.
+/// The sentence for an unknown experiment, with the name that may be meant.
 pub(crate) fn unknown_experiment(name: &str, names: &[ExperimentName]) -> String {
     let known: Vec<&str> = names.iter().map(|known| known.name.as_str()).collect();
     let mut found = Vec::new();
@@ -117,7 +116,7 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     }
 }
 
-/// The unit with its group type and consistency rule, as they will be.
+/// The unit with its group type and consistency rule, after the change.
 fn check_new_unit(
     update: &UpdateExperiment,
     old: Option<&Experiment>,
@@ -139,7 +138,7 @@ fn check_new_unit(
     check_unit(unit, group_type, rule, context, found);
 }
 
-/// The post-experiment rule against the conditions as they will be.
+/// The post-experiment rule and the conditions, after the change.
 fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &mut Vec<String>) {
     let given =
         update.conditions.as_deref().unwrap_or_default().iter().map(|condition| condition.code.as_str());
@@ -159,7 +158,7 @@ fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &m
     }
 }
 
-/// What must not change while students are in an experiment.
+/// The changes that are not allowed while students are in an experiment.
 fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
     let locked = matches!(old.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
     if !locked || update.force {
@@ -189,7 +188,7 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
     }
 }
 
-/// Designs that cannot be told in these parameters are left whole.
+/// Designs that these parameters cannot express are not changed.
 fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
     if old.design == ExperimentType::Factorial && update.conditions.is_some() {
         found.push(format!(
@@ -207,7 +206,7 @@ fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Str
     }
 }
 
-/// In another context the parts that stay must be known there, too.
+/// The remaining parts must be known in the new context too.
 fn check_kept_parts(
     update: &UpdateExperiment,
     old: &Experiment,
@@ -276,7 +275,7 @@ fn unusual(from: &ExperimentState, to: &ExperimentState) -> String {
     )
 }
 
-/// What UpGrade's own screen asks before it lets an experiment start.
+/// The conditions under which UpGrade's own screen lets an experiment start.
 fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
     let name = display(&experiment.name);
     if experiment.decision_points.is_empty() {
@@ -296,7 +295,7 @@ fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
         return;
     }
     let sum: f64 = weights.sum();
-    // Within-subjects experiments show each condition in turn and weigh none.
+    // Within-subjects experiments show each condition in turn and have no weights.
     let weighs = experiment.assignment_unit != AssignmentUnit::WithinSubjects;
     if weighs && (sum - 100.0).abs() > TOLERANCE {
         let sum = rounded(sum);

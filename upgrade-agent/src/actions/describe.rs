@@ -1,4 +1,4 @@
-//! Actions in words: a title, the question before it is run, and what a status means.
+//! Actions in words: a title, the question before an action, and the meaning of a status.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::{
 use crate::client::{ExperimentState, FilterMode};
 use crate::plan::PlanStep;
 
-/// Of more students than this, the question names the first ones only.
+/// With more students than this, the question names only the first ones.
 const NAMED_STUDENTS: usize = 20;
 
-/// The action in a few words, such as `delete experiment 'Foo'`.
+/// A short title, such as `delete experiment 'Foo'`.
 pub(crate) fn title(proposal: &Proposal) -> String {
     let name = name(proposal);
     let title = match &proposal.action {
@@ -41,7 +41,7 @@ pub(crate) fn title(proposal: &Proposal) -> String {
     on_one_line(&title)
 }
 
-/// The question to the person. How to say yes is not part of it.
+/// The question to the person, without the instructions for a yes.
 pub(crate) fn question(proposal: &Proposal) -> String {
     let mut lines = match &proposal.action {
         Action::CreateExperiment(create) => create_lines(create),
@@ -100,11 +100,11 @@ pub(crate) fn question(proposal: &Proposal) -> String {
         }
     };
     lines.extend(proposal.warnings.iter().map(|warning| format!("Note: {warning}")));
-    // Each line is the agent's: what others typed must not begin one.
+    // Each line starts with the agent's words, so that a text of others cannot imitate a line.
     lines.iter().map(|line| on_one_line(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// What an experiment in this status does.
+/// The meaning of a status.
 pub(crate) fn effect(state: &ExperimentState) -> &'static str {
     match state {
         ExperimentState::Inactive => "Nobody is assigned; everybody gets the default.",
@@ -126,7 +126,7 @@ pub(crate) fn effect(state: &ExperimentState) -> &'static str {
     }
 }
 
-/// Groups by kind, and the one of each kind that is worked in.
+/// The groups by kind, and the working group of each kind.
 type Groups<'a> = (Option<&'a BTreeMap<String, Vec<String>>>, Option<&'a BTreeMap<String, String>>);
 
 fn group_lines<'a>((groups, works): Groups<'a>) -> impl Iterator<Item = String> + use<'a> {
@@ -134,7 +134,7 @@ fn group_lines<'a>((groups, works): Groups<'a>) -> impl Iterator<Item = String> 
     groups.chain(works.into_iter().flatten().map(|(kind, id)| format!("- works in {kind} {id}")))
 }
 
-/// A question with the steps that a yes lets run.
+/// A question with the steps of a plan.
 fn with_plan(question: String, groups: Groups<'_>, proposal: &Proposal) -> Vec<String> {
     let mut lines = vec![question];
     lines.extend(group_lines(groups));
@@ -174,7 +174,7 @@ fn step_in_words(step: &PlanStep, names_students: bool) -> String {
     }
 }
 
-/// Those whom the person named, else how many are made up.
+/// The named students, otherwise the number of generated ones.
 fn travellers(journey: &SimulateUserJourney) -> String {
     let ids = journey.user_ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
     let more = ids.len().saturating_sub(NAMED_STUDENTS);

@@ -1,15 +1,15 @@
-//! Texts of others in the agent's own sentences. A name is whatever somebody typed into the server: it must
-//! not end a line of a question, hide a part of it, or push the rest off the screen.
+//! Displays foreign texts in the agent's sentences. A name on the server may contain anything, so it must not
+//! break a line of a question, hide a part of it, or push the rest off the screen.
 
-/// The longest such text, in characters.
+/// The limit of a displayed text, in characters.
 const LONGEST: usize = 120;
 
-/// The text on one line, without signs that cannot be seen, and not too long.
+/// The text on one line, without invisible characters, cut at the limit.
 pub(crate) fn display(text: &str) -> String {
     display_up_to(text, LONGEST)
 }
 
-/// The same up to so many characters.
+/// The text on one line, cut at this limit.
 pub(super) fn display_up_to(text: &str, longest: usize) -> String {
     let line = on_one_line(text);
     match line.char_indices().nth(longest) {
@@ -18,19 +18,19 @@ pub(super) fn display_up_to(text: &str, longest: usize) -> String {
     }
 }
 
-/// The same with nothing left out: what the person is to confirm he must be able to read to the end.
+/// The text on one line, uncut, because the person has to read all of what they confirm.
 pub(crate) fn on_one_line(text: &str) -> String {
     text.chars().map(|sign| if is_hidden(sign) { ' ' } else { sign }).collect()
 }
 
-/// Control signs (line ends and escapes among them), and what changes the direction of reading or has no
-/// width.
+/// Control characters (line breaks and escapes among them), and characters that change the direction of
+/// reading or have no width.
 fn is_hidden(sign: char) -> bool {
     sign.is_control()
         || matches!(sign, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Several texts, the first few of them.
+/// The first few of several texts.
 pub(crate) fn display_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 8;
     let all: Vec<String> = texts.into_iter().map(display).collect();

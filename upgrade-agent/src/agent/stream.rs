@@ -1,4 +1,4 @@
-//! A turn as it happens.
+//! A turn as a stream of events.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,31 +11,31 @@ use super::threads::ThreadGuard;
 use super::{AgentError, Turn, UpgradeAgent};
 use crate::state::ConversationState;
 
-/// Something that happens in a turn.
+/// An event of a turn.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// The reply of an unfinished turn, which was ended first. It comes before all else, and is in
+    /// The reply of an unfinished turn, which was ended first. It precedes all other events and is in
     /// [`Turn::recovered`] too.
     Recovered(String),
-    /// A node has begun.
+    /// A node has started.
     Node(String),
-    /// A piece of the reply. The pieces, one after the other, are the reply.
+    /// A piece of the reply. All pieces joined are the reply.
     Text(String),
-    /// So much of a long action is done. A later one of the same label replaces it.
+    /// The progress of a long action. A later event with the same label replaces it.
     Progress {
-        /// What is being done.
+        /// The name of the action.
         label: String,
-        /// How much of it is done.
+        /// The amount done.
         done: u64,
-        /// How much there is.
+        /// The total amount.
         total: u64,
     },
-    /// The turn has ended: exactly one, the last.
+    /// The end of the turn: exactly one event, and the last.
     Done(Result<Turn, AgentError>),
 }
 
-/// The events of a turn. The turn makes progress while the stream is polled, and stops when it is dropped.
+/// The events of a turn. The turn runs while the stream is polled, and stops when it is dropped.
 #[must_use = "a turn makes progress only while its stream is polled"]
 pub struct TurnStream(Pin<Box<dyn Stream<Item = TurnEvent> + Send>>);
 

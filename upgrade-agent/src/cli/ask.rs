@@ -1,4 +1,4 @@
-//! One turn: a text in, a reply or a line of JSON out.
+//! The command `ask`: runs one turn with a text and prints the reply or a line of JSON.
 
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ pub(super) async fn run(
     told
 }
 
-/// Prints the turn. Only what came out can be answered with a yes.
+/// Prints the turn, and marks it as delivered if all of it was printed.
 async fn tell(
     world: &World,
     thread: &str,

@@ -1,23 +1,22 @@
-//! Texts of others without what a terminal would obey: the name of an experiment may hold any character.
+//! Escapes foreign texts for the terminal: the name of an experiment may contain any character.
 //!
-//! A control character is shown by its picture or its number, never left out: whoever looks shall see that it
-//! is there.
+//! A control character is shown as a picture or number and never removed, so that the reader notices it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with every control character but line breaks and tabs made visible, and the marks that turn the
-/// direction of the text around them.
+/// Escapes all control characters except line breaks and tabs, and the characters that change the direction
+/// of the text.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_unruly(c) && c != '\n' && c != '\t')
 }
 
-/// The same on one line.
+/// Escapes a text for one line.
 pub(super) fn escape_line(text: &str) -> Cow<'_, str> {
     replaced(text, is_unruly)
 }
 
-/// A JSON text, in which the writer left what a terminal may obey: written as escapes it is the same JSON.
+/// Escapes a JSON text. The result is the same JSON.
 pub(super) fn escape_json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unruly) {
         return text.into();

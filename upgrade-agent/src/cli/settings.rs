@@ -1,4 +1,4 @@
-//! `config`: the settings as they are, and where each comes from.
+//! The command `config`: the settings and their sources.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use super::answer;
 use super::screen::{Screen, Style};
 use crate::config::{Config, SettingReport};
 
-/// What `--json` prints. Names and meanings do not change; fields may be added.
+/// The output of `--json`. Names and meanings are stable; fields may be added.
 #[derive(Serialize)]
 struct Settings<'a> {
     settings: &'a [SettingReport],
     files: Files,
 }
 
-/// Where things are kept.
+/// The files of the program.
 #[derive(Serialize)]
 struct Files {
     threads: String,

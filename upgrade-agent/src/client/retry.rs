@@ -8,20 +8,20 @@ use reqwest::header::HeaderMap;
 
 use super::error::{ClientError, ErrorKind};
 
-/// The back-off does not grow beyond this.
+/// The longest back-off.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
-/// How often to try again, and how fast.
+/// The number of retries and the first back-off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
     pub(super) retries: u32,
-    /// Before the first retry; it doubles each time.
+    /// The back-off before the first retry; it doubles each time.
     pub(super) pause: Duration,
 }
 
 impl Policy {
-    /// How long to wait before the next try after so many retries; `None` to give up. The jitter,
-    /// from 0 to 1, takes up to half off; a wait that the server asks for is kept whole.
+    /// The wait before the next attempt; `None` to give up. The jitter, from 0 to 1, takes up to half off the
+    /// back-off. A wait that the server asks for is kept in full.
     pub(super) fn wait(&self, tries: u32, asked: Option<Duration>, jitter: f64) -> Option<Duration> {
         if tries >= self.retries {
             return None;
@@ -32,14 +32,13 @@ impl Policy {
     }
 }
 
-/// Whether an answer of this status may be another one soon. What was refused for being too much
-/// was not done; a gateway that fails may have passed the call on.
+/// Whether a retry may succeed after this status. A rate-limited call was not processed, while a failing
+/// gateway may have passed the call on.
 pub(super) fn passes(status: u16, repeatable: bool) -> bool {
     status == 429 || (repeatable && matches!(status, 502..=504))
 }
 
-/// Whether a failure on the way may not happen again. If no connection came about, nothing was
-/// asked for.
+/// Whether a retry may succeed after this error. Without a connection, the server received nothing.
 pub(super) fn may_pass(why: &ClientError, repeatable: bool) -> bool {
     match why.kind() {
         ErrorKind::Connect => repeatable || !why.may_have_acted(),

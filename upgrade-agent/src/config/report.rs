@@ -1,11 +1,10 @@
-//! What is told about the settings: each with its value and where it comes from, and of a secret only whether
-//! it is set.
+//! The report of the settings, with the value and source of each. Of a secret it only says whether it is set.
 
 use serde::Serialize;
 
 use super::source::Origin;
 
-/// The settings, in the order in which they were looked at.
+/// The settings, in the order in which they were read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report(pub(crate) Vec<SettingReport>);
 
@@ -13,11 +12,11 @@ pub(crate) struct Report(pub(crate) Vec<SettingReport>);
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SettingReport {
     pub(crate) name: &'static str,
-    /// Nothing for a secret.
+    /// None for a secret.
     pub(crate) value: Option<String>,
-    /// Whether somebody set it.
+    /// Whether it was set explicitly.
     pub(crate) set: bool,
-    /// The flag, the variable or the file that gave it, or `default`.
+    /// The flag, the variable or the file of the value, or `default`.
     pub(crate) from: String,
 }
 
@@ -32,7 +31,7 @@ impl Report {
     }
 }
 
-/// A URL that carries a password or a query is refused later; they are not shown before either.
+/// A URL with a password or a query is refused later, and is not displayed before either.
 fn without_secrets(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
     let (place, hidden) = match rest.find(['?', '#']) {

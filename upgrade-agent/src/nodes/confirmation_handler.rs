@@ -1,7 +1,7 @@
-//! Asks for a yes, and settles the answer to one. No model has a part in it.
+//! Asks for a confirmation and reads the answer. No model takes part.
 //!
-//! This file and its child are the only place where an approval can be made, and it is made of one thing: the
-//! person's own next message, said after the question was put and read by [`crate::reply`].
+//! Approvals are created only in this file and its child, and only from the person's next message after the
+//! question, as [`crate::reply`] reads it.
 
 mod approval;
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Puts the question.
+/// Asks the question.
 fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> ConversationStateUpdate {
     let asked = Confirmation::ask(proposal.clone(), turn);
     let preset = PresetReply::new(ResponseKind::Confirmation, asked.text());
@@ -39,7 +39,7 @@ fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> Conve
     update.preset(Some(preset)).suggested(suggested).pending(Pending::Confirm(Box::new(asked)))
 }
 
-/// What the message is to the question.
+/// The verdict of the message on the question.
 fn verdict(asked: &Confirmation, state: &ConversationState) -> Verdict {
     if state.turns == asked.asked_turn().saturating_add(1) {
         reply::read(&state.user_input, asked.kind())
@@ -48,7 +48,7 @@ fn verdict(asked: &Confirmation, state: &ConversationState) -> Verdict {
     }
 }
 
-/// Puts the question once more, after the reason why.
+/// Asks the question again, after the reason.
 fn ask_again(
     update: ConversationStateUpdate,
     asked: &Confirmation,
@@ -63,7 +63,7 @@ fn ask_again(
         .pending(Pending::Confirm(Box::new(again)))
 }
 
-/// Why a yes is none: nobody says yes to what he has not read.
+/// The reason for which a yes is not accepted: the person may not have read the question.
 fn not_read(asked: &Confirmation, state: &ConversationState) -> Option<String> {
     let elsewhere = state.read_up_to.is_some_and(|turn| turn < asked.asked_turn());
     let why = if state.said_early {
@@ -78,7 +78,7 @@ fn not_read(asked: &Confirmation, state: &ConversationState) -> Option<String> {
     Some(format!("{why}\n{}", asked.text()))
 }
 
-/// What is said to a doubt: "why?", "are you sure?".
+/// The reply to a doubt: "why?", "are you sure?".
 fn reassurance(asked: &Confirmation) -> String {
     let warned = if asked.proposal().warnings.is_empty() {
         "I see nothing that speaks against it, but that is for you to judge."
@@ -91,8 +91,7 @@ fn reassurance(asked: &Confirmation) -> String {
     )
 }
 
-/// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not
-/// answered.
+/// Reads the answer. A confirmation is dropped if the message is not the next one after it.
 fn settle(
     update: ConversationStateUpdate,
     asked: &Confirmation,
@@ -135,8 +134,7 @@ fn settle(
     }
 }
 
-/// Reads the answer about a step of a plan that is under way. Only a yes lets it go on; anything else ends
-/// it.
+/// Reads the answer about a step of a running plan. Only a yes continues the plan; anything else ends it.
 fn settle_step(
     update: ConversationStateUpdate,
     going: &PlanRun,
@@ -188,7 +186,7 @@ fn nothing_open() -> PresetReply {
     PresetReply::new(ResponseKind::Clarification, "There is nothing to confirm. What would you like to do?")
 }
 
-/// How yes is said to this action.
+/// The kind of confirmation that this action needs.
 fn kind_of(action: &Action) -> ConfirmKind {
     match action {
         Action::DeleteExperiment(_) => ConfirmKind::TypeDelete,

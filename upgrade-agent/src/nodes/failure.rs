@@ -1,4 +1,4 @@
-//! Failures as a turn tells them: what kind of trouble, and a text for the person.
+//! Errors in the form in which a turn reports them: a class, and a text for the person.
 
 use agentgraph_llm::Error as ModelError;
 
@@ -24,13 +24,13 @@ pub(crate) fn class_of(error: &ClientError) -> ErrorClass {
     }
 }
 
-/// The reply to a person whose message no model has read.
+/// The reply if no model could read the message.
 pub(crate) fn model_preset(error: &TurnError) -> PresetReply {
     let text = format!("The language model did not answer, so I did nothing. {}", error.message);
     PresetReply::new(ResponseKind::Answer, text)
 }
 
-/// The reply to a request that cannot be met.
+/// The reply to a request that cannot be fulfilled.
 pub(crate) fn preset(errors: &[TurnError]) -> PresetReply {
     let first = match errors.first().map(|error| error.class) {
         Some(ErrorClass::Auth) => "The UpGrade server does not let me do that. Nothing was changed.",

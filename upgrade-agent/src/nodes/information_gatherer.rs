@@ -1,6 +1,6 @@
-//! Collects what a request needs. A model does, with tools over a desk of its own; what becomes of what lies
-//! on the desk is decided here, without it: an error ends the action, a gap is asked for, a complete action
-//! is checked and proposed.
+//! Collects the data that a request needs. A model calls tools over a desk, and fixed rules judge the desk:
+//! an error ends the action, a missing parameter becomes a question, and a complete action is checked and
+//! proposed.
 
 mod conclusion;
 mod facts;
@@ -21,7 +21,7 @@ use crate::state::{
 };
 use crate::tools::{self, Desk, Draft, Gathered};
 
-/// How often the model is asked in one gathering.
+/// The limit of model calls in one gathering.
 const ROUNDS: usize = 10;
 
 pub(crate) async fn run(
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let request = prompts::gatherer(&state, &settings);
     let gathering = ToolLoop::new(&settings.model).tools(tools::gathering(&desk)).max_rounds(ROUNDS);
     if let Err(error) = gathering.run(request).await {
-        // What was asked for stays open: the message can be sent again.
+        // The pending question stays open, so the message can be sent again.
         let error = failure::of_model(&error, ctx.node());
         return keep(update, desk.clear(), state.turns)
             .preset(Some(failure::model_preset(&error)))
@@ -51,10 +51,10 @@ pub(crate) async fn run(
     outcome.write(keep(update, desk.clear(), state.turns), &state)
 }
 
-/// Writes down what was fetched.
+/// Stores the fetched data.
 fn keep(update: ConversationStateUpdate, gathered: Gathered, turn: u64) -> ConversationStateUpdate {
     let mut update = update.gathered_info(gathered.info);
-    // Of several splits none is the one that the turn looked at.
+    // If there are several splits, the turn has no single one to show.
     if gathered.splits.len() == 1 {
         update = update.balance(gathered.splits.into_values().next());
     }

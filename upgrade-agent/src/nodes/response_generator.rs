@@ -1,7 +1,7 @@
-//! Writes the reply. A text that another node knows word for word is passed on as it is; else a model writes,
-//! and if it cannot, the facts are told plainly.
+//! Writes the reply. A preset text of another node is used as it is. Otherwise a model writes the reply, and
+//! if it fails, the facts are listed plainly.
 //!
-//! Whoever streams the turn gets the reply in pieces: the pieces, one after the other, are the reply.
+//! A streamed turn gets the reply in pieces, which joined are the reply.
 
 mod claims;
 
@@ -20,10 +20,10 @@ use crate::tools::StoredData;
 
 const ROUNDS: usize = 6;
 
-/// Between the parts of a reply.
+/// The separator between the parts of a reply.
 const GAP: &str = "\n\n";
 
-/// The longest list of facts that is told when no model can tell it better, in characters.
+/// The limit of characters of the facts that are listed without a model.
 const PLAIN_FACTS: usize = 4000;
 
 pub(crate) async fn run(
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     };
     let mut suggested = state.suggested.clone();
     if let (None, Pending::Missing(missing)) = (&state.preset, &state.pending) {
-        // An answer in between does not close the question.
+        // A reply in between leaves the question open.
         reply.part(&missing.question).await;
         suggested.clone_from(&missing.options);
     }
@@ -58,7 +58,7 @@ pub(crate) async fn run(
         .errors(error)
 }
 
-/// Lets the model write, and says what kind of reply it became.
+/// Lets the model write the reply, and sets the kind of the reply.
 async fn write(
     state: &Snapshot<ConversationState>,
     settings: &Settings,
@@ -84,7 +84,7 @@ async fn write(
     (kind, error)
 }
 
-/// Whether the model claims a deed in a turn that had none.
+/// Whether the model claims an action in a turn that had none.
 fn is_false(text: &str, state: &ConversationState) -> bool {
     let succeeded = state.execution_log.iter().filter(|entry| entry.status == LogStatus::Success);
     let done: Vec<_> = succeeded
@@ -109,7 +109,7 @@ async fn write_at_once(
     }
 }
 
-/// The same, passing each piece on as it comes.
+/// The streamed form, which forwards each piece.
 async fn write_aloud(
     writing: ToolLoop<'_>,
     request: ChatRequest,
@@ -133,15 +133,15 @@ async fn write_aloud(
     written.err()
 }
 
-/// What was said, piece by piece, with a gap between the texts of two rounds.
+/// The text so far, with a gap between the texts of two rounds.
 struct Voice {
     said: Mutex<String>,
-    /// Whether the present round has said nothing yet.
+    /// Whether the present round has produced no text yet.
     silent: AtomicBool,
 }
 
 impl Voice {
-    /// The piece to pass on, if the event brings one.
+    /// The piece to forward, if the event has one.
     fn hear(&self, event: ChatEvent) -> Option<String> {
         let text = match event {
             ChatEvent::TextDelta { text, .. } if !text.is_empty() => text,
@@ -160,14 +160,14 @@ impl Voice {
     }
 }
 
-/// The reply so far, and who listens to it.
+/// The reply in progress, and the context that streams it.
 struct ReplyWriter<'a> {
     ctx: &'a Ctx,
     text: String,
 }
 
 impl ReplyWriter<'_> {
-    /// Adds a part of its own.
+    /// Adds a preset part.
     async fn part(&mut self, text: &str) {
         if text.is_empty() {
             return;

@@ -1,8 +1,8 @@
-//! Runs what the person approved, and nothing else.
+//! Runs the approved action, and nothing else.
 //!
-//! The approval was committed before this node runs and is cleared by its own update, so a process that dies
-//! in between runs it again. UpGrade knows no idempotency keys; each action therefore looks first whether it
-//! is done already (see `run`), and one approval has one effect however often it is run.
+//! The approval was committed before this node runs and is cleared by its update, so after a kill in between
+//! the node runs again. UpGrade has no idempotency keys. Each action therefore first checks whether it was
+//! done already (see `execution`), and one approval has one effect however often it runs.
 
 pub(crate) mod crowd;
 mod execution;
@@ -73,7 +73,7 @@ fn entry(
     entry_of(visit, proposal, about, told)
 }
 
-/// How an action ended: its status, what it came to, its error, and the summary.
+/// The status, result, error and summary of an ended action.
 type EntryParts = (LogStatus, Value, Option<TurnError>, String);
 
 fn entry_of(
@@ -104,7 +104,7 @@ fn failure_summary(proposal: &Proposal, failed: &ActionFailure, error: &TurnErro
     format!("I could not {title}. {certainty}\n- {}", error.message)
 }
 
-/// A failure whose effect is not known makes the stored lists as doubtful as a success does.
+/// After a failure with an unknown effect, the cached lists are as stale as after a success.
 fn may_have_acted(entry: &LogEntry) -> bool {
     entry.error.as_ref().is_some_and(|error| error.class == ErrorClass::Api)
 }
@@ -114,7 +114,7 @@ fn changes_experiments(kind: ActionKind) -> bool {
     matches!(kind, CreateExperiment | DeleteExperiment | UpdateExperiment | UpdateExperimentStatus)
 }
 
-/// What "that experiment" means from now on; one that was deleted is none.
+/// The experiment that "that experiment" means from now on; none if it was deleted.
 fn last_experiment(kind: ActionKind, entry: &LogEntry, state: &ConversationState) -> Option<ExperimentRef> {
     match (&entry.experiment, kind) {
         (Some(gone), ActionKind::DeleteExperiment) if entry.status == LogStatus::Success => {
@@ -125,7 +125,7 @@ fn last_experiment(kind: ActionKind, entry: &LogEntry, state: &ConversationState
     }
 }
 
-/// What is said of an action that was done.
+/// The report of a successful action.
 fn success_summary(action: &Action, name: &str, detail: &str) -> String {
     let name = actions::display(name);
     match action {
@@ -160,7 +160,7 @@ fn success_summary(action: &Action, name: &str, detail: &str) -> String {
     }
 }
 
-/// The same trouble as a turn tells it.
+/// The error in the form in which a turn reports it.
 impl ActionFailure {
     fn error(&self, node: &str) -> TurnError {
         match self {

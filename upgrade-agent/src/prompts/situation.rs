@@ -1,4 +1,4 @@
-//! The facts a model is told beside the conversation. Everything in it follows from the state alone.
+//! The facts that a model gets beside the conversation. They follow from the state alone.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::state::{
     Analysis, ConversationState, DroppedAction, LogStatus, Params, Pending, ResponseKind, TurnError,
 };
 
-/// The situation of a node in the middle of a turn.
+/// The situation of a node within a turn.
 #[derive(Serialize)]
 pub(super) struct Situation<'a> {
     turn: u64,
@@ -19,13 +19,13 @@ pub(super) struct Situation<'a> {
     dropped: Option<&'a DroppedAction>,
     that_experiment: Option<&'a ExperimentRef>,
     request: Option<&'a Analysis>,
-    /// The names of what was gathered in this turn.
+    /// The names of the data gathered in this turn.
     gathered: Vec<&'a str>,
-    /// How many turns ago the stored data were fetched.
+    /// The age of the cached data, in turns.
     stored_turns_ago: BTreeMap<&'static str, u64>,
-    /// What was run in this turn.
+    /// The actions executed in this turn.
     executed: Vec<ExecutionView<'a>>,
-    /// How many actions the execution log holds.
+    /// The number of actions in the execution log.
     actions_in_log: usize,
     errors: &'a [TurnError],
     reply_kind: ResponseKind,

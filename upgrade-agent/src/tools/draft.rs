@@ -1,14 +1,14 @@
-//! An action in the making, as the gatherer's tools fill it in.
+//! An incomplete action, as the gatherer's tools fill it in.
 //!
-//! Tools may be called in any order and at once, so each call only notes what it was told; [`Draft::action`]
-//! and [`Draft::params`] put it together.
+//! Tools may be called in any order and concurrently, so each call only stores its arguments.
+//! [`Draft::action`] and [`Draft::params`] combine them.
 
 use serde_json::Value;
 
 use crate::actions::{self, ActionKind};
 use crate::state::{ConversationState, DroppedAction, IncompleteAction, Params, Pending};
 
-/// An action in the making.
+/// An incomplete action.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
     base: DraftBase,
@@ -20,27 +20,27 @@ pub(crate) struct Draft {
     anew: bool,
 }
 
-/// An action that was left half-done.
+/// An action that was abandoned before it was complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AbandonedAction {
     pub(crate) action: ActionKind,
-    /// The name that a new experiment would have got.
+    /// The name of the experiment that it would have created.
     pub(crate) name: Option<String>,
 }
 
-/// What the draft goes on from.
+/// The state at the start of the turn.
 #[derive(Clone, Debug, Default)]
 enum DraftBase {
     #[default]
     Nothing,
-    /// An action that waits for parameters: goes on unless another action is named.
+    /// An action that waits for parameters. It continues unless another action is named.
     Waiting(IncompleteAction),
-    /// An action whose confirmation was not answered: goes on only if none is named.
+    /// An action whose confirmation was not answered. It continues only if no action is named.
     Dropped(DroppedAction),
 }
 
 impl Draft {
-    /// The draft that a turn begins with.
+    /// The draft at the start of a turn.
     pub(crate) fn of(state: &ConversationState) -> Self {
         let base = match (&state.pending, &state.dropped) {
             (Pending::Missing(missing), _) => DraftBase::Waiting(missing.clone()),
@@ -55,12 +55,12 @@ impl Draft {
         self.touched = true;
     }
 
-    /// Leaves what waited, though it may be an action of the same kind: another experiment is to be made.
+    /// Drops the pending action in favour of a new one, possibly of the same kind.
     pub(crate) fn begin_anew(&mut self) {
         self.anew = true;
     }
 
-    /// Adds parameters; `null` takes one back.
+    /// Adds parameters. `null` removes one.
     pub(crate) fn give(&mut self, params: Params) {
         self.given.extend(params);
         self.touched = true;
@@ -71,17 +71,17 @@ impl Draft {
         self.touched = true;
     }
 
-    /// Notes what of the message was not understood: no action is proposed in this turn.
+    /// Stores the part of the message that was not understood, so that no action is proposed in this turn.
     pub(crate) fn leave_over(&mut self, words: String) {
         self.left_over = Some(words);
     }
 
-    /// What of the message was not understood.
+    /// The part of the message that was not understood.
     pub(crate) fn left_over(&self) -> Option<&str> {
         self.left_over.as_deref()
     }
 
-    /// Whether this turn said anything about an action.
+    /// Whether this turn added anything to the draft.
     pub(crate) fn is_touched(&self) -> bool {
         self.touched
     }
@@ -95,7 +95,7 @@ impl Draft {
         })
     }
 
-    /// The parameters, those taken back left out.
+    /// The parameters, without removed ones.
     pub(crate) fn params(&self) -> Params {
         let mut params = match &self.base {
             DraftBase::Waiting(waiting) if self.goes_on() => waiting.params.clone(),
@@ -107,7 +107,7 @@ impl Draft {
         params
     }
 
-    /// The action that waited for parameters and was left for another one.
+    /// The pending action that was dropped in favour of another one.
     pub(crate) fn left(&self) -> Option<AbandonedAction> {
         match &self.base {
             DraftBase::Waiting(waiting) if !self.goes_on() => {
@@ -118,7 +118,7 @@ impl Draft {
         }
     }
 
-    /// What the person has to be asked for: what this turn named, and what the action cannot be without.
+    /// The parameters to ask for: those named in this turn, and the missing required ones.
     pub(crate) fn missing(&self) -> Vec<String> {
         let params = self.params();
         let mut missing = match self.action().map(|kind| actions::decode(kind, &params)) {

@@ -1,4 +1,4 @@
-//! The gatherer's tools that read: from the server, and from what the agent knows of UpGrade.
+//! The gatherer's look-up tools: for data of the server, and for the glossary.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ async fn experiment_names(desk: Arc<Desk>, _: NoArguments) -> Result<Value, Tool
     desk.keep("experiment_names", &names)
 }
 
-/// The whole list is stored; this turn's facts hold one line for each.
+/// The full list is stored; the facts of this turn have one line per experiment.
 async fn all_experiments(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let mut all = desk.client().experiments().await.map_err(|error| desk.failed(&error))?;
     all.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
@@ -170,7 +170,7 @@ async fn enrollment_details(desk: Arc<Desk>, asked: ExperimentId) -> Result<Valu
     desk.keep_by_id("enrollment_details", &experiment.id, &told)
 }
 
-/// A part of one context. An unknown one is a miss, and the model is told which there are.
+/// A part of one context. An unknown context counts as a miss, and the model gets the known names.
 async fn of_context(
     desk: &Desk,
     asked: ContextName,

@@ -1,5 +1,5 @@
-//! The gatherer's tools that explain an action: its parameters as JSON schema from the Rust types, and what
-//! the types cannot say (see [`guide`]).
+//! The gatherer's tools that explain an action: its parameters as a JSON schema from the Rust types, and the
+//! rules that the types cannot express (see [`guide`]).
 
 mod guide;
 
@@ -25,7 +25,7 @@ fn schema_tool(desk: &Arc<Desk>, kind: ActionKind) -> FnTool {
     })
 }
 
-/// Everything about an action's parameters.
+/// The full description of an action's parameters.
 #[derive(Serialize)]
 struct ActionGuide {
     action: ActionKind,
@@ -62,7 +62,7 @@ mod tests {
         }
     }
 
-    /// A flow that speaks of a parameter which is none would send the model astray.
+    /// A flow with a name that is not a parameter would mislead the model.
     #[test]
     fn a_flow_names_each_required_parameter() {
         for &kind in ActionKind::ALL {

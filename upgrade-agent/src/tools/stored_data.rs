@@ -1,4 +1,4 @@
-//! The responder's tools: they read what is stored, and nothing else.
+//! The responder's tools: they read stored data only.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{NoArguments, tool};
 use crate::state::{CachedValue, ConversationState, Pending};
 
-/// The stored data of one conversation, as tools see them.
+/// The stored data of one conversation, for tools.
 #[derive(Clone)]
 pub(crate) struct StoredData(Arc<ConversationView>);
 
@@ -28,7 +28,7 @@ impl StoredData {
         }))
     }
 
-    /// Whether a model looked at the execution log: then its reply is a report.
+    /// Whether a model has read the execution log, so that its reply is a report.
     pub(crate) fn read_the_log(&self) -> bool {
         self.0.read_the_log.load(Ordering::Relaxed)
     }
@@ -79,7 +79,7 @@ async fn read_log(stored: Arc<ConversationView>, _: NoArguments) -> Result<Value
     Ok(json!(stored.state.execution_log))
 }
 
-/// What was never fetched, or has changed since, is `null`.
+/// Data that were never fetched, or have changed since, are `null`.
 fn cached<T: Serialize>(state: &ConversationState, cached: Option<&CachedValue<T>>) -> Value {
     match cached {
         Some(cached) => json!({ "fetched_turns_ago": cached.age(state.turns), "value": cached.value }),
@@ -87,7 +87,7 @@ fn cached<T: Serialize>(state: &ConversationState, cached: Option<&CachedValue<T
     }
 }
 
-/// The action of this turn and how far it has come: what was run goes before what is waited for.
+/// The action of this turn and its status. An executed action takes precedence over a pending one.
 fn action_status(state: &ConversationState) -> Value {
     let ran = state.executed().last();
     match (ran, &state.pending, &state.dropped) {

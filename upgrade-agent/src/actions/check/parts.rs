@@ -1,5 +1,5 @@
-//! The parts of a design: its name, context, unit, conditions, points, rule and lists, each held against the
-//! context and against each other.
+//! The parts of a design: name, context, unit, conditions, points, rule and lists. Each is compared with the
+//! context and with the other parts.
 
 use super::students::wrong_id;
 use super::words::{check_known, check_twice, in_context, not_a_word};
@@ -13,7 +13,7 @@ use crate::client::{
 /// A context with its name.
 pub(super) type NamedContext<'a> = (&'a str, &'a Context);
 
-/// How far the sum of the weights may be from 100: what adding up decimals costs, and no more.
+/// The rounding error that the sum of the weights may have.
 pub(super) const TOLERANCE: f64 = 1e-6;
 
 pub(super) fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, found: &mut Vec<String>) {
@@ -26,7 +26,7 @@ pub(super) fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, fo
     }
 }
 
-/// The context by name, if it is known what contexts there are and this is one.
+/// The context with that name, if the contexts are known and this is one.
 pub(super) fn check_context<'a>(
     name: &'a str,
     facts: &Facts<'a>,
@@ -121,7 +121,7 @@ fn check_sum(conditions: &[ConditionParam], sum: f64, found: &mut Vec<String>) {
     found.push(format!("the weights must sum to 100, and they sum to {}{hint}", rounded(sum)));
 }
 
-/// A sum without the dust of adding up decimals.
+/// A sum without rounding errors.
 pub(super) fn rounded(sum: f64) -> f64 {
     (sum * 1e6).round() / 1e6
 }

@@ -1,4 +1,4 @@
-//! What concerns the actions that play students.
+//! Checks of the actions that simulate students.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) fn check_balance(
     check_number(test.num_users.unwrap_or(i64::from(USUAL_STUDENTS)), facts, found);
     check_groups(test.group.as_ref(), test.working_group.as_ref(), found);
     if let Some(prefix) = &test.prefix {
-        // An id is the prefix and a UUID of 36 signs.
+        // An id is the prefix and a UUID of 36 characters.
         check_user(&format!("{prefix}{}", "0".repeat(36)), found);
     }
     if test.site.is_some() != test.target.is_some() {
@@ -68,7 +68,7 @@ pub(super) fn check_balance(
     }
 }
 
-/// One that need not be started may have any weights: whether they make a sense is what is tested.
+/// An experiment that is enrolling may have any weights, because the test is about them.
 fn check_playable(experiment: &Experiment, found: &mut Vec<String>) {
     let name = display(&experiment.name);
     if experiment.conditions.is_empty() {
@@ -83,7 +83,7 @@ fn check_playable(experiment: &Experiment, found: &mut Vec<String>) {
     }
 }
 
-/// Students who are in groups of the kind that is assigned and work in none of them would all be left out.
+/// Students with groups of the assigned kind but without a working group would all be left out.
 fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, found: &mut Vec<String>) {
     let Some(kind) = own_group(experiment) else { return };
     let Some(groups) = test.group.as_ref().and_then(|groups| groups.get(kind)) else { return };
@@ -104,7 +104,7 @@ fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, fou
     }
 }
 
-/// A live test needs an experiment that enrols, or may be started for it.
+/// A live test needs an experiment that is enrolling, or that the test can start.
 fn check_start(experiment: &Experiment, found: &mut Vec<String>) {
     let state = &experiment.state;
     if *state != ExperimentState::Enrolling && !is_usual(state, &ExperimentState::Enrolling) {
@@ -157,7 +157,7 @@ pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, fo
     }
 }
 
-/// The statuses that the steps lead through, and back to the first one.
+/// The statuses that the steps set, ending with the first one.
 fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &mut Vec<String>) {
     let name = display(&experiment.name);
     let statuses = journey.steps.iter().filter_map(|step| match step {
@@ -190,8 +190,8 @@ fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &m
     }
 }
 
-/// Whether the server begins an experiment with this move: it then looks for early visitors. Going on after a
-/// pause is no beginning.
+/// Whether this move starts the experiment for the server, which then looks for early visitors. Resuming
+/// after a pause is not a start.
 fn starts_anew(from: &ExperimentState, to: &ExperimentState) -> bool {
     *to == ExperimentState::Enrolling && !is_live(from)
 }

@@ -1,4 +1,4 @@
-//! What concerns one student: his id, his groups, where he was.
+//! Checks of a student: id, groups, places.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::words::{check_known, check_twice};
 use crate::actions::display::display;
 use crate::actions::{Facts, InitExperimentUser, MarkDecisionPoint};
 
-/// The longest id of a student, in bytes: it is a key of the server's database.
+/// The limit of a student's id in bytes: it is a key of the server's database.
 const LONGEST_ID: usize = 255;
 
-/// A student's id travels in a header.
+/// A student's id is sent in a header.
 pub(super) fn check_user(id: &str, found: &mut Vec<String>) {
     if let Some(why) = wrong_id(id) {
         found.push(format!("`{}` is no id of a student: {why}", display(id)));
@@ -33,7 +33,7 @@ pub(super) fn check_init(init: &InitExperimentUser, found: &mut Vec<String>) {
     check_groups(init.group.as_ref(), init.working_group.as_ref(), found);
 }
 
-/// Groups by kind, and the group by kind in which the student works.
+/// The groups by kind, and the working group by kind.
 pub(super) fn check_groups(
     groups: Option<&BTreeMap<String, Vec<String>>>,
     working: Option<&BTreeMap<String, String>>,
@@ -64,8 +64,8 @@ fn check_kind(kind: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A visit for an experiment must be at one of its points, with one of its conditions: the server would
-/// answer with an error otherwise.
+/// A visit for an experiment must be at one of its points, with one of its conditions. Otherwise the server
+/// returns an error.
 pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
     check_user(&mark.user_id, found);
     let place = &mark.decision_point;

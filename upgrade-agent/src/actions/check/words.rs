@@ -1,4 +1,4 @@
-//! The sentences that several checks share, with the word that may be meant.
+//! Sentences of several checks, with the word that may be meant.
 
 use crate::actions::decode::nearest;
 use crate::actions::display::{display, display_list};

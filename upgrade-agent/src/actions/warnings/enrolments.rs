@@ -1,10 +1,10 @@
-//! What becomes of the enrolments that an experiment has.
+//! The effect of a change on the enrolments of an experiment.
 
 use super::Warning;
 use crate::actions::{DecisionPointParam, Facts, UpdateExperiment};
 use crate::client::{ConditionEnrollment, Experiment};
 
-/// How many students and groups are enrolled, if any are.
+/// The numbers of enrolled students and groups, if any.
 pub(super) fn enrolled(facts: Facts<'_>) -> Option<(u64, u64)> {
     let detail = facts.enrollment?;
     let counts = (detail.users, detail.groups);
@@ -15,7 +15,7 @@ pub(super) fn enrolments_deleted(facts: Facts<'_>) -> Option<Warning> {
     enrolled(facts).map(|(users, groups)| Warning::EnrolmentsDeleted { users, groups })
 }
 
-/// Enrolments in conditions and at points that an update removes.
+/// The enrolments in conditions and at points that an update removes.
 pub(super) fn enrolments_dropped(
     update: &UpdateExperiment,
     old: &Experiment,
@@ -46,7 +46,7 @@ pub(super) fn enrolments_dropped(
             users += count;
         }
     }
-    // One student may be enrolled at several points.
+    // A student may be enrolled at several points.
     (users > 0).then(|| Warning::EnrolmentsDropped { removed, users: users.min(detail.users) })
 }
 

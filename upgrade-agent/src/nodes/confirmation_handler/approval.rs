@@ -1,7 +1,7 @@
-//! A question that is open, and a yes that was given.
+//! An open question, and an approval.
 //!
-//! Both can be made only by the node above. They can be read back from a checkpoint, and from nothing else:
-//! neither can be deserialised from JSON, which is all that a model ever writes.
+//! Only the node above can create them. They can be read back from a checkpoint only: neither can be
+//! deserialized from JSON, which is the only format that models write.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use super::kind_of;
 use crate::actions::{self, Proposal};
 use crate::reply::{ConfirmKind, DELETE_WORD};
 
-/// An open question: shall this be done?
+/// An open question about an action.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Confirmation {
     proposal: Proposal,
@@ -19,9 +19,9 @@ pub struct Confirmation {
     asked_turn: u64,
 }
 
-/// An action that the person said yes to.
+/// An action that the person approved.
 ///
-/// Nobody outside the confirmation handler can make one:
+/// No code outside the confirmation handler can create one:
 ///
 /// ```compile_fail,E0624
 /// use upgrade_agent::state::{Approval, Confirmation};
@@ -31,7 +31,7 @@ pub struct Confirmation {
 /// }
 /// ```
 ///
-/// and no JSON becomes one, though a checkpoint's bytes do:
+/// and it cannot be read from JSON, only from the bytes of a checkpoint:
 ///
 /// ```
 /// use upgrade_agent::state::Approval;
@@ -54,7 +54,7 @@ impl Confirmation {
         Confirmation { proposal, message, kind, asked_turn }
     }
 
-    /// The same question, asked again in a later turn.
+    /// Asks the same question again in a later turn.
     pub(super) fn asked_again(&self, asked_turn: u64) -> Self {
         Confirmation { asked_turn, ..self.clone() }
     }
@@ -71,28 +71,28 @@ impl Confirmation {
     pub(super) fn suggested(&self) -> Vec<String> {
         let words: &[&str] = match self.kind {
             ConfirmKind::YesNo => &["Yes", "No", "Modify"],
-            // The word is to be typed, so it is no answer to pick.
+            // The word has to be typed, so it is not a suggested answer.
             ConfirmKind::TypeDelete => &["Cancel"],
         };
         words.iter().map(|&word| word.to_owned()).collect()
     }
 
-    /// What is asked about.
+    /// The proposal that the question is about.
     pub fn proposal(&self) -> &Proposal {
         &self.proposal
     }
 
-    /// The question.
+    /// The text of the question.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How yes is said.
+    /// The kind of confirmation.
     pub fn kind(&self) -> ConfirmKind {
         self.kind
     }
 
-    /// The turn that asked. Only the message of the turn after it is an answer.
+    /// The turn that asked. Only the message of the next turn is an answer.
     pub fn asked_turn(&self) -> u64 {
         self.asked_turn
     }
@@ -103,19 +103,19 @@ impl Approval {
         Approval { proposal, key }
     }
 
-    /// What was approved.
+    /// The approved proposal.
     pub fn proposal(&self) -> &Proposal {
         &self.proposal
     }
 
-    /// What tells this approval from every other: the id of the experiment that it creates, the uniquifier of
-    /// the visit that it marks.
+    /// The unique key of the approval: the id of the experiment that it creates, and the uniquifier of the
+    /// visit that it marks.
     pub fn key(&self) -> Uuid {
         self.key
     }
 }
 
-/// The same fields, so that the derived reading can be had behind the check.
+/// The same fields, for the derived reader behind the check.
 #[derive(Deserialize)]
 #[serde(remote = "Confirmation")]
 struct StoredConfirmation {
@@ -146,7 +146,8 @@ impl<'de> Deserialize<'de> for Approval {
     }
 }
 
-/// Checkpoints are MessagePack, a format for machines; JSON and its like call themselves readable.
+/// Checkpoints are MessagePack, a binary format. JSON and similar formats are human-readable in serde's
+/// terms.
 fn only_checkpoints<'de, D: Deserializer<'de>>(from: &D) -> Result<(), D::Error> {
     if from.is_human_readable() {
         Err(de::Error::custom("what the person was asked or said yes to is read only from a checkpoint"))

@@ -1,4 +1,4 @@
-//! What becomes of a gathering.
+//! Turns the notes of a gathering into an outcome.
 
 use super::facts::ServerFacts;
 use super::question::Question;
@@ -19,26 +19,26 @@ use crate::state::{
 };
 use crate::tools::{AbandonedAction, Desk, Draft};
 
-/// What a gathering came to.
+/// The outcome of a gathering.
 pub(super) struct Outcome {
     end: GatheringEnd,
-    /// An action that was left half-done for this one.
+    /// An incomplete action that was abandoned for this one.
     left: Option<AbandonedAction>,
-    /// What of the message was not understood, where the rest of it was taken.
+    /// The part of the message that was not understood, if the rest was used.
     left_over: Option<String>,
-    /// The experiment that the turn was about, if it was about exactly one.
+    /// The experiment that the turn was about, if there was exactly one.
     about: Option<ExperimentRef>,
 }
 
 enum GatheringEnd {
-    /// Nothing but facts.
+    /// Facts only.
     Facts,
     Errors(Vec<TurnError>),
     Ask(IncompleteAction),
-    /// Something of the message was not understood, and what waited waits on.
+    /// Part of the message was not understood, and the pending action stays pending.
     LeftOver(String),
     Propose(Box<Proposal>),
-    /// A balance that was computed: nothing has to be run for it.
+    /// A computed balance: there is nothing to execute.
     Balance(Box<LogEntry>, Box<BalanceReport>),
 }
 
@@ -94,8 +94,7 @@ impl Outcome {
     }
 }
 
-/// Several experiments may be made one after the other, so that "the experiment" would not tell which was
-/// given up.
+/// Several experiments may be created in a row, so "the experiment" would not say which one was abandoned.
 fn in_words(left: &AbandonedAction) -> String {
     match &left.name {
         Some(name) if left.action == ActionKind::CreateExperiment => {
@@ -105,7 +104,7 @@ fn in_words(left: &AbandonedAction) -> String {
     }
 }
 
-/// Judges what lies on the desk, and reads what the judgement needs.
+/// Judges the notes on the desk, and reads the server's data that the judgement needs.
 pub(super) async fn conclude(
     desk: &Desk,
     state: &ConversationState,
@@ -143,7 +142,7 @@ pub(super) async fn conclude(
     }
 }
 
-/// Whether look-ups were all that was done, and they found nothing.
+/// Whether the turn consisted of look-ups only, and none found anything.
 fn found_nothing(desk: &Desk, draft: &Draft) -> bool {
     !draft.is_touched() && desk.notes().info.is_empty()
 }
@@ -156,7 +155,7 @@ fn the_only(mut seen: Vec<ExperimentRef>) -> Option<ExperimentRef> {
     }
 }
 
-/// Why a draft cannot become a proposal.
+/// The reason for which a draft cannot become a proposal.
 enum ProposalFault {
     Server(ClientError),
     NotFound(String),
@@ -207,7 +206,7 @@ async fn prepare(
     Ok(GatheringEnd::Ask(IncompleteAction { action: kind, params, missing, question: text, options }))
 }
 
-/// An unknown context is told before anything that depends on it is asked.
+/// An unknown context is reported before parameters that depend on it.
 async fn check_context(desk: &Desk, params: &Params) -> Result<(), ProposalFault> {
     let Some(name) =
         params.get("context").and_then(serde_json::Value::as_str).filter(|name| !name.is_empty())
@@ -221,8 +220,8 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), ProposalFault
     }
 }
 
-/// Who is asked which of none cannot answer. That the server does not tell them is told when one is looked
-/// up.
+/// Without any experiment there is no point in asking which one. If the server does not list them, the error
+/// comes with the look-up.
 async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), ProposalFault> {
     let asks = missing.iter().any(|name| name == "experiment_id");
     if asks && desk.names().await.is_ok_and(|names| names.is_empty()) {
@@ -265,7 +264,7 @@ async fn propose(
     Ok(GatheringEnd::Propose(Box::new(Proposal { action, about, current, seen, warnings, plan })))
 }
 
-/// A split that is computed at once, and noted like everything else that was done.
+/// A split that is computed at once and logged like an executed action.
 fn computed(
     state: &ConversationState,
     settings: &Settings,
@@ -305,7 +304,7 @@ fn balance_text(test: &TestConditionBalance, experiment: &Experiment, report: &B
     )
 }
 
-/// The experiment of that id, or, since a person speaks in names, of that name.
+/// The experiment with that id or, since people use names, with that name.
 async fn find(desk: &Desk, id: &str) -> Result<Experiment, ProposalFault> {
     let id = match uuid::Uuid::try_parse(id) {
         Ok(id) => id.to_string(),

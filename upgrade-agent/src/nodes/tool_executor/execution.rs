@@ -1,14 +1,14 @@
-//! The actions on the server, each so that running it twice has the effect of running it once.
+//! The actions on the server. Each of them can run twice with the effect of once.
 //!
 //! - create: the key is the experiment's id, and the client looks it up before it posts
-//! - status and delete: read first; what is there already is not done again
-//! - update: read first, and only what is still lacking is written; what somebody else changed since the
-//!   question is not
+//! - status and delete: read first; nothing is sent if the change is already there
+//! - update: read first, and only the missing part is written; the action fails if somebody else changed the
+//!   experiment after the question
 //! - init: the same request again changes nothing
 //! - mark and visit: the key is the visit's uniquifier, and the server keeps the first visit
 //!
-//! A call whose outcome is not known (a timeout, a broken connection, a 500) is followed by a look whether it
-//! was done.
+//! After a call with an unknown outcome (a timeout, a broken connection, a status 500), the server's data
+//! show whether it was done.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -25,17 +25,17 @@ use crate::client::{
     FilterMode, Mark, MarkStatus, NewExperiment, NewUser, UpgradeClient,
 };
 
-/// What an action came to.
+/// The outcome of a successful action.
 pub(super) struct ActionOutcome {
     pub(super) result: Value,
     pub(super) experiment: Option<ExperimentRef>,
     pub(super) summary: String,
 }
 
-/// Why it did not.
+/// The failure of an action.
 pub(super) enum ActionFailure {
     Server(ClientError),
-    /// The experiment is not any more what the person was asked about.
+    /// The experiment differs from the one in the question.
     Changed(String),
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uu
         Action::GetDecisionPointAssignments(asked) => assignments(client, action, asked).await,
         Action::MarkDecisionPoint(mark) => mark_point(client, action, mark, key).await,
         Action::VisitDecisionPoint(visit) => visit_point(client, action, visit, key).await,
-        // These have plans, or need none since nothing is run.
+        // These actions have plans, or execute nothing.
         Action::TestConditionBalance(_) | Action::SimulateUserJourney(_) => Err(ActionFailure::Changed(
             "this action was confirmed without its steps: ask for it again".to_owned(),
         )),
@@ -87,8 +87,8 @@ async fn create_experiment(
     Ok(about_experiment(action, &created, &format!("id {}, {}", created.id, created.state)))
 }
 
-/// The experiment of this key, if it is there and is the one: the rule `assign`, which a post cannot set, may
-/// be missing still.
+/// The experiment with this key, if it exists and matches. The rule `assign`, which a POST cannot set, may
+/// still be missing.
 async fn complete(
     client: &UpgradeClient,
     new: &NewExperiment,
@@ -128,7 +128,7 @@ async fn update_experiment(
         return Err(redesigned(&now));
     }
     let written = match &proposal.seen {
-        // This agent was cut off between the calls of one change.
+        // This agent was interrupted between the calls of one change.
         Some(_) if was_begun(&patch, &rest) => client.update(id, &rest).await,
         Some(seen) => client.update_unchanged(id, &patch, &seen.revision).await,
         None => client.update(id, &patch).await,
@@ -150,14 +150,14 @@ fn redesigned(now: &Experiment) -> ActionFailure {
     ))
 }
 
-/// Whether a list that is to be written is not the one that the person was asked about.
+/// Whether a list that is about to be written differs from the one in the question.
 fn lists_changed(proposal: &Proposal, rest: &ExperimentPatch, now: &Experiment) -> bool {
     let Some(seen) = &proposal.seen else { return false };
     rest.inclusion.is_some() && seen.inclusion != now.inclusion
         || rest.exclusion.is_some() && seen.exclusion != now.exclusion
 }
 
-/// Tries once more to do what a change of several calls still lacks.
+/// Tries once more to complete a change of several calls.
 async fn finish(client: &UpgradeClient, error: ClientError) -> Result<Experiment, ClientError> {
     match error.unfinished() {
         Some(rest) => client.update(&rest.experiment_id, &rest.missing).await,
@@ -187,7 +187,7 @@ async fn set_status(
     Ok(about_experiment(&proposal.action, &changed, ""))
 }
 
-/// Whether the experiment has the name and the status that the question told.
+/// Whether the experiment has the name and the status in the question.
 fn is_as_asked(proposal: &Proposal, now: &Experiment) -> Result<(), ActionFailure> {
     let renamed = proposal.about.as_ref().filter(|asked| asked.name != now.name);
     let moved = proposal.current.as_ref().filter(|asked| **asked != now.state);
@@ -214,7 +214,7 @@ async fn delete_experiment(
         Ok(ActionOutcome { result: json!({ "id": id, "name": name }), experiment: about, summary })
     };
     match client.experiment(id).await {
-        // Somebody, or this agent before it was killed, was faster.
+        // The change was made meanwhile, by somebody else or by this agent before it was killed.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return done(" (it was gone already when I looked)");
         }

@@ -1,4 +1,4 @@
-//! The steps of a journey, each for all of its students, and what they came to.
+//! The steps of a journey, each for all of its students, and their results.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::actions::{JourneyStep, SimulateUserJourney};
 use crate::client::{Assignment, ClientError, UpgradeClient};
 use crate::plan::PlanRun;
 
-/// More students than these are counted and not listed: the log is stored with every step, and read by
+/// Above this number, students are counted and not listed: the log is stored with every step and read by
 /// models.
 pub(super) const LISTED: usize = 20;
 
-/// Takes a step of a journey with all of its students.
+/// Runs a step of a journey for all of its students.
 pub(super) async fn travel(
     at: &Visit<'_>,
     journey: &SimulateUserJourney,
@@ -48,7 +48,7 @@ pub(super) async fn travel(
     }
 }
 
-/// What a student would get.
+/// The assignments of a student.
 struct StudentAssignments {
     user_id: String,
     assigned: Vec<Assignment>,
@@ -58,12 +58,12 @@ async fn look(client: &UpgradeClient, user: &str, context: &str) -> Result<Stude
     Ok(StudentAssignments { user_id: user.to_owned(), assigned: client.assign(user, context).await? })
 }
 
-/// The uniquifier of the visits of a step: another for each step, and the same when it runs again.
+/// The uniquifier of the visits of a step: unique per step, and the same if the step runs again.
 fn step_key(run: &PlanRun) -> Uuid {
     Uuid::from_u128(run.approved().key().as_u128().wrapping_add(run.next as u128))
 }
 
-/// Lets each student visit every place where he is assigned something.
+/// Lets each student visit every place that has an assignment for them.
 pub(super) async fn visit_assigned(
     at: &Visit<'_>,
     journey: &SimulateUserJourney,
@@ -91,7 +91,7 @@ async fn visit_all(
     Ok(all)
 }
 
-/// Who came where and got what.
+/// The visits, with the condition of each student.
 fn told_visits(all: &[VisitRecord]) -> Value {
     if all.len() > LISTED {
         json!({ "tally": tally(all.iter().map(|one| (&one.site, &one.target, one.condition.as_ref()))) })
@@ -100,7 +100,7 @@ fn told_visits(all: &[VisitRecord]) -> Value {
     }
 }
 
-/// Who would get what.
+/// The assignments, without visits.
 fn told_looks(all: &[StudentAssignments]) -> Value {
     let code = |here: &Assignment| here.current().and_then(|current| current.condition_code.clone());
     if all.len() <= LISTED {
@@ -122,7 +122,7 @@ fn told_looks(all: &[StudentAssignments]) -> Value {
     json!({ "tally": tally(rows), "nothing": nothing })
 }
 
-/// How many students have the same place and condition.
+/// The number of students by place and condition.
 fn tally<'a>(rows: impl Iterator<Item = (&'a String, &'a String, Option<&'a String>)>) -> Vec<Value> {
     let mut counts: BTreeMap<_, u64> = BTreeMap::new();
     for row in rows {

@@ -1,6 +1,6 @@
-//! Plans, a step a visit: what was noted is committed before the next step begins.
+//! Plans, one step per visit of the executor: each step is committed before the next one starts.
 //!
-//! However a plan ends (its last step, a failure, a stop in the middle, a no) the status that it changed is
+//! However a plan ends (its last step, an error, a stop in the middle, a no), the status that it changed is
 //! restored first.
 
 use agentgraph::Ctx;
@@ -19,7 +19,7 @@ use crate::client::{Experiment, UpgradeClient};
 use crate::plan::{EarlyEnd, PlanRun, PlanStep, is_destructive};
 use crate::state::{Approval, ConversationState, ConversationStateUpdate, ErrorClass, TurnError};
 
-/// What a visit of the executor looks at.
+/// The inputs of a visit of the executor.
 pub(super) struct Visit<'a> {
     pub(super) client: &'a UpgradeClient,
     pub(super) settings: &'a Settings,
@@ -27,7 +27,7 @@ pub(super) struct Visit<'a> {
     pub(super) ctx: &'a Ctx,
 }
 
-/// Begins a plan: notes the status that is to be restored, and changes nothing yet.
+/// Starts a plan: stores the status to restore, and changes nothing yet.
 pub(super) async fn begin(
     visit: &Visit<'_>,
     update: ConversationStateUpdate,
@@ -56,7 +56,7 @@ fn changed_meanwhile(now: &Experiment, node: &str) -> TurnError {
     TurnError { class: ErrorClass::Validation, message, node: node.to_owned() }
 }
 
-/// Takes the next step, or ends the plan.
+/// Runs the next step, or ends the plan.
 pub(super) async fn go_on(
     visit: &Visit<'_>,
     update: ConversationStateUpdate,
@@ -83,7 +83,7 @@ pub(super) async fn go_on(
     }
 }
 
-/// The step as an action of its own, to be asked about.
+/// The step as an action of its own, for the question about it.
 fn ask_first(step: &PlanStep, run: &PlanRun) -> Option<Proposal> {
     let PlanStep::SetStatus { to } = step else { return None };
     let asked = run.approved().proposal();
@@ -123,7 +123,7 @@ async fn take(visit: &Visit<'_>, run: &PlanRun, step: &PlanStep) -> Result<Value
         (PlanStep::VisitAssigned, Action::SimulateUserJourney(journey)) => {
             journey::visit_assigned(visit, journey, run).await.map_err(cut)
         }
-        // No plan is made like this.
+        // No plan is created with these values.
         _ => Ok(Value::Null),
     }
 }

@@ -1,4 +1,4 @@
-//! How a plan ended: its log entry, and what is said of it.
+//! The end of a plan: its log entry and its report.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::balance::BalanceReport;
 use crate::plan::{EarlyEnd, PlanRun, PlanStep};
 use crate::state::{ConversationStateUpdate, LogStatus, PresetReply, ResponseKind};
 
-/// Ends a plan: its log entry, and what is told of it.
+/// Ends a plan with its log entry and its report.
 pub(super) fn finish(
     visit: &Visit<'_>,
     update: ConversationStateUpdate,
@@ -85,7 +85,7 @@ fn name(about: Option<&ExperimentRef>) -> &str {
     about.map_or("", |about| &about.name)
 }
 
-/// What each step of a journey came to, a line for each student where it is about students.
+/// The result of each step of a journey, with a line for each student where the step is about students.
 fn journey_lines(proposal: &Proposal, done: &[Value]) -> Option<String> {
     let (Action::SimulateUserJourney(_), Some(plan)) = (&proposal.action, &proposal.plan) else {
         return None;
@@ -116,7 +116,7 @@ fn step_lines(step: &PlanStep, done: &Value) -> Vec<String> {
     }
 }
 
-/// A line a student, or a line for all who got the same.
+/// A line for each student, or one line if all got the same.
 fn lines_of(done: &Value, of_student: fn(&Value) -> Option<String>, got: fn(&str) -> String) -> Vec<String> {
     if let Some(students) = done.as_array() {
         return students.iter().filter_map(of_student).collect();

@@ -1,4 +1,4 @@
-//! One student at one place: made known, assigned, marked.
+//! One student at one place: initialized, assigned, marked.
 
 use serde::Serialize;
 use serde_json::json;
@@ -11,18 +11,18 @@ use crate::client::{
     UpgradeClient, User,
 };
 
-/// What a student found at a place.
+/// The result of a visit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct VisitRecord {
     pub(super) user_id: String,
     pub(super) site: String,
     pub(super) target: String,
-    /// None if he gets the default.
+    /// None for the default.
     pub(super) condition: Option<String>,
     pub(super) experiment_id: Option<String>,
 }
 
-/// The place of a visit, and what tells it from others of the same student there.
+/// The place of a visit, and the uniquifier that separates it from other visits of the same student.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) context: &'a str,
@@ -31,8 +31,8 @@ pub(super) struct Place<'a> {
     pub(super) uniquifier: Uuid,
 }
 
-/// Asks what a student who is known gets at a place, and marks the visit with it. The server keeps the first
-/// visit of a student at a place, so doing this again changes nothing.
+/// Requests the assignment of a known student at a place and marks the visit with it. The server keeps the
+/// first visit of a student at a place, so running it again changes nothing.
 pub(super) async fn visit(
     client: &UpgradeClient,
     user: &str,
@@ -43,7 +43,7 @@ pub(super) async fn visit(
     mark(client, user, here, place).await
 }
 
-/// Marks a visit with what is assigned there.
+/// Marks a visit with the assigned condition.
 pub(super) async fn mark(
     client: &UpgradeClient,
     user: &str,
@@ -92,7 +92,7 @@ pub(super) async fn visit_point(
     Ok(ActionOutcome { result: json!(visited), experiment: None, summary })
 }
 
-/// Why nothing is assigned at a place, as far as the experiments there tell.
+/// The reason for which nothing is assigned at a place, as far as its experiments show it.
 async fn why_nothing(client: &UpgradeClient, asked: &VisitDecisionPoint, known: &User) -> String {
     let Ok(all) = client.experiments().await else {
         return "the server did not tell which experiments are there".to_owned();
@@ -113,7 +113,7 @@ fn is_here(experiment: &Experiment, asked: &VisitDecisionPoint) -> bool {
             .any(|point| point.site == asked.site && point.target == asked.target)
 }
 
-/// Why an experiment gives nothing to a student, with the groups that the server knows him to be in.
+/// The reason for which an experiment assigns nothing to a student, given the groups that the server knows.
 fn reason(experiment: &Experiment, known: &User) -> String {
     let name = display(&experiment.name);
     if experiment.state != ExperimentState::Enrolling {
