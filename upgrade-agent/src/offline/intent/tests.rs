@@ -1,5 +1,5 @@
 //! Tables of messages and what they ask for, a few of each; the full paraphrase table is in
-//! `tests/offline_paraphrases.rs`.
+//! `tests/offline_model_understands_paraphrases.rs`.
 
 use super::*;
 
