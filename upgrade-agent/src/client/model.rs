@@ -200,7 +200,7 @@ pub struct DecisionPoint {
 }
 
 /// The post-experiment rule with the condition that it assigns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostRule {
     /// The rule.
     pub rule: PostExperimentRule,
@@ -228,7 +228,7 @@ impl Default for PostRule {
 }
 
 /// Students and groups named by an experiment's lists.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members {
     /// Ids of students.
     #[serde(default)]
@@ -246,7 +246,7 @@ impl Members {
 }
 
 /// A group on a list.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupMember {
     /// The kind of group, such as `classId`.
     pub group_type: String,

@@ -10,7 +10,7 @@ use super::words::{ExperimentType, MarkStatus};
 /// A student to be made known to the server.
 ///
 /// A part that is `None` leaves what the server knows about him.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewUser {
     /// His id, the application's choice.
     pub id: String,
@@ -95,7 +95,7 @@ pub struct AssignedFactor {
 }
 
 /// A visit of a student at a decision point, to be written down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The place.
     pub site: String,
