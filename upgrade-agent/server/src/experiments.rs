@@ -1,4 +1,4 @@
-//! Reading experiments, moving them between states and deleting them.
+//! Routes that read experiments, set their states and delete them.
 
 pub(crate) mod by_date;
 pub(crate) mod create;
@@ -52,7 +52,7 @@ pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(world.experiments_in_order().into_iter().map(|e| view::listed(world, e)).collect())
 }
 
-/// `GET /experiments/partitions`: the points of all experiments, repeated as often as they occur.
+/// `GET /experiments/partitions`: the points of all experiments, with repetitions.
 pub(crate) fn partitions(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let all = core.world.experiments_in_order().into_iter();
     let points = all.flat_map(|experiment| &experiment.partitions);
@@ -69,8 +69,8 @@ pub(crate) fn conditions(core: &mut Core, asked: &ApiRequest) -> Result<Value, F
     found(core, asked).map(view::conditions)
 }
 
-/// `GET /experiments/getGroupAssignmentStatus/:id`: how many groups have all the students that they
-/// need for the experiment to end; nothing if it does not end by groups.
+/// `GET /experiments/getGroupAssignmentStatus/:id`: the number of groups with enough students for the end of
+/// the experiment; empty if the experiment does not end by groups.
 pub(crate) fn full_groups(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let columns = &found(core, asked)?.columns;
     let wanted = |field| columns.enrollment_complete_condition.as_ref()?.get(field)?.as_u64();
@@ -107,8 +107,8 @@ pub(crate) fn set_state(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fa
     Ok(view::state_changed(&core.world, &before, after))
 }
 
-/// `DELETE /experiments/:id`: all that hangs on it goes, but for the visits, which were at a
-/// place and not in an experiment.
+/// `DELETE /experiments/:id`: deletes all dependent rows except visits, which belong to a place and not to an
+/// experiment.
 pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let world = &mut core.world;
@@ -125,7 +125,7 @@ pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(view::deleted(&gone))
 }
 
-/// The id in the path, in the form in which ids are stored.
+/// The id in the path, in its stored form.
 pub(crate) fn path_id(asked: &ApiRequest) -> Result<String, Fault> {
     validate::path_id(&asked.id)
 }

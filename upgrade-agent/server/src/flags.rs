@@ -1,4 +1,4 @@
-//! `/flags`: features that applications show to some students only, by lists as experiments have them.
+//! `/flags`: features that applications show to some students only, selected by lists.
 
 pub(crate) mod files;
 pub(crate) mod lists;
@@ -59,7 +59,7 @@ pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(shown)
 }
 
-/// `POST /flags`: always under a new id; lists in the body are not looked at.
+/// `POST /flags`: always with a new id; lists in the body are ignored.
 pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     check(core, body, body["id"].as_str())?;
@@ -67,13 +67,13 @@ pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(row(&insert(core, body, description)))
 }
 
-/// The description of a new flag, which the original leaves to its database to ask for.
+/// The description of a new flag, which the original's database requires.
 pub(crate) fn described(body: &Value) -> Result<String, Fault> {
     let doing = "Error in creating feature flag document \"addFeatureFlagInDB\"";
     text(body, "description").ok_or_else(|| no_description(doing))
 }
 
-/// Makes a flag without lists.
+/// Creates a flag without lists.
 pub(crate) fn insert(core: &mut Core, body: &Value, description: String) -> FlagColumns {
     let stamp = Stamp::new(&core.now());
     let columns = FlagColumns { description, ..columns(body, core.new_id(), stamp) };
@@ -85,7 +85,7 @@ pub(crate) fn insert(core: &mut Core, body: &Value, description: String) -> Flag
     columns
 }
 
-/// The shape, the context, and whether another flag has the key already.
+/// Checks the shape, the context, and that the key is free.
 fn check(core: &Core, body: &Value, own: Option<&str>) -> Result<(), Fault> {
     validate::flag(body)?;
     let context = body["context"][0].as_str().unwrap_or_default();
@@ -123,7 +123,7 @@ fn columns(body: &Value, id: String, stamp: Stamp) -> FlagColumns {
     }
 }
 
-/// `PUT /flags/:id`. A flag that goes to another context leaves its lists behind.
+/// `PUT /flags/:id`. A flag with a new context loses its lists.
 pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
@@ -184,7 +184,7 @@ pub(crate) fn set_filter(core: &mut Core, asked: &ApiRequest) -> Result<Value, F
     Ok(row(&new))
 }
 
-/// The columns of the flag that a body names, before and after.
+/// The columns of the flag in a body, before and after.
 fn change(
     core: &mut Core,
     body: &Value,
@@ -235,7 +235,7 @@ fn node(world: &World, flag: &Flag) -> Value {
     with(shown, [("featureFlagSegmentInclusion", ties.collect())])
 }
 
-/// There is no search by key: it looks everywhere else.
+/// The key is not searched; a search for it searches all other fields.
 fn matches(columns: &FlagColumns, search: &Value) -> bool {
     let Some(wanted) = search["string"].as_str().map(str::to_lowercase) else { return true };
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
@@ -269,7 +269,7 @@ fn sort(found: &mut [&Flag], by: &Value) {
     found.sort_by(|a, b| if by["sortAs"] == "DESC" { compare(b, a) } else { compare(a, b) });
 }
 
-/// `POST /flags/date`: how many students were shown a feature first, and when.
+/// `POST /flags/date`: the number of first exposures by date.
 pub(crate) fn exposures(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::exposures(body)?;
@@ -288,8 +288,7 @@ pub(crate) fn exposures(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fa
     spans::counted(&now, made, range, ahead, &times).ok_or_else(|| Fault::internal("lost date"))
 }
 
-/// The keys of the flags that a student gets: first those that are for all. That he was shown them is
-/// noted of one who is known.
+/// The keys of a student's flags, those for all students first. The exposure of a known student is recorded.
 pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
     let world = &core.world;
     let (mut of_all, of_some): (Vec<&Flag>, Vec<&Flag>) = world
@@ -313,7 +312,7 @@ pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
     shown.into_iter().map(|(_, key)| key).collect()
 }
 
-/// Lists that are not enabled do not count, nor does an inclusion list where all are included.
+/// Disabled lists do not count, nor does an inclusion list if all students are included.
 fn is_shown(world: &World, flag: &Flag, user: &User) -> bool {
     let enabled = |ties: &'_ [FlagTie]| -> Vec<String> {
         ties.iter().filter(|tie| tie.enabled).map(|tie| tie.segment_id.clone()).collect()

@@ -1,4 +1,4 @@
-//! A running server, and its end.
+//! A running server and its shutdown.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use crate::routes::connection::{BreakableListener, Breaker};
 use crate::routes::{RouteContext, routes};
 use crate::shared_core::SharedCore;
 
-/// How long the end waits for a client that has begun a request and does not finish it.
+/// The time for which the shutdown waits for a client with an unfinished request.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] lets the
-/// calls that are under way end first.
+/// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] completes pending
+/// requests first.
 pub struct ServerHandle {
     url: String,
     addr: SocketAddr,
@@ -49,23 +49,20 @@ impl ServerHandle {
         &self.url
     }
 
-    /// What UpGrade's own client libraries want as the URL of the host: the one of the API without `/api`,
-    /// which they add.
+    /// The URL of the host for UpGrade's own client libraries: the API's URL without `/api`, which they add.
     pub fn host_url(&self) -> &str {
         self.url.trim_end_matches("/api")
     }
 
-    /// The address that it listens on.
+    /// The address of the listener.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Takes no more calls, waits for those under way (five seconds at most) and closes the data
-    /// file.
+    /// Accepts no more requests, waits for pending ones (five seconds at most) and closes the data file.
     pub async fn shutdown(mut self) {
         self.stop.take();
-        // Dropping the handle ends what did not end by itself. The task only fails by a panic,
-        // which the runtime has reported already.
+        // Dropping the handle ends the rest. The task fails only by a panic, which the runtime has reported.
         let _ = tokio::time::timeout(GRACE, &mut self.task).await;
     }
 }
@@ -73,7 +70,7 @@ impl ServerHandle {
 impl Drop for ServerHandle {
     fn drop(&mut self) {
         self.task.abort();
-        // Connections have tasks of their own, which outlive the one that accepts.
+        // Connections have tasks of their own, which outlive the listener's.
         self.core.close();
     }
 }

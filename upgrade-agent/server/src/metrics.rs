@@ -1,5 +1,5 @@
-//! `/metric`: what applications may log. A metric in a group has a key of several parts, and all are
-//! shown as a tree.
+//! `/metric`: the metrics of applications. A metric in a group has a key of several parts, and all are
+//! returned as a tree.
 
 pub(crate) mod analysis;
 mod decimal;
@@ -20,17 +20,17 @@ use crate::world::World;
 use crate::world::model::{Metric, Stamp};
 use crate::world::table::{key, parts};
 
-/// Between the parts of a key.
+/// The separator of the parts of a key.
 pub(crate) const JOIN: &str = "@__@";
 
-/// The most parts of a key. Logged values and the tree are as deep as a key has parts, and neither is written
-/// or read back from any depth.
+/// The limit of parts of a key. Logged values and the tree are as deep as a key, and JSON is not written or
+/// read at any depth.
 const PARTS: usize = 50;
 
-/// The most metrics and groups of one declaration: groups multiply keys by attributes, at each level anew.
+/// The limit of metrics and groups of one declaration: groups multiply keys by attributes at each level.
 const UNITS: usize = 10_000;
 
-/// What is there when a server starts, if its context is.
+/// The metrics that exist at the start, if their context does.
 const FIRST: [(&str, &str); 2] = [
     ("assign-prog", "totalTimeSeconds"),
     ("assign-prog", "masteryWorkspace@__@calculating_area_various_figures@__@timeSeconds"),
@@ -51,7 +51,7 @@ pub(crate) fn of_context(core: &mut Core, asked: &ApiRequest) -> Result<Value, F
     Ok(tree(&metrics))
 }
 
-/// `POST /metric/save`: only where metrics are filtered.
+/// `POST /metric/save`: allowed only while metrics are filtered.
 pub(crate) fn save(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::metrics(&asked.body)?;
     if !settings::setting(&core.world).is_some_and(|setting| setting.to_filter_metric) {
@@ -73,7 +73,7 @@ pub(crate) fn save(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> 
     Ok(tree(&in_order(&core.world, |key, _| keys.contains(key))))
 }
 
-/// `DELETE /metric/:key`: the metric, all below it, and what experiments ask of them.
+/// `DELETE /metric/:key`: deletes the metric, all below it, and the queries over them.
 pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let gone = &asked.id;
     let doomed = in_order(&core.world, |key, _| is_below(key, gone));
@@ -100,12 +100,12 @@ fn is_below(key: &str, root: &str) -> bool {
     key.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(JOIN))
 }
 
-/// What the original leaves to its database to refuse, which bears more.
+/// The values that the original's database rejects; its limit is higher.
 fn check_key(key: &str) -> Result<(), Fault> {
     if key.split(JOIN).count() > PARTS { Err(Fault::database("stack depth limit exceeded")) } else { Ok(()) }
 }
 
-/// Sees that there are the first metrics.
+/// Makes sure that the first metrics exist.
 pub(crate) fn found_metrics(core: &mut Core) {
     for (context, metric) in FIRST {
         if core.contexts.get(context).is_some() && !core.world.metrics.contains(&key(&[metric])) {
@@ -133,8 +133,8 @@ fn declare(core: &mut Core, metric: &str, unit: &Value, contexts: &[String]) {
     core.world.metrics.insert(at, new);
 }
 
-/// The metrics that a declaration means, with their keys: every attribute under every key of a group. Nothing
-/// more once nothing is left of so many units.
+/// The metrics of a declaration with their keys: every attribute under every key of a group. Stops when the
+/// limit is used up.
 fn unfold<'u>(unit: &'u Value, above: &str, left: &mut usize, leaves: &mut Vec<(String, &'u Value)>) {
     let under = |name: &str| if above.is_empty() { name.to_owned() } else { format!("{above}{JOIN}{name}") };
     *left = left.saturating_sub(1);
@@ -152,7 +152,7 @@ fn unfold<'u>(unit: &'u Value, above: &str, left: &mut usize, leaves: &mut Vec<(
     }
 }
 
-/// Metrics with their keys, in the order of their making.
+/// The metrics with their keys, in the order of their creation.
 fn in_order(world: &World, is_meant: impl Fn(&str, &Metric) -> bool) -> Vec<(String, &Metric)> {
     let all = world.metrics.entries().map(|(at, metric)| (parts(at).concat(), metric));
     let mut meant: Vec<_> = all.filter(|(key, metric)| is_meant(key, metric)).collect();
@@ -160,7 +160,7 @@ fn in_order(world: &World, is_meant: impl Fn(&str, &Metric) -> bool) -> Vec<(Str
     meant
 }
 
-/// A group shows the type and context of the first metric in it.
+/// A group has the type and context of its first metric.
 fn tree(metrics: &[(String, &Metric)]) -> Value {
     let mut roots = Vec::new();
     for (key, metric) in metrics {
@@ -183,7 +183,7 @@ fn tree(metrics: &[(String, &Metric)]) -> Value {
     json!(roots)
 }
 
-/// A metric as those see it who ask for it; none that is unknown.
+/// A metric in the form of queries; none if it is unknown.
 pub(crate) fn shown(world: &World, metric: &str) -> Value {
     let found = world.metrics.get(&key(&[metric]));
     let mut shown = found.map_or(Value::Null, |found| with(row(found), [("key", json!(metric))]));

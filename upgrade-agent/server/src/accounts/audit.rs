@@ -1,5 +1,5 @@
-//! `/audit`: what was done to experiments, and `/error`, which stays empty: the original writes
-//! its errors down elsewhere.
+//! `/audit`: the audit log of experiments and flags, and `/error`, which stays empty, because the original
+//! writes its errors elsewhere.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ pub(crate) fn listed(core: &mut Core, columns: &Columns, (id, name): (&str, &str
     note(core, UPDATED, with(of(columns), [("list", list)]));
 }
 
-/// Something was done with a flag.
+/// Records a change of a flag.
 pub(crate) fn flagged(core: &mut Core, deed: &str, data: Value) {
     note(core, deed, data);
 }
@@ -104,7 +104,7 @@ fn of(columns: &Columns) -> Value {
 fn note(core: &mut Core, kind: &str, data: Value) {
     let deed = AuditEntry { stamp: Stamp::new(&core.now()), id: core.new_id(), kind: kind.to_owned(), data };
     let number = core.world.deeds.last_key().and_then(number_in).map_or(0, |number| number + 1);
-    // Zeros in front keep the order of the keys that of the numbers.
+    // Leading zeros keep the keys in the order of the numbers.
     core.world.deeds.insert(key(&[&format!("{number:020}")]), deed);
 }
 

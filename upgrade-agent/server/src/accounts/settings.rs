@@ -1,4 +1,4 @@
-//! `/setting`: what holds for the whole server.
+//! `/setting`: the settings of the server.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(crate) fn read(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(setting(&core.world).map_or(Value::Null, row))
 }
 
-/// `POST /setting`: what the body does not name stays.
+/// `POST /setting`: fields that the body omits stay.
 pub(crate) fn write(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !(has(body, "toCheckAuth", flag) && has(body, "toFilterMetric", optional(flag))) {
@@ -32,13 +32,13 @@ pub(crate) fn write(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault>
     Ok(row(setting))
 }
 
-/// The one setting that there is.
+/// The one row of settings.
 pub(crate) fn setting(world: &World) -> Option<&Setting> {
     world.settings.get(&at())
 }
 
-/// Sees that there is a setting. Whatever it was, each start of the original lets declared metrics only be
-/// taken.
+/// Makes sure that there are settings. Like the original, each start resets the server to accept declared
+/// metrics only.
 pub(crate) fn found_setting(core: &mut Core) {
     let stamp = Stamp::new(&core.now());
     let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: true };

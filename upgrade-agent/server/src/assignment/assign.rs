@@ -1,5 +1,5 @@
-//! Which condition a student gets: the state of the experiment, the rule for the time after
-//! enrolment, and whose earlier condition counts.
+//! The choice of a student's condition: the state of the experiment, the rule after enrolment, and earlier
+//! conditions.
 
 use super::draw::{ConditionCounts, draw};
 use super::{pools, strata};
@@ -8,18 +8,18 @@ use crate::wire::words::{AssignmentUnit, ConsistencyRule, ExperimentState, PostE
 use crate::world::World;
 use crate::world::model::{Condition, Experiment, GroupEnrollment, User, UserEnrollment};
 
-/// What is known of a student and his group in one experiment.
+/// The records of a student and their group in one experiment.
 pub(crate) struct Participation<'w> {
     pub(crate) own: Option<&'w UserEnrollment>,
     pub(crate) group: Option<&'w GroupEnrollment>,
     pub(crate) excluded: bool,
     pub(crate) group_excluded: bool,
-    /// Who of the student's stratum is there already.
+    /// The number of students in the student's stratum, by condition.
     pub(crate) present: ConditionCounts<'w>,
 }
 
 impl<'w> Participation<'w> {
-    /// The standing of a student; his own enrolment counts from any point of the experiment.
+    /// The participation of a student. An enrolment at any point of the experiment counts.
     fn of(world: &'w World, experiment: &Experiment, user: &User) -> Self {
         let columns = &experiment.columns;
         let group = user.works_in(columns.group.as_deref());
@@ -33,7 +33,7 @@ impl<'w> Participation<'w> {
     }
 }
 
-/// The experiments of a context in which a student gets a condition, with the condition.
+/// The experiments of a context that assign a condition to the student, with the condition.
 pub(crate) fn assignments<'w>(
     world: &'w World,
     context: &str,
@@ -51,8 +51,8 @@ pub(crate) fn assignments<'w>(
     chosen.filter_map(|e| Some((e, condition(e, user, &Participation::of(world, e, user))?))).collect()
 }
 
-/// The one experiment at a place in which a student gets a condition, with the condition. Nobody is
-/// passed over for want of a group here, and nobody sees what has not started.
+/// The experiment at a place that assigns a condition to the student, with the condition. Here a missing
+/// group does not exclude a student, and preview is ignored.
 pub(crate) fn assignment_at<'w>(
     world: &'w World,
     context: &str,
@@ -72,7 +72,7 @@ pub(crate) fn assignment_at<'w>(
     Some((chosen, condition(chosen, user, &Participation::of(world, chosen, user))?))
 }
 
-/// Whether the experiment assigns anybody at all, or anybody who may see it before it starts.
+/// Whether the experiment assigns students, or this preview user.
 fn is_open(experiment: &Experiment, previews: bool) -> bool {
     let columns = &experiment.columns;
     match columns.state {
@@ -85,7 +85,7 @@ fn is_open(experiment: &Experiment, previews: bool) -> bool {
     }
 }
 
-/// A group experiment skips a student without a proper group, unless he takes part already.
+/// A group experiment skips a student without a valid group, unless the student is enrolled already.
 fn is_eligible(world: &World, experiment: &Experiment, user: &User) -> bool {
     let columns = &experiment.columns;
     columns.assignment_unit != AssignmentUnit::Group
@@ -93,7 +93,7 @@ fn is_eligible(world: &World, experiment: &Experiment, user: &User) -> bool {
         || world.enrollment(&columns.id, &user.id).is_some()
 }
 
-/// The condition, given the standing.
+/// The condition, given the participation.
 pub(crate) fn condition<'e>(
     experiment: &'e Experiment,
     user: &User,
@@ -122,13 +122,13 @@ fn afterwards<'e>(experiment: &'e Experiment, standing: &Participation<'_>) -> O
     }
 }
 
-/// What the past says.
+/// The decision that follows from earlier visits.
 enum EarlierDecision<'e> {
-    /// He has this condition.
+    /// The student keeps this condition.
     Condition(&'e Condition),
-    /// He is left out.
+    /// The student is excluded.
     Left,
-    /// Nothing.
+    /// No decision yet.
     Nothing,
 }
 
@@ -145,7 +145,7 @@ fn kept<'e>(experiment: &'e Experiment, standing: &Participation<'_>) -> Earlier
     }
 }
 
-/// Of the first who has something to say: being left out goes before a condition.
+/// The first decision in the given order; an exclusion takes precedence over a condition.
 fn first_word<'e, const N: usize>(parties: [(bool, Option<&'e Condition>); N]) -> EarlierDecision<'e> {
     for (excluded, condition) in parties {
         if excluded {

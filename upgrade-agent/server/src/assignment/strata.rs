@@ -1,5 +1,5 @@
-//! `/stratification`: the strata of students, by factors that tables of an upload name, and how many
-//! of a student's stratum an experiment has in each condition.
+//! `/stratification`: the strata of students, by the factors of uploaded tables, and the number of students
+//! of a stratum in each condition.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::world::World;
 use crate::world::model::{Experiment, Stamp, StratificationFactor, Stratum, User};
 use crate::world::table::{key, parts};
 
-/// Who of a student's stratum takes part already, counted point by point.
+/// The participants of a student's stratum, counted per decision point.
 pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User) -> ConditionCounts<'w> {
     let mut present = ConditionCounts::new();
     let factor = experiment.stratification_factor.as_deref();
@@ -33,7 +33,7 @@ pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User
     present
 }
 
-/// The name of the factor that a body wants, which must be known.
+/// The factor in a body, which must be known.
 pub(crate) fn wanted(world: &World, body: &Value) -> Result<Option<String>, Fault> {
     let name = body["stratificationFactor"]["stratificationFactorName"].as_str();
     match name {
@@ -55,8 +55,8 @@ fn shown_factor(name: &str, factor: &StratificationFactor) -> Value {
     with(row(&factor.stamp), [("stratificationFactorName", json!(name))])
 }
 
-/// `GET /stratification`: factors that have students. Each student counts once for each experiment
-/// that uses the factor, and the experiments themselves are lost on the way, as in the original.
+/// `GET /stratification`: the factors that have students. As in the original, a student counts once for each
+/// experiment that uses the factor, and the experiments are missing in the response.
 pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let mut counts: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
@@ -90,7 +90,7 @@ pub(crate) fn download(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fau
     Ok(json!(rows.join("\r\n")))
 }
 
-/// `DELETE /stratification/:factor`: one that is unknown is no mistake.
+/// `DELETE /stratification/:factor`: an unknown factor is not an error.
 pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let name = &asked.id;
     let world = &mut core.world;
@@ -122,14 +122,14 @@ pub(crate) fn upload(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(tables.into_iter().map(|cells| take_in(core, cells)).collect())
 }
 
-/// The value of one factor for one student; none takes an old value away.
+/// The value of one factor for one student; none removes the old value.
 struct Cell {
     user: String,
     factor: String,
     value: Option<String>,
 }
 
-/// Quotes count for nothing, so that no field can have a comma in it.
+/// Quotes are removed, so no field can contain a comma.
 fn cells(table: &str) -> Result<Vec<Cell>, Fault> {
     let table = table.replace('"', "");
     let mut rows = table.split('\n').map(|row| row.split(',').collect::<Vec<_>>());
@@ -145,8 +145,7 @@ fn cells(table: &str) -> Result<Vec<Cell>, Fault> {
     Ok(cells)
 }
 
-/// Every student of the table loses what he had of any factor of the table first. Students who are
-/// unknown become known.
+/// Removes the old values of all factors of the table for its students, and creates unknown students.
 fn take_in(core: &mut Core, cells: Vec<Cell>) -> Value {
     let now = core.now();
     let world = &mut core.world;

@@ -1,4 +1,4 @@
-//! `POST /stats/enrollment/date`: who was enrolled when, newest first.
+//! `POST /stats/enrollment/date`: the enrolments by date, newest first.
 
 use std::collections::BTreeSet;
 

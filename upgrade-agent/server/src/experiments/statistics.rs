@@ -1,4 +1,4 @@
-//! How many take part: students and groups, enrolled and excluded.
+//! The numbers of students and groups, enrolled and excluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::world::World;
 use crate::world::model::{Experiment, UserEnrollment};
 use crate::world::table::key;
 
-/// `POST /stats/enrollment`: one row for each id, be it of nothing.
+/// `POST /stats/enrollment`: one row for each id, even an unknown one.
 pub(crate) fn enrollment(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::counted(&asked.body)?;
     let ids = entries(&asked.body, "experimentIds").filter_map(Value::as_str).map(str::to_lowercase);
@@ -50,7 +50,7 @@ pub(crate) fn detail(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     }))
 }
 
-/// `GET /stats/csv`: the original sends the data by mail, which fails where there is none to send it with.
+/// `GET /stats/csv`: the original sends the data by mail, which fails without a mail service.
 pub(crate) fn csv(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = asked.values_of("experimentId").first().map(|id| id.to_lowercase()).unwrap_or_default();
     if asked.values_of("email").is_empty() || id.is_empty() {
@@ -81,8 +81,8 @@ fn conditions(world: &World, experiment: &Experiment) -> Vec<Value> {
     experiment.conditions.iter().map(|condition| of_condition(&condition.id)).collect()
 }
 
-/// Students and groups whose enrolment passes a test of condition and decision point. Where groups are
-/// assigned only those count who came with a group that takes part, be it elsewhere.
+/// The students and groups whose enrolment has the given condition and decision point. If groups are
+/// assigned, only students with an enrolled group count, even one enrolled elsewhere.
 fn counts(
     world: &World,
     experiment: &Experiment,
@@ -97,7 +97,7 @@ fn counts(
     (users.len(), groups.len())
 }
 
-/// The conditions that a student had at a point: one, or within subjects those of all his visits.
+/// The conditions of a student at a point: one, or within subjects those of all visits.
 fn had<'w>(world: &'w World, experiment: &Experiment, row: &'w UserEnrollment) -> Vec<Option<&'w str>> {
     let columns = &experiment.columns;
     let mut had = vec![row.condition_id.as_deref()];
@@ -113,7 +113,7 @@ fn comes_with_group(world: &World, row: &UserEnrollment) -> bool {
     world.experiments.values().any(|e| world.group_enrollment(&e.columns.id, Some(group)).is_some())
 }
 
-/// How many groups have at least so many students who take part.
+/// The number of groups with at least that many enrolled students.
 pub(crate) fn full_groups(world: &World, id: &str, users: u64) -> u64 {
     let mut members: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, row) in world.enrolled.under(&[id]) {

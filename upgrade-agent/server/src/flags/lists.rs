@@ -1,4 +1,4 @@
-//! A flag's lists: to add, change and remove them one by one.
+//! A flag's lists: routes that add, change and remove single lists.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn of_mut(flag: &mut Flag, side: Side) -> &mut Vec<FlagTie> {
     }
 }
 
-/// The lists of a flag, with all that is in them.
+/// The lists of a flag, with all of their data.
 pub(super) fn shown(world: &World, flag: &str, ties: &[FlagTie]) -> Value {
     let list = |tie: &FlagTie| {
         let segment = world.segment(&tie.segment_id)?;
@@ -38,7 +38,7 @@ pub(super) fn shown(world: &World, flag: &str, ties: &[FlagTie]) -> Value {
     ties.iter().filter_map(list).collect()
 }
 
-/// A list is private, whatever the body says.
+/// A list is private, whatever the body has.
 fn private(list: &Value) -> Value {
     let mut input = list.clone();
     if input.is_object() {
@@ -69,13 +69,13 @@ pub(crate) fn add<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Val
     with_ends(&core.world, &flag, &tie).ok_or_else(|| Fault::internal("lost list"))
 }
 
-/// What keeps a segment from becoming a list of a flag.
+/// The reason for which a segment cannot be a list of a flag.
 pub(super) fn check(world: &World, input: &Value, side: Side) -> Result<(), Fault> {
     let failed = format!("Error in creating private segment for feature flag {} list", side.word());
     segment::check(world, input).map_err(|why| why.within(&failed))
 }
 
-/// Makes a list of a flag, enabled or not, of a type.
+/// Creates a list of a flag.
 pub(super) fn put(
     core: &mut Core,
     flag: &str,
@@ -101,7 +101,7 @@ fn with_ends(world: &World, flag: &str, tie: &FlagTie) -> Option<Value> {
     Some(with(segments::view::flag_tie(tie, flag), [("featureFlag", columns), ("segment", segment)]))
 }
 
-/// Notes a deed, and whether the list counts if that is what changed.
+/// Records the change in the audit log, with the list's status if that changed.
 fn note(core: &mut Core, flag: &str, list: &str, side: Side, deed: &str, enabled: Option<bool>) {
     let name = flags::find(&core.world, flag).map(|flag| flag.columns.name.clone());
     let list_name = core.world.segment(list).map(|segment| segment.name.clone());
@@ -187,7 +187,7 @@ pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<
 pub(crate) fn export<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
-    // The original speaks of experiments here too.
+    // The original's message says "experiment" here too.
     let flag = flags::find(&core.world, &id).ok_or_else(Fault::nothing_to_delete)?;
     let lists = of(flag, side).iter().filter_map(|tie| core.world.segment(&tie.segment_id));
     let lists: Vec<Value> = lists.map(segments::files::as_input).collect();

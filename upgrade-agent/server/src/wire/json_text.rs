@@ -1,10 +1,9 @@
-//! What a JavaScript engine says to a text that is no JSON, and where. The original passes it on.
+//! The error messages of a JavaScript engine for a text that is not JSON, which the original passes on.
 
-/// How much of the text is shown on either side of a character that does not fit.
+/// The number of characters shown on either side of an unexpected one.
 const SHOWN: usize = 10;
 
-/// The complaint about a body; `None` if there is nothing that the engine would complain about. A
-/// body must be an object or an array.
+/// The error message for a body; `None` if the engine accepts it. A body must be an object or an array.
 pub(crate) fn complaint(text: &str) -> Option<String> {
     let units: Vec<u16> = text.encode_utf16().collect();
     let mut reader = Reader { units: &units, at: 0 };
@@ -35,7 +34,7 @@ impl Reader<'_> {
         Err(self.here("Unexpected non-whitespace character after JSON"))
     }
 
-    /// A value with all that is in it. Texts may be nested deeper than this program could call itself.
+    /// Reads a value with all of its content, without recursion, since texts may be nested deeply.
     fn value(&mut self) -> ReadResult {
         let mut around = Vec::new();
         loop {
@@ -52,7 +51,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes into an object or array; not, if it is empty.
+    /// Enters an object or array, unless it is empty.
     fn opens(&mut self, end: char, begin: fn(&mut Self) -> ReadResult) -> Result<bool, String> {
         self.at += 1;
         self.skip_space();
@@ -62,7 +61,7 @@ impl Reader<'_> {
         begin(self).map(|()| true)
     }
 
-    /// Leaves whatever ends after a value, up to the next one. Says whether all has ended.
+    /// Leaves the containers that end after a value. Returns whether the whole text has ended.
     fn ends_all(&mut self, around: &mut Vec<char>) -> Result<bool, String> {
         while let Some(&end) = around.last() {
             self.skip_space();
@@ -193,7 +192,7 @@ impl Reader<'_> {
     }
 
     fn peek(&self) -> Option<char> {
-        // Half a pair stands for any character that has no meaning in JSON.
+        // A lone surrogate behaves like any character without a meaning in JSON.
         self.units.get(self.at).map(|&unit| char::from_u32(unit.into()).unwrap_or('\u{fffd}'))
     }
 
@@ -213,7 +212,7 @@ impl Reader<'_> {
         format!("{what} at position {}", self.at)
     }
 
-    /// The character that does not fit, with what stands around it; of a long text, a part.
+    /// The unexpected character with its surroundings, shortened in a long text.
     fn unexpected(&self) -> String {
         match self.peek() {
             None => return END.to_owned(),
@@ -234,7 +233,7 @@ impl Reader<'_> {
         format!("Unexpected token '{token}', {before}\"{shown}\"{after} is not valid JSON")
     }
 
-    /// A body that is a bare number or string is refused for its first character.
+    /// A body that is a bare number or string is rejected at its first character.
     fn is_inside(&self) -> bool {
         let first = self.units.iter().find(|&&unit| !matches!(unit, 0x20 | 0x09 | 0x0a | 0x0d));
         first.is_some_and(|&unit| unit == u16::from(b'{') || unit == u16::from(b'['))

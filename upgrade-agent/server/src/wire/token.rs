@@ -1,23 +1,23 @@
-//! The tokens of applications: JSON web tokens, signed with the secret that server and application
-//! share, for the key by which the server knows the application.
+//! The tokens of applications: JSON web tokens, signed with the secret that server and application share,
+//! with the key of the application.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use serde_json::{Value, json};
 
-/// Why a token is not taken, in the words of the library that the original asks.
+/// The reason for which a token is rejected, in the words of the original's library.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TokenFault {
-    /// It is no token, or not one of this kind.
+    /// Not a token, or not one of this kind.
     Malformed(&'static str),
-    /// It was signed with another secret.
+    /// Signed with another secret.
     Forged,
-    /// It was good once.
+    /// Expired.
     Expired,
-    /// It is not good yet.
+    /// Not valid yet.
     Early,
-    /// It is good, and another's.
+    /// Valid, but for another key.
     Foreign,
 }
 

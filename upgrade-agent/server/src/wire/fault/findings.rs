@@ -1,4 +1,4 @@
-//! What the original says of the things that a request names: unknown, taken, or not on offer.
+//! Errors about the things that a request names: unknown, taken, or not available.
 
 use axum::http::StatusCode;
 
@@ -33,7 +33,7 @@ impl Fault {
         Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER).raw(RawError::Typed(NO_USER))
     }
 
-    /// The same to older applications.
+    /// The same for older applications.
     pub(crate) fn no_experiment_user(id: &str) -> Self {
         Self::not_found(format!("Experiment User not found: {id}")).raw(RawError::Nameless)
     }
@@ -74,23 +74,23 @@ impl Fault {
         Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Segment not found.").raw(RawError::Nested)
     }
 
-    /// The original throws this one without a name.
+    /// The original throws this error without a name.
     pub(crate) fn segment_name_is_taken(name: &str, context: &str) -> Self {
         let message = format!("Segment name {name} already exists in context {context}");
         Self::new(StatusCode::BAD_REQUEST, "", message).kind(SHAPE)
     }
 
-    /// Metrics are declared only where others are refused.
+    /// Metrics can be declared only while undeclared ones are refused.
     pub(crate) fn metrics_are_free() -> Self {
         Self::thrown("Metrics filter not enabled").kind(INVALID_TOKEN)
     }
 
-    /// A reward is for adaptive experiments.
+    /// Rewards are for adaptive experiments.
     pub(crate) fn no_rewards() -> Self {
         Self::refused("Failed to send reward: mooclet is not currently enabled on backend.")
     }
 
-    /// Nothing can be sent by mail. The original throws this one without a name.
+    /// Mail cannot be sent. The original throws this error without a name.
     pub(crate) fn no_mail() -> Self {
         let message = "Email send error";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message).kind("Email send error")
@@ -108,7 +108,7 @@ impl Fault {
         Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(RawError::Nested)
     }
 
-    /// An adaptive experiment needs another service, which is not there.
+    /// An adaptive experiment needs a service that is not available.
     pub(crate) fn no_mooclets(deed: &str) -> Self {
         Self::refused(format!(
             "Failed to {deed} Experiment: moocletPolicyParameters was provided but mooclets are not enabled \
@@ -116,7 +116,7 @@ impl Fault {
         ))
     }
 
-    /// There is no such factor to make a table of.
+    /// There is no such factor to export.
     pub(crate) fn no_table() -> Self {
         Self::thrown("Failed to generate CSV")
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a request before anybody looks at what it asks for: its shape, its letters, its token.
+//! Errors about the form of a request: its shape, its encoding, its token.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -11,37 +11,36 @@ const NO_TOKEN: &str = "Token is not present in request";
 const NOT_VALID: &str = "JWT Token validation failed";
 
 impl Fault {
-    /// The body is not one that the route takes. The original says so, and does not send the
-    /// `errors` that it points at.
+    /// The route rejects the body. The original's message refers to `errors`, which it does not send.
     pub(crate) fn body() -> Self {
         Self::refused("Invalid body, check 'errors' property for more info.")
     }
 
-    /// The path is not one that the route takes.
+    /// The route rejects the path.
     pub(crate) fn params() -> Self {
         Self::refused("Invalid params, check 'errors' property for more info.")
     }
 
-    /// What follows the question mark is not what the route takes.
+    /// The route rejects the query.
     pub(crate) fn queries() -> Self {
         Self::refused("Invalid queries, check 'errors' property for more info.")
     }
 
-    /// An administrator shows no token that stands for an account.
+    /// An administrator's token is missing or belongs to no account.
     pub(crate) fn unauthorized(method: &str, endpoint: &str) -> Self {
         let message = format!("Authorization is required for request on {method} {endpoint}");
         let fault = Self::new(StatusCode::UNAUTHORIZED, "AuthorizationRequiredError", message);
         fault.kind(NOBODY).raw(RawError::Named)
     }
 
-    /// An application shows no token.
+    /// An application's token is missing.
     pub(crate) fn no_token() -> Self {
         let message = "Token is not present in request header from client";
         let fault = Self::new(StatusCode::UNAUTHORIZED, "Error", message);
         fault.kind(NO_TOKEN).raw(RawError::Typed(NO_TOKEN))
     }
 
-    /// An application shows a token that is not taken.
+    /// An application's token is rejected.
     pub(crate) fn token(why: &TokenFault) -> Self {
         let (name, message, kind, raw) = match why {
             TokenFault::Malformed(what) => ("JsonWebTokenError", *what, NOBODY, RawError::Thrown(NOT_VALID)),
@@ -59,7 +58,7 @@ impl Fault {
         Self::new(StatusCode::UNAUTHORIZED, name, message).kind(kind).raw(raw)
     }
 
-    /// The body is no JSON.
+    /// The body is not JSON.
     pub(crate) fn syntax(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "SyntaxError", message)
     }
@@ -69,7 +68,7 @@ impl Fault {
         Self::syntax(message).exposed(json!({ "body": text, "type": "entity.parse.failed" }))
     }
 
-    /// With what the web framework says of itself where it may be known.
+    /// With the description of the web framework where it is stable.
     fn exposed(self, mut fields: Value) -> Self {
         let code = self.status.as_u16();
         fields["expose"] = json!(true);
@@ -78,7 +77,7 @@ impl Fault {
         self.raw(RawError::Fields(Box::new(fields)))
     }
 
-    /// The body has more bytes than are taken.
+    /// The body is too large.
     pub(crate) fn too_large(limit: usize, length: Option<u64>) -> Self {
         let message = "request entity too large";
         let mut fields = json!({ "limit": limit, "type": "entity.too.large" });
@@ -89,13 +88,13 @@ impl Fault {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeError", message).exposed(fields)
     }
 
-    /// The body is in letters that nobody reads here.
+    /// The charset of the body is unknown.
     pub(crate) fn unknown_charset(name: &str) -> Self {
         let message = format!("unsupported charset \"{}\"", name.to_uppercase());
         Self::unsupported(message).exposed(json!({ "charset": name, "type": "charset.unsupported" }))
     }
 
-    /// The body is packed.
+    /// The body is compressed.
     pub(crate) fn unknown_encoding(name: &str) -> Self {
         let message = format!("unsupported content encoding \"{name}\"");
         Self::unsupported(message).exposed(json!({ "encoding": name, "type": "encoding.unsupported" }))
@@ -105,7 +104,7 @@ impl Fault {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaTypeError", message)
     }
 
-    /// A part of the path is escaped badly.
+    /// A part of the path has an invalid escape.
     pub(crate) fn garbled(part: &str) -> Self {
         let message = format!("Failed to decode param '{part}'");
         let code = StatusCode::BAD_REQUEST.as_u16();
