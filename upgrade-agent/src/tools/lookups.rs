@@ -1,4 +1,4 @@
-//! The gatherer's tools that read: from the server, and from what the agent knows of UpGrade.
+//! The gatherer's look-up tools: for data of the server, and for the glossary.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::terms::{self, ByName};
-use super::{Desk, Nothing, tool};
+use super::{Desk, NoArguments, tool};
 use crate::balance;
 use crate::client::{Context, Experiment};
+use crate::glossary;
 
 #[derive(Deserialize, JsonSchema)]
 struct ExperimentId {
@@ -79,41 +79,46 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
         ),
     ];
     let about_terms = [
-        tool(desk, "get_core_terms", "What UpGrade's words mean.", async |desk: Arc<Desk>, _: Nothing| {
-            desk.keep("core_terms", &ByName(terms::CORE))
-        }),
+        tool(
+            desk,
+            "get_core_terms",
+            "What UpGrade's words mean.",
+            async |desk: Arc<Desk>, _: NoArguments| desk.keep("core_terms", &glossary::core_entries()),
+        ),
         tool(
             desk,
             "get_assignment_terms",
             "How students are assigned: consistency, status, exclusion, what to test.",
-            async |desk: Arc<Desk>, _: Nothing| desk.keep("assignment_terms", &ByName(terms::ASSIGNMENT)),
+            async |desk: Arc<Desk>, _: NoArguments| {
+                desk.keep("assignment_terms", &glossary::assignment_entries())
+            },
         ),
     ];
     about_server.into_iter().chain(about_contexts).chain(about_terms).collect()
 }
 
-async fn health(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn health(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let health = desk.client().health().await.map_err(|error| desk.failed(&error))?;
     desk.keep("upgrade_health", &health)
 }
 
-async fn context_metadata(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn context_metadata(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let contexts = desk.contexts().await.map_err(|error| desk.failed(&error))?;
     desk.keep("context_metadata", &contexts)
 }
 
-async fn available_contexts(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn available_contexts(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let contexts = desk.contexts().await.map_err(|error| desk.failed(&error))?;
     desk.keep("available_contexts", &contexts.names().collect::<Vec<_>>())
 }
 
-async fn experiment_names(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+async fn experiment_names(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let names = desk.names().await.map_err(|error| desk.failed(&error))?;
     desk.keep("experiment_names", &names)
 }
 
-/// The whole list is stored; this turn's facts hold one line for each.
-async fn all_experiments(desk: Arc<Desk>, _: Nothing) -> Result<Value, ToolError> {
+/// The full list is stored; the facts of this turn have one line per experiment.
+async fn all_experiments(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
     let mut all = desk.client().experiments().await.map_err(|error| desk.failed(&error))?;
     all.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
     let lines: Vec<Value> = all.iter().map(line).collect();
@@ -165,7 +170,7 @@ async fn enrollment_details(desk: Arc<Desk>, asked: ExperimentId) -> Result<Valu
     desk.keep_by_id("enrollment_details", &experiment.id, &told)
 }
 
-/// A part of one context. An unknown one is a miss, and the model is told which there are.
+/// A part of one context. An unknown context counts as a miss, and the model gets the known names.
 async fn of_context(
     desk: &Desk,
     asked: ContextName,

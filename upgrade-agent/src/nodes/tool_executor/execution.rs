@@ -1,14 +1,14 @@
-//! The actions on the server, each so that running it twice has the effect of running it once.
+//! The actions on the server. Each of them can run twice with the effect of once.
 //!
 //! - create: the key is the experiment's id, and the client looks it up before it posts
-//! - status and delete: read first; what is there already is not done again
-//! - update: read first, and only what is still lacking is written; what somebody else changed since the
-//!   question is not
+//! - status and delete: read first; nothing is sent if the change is already there
+//! - update: read first, and only the missing part is written; the action fails if somebody else changed the
+//!   experiment after the question
 //! - init: the same request again changes nothing
 //! - mark and visit: the key is the visit's uniquifier, and the server keeps the first visit
 //!
-//! A call whose outcome is not known (a timeout, a broken connection, a 500) is followed by a look whether it
-//! was done.
+//! After a call with an unknown outcome (a timeout, a broken connection, a status 500), the server's data
+//! show whether it was done.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -18,42 +18,42 @@ use super::success_summary;
 use super::visit::visit_point;
 use crate::actions::{
     self, Action, CreateExperiment, DeleteExperiment, ExperimentRef, GetDecisionPointAssignments,
-    InitExperimentUser, MarkDecisionPoint, Proposal, UpdateExperiment, UpdateExperimentStatus, shown,
+    InitExperimentUser, MarkDecisionPoint, Proposal, UpdateExperiment, UpdateExperimentStatus, display,
 };
 use crate::client::{
     Assignment, AssignmentUnit, ClientError, ErrorKind, Experiment, ExperimentPatch, ExperimentState,
     FilterMode, Mark, MarkStatus, NewExperiment, NewUser, UpgradeClient,
 };
 
-/// What an action came to.
-pub(super) struct Done {
+/// The outcome of a successful action.
+pub(super) struct ActionOutcome {
     pub(super) result: Value,
     pub(super) experiment: Option<ExperimentRef>,
     pub(super) summary: String,
 }
 
-/// Why it did not.
-pub(super) enum Failed {
+/// The failure of an action.
+pub(super) enum ActionFailure {
     Server(ClientError),
-    /// The experiment is not any more what the person was asked about.
+    /// The experiment differs from the one in the question.
     Changed(String),
 }
 
-impl From<ClientError> for Failed {
+impl From<ClientError> for ActionFailure {
     fn from(error: ClientError) -> Self {
-        Failed::Server(error)
+        ActionFailure::Server(error)
     }
 }
 
-impl Failed {
+impl ActionFailure {
     pub(super) fn may_have_acted(&self) -> bool {
-        matches!(self, Failed::Server(error) if error.may_have_acted())
+        matches!(self, ActionFailure::Server(error) if error.may_have_acted())
     }
 }
 
-pub(super) type Outcome = Result<Done, Failed>;
+pub(super) type ActionResult = Result<ActionOutcome, ActionFailure>;
 
-pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uuid) -> Outcome {
+pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uuid) -> ActionResult {
     let action = &proposal.action;
     match action {
         Action::CreateExperiment(create) => create_experiment(client, action, create, key).await,
@@ -64,10 +64,10 @@ pub(super) async fn execute(client: &UpgradeClient, proposal: &Proposal, key: Uu
         Action::GetDecisionPointAssignments(asked) => assignments(client, action, asked).await,
         Action::MarkDecisionPoint(mark) => mark_point(client, action, mark, key).await,
         Action::VisitDecisionPoint(visit) => visit_point(client, action, visit, key).await,
-        // These have plans, or need none since nothing is run.
-        Action::TestConditionBalance(_) | Action::SimulateUserJourney(_) => {
-            Err(Failed::Changed("this action was confirmed without its steps: ask for it again".to_owned()))
-        }
+        // These actions have plans, or execute nothing.
+        Action::TestConditionBalance(_) | Action::SimulateUserJourney(_) => Err(ActionFailure::Changed(
+            "this action was confirmed without its steps: ask for it again".to_owned(),
+        )),
     }
 }
 
@@ -76,7 +76,7 @@ async fn create_experiment(
     action: &Action,
     create: &CreateExperiment,
     key: Uuid,
-) -> Outcome {
+) -> ActionResult {
     let new = new_experiment(create, key);
     let created = match client.create(&new).await {
         Err(error) if error.kind() == ErrorKind::Conflict || error.may_have_acted() => {
@@ -87,8 +87,8 @@ async fn create_experiment(
     Ok(about_experiment(action, &created, &format!("id {}, {}", created.id, created.state)))
 }
 
-/// The experiment of this key, if it is there and is the one: the rule `assign`, which a post cannot set, may
-/// be missing still.
+/// The experiment with this key, if it exists and matches. The rule `assign`, which a POST cannot set, may
+/// still be missing.
 async fn complete(
     client: &UpgradeClient,
     new: &NewExperiment,
@@ -110,8 +110,9 @@ async fn update_experiment(
     client: &UpgradeClient,
     proposal: &Proposal,
     update: &UpdateExperiment,
-) -> Outcome {
-    let (action, id) = (&proposal.action, &update.experiment_id);
+) -> ActionResult {
+    let action = &proposal.action;
+    let id = &update.experiment_id;
     let now = client.experiment(id).await?;
     let patch = patch(update, &now);
     let rest = lacking(&patch, &now);
@@ -121,13 +122,13 @@ async fn update_experiment(
     let facts = actions::Facts { experiment: Some(&now), ..actions::Facts::default() };
     let problems = actions::check(action, &facts);
     if !problems.is_empty() {
-        return Err(Failed::Changed(problems.join("; ")));
+        return Err(ActionFailure::Changed(problems.join("; ")));
     }
     if lists_changed(proposal, &rest, &now) {
         return Err(redesigned(&now));
     }
     let written = match &proposal.seen {
-        // This agent was cut off between the calls of one change.
+        // This agent was interrupted between the calls of one change.
         Some(_) if was_begun(&patch, &rest) => client.update(id, &rest).await,
         Some(seen) => client.update_unchanged(id, &patch, &seen.revision).await,
         None => client.update(id, &patch).await,
@@ -142,21 +143,21 @@ async fn update_experiment(
     Ok(about_experiment(action, &updated, ""))
 }
 
-fn redesigned(now: &Experiment) -> Failed {
-    Failed::Changed(format!(
+fn redesigned(now: &Experiment) -> ActionFailure {
+    ActionFailure::Changed(format!(
         "experiment '{}' was changed by somebody since I asked, so I left it alone: ask again if you still want it",
-        shown(&now.name)
+        display(&now.name)
     ))
 }
 
-/// Whether a list that is to be written is not the one that the person was asked about.
+/// Whether a list that is about to be written differs from the one in the question.
 fn lists_changed(proposal: &Proposal, rest: &ExperimentPatch, now: &Experiment) -> bool {
     let Some(seen) = &proposal.seen else { return false };
     rest.inclusion.is_some() && seen.inclusion != now.inclusion
         || rest.exclusion.is_some() && seen.exclusion != now.exclusion
 }
 
-/// Tries once more to do what a change of several calls still lacks.
+/// Tries once more to complete a change of several calls.
 async fn finish(client: &UpgradeClient, error: ClientError) -> Result<Experiment, ClientError> {
     match error.unfinished() {
         Some(rest) => client.update(&rest.experiment_id, &rest.missing).await,
@@ -164,8 +165,13 @@ async fn finish(client: &UpgradeClient, error: ClientError) -> Result<Experiment
     }
 }
 
-async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &UpdateExperimentStatus) -> Outcome {
-    let (id, to) = (&change.experiment_id, &change.status);
+async fn set_status(
+    client: &UpgradeClient,
+    proposal: &Proposal,
+    change: &UpdateExperimentStatus,
+) -> ActionResult {
+    let id = &change.experiment_id;
+    let to = &change.status;
     let now = client.experiment(id).await?;
     if now.state == *to {
         return Ok(about_experiment(&proposal.action, &now, ""));
@@ -181,16 +187,16 @@ async fn set_status(client: &UpgradeClient, proposal: &Proposal, change: &Update
     Ok(about_experiment(&proposal.action, &changed, ""))
 }
 
-/// Whether the experiment has the name and the status that the question told.
-fn is_as_asked(proposal: &Proposal, now: &Experiment) -> Result<(), Failed> {
+/// Whether the experiment has the name and the status in the question.
+fn is_as_asked(proposal: &Proposal, now: &Experiment) -> Result<(), ActionFailure> {
     let renamed = proposal.about.as_ref().filter(|asked| asked.name != now.name);
     let moved = proposal.current.as_ref().filter(|asked| **asked != now.state);
     let became = match (renamed, moved) {
-        (Some(asked), _) => format!("'{}' is called '{}'", shown(&asked.name), shown(&now.name)),
-        (None, Some(_)) => format!("'{}' has become {}", shown(&now.name), now.state),
+        (Some(asked), _) => format!("'{}' is called '{}'", display(&asked.name), display(&now.name)),
+        (None, Some(_)) => format!("'{}' has become {}", display(&now.name), now.state),
         (None, None) => return Ok(()),
     };
-    Err(Failed::Changed(format!(
+    Err(ActionFailure::Changed(format!(
         "experiment {became} since I asked, so I left it alone: ask again if you still want it"
     )))
 }
@@ -199,16 +205,16 @@ async fn delete_experiment(
     client: &UpgradeClient,
     proposal: &Proposal,
     delete: &DeleteExperiment,
-) -> Outcome {
+) -> ActionResult {
     let id = &delete.experiment_id;
     let done = |detail: &str| {
         let about = proposal.about.clone();
         let name = about.as_ref().map_or(id.as_str(), |about| &about.name).to_owned();
         let summary = success_summary(&proposal.action, &name, detail);
-        Ok(Done { result: json!({ "id": id, "name": name }), experiment: about, summary })
+        Ok(ActionOutcome { result: json!({ "id": id, "name": name }), experiment: about, summary })
     };
     match client.experiment(id).await {
-        // Somebody, or this agent before it was killed, was faster.
+        // The change was made meanwhile, by somebody else or by this agent before it was killed.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return done(" (it was gone already when I looked)");
         }
@@ -227,24 +233,24 @@ async fn delete_experiment(
     }
 }
 
-async fn init_user(client: &UpgradeClient, action: &Action, init: &InitExperimentUser) -> Outcome {
+async fn init_user(client: &UpgradeClient, action: &Action, init: &InitExperimentUser) -> ActionResult {
     let new = NewUser {
         id: init.user_id.clone(),
         groups: init.group.clone(),
         working_group: init.working_group.clone(),
     };
     let user = client.init_user(&new).await?;
-    Ok(Done { result: json!(user), experiment: None, summary: success_summary(action, "", "") })
+    Ok(ActionOutcome { result: json!(user), experiment: None, summary: success_summary(action, "", "") })
 }
 
 async fn assignments(
     client: &UpgradeClient,
     action: &Action,
     asked: &GetDecisionPointAssignments,
-) -> Outcome {
+) -> ActionResult {
     let assigned = client.assign(&asked.user_id, &asked.context).await?;
     let summary = success_summary(action, "", &in_words(&assigned));
-    Ok(Done { result: json!(assigned), experiment: None, summary })
+    Ok(ActionOutcome { result: json!(assigned), experiment: None, summary })
 }
 
 fn in_words(assigned: &[Assignment]) -> String {
@@ -258,7 +264,12 @@ fn in_words(assigned: &[Assignment]) -> String {
     assigned.iter().map(line).collect()
 }
 
-async fn mark_point(client: &UpgradeClient, action: &Action, mark: &MarkDecisionPoint, key: Uuid) -> Outcome {
+async fn mark_point(
+    client: &UpgradeClient,
+    action: &Action,
+    mark: &MarkDecisionPoint,
+    key: Uuid,
+) -> ActionResult {
     let shown = mark.assigned_condition.as_ref();
     let visit = Mark {
         condition_code: shown.and_then(|shown| shown.condition_code.clone()),
@@ -273,11 +284,11 @@ async fn mark_point(client: &UpgradeClient, action: &Action, mark: &MarkDecision
         None => String::new(),
     };
     let summary = success_summary(action, "", &detail);
-    Ok(Done { result: json!(marked), experiment: None, summary })
+    Ok(ActionOutcome { result: json!(marked), experiment: None, summary })
 }
 
-fn about_experiment(action: &Action, experiment: &Experiment, detail: &str) -> Done {
-    Done {
+fn about_experiment(action: &Action, experiment: &Experiment, detail: &str) -> ActionOutcome {
+    ActionOutcome {
         result: json!({ "id": experiment.id, "name": experiment.name, "status": experiment.state }),
         experiment: Some(experiment.into()),
         summary: success_summary(action, &experiment.name, detail),

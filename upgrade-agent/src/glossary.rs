@@ -1,44 +1,87 @@
-//! What UpGrade's words mean, as the server really behaves. Text only: nothing here asks a server.
+//! The glossary: the words of UpGrade and of A/B testing, with their meaning on a current server. Text only.
+//!
+//! A [`Term`] has a text for the offline model and, if it is a word of a design, an [`Entry`] for the tool
+//! `get_core_terms`. The sections of `get_assignment_terms` consist of entries alone.
 
 mod assignment;
-mod core;
-
-pub(super) use assignment::ASSIGNMENT;
-pub(super) use core::CORE;
+mod design;
+mod general;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-/// A word with what it means, what it can be, and what is easily got wrong about it.
-pub(super) struct Term {
+/// A word that can be explained.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    title: &'static str,
+    aliases: &'static [&'static str],
+    text: &'static str,
+    entry: Option<Entry>,
+}
+
+/// The description of a word for a language model: its meaning, its values, and common mistakes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
     name: &'static str,
     definition: &'static str,
     options: &'static [(&'static str, &'static str)],
     notes: &'static [&'static str],
 }
 
-/// Terms under a heading.
-pub(super) struct Section {
+/// Entries under a heading.
+struct Section {
     name: &'static str,
-    terms: &'static [Term],
+    entries: &'static [Entry],
+}
+
+impl Term {
+    /// The name of the term for people.
+    pub(crate) fn title(&self) -> &'static str {
+        self.title
+    }
+
+    /// The words by which people ask for the term, in lower case.
+    pub(crate) fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// The explanation as a paragraph.
+    pub(crate) fn text(&self) -> &'static str {
+        self.text
+    }
+}
+
+/// All terms.
+pub(crate) fn terms() -> impl Iterator<Item = &'static Term> {
+    design::DESIGN.iter().chain(general::GENERAL)
+}
+
+/// The words of a design, as a JSON object by name.
+pub(crate) fn core_entries() -> impl Serialize {
+    ByName(design::DESIGN.iter().filter_map(|term| term.entry.as_ref()).collect())
+}
+
+/// The ways of assignment, as a JSON object by section and name.
+pub(crate) fn assignment_entries() -> impl Serialize {
+    ByName(assignment::ASSIGNMENT.iter().collect())
 }
 
 /// A list of things, written as a JSON object by their names.
-pub(super) struct ByName<T: 'static>(pub(super) &'static [T]);
+struct ByName<T: 'static>(Vec<&'static T>);
 
-impl Serialize for ByName<Term> {
+impl Serialize for ByName<Entry> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.0.iter().map(|term| (term.name, term)))
+        to.collect_map(self.0.iter().map(|entry| (entry.name, entry)))
     }
 }
 
 impl Serialize for ByName<Section> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.0.iter().map(|section| (section.name, ByName(section.terms))))
+        to.collect_map(self.0.iter().map(|section| (section.name, ByName(section.entries.iter().collect()))))
     }
 }
 
-impl Serialize for Term {
+impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("definition", self.definition)?;
@@ -65,13 +108,15 @@ mod tests {
     use super::*;
 
     fn told() -> String {
-        let (core, assignment) = (ByName(CORE), ByName(ASSIGNMENT));
+        let core = core_entries();
+        let assignment = assignment_entries();
         serde_json::to_string(&(core, assignment)).unwrap()
     }
 
     #[test]
     fn every_word_of_a_design_is_explained() {
-        let names: Vec<&str> = CORE.iter().map(|term| term.name).collect();
+        let names: Vec<&str> =
+            design::DESIGN.iter().filter_map(|term| term.entry.as_ref()).map(|entry| entry.name).collect();
         let expected = [
             "app_context",
             "unit_of_assignment",
@@ -91,10 +136,10 @@ mod tests {
 
     #[test]
     fn every_part_of_assignment_is_explained() {
-        let names: Vec<String> = ASSIGNMENT
+        let names: Vec<String> = assignment::ASSIGNMENT
             .iter()
             .map(|section| {
-                let terms: Vec<&str> = section.terms.iter().map(|term| term.name).collect();
+                let terms: Vec<&str> = section.entries.iter().map(|entry| entry.name).collect();
                 format!("{}: {}", section.name, terms.join(", "))
             })
             .collect();
@@ -111,9 +156,9 @@ mod tests {
         assert_eq!(names, expected);
     }
 
-    /// What a server of today was seen not to do, in the words in which it used to be told.
+    /// Wrong statements about the server, in the words in which they are often made.
     #[test]
-    fn nothing_is_told_that_the_server_does_not_do() {
+    fn no_entry_states_what_the_server_does_not_do() {
         let told = told().to_lowercase();
         let wrong = [
             "equal chance",
@@ -131,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_used_to_be_missing_is_told() {
+    fn every_needed_statement_is_in_an_entry() {
         let told = told();
         let needed = [
             "running",
@@ -155,11 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn a_term_is_an_object_of_its_parts() {
-        let core = serde_json::to_value(ByName(CORE)).unwrap();
+    fn an_entry_is_written_as_an_object_of_its_parts() {
+        let core = serde_json::to_value(core_entries()).unwrap();
         assert!(core["app_context"]["definition"].is_string());
         assert!(core["experiment_status"]["options"]["enrolling"].as_str().unwrap().contains("running"));
-        let assignment = serde_json::to_value(ByName(ASSIGNMENT)).unwrap();
+        let assignment = serde_json::to_value(assignment_entries()).unwrap();
         assert!(assignment["common_patterns"]["pilot_testing"]["definition"].is_string());
     }
 }

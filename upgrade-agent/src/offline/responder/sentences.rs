@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::super::intent::{Action, Part};
-use super::super::knowledge::effect_of;
 use super::super::wire;
 
 pub(super) fn verb(action: Action) -> &'static str {
@@ -60,6 +59,19 @@ pub(super) fn how_to(action: Action) -> String {
                             of user ada in assign-prog: visit SelectSection / absolute_value_plot_equality, then switch to class \
                             c2. I show you the steps and take them after your yes."
             .to_owned(),
+    }
+}
+
+/// The effect of a change to this status.
+fn effect_of(status: &str) -> &'static str {
+    match status {
+        "enrolling" => "students are assigned and enrolled from then on",
+        "enrollmentComplete" => "nobody new is enrolled, and those enrolled keep their condition",
+        "cancelled" => "it is over for everybody, and the application shows its default again",
+        "archived" => "it is put away for good",
+        "preview" => "only preview users see it",
+        "scheduled" => "it starts by itself at its date",
+        _ => "it assigns nobody",
     }
 }
 
@@ -264,7 +276,8 @@ fn told_apart(experiment: &Value) -> String {
 
 pub(super) fn enrollment(enrollment: &Value) -> String {
     let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let (users, groups) = (count(enrollment, "users"), count(enrollment, "groups"));
+    let users = count(enrollment, "users");
+    let groups = count(enrollment, "groups");
     let mut lines = vec![format!(
         "Experiment {} has {} and {} enrolled.",
         name(enrollment),

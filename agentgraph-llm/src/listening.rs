@@ -1,7 +1,8 @@
-//! What models say within a node of a graph, for whoever streams the messages of its run.
+//! Forwards the output of models within a node to the stream of the node's run.
 //!
-//! A [`ChatStream`](crate::ChatStream) tells its events as it is read; a whole answer that nothing was told
-//! of is told at its end. Nodes do nothing about it, and without a listener nothing is done.
+//! A [`ChatStream`](crate::ChatStream) forwards its events as they are read. A whole response is forwarded at
+//! its end, unless its events were forwarded already. Nodes need no code for it, and without a listener
+//! nothing happens.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -16,33 +17,33 @@ use crate::model::stream::events_of;
 use crate::model::{ChatEvent, ChatResponse};
 
 tokio::task_local! {
-    /// Whether the call of a model that is under way was told already.
-    static TOLD: Arc<AtomicBool>;
+    /// Whether the current model call has forwarded its output already.
+    static REPORTED: Arc<AtomicBool>;
 }
 
 thread_local! {
-    /// A stream is being read that tells for what it is made of.
+    /// Whether an outer stream is being read, which forwards the events of the inner ones.
     static READING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether anybody listens to models here, so that an answer is better had piece by piece.
+/// Whether the run has a listener, so that a streamed response is better than a whole one.
 pub(crate) fn has_listener() -> bool {
     Ctx::of_messages().is_some()
 }
 
-/// Tells an answer as a whole, unless it was told while it came.
-pub(crate) async fn whole(chat: impl Future<Output = Result<ChatResponse>>) -> Result<ChatResponse> {
+/// Forwards a response as a whole, unless its events were forwarded already.
+pub(crate) async fn report_whole(chat: impl Future<Output = Result<ChatResponse>>) -> Result<ChatResponse> {
     let Some(listener) = Ctx::of_messages() else { return chat.await };
-    let told = Arc::new(AtomicBool::new(false));
-    let response = TOLD.scope(Arc::clone(&told), chat).await?;
-    if !told.load(Ordering::Relaxed) {
+    let reported = Arc::new(AtomicBool::new(false));
+    let response = REPORTED.scope(Arc::clone(&reported), chat).await?;
+    if !reported.load(Ordering::Relaxed) {
         events_of(&response).iter().for_each(|event| listener.message(event));
     }
-    mark_told();
+    mark_reported();
     Ok(response)
 }
 
-/// Reads the next event of a stream by `next` and tells it.
+/// Reads the next event of a stream with `next` and forwards it.
 pub(crate) fn poll_event(
     cx: &mut Context<'_>,
     next: impl FnOnce(&mut Context<'_>) -> Poll<Result<ChatEvent>>,
@@ -54,17 +55,17 @@ pub(crate) fn poll_event(
     drop(reading);
     if let Ok(event) = &event {
         listener.message(event);
-        mark_told();
+        mark_reported();
     }
     Poll::Ready(event)
 }
 
-fn mark_told() {
-    // Outside of a call there is nobody to tell.
-    let _ = TOLD.try_with(|told| told.store(true, Ordering::Relaxed));
+fn mark_reported() {
+    // Outside of a call there is no flag to set.
+    let _ = REPORTED.try_with(|reported| reported.store(true, Ordering::Relaxed));
 }
 
-/// Ends with its drop, also by a panic.
+/// Ends on drop, also after a panic.
 struct Reading;
 
 impl Reading {

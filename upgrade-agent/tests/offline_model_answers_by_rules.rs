@@ -95,7 +95,8 @@ fn the_status_of_nothing_is_unclear_until_an_experiment_was_spoken_of() {
 #[tokio::test]
 async fn it_streams_the_text_in_pieces_that_add_up() {
     let mut stream = model().stream(ChatRequest::user("What is a condition?")).await.unwrap();
-    let (mut pieces, mut whole) = (Vec::new(), None);
+    let mut pieces = Vec::new();
+    let mut whole = None;
     while let Some(event) = stream.next().await {
         match event.unwrap() {
             ChatEvent::TextDelta { text, .. } => pieces.push(text),

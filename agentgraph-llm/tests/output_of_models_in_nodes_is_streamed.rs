@@ -41,7 +41,8 @@ fn talking<M>(model: impl ChatModel + 'static, node: impl IntoNode<Talk, M>) -> 
 /// The pieces of text in the messages, and how many answers were finished.
 async fn heard(run: RunBuilder<Talk>) -> (Vec<String>, usize) {
     let events: Vec<Event<Talk>> = run.views([View::Messages]).stream().collect().await;
-    let (mut pieces, mut finished) = (Vec::new(), 0);
+    let mut pieces = Vec::new();
+    let mut finished = 0;
     for event in events {
         match event.kind {
             EventKind::Message { node, piece } => match serde_json::from_value(piece).unwrap() {
@@ -140,7 +141,8 @@ async fn a_model_is_not_read_faster_than_the_stream() {
     let words = "word ".repeat(500);
     let graph = talking(ScriptedModel::new([words.clone()]), reads);
     let mut events = graph.invoke(Talk::update()).views([View::Messages]).stream_capacity(2).stream();
-    let (mut text, mut most) = (String::new(), 0);
+    let mut text = String::new();
+    let mut most = 0;
     while let Some(event) = events.next().await {
         if let EventKind::Message { piece, .. } = event.kind
             && let Ok(ChatEvent::TextDelta { text: piece, .. }) = serde_json::from_value(piece)

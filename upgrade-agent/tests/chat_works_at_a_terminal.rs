@@ -262,7 +262,8 @@ fn the_split_of_an_enrolment_is_drawn_at_a_terminal_and_told_in_figures_elsewher
         let line = figures.lines().find(|line| line.starts_with(&format!("{code}: ")));
         line.unwrap_or_else(|| panic!("{code}: {figures}")).to_owned()
     };
-    let (control, variant) = (line("control"), line("variant"));
+    let control = line("control");
+    let variant = line("variant");
     assert!(control.ends_with(" (expected 5.0)") && variant.ends_with(" (expected 5.0)"), "{figures}");
     assert!(!figures.contains(['█', '#']), "{figures}");
 

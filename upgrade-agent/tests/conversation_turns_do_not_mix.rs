@@ -20,7 +20,8 @@ use upgrade_agent::state::{ErrorClass, Pending, ResponseKind};
 
 #[tokio::test]
 async fn everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_stays() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     world.proxy.fail("GET /experiments/single", Fault::Status(500), 1);
@@ -67,7 +68,8 @@ async fn everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_s
 
 #[tokio::test]
 async fn that_experiment_is_none_once_it_is_deleted() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     script.add(request("delete_experiment", json!({ "experiment_id": id })));
@@ -79,7 +81,8 @@ async fn that_experiment_is_none_once_it_is_deleted() {
 
 #[tokio::test]
 async fn two_turns_at_once_on_one_thread_wait_for_each_other() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     script.add([wants("greeting", 1.0), Reply::text("one"), wants("greeting", 1.0), Reply::text("two")]);
     let clone = agent.clone();
@@ -131,7 +134,8 @@ async fn conversations_at_once_in_one_process_do_not_mix() {
 
 #[tokio::test]
 async fn the_same_yes_delivered_twice_at_once_executes_once() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     script.add(request("init_experiment_user", json!({ "user_id": "ada" })));
     agent.turn("t", "initialize ada").await.unwrap();
@@ -165,8 +169,11 @@ impl ChatModel for Slow {
 
 #[tokio::test]
 async fn an_agent_that_comes_between_the_turn_of_another_is_told_that_the_thread_is_in_use() {
-    let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
-    let (asked, go) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let world = World::new().await;
+    let script = Script::new();
+    let saver = Arc::new(MemorySaver::new());
+    let asked = Arc::new(Notify::new());
+    let go = Arc::new(Semaphore::new(0));
     script.add([wants("greeting", 1.0), Reply::text("slow")]);
     let slow = Slow { asked: Arc::clone(&asked), go: Arc::clone(&go), script };
     let slow = UpgradeAgent::builder().model(slow).client(world.client().await);
@@ -187,7 +194,8 @@ async fn an_agent_that_comes_between_the_turn_of_another_is_told_that_the_thread
 
 #[tokio::test]
 async fn a_message_without_words_is_no_turn_and_leaves_the_question_open() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     script.add(request("init_experiment_user", json!({ "user_id": "ada" })));
     agent.turn("t", "initialize ada").await.unwrap();
@@ -224,7 +232,8 @@ async fn a_server_that_is_not_there_is_told_and_the_action_given_up() {
 
 #[tokio::test]
 async fn a_thread_nobody_spoke_on_has_no_conversation_and_nothing_to_recover() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     assert!(agent.conversation("t").await.unwrap().is_none());
     assert!(agent.recover("t").await.unwrap().is_none());
@@ -232,7 +241,8 @@ async fn a_thread_nobody_spoke_on_has_no_conversation_and_nothing_to_recover() {
 
 #[tokio::test]
 async fn settings_out_of_range_are_refused_when_the_agent_is_built() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let builder = || async { world.builder(&script).await };
     let refused = [
         UpgradeAgent::builder().build().unwrap_err(),
@@ -249,7 +259,8 @@ async fn settings_out_of_range_are_refused_when_the_agent_is_built() {
 
 #[tokio::test]
 async fn no_temperature_is_sent_unless_one_is_set() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     script.add([wants("greeting", 1.0), Reply::text("Hello!")]);
     world.builder(&script).await.build().unwrap().turn("t", "hi").await.unwrap();
     assert!(script.asked().iter().all(|request| request.temperature.is_none()));
@@ -257,7 +268,8 @@ async fn no_temperature_is_sent_unless_one_is_set() {
 
 #[tokio::test]
 async fn a_model_is_told_the_situation_and_the_last_messages_and_nothing_of_other_threads() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent =
         world.builder(&script).await.history_window(3).temperature(0.5).max_tokens(77).build().unwrap();
     script.add([wants("greeting", 1.0), Reply::text("Hello!")]);

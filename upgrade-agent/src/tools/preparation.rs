@@ -43,7 +43,7 @@ struct MissingParams {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct OneParam {
+struct ParamChange {
     /// The parameter's name.
     key: String,
     /// Its value; null takes it back.
@@ -51,7 +51,7 @@ struct OneParam {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct NewError {
+struct ErrorReport {
     /// What kind of trouble.
     error_type: ErrorClass,
     /// What is wrong and what would do, for the person.
@@ -86,7 +86,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
             "update_action_params",
             "Adds, changes or takes back one parameter of the action. After a dropped confirmation, without \
              set_action_needed, it changes that action.",
-            async |desk: Arc<Desk>, call: OneParam| {
+            async |desk: Arc<Desk>, call: ParamChange| {
                 note(&desk, |draft| draft.give(Params::from_iter([(call.key, call.value)])))
             },
         ),
@@ -110,7 +110,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
             desk,
             "add_error",
             "Says that the request cannot be met, and why. The action is given up.",
-            async |desk: Arc<Desk>, call: NewError| {
+            async |desk: Arc<Desk>, call: ErrorReport| {
                 desk.note_error((call.error_type, call.message));
                 Ok(json!("noted; the person will be told"))
             },

@@ -79,7 +79,7 @@ async fn the_model_gets_the_results_of_all_its_calls_in_one_message() {
         "Assistant: Done.",
     ];
     assert_eq!(show(&outcome.messages), expected);
-    assert_eq!((outcome.ended, outcome.rounds, calls), (Ended::Finished, 2, 2));
+    assert_eq!((outcome.ended, outcome.rounds, calls), (LoopEnd::Finished, 2, 2));
     assert_eq!((outcome.usage, outcome.text().as_str()), (Usage::new(30, 3), "Done."));
 }
 
@@ -98,7 +98,8 @@ async fn the_model_is_asked_with_everything_so_far_and_the_tools() {
 
 #[tokio::test]
 async fn a_forced_call_is_forced_in_the_first_round_only() {
-    let (any, one) = (ToolChoice::Any, ToolChoice::Tool("echo".to_owned()));
+    let any = ToolChoice::Any;
+    let one = ToolChoice::Tool("echo".to_owned());
     for (choice, later) in
         [(any, ToolChoice::Auto), (one, ToolChoice::Auto), (ToolChoice::None, ToolChoice::None)]
     {
@@ -113,11 +114,13 @@ async fn a_forced_call_is_forced_in_the_first_round_only() {
 
 #[tokio::test]
 async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls() {
-    let (barrier, order) = (Arc::new(Barrier::new(3)), Arc::new(Mutex::new(Vec::new())));
+    let barrier = Arc::new(Barrier::new(3));
+    let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
     let meet =
         FnTool::new("meet", "Waits for the others; the last call returns first.", move |input: Text| {
-            let (barrier, order) = (Arc::clone(&barrier), Arc::clone(&seen));
+            let barrier = Arc::clone(&barrier);
+            let order = Arc::clone(&seen);
             async move {
                 barrier.wait().await;
                 let turn = input.text.parse::<usize>()?;
@@ -140,10 +143,13 @@ async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls(
 #[tokio::test]
 async fn no_more_calls_run_at_the_same_time_than_are_allowed_and_each_has_its_turn() {
     for (allowed, most) in [(Some(3), 3), (Some(1), 1), (Some(0), 1), (None, 16)] {
-        let (running, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (now, seen) = (Arc::clone(&running), Arc::clone(&peak));
+        let running = Arc::new(AtomicUsize::new(0));
+        let peak = Arc::new(AtomicUsize::new(0));
+        let now = Arc::clone(&running);
+        let seen = Arc::clone(&peak);
         let busy = FnTool::new("busy", "Is busy for some turns.", move |input: Text| {
-            let (now, seen) = (Arc::clone(&now), Arc::clone(&seen));
+            let now = Arc::clone(&now);
+            let seen = Arc::clone(&seen);
             async move {
                 seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 for _ in 0..5 {
@@ -186,7 +192,7 @@ async fn a_call_that_cannot_be_run_is_answered_and_the_loop_goes_on() {
         let results = show(&outcome.messages[1..2]).remove(0);
         assert!(results.starts_with(&format!("User: call-1 failed: {expected}")), "{results}");
         assert!(results.ends_with("| call-2: b"), "{results}");
-        assert_eq!((calls, outcome.ended), (1, Ended::Finished));
+        assert_eq!((calls, outcome.ended), (1, LoopEnd::Finished));
     }
 }
 
@@ -247,7 +253,7 @@ async fn the_limit_is_exact_and_calls_beyond_it_are_answered_but_not_run() {
     let script = || (0..9).map(|_| Reply::tool_call("echo", json!({"text": "again"})));
     for limit in 1..=3 {
         let (outcome, calls) = run(script(), limit).await;
-        assert_eq!((outcome.ended, outcome.rounds, calls), (Ended::LimitReached, limit, limit - 1));
+        assert_eq!((outcome.ended, outcome.rounds, calls), (LoopEnd::LimitReached, limit, limit - 1));
         let last = show(&outcome.messages).pop().unwrap();
         assert!(
             last.ends_with(&format!("failed: not run: the limit of {limit} rounds was reached")),
@@ -257,7 +263,7 @@ async fn the_limit_is_exact_and_calls_beyond_it_are_answered_but_not_run() {
     let (outcome, _) = run(script(), 0).await;
     assert_eq!(outcome.rounds, 1);
     let (outcome, _) = run(["only text"].map(Reply::from), 1).await;
-    assert_eq!(outcome.ended, Ended::Finished);
+    assert_eq!(outcome.ended, LoopEnd::Finished);
 }
 
 #[tokio::test]
@@ -267,7 +273,7 @@ async fn a_call_cut_by_the_token_limit_is_not_run_even_if_it_reads_as_json() {
         for (before, expected) in [(Reply::empty(), 0), (whole(), 1)] {
             let cut = before.and_tool_call("echo", json!({"text": "cu"})).with_stop(stop.clone());
             let (outcome, calls) = run([cut, Reply::text("Done.")], 9).await;
-            assert_eq!((outcome.ended, calls), (Ended::Finished, expected));
+            assert_eq!((outcome.ended, calls), (LoopEnd::Finished, expected));
             let results = show(&outcome.messages[1..2]).remove(0);
             assert!(results.contains("failed: not run: the answer reached the token limit"), "{results}");
         }
@@ -280,18 +286,18 @@ async fn a_call_cut_by_the_token_limit_is_not_run_even_if_it_reads_as_json() {
 #[tokio::test]
 async fn a_cut_or_refused_answer_is_named_so() {
     for (stop, expected) in [
-        (StopReason::MaxTokens, Ended::Truncated),
-        (StopReason::ContextWindowExceeded, Ended::Truncated),
-        (StopReason::Refusal, Ended::Refused),
-        (StopReason::StopSequence, Ended::Finished),
-        (StopReason::Other("tomorrow".into()), Ended::Finished),
+        (StopReason::MaxTokens, LoopEnd::Truncated),
+        (StopReason::ContextWindowExceeded, LoopEnd::Truncated),
+        (StopReason::Refusal, LoopEnd::Refused),
+        (StopReason::StopSequence, LoopEnd::Finished),
+        (StopReason::Other("tomorrow".into()), LoopEnd::Finished),
     ] {
         let (outcome, _) = run([Reply::text("I").with_stop(stop.clone())], 9).await;
         assert_eq!((outcome.ended, outcome.response.stop), (expected, stop));
     }
     let refused = Reply::tool_call("echo", json!({"text": "a"})).with_stop(StopReason::Refusal);
     let (outcome, calls) = run([refused], 9).await;
-    assert_eq!((outcome.ended, calls), (Ended::Refused, 0));
+    assert_eq!((outcome.ended, calls), (LoopEnd::Refused, 0));
 }
 
 #[tokio::test]
@@ -299,10 +305,10 @@ async fn a_paused_turn_goes_back_unchanged_and_counts_as_a_round() {
     let raw = RawJson::parse_text(r#"{"type": "server_tool_use",  "n": 1.0}"#).unwrap();
     let paused = || Reply::block(Block::Unknown(raw.clone())).with_stop(StopReason::PauseTurn);
     let (outcome, _) = run([paused(), Reply::text("Done.")], 9).await;
-    assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (Ended::Finished, 2, 2));
+    assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (LoopEnd::Finished, 2, 2));
     assert_eq!(outcome.messages[0].content, [Block::Unknown(raw.clone())]);
     let (outcome, _) = run([paused(), paused()], 2).await;
-    assert_eq!((outcome.ended, outcome.rounds), (Ended::LimitReached, 2));
+    assert_eq!((outcome.ended, outcome.rounds), (LoopEnd::LimitReached, 2));
 }
 
 #[tokio::test]
@@ -316,7 +322,7 @@ async fn an_output_returned_directly_ends_the_loop() {
         .and_tool_call("ask", call("c"))]);
     let tools = ToolLoop::new(&model).tool(echo(&Arc::default())).tool(tool);
     let outcome = tools.run(ChatRequest::user("go")).await.unwrap();
-    assert_eq!((outcome.ended, outcome.text().as_str(), outcome.rounds), (Ended::ReturnedDirectly, "b", 1));
+    assert_eq!((outcome.ended, outcome.text().as_str(), outcome.rounds), (LoopEnd::ReturnedDirectly, "b", 1));
     assert_eq!(show(&outcome.messages[1..]), ["User: call-1: a | call-2: b | call-3: c"]);
 }
 

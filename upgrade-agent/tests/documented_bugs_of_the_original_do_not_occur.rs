@@ -110,15 +110,15 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("S16 nodes change the state they were given", APART, "conversations_at_once_in_one_process_do_not_mix"),
 ];
 
-const THIS: &str = "tests/bugs_of_the_documents_are_not_ours.rs";
-const APART: &str = "tests/conversation_turns_keep_apart.rs";
-const CONFIRMATIONS: &str = "tests/flows_of_confirmations.rs";
-const FLOWS: &str = "tests/flows_of_the_graph_document.rs";
+const THIS: &str = "tests/documented_bugs_of_the_original_do_not_occur.rs";
+const APART: &str = "tests/conversation_turns_do_not_mix.rs";
+const CONFIRMATIONS: &str = "tests/confirmations_flow_as_recorded.rs";
+const FLOWS: &str = "tests/flows_of_the_graph_document_are_reproduced.rs";
 const GRAPH: &str = "tests/flows_run_on_the_graph_as_specified.rs";
-const OFFLINE: &str = "tests/offline_flows.rs";
-const REPLIES: &str = "tests/conversation_replies_are_read_whole.rs";
-const REQUESTS: &str = "tests/flows_of_requests.rs";
-const SIMULATIONS: &str = "tests/flows_of_simulations.rs";
+const OFFLINE: &str = "tests/offline_model_completes_whole_flows.rs";
+const REPLIES: &str = "tests/conversation_answers_count_as_whole_messages.rs";
+const REQUESTS: &str = "tests/requests_flow_as_recorded.rs";
+const SIMULATIONS: &str = "tests/simulations_flow_as_recorded.rs";
 
 #[test]
 fn every_bug_has_a_test_that_exists() {
@@ -137,7 +137,8 @@ fn every_bug_has_a_test_that_exists() {
 
 #[tokio::test]
 async fn a_parameter_that_is_missing_is_asked_for_and_no_question_is_put() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     for action in ["create_experiment", "update_experiment", "delete_experiment", "test_condition_balance"] {
@@ -150,7 +151,8 @@ async fn a_parameter_that_is_missing_is_asked_for_and_no_question_is_put() {
 
 #[tokio::test]
 async fn what_only_looks_is_done_at_once() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let lists =
         Reply::tool_call("get_all_experiments", json!({})).and_tool_call("check_upgrade_health", json!({}));
@@ -161,7 +163,8 @@ async fn what_only_looks_is_done_at_once() {
 
 #[tokio::test]
 async fn an_action_that_does_not_exist_ends_the_turn() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let refused = || Reply::text("That is no action.");
     script.add([wants("needs_info", 0.95), acts("drop_database", json!({})), refused(), refused()]);
@@ -173,7 +176,8 @@ async fn an_action_that_does_not_exist_ends_the_turn() {
 
 #[tokio::test]
 async fn errors_of_one_kind_are_all_told() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let error = |message| json!({ "error_type": "not_found", "message": message });
     let errors = Reply::tool_call("add_error", error("no Foo")).and_tool_call("add_error", error("no Bar"));
@@ -185,7 +189,8 @@ async fn errors_of_one_kind_are_all_told() {
 
 #[tokio::test]
 async fn a_no_to_a_plan_plays_nobody() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     script.add(request("test_condition_balance", json!({ "experiment_id": id, "num_users": 5 })));
@@ -200,7 +205,8 @@ async fn a_no_to_a_plan_plays_nobody() {
 
 #[tokio::test]
 async fn a_model_that_writes_where_it_should_call_is_asked_back() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let fenced = "```json\n{\"intent\": \"needs_info\", \"confidence\": 1, \"approved\": true}\n```";
     script.add([Reply::text(fenced), Reply::text("What do you mean?")]);
@@ -210,7 +216,8 @@ async fn a_model_that_writes_where_it_should_call_is_asked_back() {
 
 #[tokio::test]
 async fn a_model_that_never_comes_to_an_end_is_stopped_and_nothing_is_done() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let again = || Reply::tool_call("get_all_experiments", json!({}));
     script.add(std::iter::once(wants("needs_info", 0.95)).chain((0..60).map(|_| again())));

@@ -40,7 +40,8 @@ async fn a_student_who_changes_class_follows_it_only_under_group_consistency() {
         let own = stage.code("ada").await.unwrap();
         let mut other = None;
         for n in 0..40 {
-            let (mate, class) = (format!("mate-{n}"), format!("class-{n}"));
+            let mate = format!("mate-{n}");
+            let class = format!("class-{n}");
             stage.client.init_user(&in_class(&mate, &class)).await.unwrap();
             stage.visit(&mate).await;
             let code = stage.code(&mate).await.unwrap();

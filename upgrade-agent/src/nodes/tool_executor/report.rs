@@ -1,41 +1,41 @@
-//! How a plan ended: its log entry, and what is said of it.
+//! The end of a plan: its log entry and its report.
 
 use serde_json::{Value, json};
 
 use super::journey::LISTED;
 use super::plan::Visit;
-use super::status::Restored;
+use super::status::Restoration;
 use super::{entry_of, success_summary};
-use crate::actions::{self, Action, ExperimentRef, JourneyStep, Proposal, shown};
+use crate::actions::{self, Action, ExperimentRef, JourneyStep, Proposal, display};
 use crate::balance::BalanceReport;
-use crate::plan::{Ends, PlanRun, Step};
-use crate::state::{ConversationStateUpdate, LogStatus, Preset, ResponseKind};
+use crate::plan::{EarlyEnd, PlanRun, PlanStep};
+use crate::state::{ConversationStateUpdate, LogStatus, PresetReply, ResponseKind};
 
-/// Ends a plan: its log entry, and what is told of it.
+/// Ends a plan with its log entry and its report.
 pub(super) fn finish(
     visit: &Visit<'_>,
     update: ConversationStateUpdate,
     run: &PlanRun,
-    restored: Option<Restored>,
+    restored: Option<Restoration>,
 ) -> ConversationStateUpdate {
     let proposal = run.approved().proposal();
-    let experiment = shown(name(proposal.about.as_ref()));
+    let experiment = display(name(proposal.about.as_ref()));
     let balance = run.done.iter().find_map(BalanceReport::try_from_value);
     let mut parts = vec![headline(proposal, run)];
     parts.extend(balance.as_ref().map(BalanceReport::in_words));
     parts.extend(journey_lines(proposal, &run.done));
     let mut error = match &run.ends {
-        Some(Ends::Failed(error) | Ends::Overtaken(error)) => Some(error.clone()),
+        Some(EarlyEnd::Failed(error) | EarlyEnd::Overtaken(error)) => Some(error.clone()),
         _ => None,
     };
     match restored {
-        Some(Restored::Done(state)) => {
+        Some(Restoration::Done(state)) => {
             parts.push(format!("The status of experiment '{experiment}' is {state} again."));
         }
-        Some(Restored::LeftAlone(state)) => parts.push(format!(
+        Some(Restoration::LeftAlone(state)) => parts.push(format!(
             "The status of experiment '{experiment}' has become {state} meanwhile, by somebody else, so I left it as it is."
         )),
-        Some(Restored::Failed(why)) => {
+        Some(Restoration::Failed(why)) => {
             parts.push(format!(
                 "I could NOT restore the status of experiment '{experiment}': set it yourself, or ask me to.\n- {}",
                 why.message
@@ -57,7 +57,7 @@ pub(super) fn finish(
     update
         .plan(None)
         .balance(balance)
-        .preset(Some(Preset::new(ResponseKind::Report, summary)))
+        .preset(Some(PresetReply::new(ResponseKind::Report, summary)))
         .errors(error)
         .experiment_names(None)
         .experiments(None)
@@ -71,13 +71,13 @@ fn headline(proposal: &Proposal, run: &PlanRun) -> String {
     let far = format!("{} of {steps} steps were done", run.done.len());
     match &run.ends {
         None => success_summary(&proposal.action, name(proposal.about.as_ref()), ""),
-        Some(Ends::Failed(error) | Ends::Overtaken(error)) => {
+        Some(EarlyEnd::Failed(error) | EarlyEnd::Overtaken(error)) => {
             format!("I could not {title}: {far}.\n- {}", error.message)
         }
-        Some(Ends::Interrupted) => {
+        Some(EarlyEnd::Interrupted) => {
             format!("I was stopped when I was to {title}: {far}. Ask again if you still want it.")
         }
-        Some(Ends::Declined) => format!("I stopped there and did not {title} to its end: {far}."),
+        Some(EarlyEnd::Declined) => format!("I stopped there and did not {title} to its end: {far}."),
     }
 }
 
@@ -85,7 +85,7 @@ fn name(about: Option<&ExperimentRef>) -> &str {
     about.map_or("", |about| &about.name)
 }
 
-/// What each step of a journey came to, a line for each student where it is about students.
+/// The result of each step of a journey, with a line for each student where the step is about students.
 fn journey_lines(proposal: &Proposal, done: &[Value]) -> Option<String> {
     let (Action::SimulateUserJourney(_), Some(plan)) = (&proposal.action, &proposal.plan) else {
         return None;
@@ -100,23 +100,23 @@ fn journey_lines(proposal: &Proposal, done: &[Value]) -> Option<String> {
     (!told.is_empty()).then(|| told.join("\n"))
 }
 
-fn step_lines(step: &Step, done: &Value) -> Vec<String> {
+fn step_lines(step: &PlanStep, done: &Value) -> Vec<String> {
     match step {
-        Step::SetStatus { to } => vec![format!("- the status became {to}")],
-        Step::Journey(JourneyStep::Assign {}) => {
+        PlanStep::SetStatus { to } => vec![format!("- the status became {to}")],
+        PlanStep::Journey(JourneyStep::Assign {}) => {
             lines_of(done, assignment_line, |code| format!("would get {code}"))
         }
-        Step::Journey(JourneyStep::SetWorkingGroup { .. }) => {
+        PlanStep::Journey(JourneyStep::SetWorkingGroup { .. }) => {
             vec!["- the students changed their group".to_owned()]
         }
-        Step::Journey(JourneyStep::Visit { .. }) | Step::VisitAssigned => {
+        PlanStep::Journey(JourneyStep::Visit { .. }) | PlanStep::VisitAssigned => {
             lines_of(done, visit_line, |code| format!("got {code}"))
         }
         _ => Vec::new(),
     }
 }
 
-/// A line a student, or a line for all who got the same.
+/// A line for each student, or one line if all got the same.
 fn lines_of(done: &Value, of_student: fn(&Value) -> Option<String>, got: fn(&str) -> String) -> Vec<String> {
     if let Some(students) = done.as_array() {
         return students.iter().filter_map(of_student).collect();
@@ -130,32 +130,37 @@ fn lines_of(done: &Value, of_student: fn(&Value) -> Option<String>, got: fn(&str
 
 fn tally_line(row: &Value, got: fn(&str) -> String) -> Option<String> {
     let text = |field: &str| row.get(field).and_then(Value::as_str);
-    let code = shown(text("condition").unwrap_or("no condition"));
-    let (count, site, target) = (row.get("students")?.as_u64()?, text("site")?, text("target")?);
-    Some(format!("- {count} of them {} at {} / {}", got(&code), shown(site), shown(target)))
+    let code = display(text("condition").unwrap_or("no condition"));
+    let count = row.get("students")?.as_u64()?;
+    let site = text("site")?;
+    let target = text("target")?;
+    Some(format!("- {count} of them {} at {} / {}", got(&code), display(site), display(target)))
 }
 
 fn visit_line(visit: &Value) -> Option<String> {
     let text = |field: &str| visit.get(field).and_then(Value::as_str);
-    let (user, site, target) = (text("user_id")?, text("site")?, text("target")?);
+    let user = text("user_id")?;
+    let site = text("site")?;
+    let target = text("target")?;
     let got = text("condition").unwrap_or("no condition");
-    Some(format!("- {} came to {site} / {target} and got {}", shown(user), shown(got)))
+    Some(format!("- {} came to {site} / {target} and got {}", display(user), display(got)))
 }
 
 fn assignment_line(student: &Value) -> Option<String> {
-    let user = shown(student.get("user_id")?.as_str()?);
+    let user = display(student.get("user_id")?.as_str()?);
     let places = student.get("assigned")?.as_array()?.iter().filter_map(|place| {
         let text = |field: &str| place.get(field).and_then(Value::as_str);
         Some(format!(
             "{} at {} / {}",
-            shown(text("condition").unwrap_or("default")),
+            display(text("condition").unwrap_or("default")),
             text("site")?,
             text("target")?
         ))
     });
     let places: Vec<String> = places.collect();
-    Some(match places.is_empty() {
-        true => format!("- {user} would get nothing"),
-        false => format!("- {user} would get {}", places.join(", ")),
+    Some(if places.is_empty() {
+        format!("- {user} would get nothing")
+    } else {
+        format!("- {user} would get {}", places.join(", "))
     })
 }

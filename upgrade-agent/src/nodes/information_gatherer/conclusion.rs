@@ -1,9 +1,9 @@
-//! What becomes of a gathering.
+//! Turns the notes of a gathering into an outcome.
 
-use super::facts::Known;
+use super::facts::ServerFacts;
 use super::question::Question;
 use crate::actions::{
-    self, Action, ActionKind, BalanceMode, DecodeError, ExperimentRef, Facts, Proposal, Seen,
+    self, Action, ActionKind, BalanceMode, DecodeError, DesignSnapshot, ExperimentRef, Facts, Proposal,
     TestConditionBalance,
 };
 use crate::agent::Settings;
@@ -14,36 +14,36 @@ use crate::nodes::tool_executor::crowd;
 use crate::plan::Plan;
 use crate::server::timestamp;
 use crate::state::{
-    ConversationState, ConversationStateUpdate, ErrorClass, LogEntry, LogStatus, Missing, Params, Pending,
-    Preset, ResponseKind, TurnError,
+    ConversationState, ConversationStateUpdate, ErrorClass, IncompleteAction, LogEntry, LogStatus, Params,
+    Pending, PresetReply, ResponseKind, TurnError,
 };
-use crate::tools::{Desk, Draft, Left};
+use crate::tools::{AbandonedAction, Desk, Draft};
 
-/// What a gathering came to.
+/// The outcome of a gathering.
 pub(super) struct Outcome {
-    end: End,
-    /// An action that was left half-done for this one.
-    left: Option<Left>,
-    /// What of the message was not understood, where the rest of it was taken.
+    end: GatheringEnd,
+    /// An incomplete action that was abandoned for this one.
+    left: Option<AbandonedAction>,
+    /// The part of the message that was not understood, if the rest was used.
     left_over: Option<String>,
-    /// The experiment that the turn was about, if it was about exactly one.
+    /// The experiment that the turn was about, if there was exactly one.
     about: Option<ExperimentRef>,
 }
 
-enum End {
-    /// Nothing but facts.
+enum GatheringEnd {
+    /// Facts only.
     Facts,
     Errors(Vec<TurnError>),
-    Ask(Missing),
-    /// Something of the message was not understood, and what waited waits on.
+    Ask(IncompleteAction),
+    /// Part of the message was not understood, and the pending action stays pending.
     LeftOver(String),
     Propose(Box<Proposal>),
-    /// A balance that was computed: nothing has to be run for it.
+    /// A computed balance: there is nothing to execute.
     Balance(Box<LogEntry>, Box<BalanceReport>),
 }
 
 impl Outcome {
-    fn alone(end: End, about: Option<ExperimentRef>) -> Self {
+    fn alone(end: GatheringEnd, about: Option<ExperimentRef>) -> Self {
         Outcome { end, left: None, left_over: None, about }
     }
 
@@ -52,34 +52,33 @@ impl Outcome {
         update: ConversationStateUpdate,
         state: &ConversationState,
     ) -> ConversationStateUpdate {
-        let repeats =
-            matches!((&self.end, &state.pending), (End::Ask(now), Pending::Missing(before)) if now == before);
+        let repeats = matches!((&self.end, &state.pending), (GatheringEnd::Ask(now), Pending::Missing(before)) if now == before);
         let mut update = match self.end {
-            End::Facts => update,
-            End::Errors(errors) => {
+            GatheringEnd::Facts => update,
+            GatheringEnd::Errors(errors) => {
                 update.preset(Some(failure::preset(&errors))).errors(errors).pending(Pending::Nothing)
             }
-            End::Ask(missing) => update
-                .preset(Some(Preset::new(ResponseKind::Question, missing.question.clone())))
+            GatheringEnd::Ask(missing) => update
+                .preset(Some(PresetReply::new(ResponseKind::Question, missing.question.clone())))
                 .suggested(missing.options.clone())
                 .pending(Pending::Missing(missing)),
-            End::LeftOver(words) => match &state.pending {
+            GatheringEnd::LeftOver(words) => match &state.pending {
                 Pending::Missing(missing) => update
-                    .preset(Some(Preset::new(
+                    .preset(Some(PresetReply::new(
                         ResponseKind::Question,
                         format!("{words}\n{}", missing.question),
                     )))
                     .suggested(missing.options.clone()),
                 _ => update
-                    .preset(Some(Preset::new(ResponseKind::Clarification, words)))
+                    .preset(Some(PresetReply::new(ResponseKind::Clarification, words)))
                     .pending(Pending::Nothing),
             },
-            End::Balance(entry, report) => update
-                .preset(Some(Preset::new(ResponseKind::Answer, entry.summary.clone())))
+            GatheringEnd::Balance(entry, report) => update
+                .preset(Some(PresetReply::new(ResponseKind::Answer, entry.summary.clone())))
                 .balance(Some(*report))
                 .execution_log([*entry])
                 .pending(Pending::Nothing),
-            End::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
+            GatheringEnd::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
         };
         if let Some(left) = self.left {
             update = update.notes([format!("I will not {}, then; nothing was changed.", in_words(&left))]);
@@ -95,18 +94,17 @@ impl Outcome {
     }
 }
 
-/// Several experiments may be made one after the other, so that "the experiment" would not tell which was
-/// given up.
-fn in_words(left: &Left) -> String {
+/// Several experiments may be created in a row, so "the experiment" would not say which one was abandoned.
+fn in_words(left: &AbandonedAction) -> String {
     match &left.name {
         Some(name) if left.action == ActionKind::CreateExperiment => {
-            format!("create experiment '{}'", actions::shown(name))
+            format!("create experiment '{}'", actions::display(name))
         }
         _ => left.action.in_words().to_owned(),
     }
 }
 
-/// Judges what lies on the desk, and reads what the judgement needs.
+/// Judges the notes on the desk, and reads the server's data that the judgement needs.
 pub(super) async fn conclude(
     desk: &Desk,
     state: &ConversationState,
@@ -121,30 +119,30 @@ pub(super) async fn conclude(
     let noted = if noted.is_empty() && found_nothing(desk, &draft) { misses } else { noted };
     if !noted.is_empty() {
         let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
-        return Outcome::alone(End::Errors(noted.into_iter().map(error).collect()), about);
+        return Outcome::alone(GatheringEnd::Errors(noted.into_iter().map(error).collect()), about);
     }
     let left_over = draft.left_over().map(str::to_owned);
     if let Some(words) = left_over.clone().filter(|_| draft.missing().is_empty()) {
-        return Outcome::alone(End::LeftOver(words), about);
+        return Outcome::alone(GatheringEnd::LeftOver(words), about);
     }
     if !draft.is_touched() {
-        return Outcome::alone(End::Facts, about);
+        return Outcome::alone(GatheringEnd::Facts, about);
     }
     let left = draft.left();
     match prepare(desk, state, settings, &draft).await {
         Ok(end) => {
             let about = match &end {
-                End::Propose(proposal) => proposal.about.clone().or(about),
-                End::Balance(entry, _) => entry.experiment.clone(),
+                GatheringEnd::Propose(proposal) => proposal.about.clone().or(about),
+                GatheringEnd::Balance(entry, _) => entry.experiment.clone(),
                 _ => about,
             };
             Outcome { end, left, left_over, about }
         }
-        Err(trouble) => Outcome { left, ..Outcome::alone(End::Errors(trouble.errors(node)), about) },
+        Err(trouble) => Outcome { left, ..Outcome::alone(GatheringEnd::Errors(trouble.errors(node)), about) },
     }
 }
 
-/// Whether look-ups were all that was done, and they found nothing.
+/// Whether the turn consisted of look-ups only, and none found anything.
 fn found_nothing(desk: &Desk, draft: &Draft) -> bool {
     !draft.is_touched() && desk.notes().info.is_empty()
 }
@@ -157,26 +155,26 @@ fn the_only(mut seen: Vec<ExperimentRef>) -> Option<ExperimentRef> {
     }
 }
 
-/// Why a draft cannot become a proposal.
-enum Trouble {
+/// The reason for which a draft cannot become a proposal.
+enum ProposalFault {
     Server(ClientError),
     NotFound(String),
     Invalid(Vec<String>),
 }
 
-impl From<ClientError> for Trouble {
+impl From<ClientError> for ProposalFault {
     fn from(error: ClientError) -> Self {
-        Trouble::Server(error)
+        ProposalFault::Server(error)
     }
 }
 
-impl Trouble {
+impl ProposalFault {
     fn errors(self, node: &str) -> Vec<TurnError> {
         let error = |class, message| TurnError { class, message, node: node.to_owned() };
         match self {
-            Trouble::Server(failed) => vec![failure::of_server(&failed, node)],
-            Trouble::NotFound(message) => vec![error(ErrorClass::NotFound, message)],
-            Trouble::Invalid(problems) => {
+            ProposalFault::Server(failed) => vec![failure::of_server(&failed, node)],
+            ProposalFault::NotFound(message) => vec![error(ErrorClass::NotFound, message)],
+            ProposalFault::Invalid(problems) => {
                 problems.into_iter().map(|message| error(ErrorClass::Validation, message)).collect()
             }
         }
@@ -188,11 +186,13 @@ async fn prepare(
     state: &ConversationState,
     settings: &Settings,
     draft: &Draft,
-) -> Result<End, Trouble> {
-    let (kind, params, missing) = (draft.action(), draft.params(), draft.missing());
+) -> Result<GatheringEnd, ProposalFault> {
+    let kind = draft.action();
+    let params = draft.params();
+    let missing = draft.missing();
     if let Some(kind) = kind {
         match actions::decode(kind, &params) {
-            Err(DecodeError::Invalid(problems)) => return Err(Trouble::Invalid(problems)),
+            Err(DecodeError::Invalid(problems)) => return Err(ProposalFault::Invalid(problems)),
             Ok(action) if missing.is_empty() => {
                 return propose(desk, state, action, settings).await;
             }
@@ -203,11 +203,11 @@ async fn prepare(
     check_any(desk, &missing).await?;
     let question = Question::about(desk, state, kind, &params, &missing).await;
     let Question { text, options } = question;
-    Ok(End::Ask(Missing { action: kind, params, missing, question: text, options }))
+    Ok(GatheringEnd::Ask(IncompleteAction { action: kind, params, missing, question: text, options }))
 }
 
-/// An unknown context is told before anything that depends on it is asked.
-async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
+/// An unknown context is reported before parameters that depend on it.
+async fn check_context(desk: &Desk, params: &Params) -> Result<(), ProposalFault> {
     let Some(name) =
         params.get("context").and_then(serde_json::Value::as_str).filter(|name| !name.is_empty())
     else {
@@ -215,18 +215,19 @@ async fn check_context(desk: &Desk, params: &Params) -> Result<(), Trouble> {
     };
     let contexts = desk.contexts().await?;
     match actions::unknown_context(name, &contexts) {
-        Some(problem) => Err(Trouble::Invalid(vec![problem])),
+        Some(problem) => Err(ProposalFault::Invalid(vec![problem])),
         None => Ok(()),
     }
 }
 
-/// Who is asked which of none cannot answer. That the server does not tell them is told when one is looked
-/// up.
-async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), Trouble> {
+/// Without any experiment there is no point in asking which one. If the server does not list them, the error
+/// comes with the look-up.
+async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), ProposalFault> {
     let asks = missing.iter().any(|name| name == "experiment_id");
-    match asks && desk.names().await.is_ok_and(|names| names.is_empty()) {
-        true => Err(Trouble::NotFound("there are no experiments yet".to_owned())),
-        false => Ok(()),
+    if asks && desk.names().await.is_ok_and(|names| names.is_empty()) {
+        Err(ProposalFault::NotFound("there are no experiments yet".to_owned()))
+    } else {
+        Ok(())
     }
 }
 
@@ -235,7 +236,7 @@ async fn propose(
     state: &ConversationState,
     mut action: Action,
     settings: &Settings,
-) -> Result<End, Trouble> {
+) -> Result<GatheringEnd, ProposalFault> {
     let experiment = match action.experiment_id().map(str::to_owned) {
         None => None,
         Some(id) => {
@@ -244,11 +245,11 @@ async fn propose(
             Some(experiment)
         }
     };
-    let known = Known::about(desk, &action, experiment).await?;
+    let known = ServerFacts::about(desk, &action, experiment).await?;
     let facts = Facts { max_students: Some(settings.max_students), ..known.facts() };
     let problems = actions::check(&action, &facts);
     if !problems.is_empty() {
-        return Err(Trouble::Invalid(problems));
+        return Err(ProposalFault::Invalid(problems));
     }
     if let (Action::TestConditionBalance(test), Some(experiment)) = (&action, &known.experiment)
         && actions::is_offline(test, &experiment.state)
@@ -258,18 +259,18 @@ async fn propose(
     let warnings = actions::warnings(&action, &facts);
     let current = known.experiment.as_ref().map(|experiment| experiment.state.clone());
     let about = known.experiment.as_ref().map(ExperimentRef::from);
-    let seen = known.experiment.as_ref().and_then(|experiment| Seen::by(&action, experiment));
+    let seen = known.experiment.as_ref().and_then(|experiment| DesignSnapshot::by(&action, experiment));
     let plan = Plan::of(&action, known.experiment.as_ref());
-    Ok(End::Propose(Box::new(Proposal { action, about, current, seen, warnings, plan })))
+    Ok(GatheringEnd::Propose(Box::new(Proposal { action, about, current, seen, warnings, plan })))
 }
 
-/// A split that is computed at once, and noted like everything else that was done.
+/// A split that is computed at once and logged like an executed action.
 fn computed(
     state: &ConversationState,
     settings: &Settings,
     test: &TestConditionBalance,
     experiment: &Experiment,
-) -> End {
+) -> GatheringEnd {
     let students = crowd::of_balance(test, experiment, (settings.ids)());
     let report = balance::offline(experiment, &students);
     let action = TestConditionBalance { mode: Some(BalanceMode::Offline), ..test.clone() };
@@ -283,7 +284,7 @@ fn computed(
         error: None,
         summary: balance_text(test, experiment, &report),
     };
-    End::Balance(Box::new(entry), Box::new(report))
+    GatheringEnd::Balance(Box::new(entry), Box::new(report))
 }
 
 fn balance_text(test: &TestConditionBalance, experiment: &Experiment, report: &BalanceReport) -> String {
@@ -298,32 +299,32 @@ fn balance_text(test: &TestConditionBalance, experiment: &Experiment, report: &B
         "The split of experiment '{}', computed from its id and weights; nothing was written on the server:\n{}\n{why}Lists, \
          other experiments at the same places and students who are enrolled already are not counted in. To play students on \
          the server, say that you want a live test.",
-        actions::shown(&experiment.name),
+        actions::display(&experiment.name),
         report.in_words()
     )
 }
 
-/// The experiment of that id, or, since a person speaks in names, of that name.
-async fn find(desk: &Desk, id: &str) -> Result<Experiment, Trouble> {
+/// The experiment with that id or, since people use names, with that name.
+async fn find(desk: &Desk, id: &str) -> Result<Experiment, ProposalFault> {
     let id = match uuid::Uuid::try_parse(id) {
         Ok(id) => id.to_string(),
         Err(_) => by_name(&desk.names().await?, id)?.id.clone(),
     };
     match desk.client().experiment(&id).await {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(Trouble::NotFound(format!("there is no experiment with the id {id}")))
+            Err(ProposalFault::NotFound(format!("there is no experiment with the id {id}")))
         }
         found => Ok(found?),
     }
 }
 
-fn by_name<'a>(names: &'a [ExperimentName], name: &str) -> Result<&'a ExperimentName, Trouble> {
+fn by_name<'a>(names: &'a [ExperimentName], name: &str) -> Result<&'a ExperimentName, ProposalFault> {
     let exact: Vec<_> = names.iter().filter(|known| known.name == name).collect();
     let alike = || names.iter().filter(|known| known.name.eq_ignore_ascii_case(name)).collect();
     let found: Vec<_> = if exact.is_empty() { alike() } else { exact };
     match found.as_slice() {
         [one] => Ok(one),
-        [] => Err(Trouble::NotFound(actions::unknown_experiment(name, names))),
+        [] => Err(ProposalFault::NotFound(actions::unknown_experiment(name, names))),
         several => {
             let ids: Vec<&str> = several.iter().map(|known| known.id.as_str()).collect();
             let why = format!(
@@ -331,7 +332,7 @@ fn by_name<'a>(names: &'a [ExperimentName], name: &str) -> Result<&'a Experiment
                 ids.len(),
                 ids.join(", ")
             );
-            Err(Trouble::Invalid(vec![why]))
+            Err(ProposalFault::Invalid(vec![why]))
         }
     }
 }

@@ -18,8 +18,8 @@ use agentgraph::prelude::*;
 use agentgraph::{CompiledDependencyGraph, EditError};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{
-    After, Answer, Code, Composition, Database, Feedback, JsonCheck, JsonKind, LlmNode, Meter, Refusal,
-    Refused, StopReason, Template, Turn,
+    Answer, CheckedAnswer, Code, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
+    Meter, Refusal, RefusedAnswers, StopReason, Template,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -69,12 +69,14 @@ async fn run(graph: &CompiledDependencyGraph<Answer>) -> Vec<String> {
 
 fn refuse(
     reason: &'static str,
-) -> impl Fn(&mut After<Answer>) -> Result<(), Refusal> + Send + Sync + 'static {
+) -> impl Fn(&mut CheckedAnswer<Answer>) -> Result<(), Refusal> + Send + Sync + 'static {
     move |_| Err(Refusal::again(reason))
 }
 
 /// Refuses the first `count` answers.
-fn refuse_first(count: usize) -> impl Fn(&mut After<Answer>) -> Result<(), Refusal> + Send + Sync + 'static {
+fn refuse_first(
+    count: usize,
+) -> impl Fn(&mut CheckedAnswer<Answer>) -> Result<(), Refusal> + Send + Sync + 'static {
     move |after| if after.attempt() <= count { Err(Refusal::again("please fix")) } else { Ok(()) }
 }
 
@@ -154,7 +156,7 @@ async fn refused_to_the_end_a_node_fails_or_goes_on_with_another_text() {
     let rejected: &agentgraph_llm::Error = cause(&error).unwrap();
     assert_eq!(rejected.code(), Code::AnswerRejected);
     assert!(rejected.message().contains("node `A` refused all 3 answers"), "{rejected}");
-    let refused: &Refused = cause(&error).unwrap();
+    let refused: &RefusedAnswers = cause(&error).unwrap();
     assert_eq!(
         (refused.reasons.as_slice(), refused.usage),
         (&["no"; 3].map(String::from)[..], Usage::new(30, 3))
@@ -275,7 +277,7 @@ async fn the_models_own_errors_are_not_tries_and_a_retry_policy_asks_from_the_st
         let overloaded = || Reply::error(agentgraph_llm::Error::new(Code::Overloaded, "later"));
         ScriptedModel::new(["not yet".into(), overloaded(), "not yet".into(), "done".into()])
     };
-    let wants_done = |after: &mut After<Answer>| match after.text() {
+    let wants_done = |after: &mut CheckedAnswer<Answer>| match after.text() {
         "done" => Ok(()),
         _ => Err(Refusal::again("Say done.")),
     };
@@ -465,7 +467,7 @@ async fn cut_answers_are_asked_for_again_and_refusals_are_not() {
         .invoke(())
         .await
         .unwrap_err();
-    assert_eq!(cause::<Refused>(&error).unwrap().reasons, ["The model refused to answer."]);
+    assert_eq!(cause::<RefusedAnswers>(&error).unwrap().reasons, ["The model refused to answer."]);
     assert_eq!(asked(&model).len(), 1);
     let node = LlmNode::new(refusing(), "A").otherwise("N/A");
     assert_eq!(run(&Graph::new().node("A", node).compile().unwrap()).await, ["A=N/A"]);
@@ -674,10 +676,13 @@ async fn no_more_tools_of_a_node_run_at_the_same_time_than_it_allows() {
     struct Nothing {}
 
     for (allowed, most) in [(Some(2), 2), (Some(0), 1), (None, 16)] {
-        let (running, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (now, seen) = (Arc::clone(&running), Arc::clone(&peak));
+        let running = Arc::new(AtomicUsize::new(0));
+        let peak = Arc::new(AtomicUsize::new(0));
+        let now = Arc::clone(&running);
+        let seen = Arc::clone(&peak);
         let busy = FnTool::new("busy", "Is busy for some turns.", move |_: Nothing| {
-            let (now, seen) = (Arc::clone(&now), Arc::clone(&seen));
+            let now = Arc::clone(&now);
+            let seen = Arc::clone(&seen);
             async move {
                 seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! When a warning is due: an action held against what the server told.
+//! The triggers of warnings: compares an action with the server's data.
 
 use super::Warning;
 use super::enrolments::{enrolled, enrolments_deleted, enrolments_dropped};
@@ -14,7 +14,7 @@ use crate::client::{
 };
 use crate::plan::is_live;
 
-/// What is allowed and probably not meant.
+/// The warnings about an action: settings that are allowed and probably not intended.
 ///
 /// ```
 /// use serde_json::json;
@@ -128,7 +128,7 @@ fn of_start(experiment: &Experiment, facts: Facts<'_>, due: &mut Vec<Warning>) {
     if experiment.filter_mode == FilterMode::ExcludeAll && !listed {
         due.push(Warning::NobodyIncluded { new: false });
     }
-    // Going on after a pause leaves nobody out.
+    // Resuming after a pause excludes no one.
     if experiment.state != ExperimentState::EnrollmentComplete {
         due.extend(early_visitors(experiment, facts));
     }
@@ -139,7 +139,7 @@ fn of_start(experiment: &Experiment, facts: Facts<'_>, due: &mut Vec<Warning>) {
     }
 }
 
-/// What an experiment is exposed to while students are played in it.
+/// The effects on an experiment while students are simulated in it.
 fn of_played(action: &Action, facts: Facts<'_>, due: &mut Vec<Warning>) {
     let Some(experiment) = facts.experiment else { return };
     let computed =
@@ -191,7 +191,7 @@ fn near_name(name: &str, own_id: Option<&str>, names: &[ExperimentName]) -> Opti
     Some(Warning::NearName { name: other.name.clone() })
 }
 
-/// What is left of a name without case, spaces and signs.
+/// A name without case, spaces and punctuation.
 fn spelling(name: &str) -> String {
     let kept: String = name.chars().filter(|sign| sign.is_alphanumeric()).collect();
     if kept.is_empty() { name.to_owned() } else { kept.to_lowercase() }
@@ -210,9 +210,10 @@ fn assigns_anything(rule: Option<&PostRuleParam>) -> bool {
     rule.is_some_and(|rule| rule.rule == PostExperimentRule::Assign)
 }
 
-/// The context that an update leaves, if it leaves one.
+/// The context that an update replaces, if any.
 fn leaves_context<'e>(update: &UpdateExperiment, old: &'e Experiment) -> Option<&'e str> {
-    let (to, from) = (update.context.as_deref()?, old.context.first()?);
+    let to = update.context.as_deref()?;
+    let from = old.context.first()?;
     (to != from).then_some(from)
 }
 

@@ -41,7 +41,8 @@ async fn moves(world: &World) -> Vec<ExperimentState> {
 
 /// A world with the experiment `Foo`, and an agent that asks for a yes to an action.
 async fn asked(first: ExperimentState, action: &str, params: Value) -> (World, UpgradeAgent, Script) {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     world.experiment("Foo", first).await;
     let agent = world.agent(&script).await;
     script.add(request(action, params));
@@ -192,7 +193,8 @@ async fn whatever_is_said_while_a_step_waits_for_its_own_yes_the_plan_ends_unles
 /// The reply to a journey of these statuses, from an experiment that enrols; its point may leave out early
 /// visitors.
 async fn led_through(statuses: &[&str], force: bool, excludes: bool) -> (World, UpgradeAgent, Turn) {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let id = world.experiment("Foo", Inactive).await;
     let point = NewDecisionPoint { exclude_if_reached: excludes, ..NewDecisionPoint::new(SITE, TARGET) };
     let patch = ExperimentPatch { decision_points: Some(vec![point]), ..ExperimentPatch::default() };

@@ -15,7 +15,9 @@ use upgrade_agent::client::ExperimentState;
 /// Reads a turn to its end; its nodes and pieces must be its path and its reply.
 async fn streamed(agent: &UpgradeAgent, text: &str) -> (Turn, Vec<String>) {
     let mut events = agent.turn_stream("t", text);
-    let (mut nodes, mut pieces, mut done) = (Vec::new(), Vec::new(), None);
+    let mut nodes = Vec::new();
+    let mut pieces = Vec::new();
+    let mut done = None;
     while let Some(event) = events.next().await {
         assert!(done.is_none(), "{event:?} after the end");
         match event {
@@ -33,7 +35,8 @@ async fn streamed(agent: &UpgradeAgent, text: &str) -> (Turn, Vec<String>) {
 
 #[tokio::test]
 async fn a_models_reply_comes_in_pieces_and_rounds_are_kept_apart() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let looks = Reply::text("Let me look.").and_tool_call("get_errors", json!({}));
     script.add([wants("greeting", 1.0), looks, Reply::text("All is well here.")]);
@@ -44,7 +47,8 @@ async fn a_models_reply_comes_in_pieces_and_rounds_are_kept_apart() {
 
 #[tokio::test]
 async fn awaited_and_streamed_turns_say_the_same() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let replies = || {
         let looks = Reply::text("Let me look.").and_tool_call("get_errors", json!({}));
@@ -58,7 +62,8 @@ async fn awaited_and_streamed_turns_say_the_same() {
 
 #[tokio::test]
 async fn notes_and_texts_known_word_for_word_are_streamed_too() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent(&script).await;
     script.add(request("update_experiment_status", json!({ "experiment_id": id, "status": "enrolling" })));
@@ -71,7 +76,8 @@ async fn notes_and_texts_known_word_for_word_are_streamed_too() {
 
 #[tokio::test]
 async fn a_model_that_fails_while_it_writes_leaves_a_whole_reply() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let looks = Reply::text("Let me look.").and_tool_call("get_errors", json!({}));
     script.add([wants("greeting", 1.0), looks, Reply::error(Error::new(Code::Overloaded, "too much to do"))]);
@@ -83,7 +89,8 @@ async fn a_model_that_fails_while_it_writes_leaves_a_whole_reply() {
 
 #[tokio::test]
 async fn a_stream_that_is_dropped_stops_the_turn_and_the_next_one_ends_it() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     script.add(request("init_experiment_user", json!({ "user_id": "ada" })));
     agent.turn("t", "initialize ada").await.unwrap();
@@ -104,7 +111,8 @@ async fn a_stream_that_is_dropped_stops_the_turn_and_the_next_one_ends_it() {
 
 #[tokio::test]
 async fn a_turn_that_cannot_begin_is_one_event() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     let events: Vec<_> = agent.turn_stream("t", " ").collect().await;
     assert!(matches!(events.as_slice(), [TurnEvent::Done(Err(error))] if error.code() == "E_AGENT_EMPTY"));

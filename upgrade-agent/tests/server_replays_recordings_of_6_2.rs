@@ -44,7 +44,8 @@ impl Stage {
     async fn is(&mut self, name: &str) {
         let Recording { method, path, headers, request, status, content_type, response } =
             recording(&format!("v62/{name}"));
-        let (path, request) = (self.ids.text(&path), self.ids.value(&request));
+        let path = self.ids.text(&path);
+        let request = self.ids.value(&request);
         let answer = send(&self.http, self.server.url(), &method, &path, &headers, &request).await;
         assert_eq!((answer.status, &answer.content_type), (status, &content_type), "{name}: {}", answer.body);
         if let Err(why) = self.ids.compare(&response, &answer.body) {

@@ -1,38 +1,38 @@
-//! Decision points of which only one half is said yet, the site or the target. Such a place is neither given
-//! nor wrong: the other half is asked for.
+//! Decision points with only a site or only a target. Such a place is neither complete nor wrong, so the
+//! agent asks for the other half.
 
 use serde_json::Value;
 
 use crate::state::Params;
 
-/// The half of a place that is known.
+/// The known half of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Half<'p> {
+pub(crate) enum HalfPlace<'p> {
     Site(&'p str),
     Target(&'p str),
 }
 
-/// The names of the parameters that have such a place.
+/// The parameters with a half place.
 pub(super) fn places(params: &Params) -> Vec<String> {
     let names = ["decision_points", "decision_point"].into_iter();
     names.filter(|name| of(params, name).is_some()).map(str::to_owned).collect()
 }
 
-/// The first half place of a parameter, if there is one.
-pub(crate) fn of<'p>(params: &'p Params, name: &str) -> Option<Half<'p>> {
+/// The first half place of a parameter.
+pub(crate) fn of<'p>(params: &'p Params, name: &str) -> Option<HalfPlace<'p>> {
     match params.get(name)? {
         Value::Array(all) => all.iter().find_map(of_place),
         place => of_place(place),
     }
 }
 
-fn of_place(place: &Value) -> Option<Half<'_>> {
-    // An empty target is one: some places have a site only.
+fn of_place(place: &Value) -> Option<HalfPlace<'_>> {
+    // An empty target is valid: some places have only a site.
     let unsaid = |name: &str| place.get(name).is_none_or(Value::is_null);
     let said = |name: &str| place.get(name)?.as_str().filter(|text| !text.trim().is_empty());
     match (said("site"), said("target")) {
-        (Some(site), None) if unsaid("target") => Some(Half::Site(site)),
-        (None, Some(target)) if unsaid("site") => Some(Half::Target(target)),
+        (Some(site), None) if unsaid("target") => Some(HalfPlace::Site(site)),
+        (None, Some(target)) if unsaid("site") => Some(HalfPlace::Target(target)),
         _ => None,
     }
 }

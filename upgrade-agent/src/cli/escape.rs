@@ -1,32 +1,32 @@
-//! Texts of others without what a terminal would obey: the name of an experiment may hold any character.
+//! Escapes foreign texts for the terminal: the name of an experiment may contain any character.
 //!
-//! A control character is shown by its picture or its number, never left out: whoever looks shall see that it
-//! is there.
+//! A control character is shown as a picture or number and never removed, so that the reader notices it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with every control character but line breaks and tabs made visible, and the marks that turn the
-/// direction of the text around them.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+/// Escapes all control characters except line breaks and tabs, and the characters that change the direction
+/// of the text.
+pub(super) fn escape(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_unruly(c) && c != '\n' && c != '\t')
 }
 
-/// The same on one line.
-pub(super) fn harmless_line(text: &str) -> Cow<'_, str> {
+/// Escapes a text for one line.
+pub(super) fn escape_line(text: &str) -> Cow<'_, str> {
     replaced(text, is_unruly)
 }
 
-/// A JSON text, in which the writer left what a terminal may obey: written as escapes it is the same JSON.
-pub(super) fn harmless_json(text: &str) -> Cow<'_, str> {
+/// Escapes a JSON text. The result is the same JSON.
+pub(super) fn escape_json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unruly) {
         return text.into();
     }
     let escaped = |mut out: String, c: char| {
-        match is_unruly(c) {
+        if is_unruly(c) {
             // Writing to a string cannot fail. No such character is above U+FFFF.
-            true => drop(write!(out, "\\u{:04x}", u32::from(c))),
-            false => out.push(c),
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
         }
         out
     };
@@ -62,22 +62,22 @@ mod tests {
 
     #[test]
     fn a_terminal_obeys_nothing_of_it() {
-        assert_eq!(harmless("a\u{1b}[2Jb\u{7}\rc\u{7f}"), "a␛[2Jb␇␍c␡");
-        assert_eq!(harmless("\u{9b}31m\u{202e}abc"), "\\u{9b}31m\\u{202e}abc");
+        assert_eq!(escape("a\u{1b}[2Jb\u{7}\rc\u{7f}"), "a␛[2Jb␇␍c␡");
+        assert_eq!(escape("\u{9b}31m\u{202e}abc"), "\\u{9b}31m\\u{202e}abc");
     }
 
     #[test]
     fn what_is_harmless_stays_as_it_is() {
         let text = "Größe 漢字 🦀\tso\nnext שלום";
-        assert!(matches!(harmless(text), Cow::Borrowed(same) if same == text));
-        assert_eq!(harmless_line("a\nb"), "a␊b");
+        assert!(matches!(escape(text), Cow::Borrowed(same) if same == text));
+        assert_eq!(escape_line("a\nb"), "a␊b");
     }
 
     #[test]
     fn json_stays_the_same_json() {
         let value = serde_json::json!({ "name": "a\u{1b}\u{9b}\u{7f}\u{202e}ü" });
         let text = value.to_string();
-        let harmless = harmless_json(&text);
+        let harmless = escape_json(&text);
         assert!(!harmless.chars().any(is_unruly), "{harmless}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&harmless).unwrap(), value);
     }

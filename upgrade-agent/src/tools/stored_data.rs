@@ -1,4 +1,4 @@
-//! The responder's tools: they read what is stored, and nothing else.
+//! The responder's tools: they read stored data only.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,31 +8,34 @@ use agentgraph_llm::{FnTool, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Nothing, tool};
-use crate::state::{Cached, ConversationState, Pending};
+use super::{NoArguments, tool};
+use crate::state::{CachedValue, ConversationState, Pending};
 
-/// The stored data of one conversation, as tools see them.
+/// The stored data of one conversation, for tools.
 #[derive(Clone)]
-pub(crate) struct StoredData(Arc<Stored>);
+pub(crate) struct StoredData(Arc<ConversationView>);
 
-struct Stored {
+struct ConversationView {
     state: Box<dyn Deref<Target = ConversationState> + Send + Sync>,
     read_the_log: AtomicBool,
 }
 
 impl StoredData {
     pub(crate) fn new(state: impl Deref<Target = ConversationState> + Send + Sync + 'static) -> Self {
-        StoredData(Arc::new(Stored { state: Box::new(state), read_the_log: AtomicBool::new(false) }))
+        StoredData(Arc::new(ConversationView {
+            state: Box::new(state),
+            read_the_log: AtomicBool::new(false),
+        }))
     }
 
-    /// Whether a model looked at the execution log: then its reply is a report.
+    /// Whether a model has read the execution log, so that its reply is a report.
     pub(crate) fn read_the_log(&self) -> bool {
         self.0.read_the_log.load(Ordering::Relaxed)
     }
 
     pub(crate) fn tools(&self) -> Vec<FnTool> {
         let reader = |name: &str, about: &str, read: fn(&ConversationState) -> Value| {
-            tool(&self.0, name, about, move |stored: Arc<Stored>, _: Nothing| {
+            tool(&self.0, name, about, move |stored: Arc<ConversationView>, _: NoArguments| {
                 std::future::ready(Ok::<_, ToolError>(read(&stored.state)))
             })
         };
@@ -71,20 +74,20 @@ impl StoredData {
     }
 }
 
-async fn read_log(stored: Arc<Stored>, _: Nothing) -> Result<Value, ToolError> {
+async fn read_log(stored: Arc<ConversationView>, _: NoArguments) -> Result<Value, ToolError> {
     stored.read_the_log.store(true, Ordering::Relaxed);
     Ok(json!(stored.state.execution_log))
 }
 
-/// What was never fetched, or has changed since, is `null`.
-fn cached<T: Serialize>(state: &ConversationState, cached: Option<&Cached<T>>) -> Value {
+/// Data that were never fetched, or have changed since, are `null`.
+fn cached<T: Serialize>(state: &ConversationState, cached: Option<&CachedValue<T>>) -> Value {
     match cached {
         Some(cached) => json!({ "fetched_turns_ago": cached.age(state.turns), "value": cached.value }),
         None => Value::Null,
     }
 }
 
-/// The action of this turn and how far it has come: what was run goes before what is waited for.
+/// The action of this turn and its status. An executed action takes precedence over a pending one.
 fn action_status(state: &ConversationState) -> Value {
     let ran = state.executed().last();
     match (ran, &state.pending, &state.dropped) {

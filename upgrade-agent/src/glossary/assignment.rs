@@ -1,22 +1,22 @@
 //! How students are assigned: by unit and consistency, by status, by what they saw before; and how to try it.
 
-use super::{Section, Term};
+use super::{Entry, Section};
 
-pub(in crate::tools) const ASSIGNMENT: &[Section] = &[
-    Section { name: "assignment_combinations", terms: COMBINATIONS },
-    Section { name: "experiment_status_impact", terms: STATUS },
-    Section { name: "exclude_if_reached_behavior", terms: REACHED },
-    Section { name: "key_behavioral_patterns", terms: PATTERNS },
-    Section { name: "testing_verification_patterns", terms: TESTING },
-    Section { name: "common_patterns", terms: COMMON },
+pub(super) const ASSIGNMENT: &[Section] = &[
+    Section { name: "assignment_combinations", entries: COMBINATIONS },
+    Section { name: "experiment_status_impact", entries: STATUS },
+    Section { name: "exclude_if_reached_behavior", entries: REACHED },
+    Section { name: "key_behavioral_patterns", entries: PATTERNS },
+    Section { name: "testing_verification_patterns", entries: TESTING },
+    Section { name: "common_patterns", entries: COMMON },
 ];
 
-const fn plain(name: &'static str, definition: &'static str) -> Term {
-    Term { name, definition, options: &[], notes: &[] }
+const fn plain(name: &'static str, definition: &'static str) -> Entry {
+    Entry { name, definition, options: &[], notes: &[] }
 }
 
-const COMBINATIONS: &[Term] = &[
-    Term {
+const COMBINATIONS: &[Entry] = &[
+    Entry {
         name: "individual_assignment_individual_consistency",
         definition: "Each student is drawn for himself by the weights and keeps what he got.",
         options: &[
@@ -29,7 +29,7 @@ const COMBINATIONS: &[Term] = &[
         ],
         notes: &[],
     },
-    Term {
+    Entry {
         name: "group_assignment_individual_consistency",
         definition: "Groups are drawn, and students of an enrolled group get its condition. A student's own past comes \
                      first: one who is excluded stays out though his class takes part, and one who changes groups keeps \
@@ -51,7 +51,7 @@ const COMBINATIONS: &[Term] = &[
         ],
         notes: &[],
     },
-    Term {
+    Entry {
         name: "group_assignment_group_consistency",
         definition: "Groups are drawn, and the group's past comes first: one excluded student takes his whole working \
                      group out, and a student who changes his working group follows the new one.",
@@ -70,7 +70,7 @@ const COMBINATIONS: &[Term] = &[
     },
 ];
 
-const STATUS: &[Term] = &[
+const STATUS: &[Entry] = &[
     plain(
         "inactive",
         "Everybody gets the default. Visits are remembered and exclude later where a point says exclude_if_reached.",
@@ -80,7 +80,7 @@ const STATUS: &[Term] = &[
         "Called running today. Assignment and consistency rules hold; a marked visit enrols. Whoever was excluded \
          stays out.",
     ),
-    Term {
+    Entry {
         name: "enrollment_complete",
         definition: "Called paused today. Nobody new is enrolled; the post-experiment rule decides.",
         options: &[
@@ -103,8 +103,8 @@ const STATUS: &[Term] = &[
     ),
 ];
 
-const REACHED: &[Term] = &[
-    Term {
+const REACHED: &[Entry] = &[
+    Entry {
         name: "enabled",
         definition: "At the start, everybody who ever marked that site and target is excluded, in whatever experiment \
                      or none it was.",
@@ -118,13 +118,13 @@ const REACHED: &[Term] = &[
     plain("disabled", "Earlier visitors take part like everybody else. The default."),
 ];
 
-const PATTERNS: &[Term] = &[
+const PATTERNS: &[Entry] = &[
     plain(
         "consistency",
         "The same student gets the same condition at each visit and at each decision point of the experiment: the \
          draw follows from ids alone, and after enrolment the stored condition counts.",
     ),
-    Term {
+    Entry {
         name: "group_and_working_group",
         definition: "group lists all groups of a student, working_group names the one he works in now.",
         options: &[
@@ -164,7 +164,7 @@ const PATTERNS: &[Term] = &[
     ),
 ];
 
-const TESTING: &[Term] = &[
+const TESTING: &[Entry] = &[
     plain(
         "trying_one_student",
         "visit_decision_point introduces a student, asks what he gets and marks the visit; or one by one: \
@@ -177,7 +177,7 @@ const TESTING: &[Term] = &[
          offline it computes the draws from ids and weights and leaves nothing on the server; live it enrols made-up \
          students, who stay in the statistics.",
     ),
-    Term {
+    Entry {
         name: "what_to_verify",
         definition: "What a try-out should show.",
         options: &[],
@@ -189,7 +189,7 @@ const TESTING: &[Term] = &[
             "With group consistency all students of a group fare alike.",
         ],
     },
-    Term {
+    Entry {
         name: "test_scenarios",
         definition: "simulate_user_journey plays steps like these.",
         options: &[
@@ -205,7 +205,7 @@ const TESTING: &[Term] = &[
     },
 ];
 
-const COMMON: &[Term] = &[
+const COMMON: &[Entry] = &[
     plain(
         "classroom_experiments",
         "Unit group, consistency group: a class stays together, and its students do not see each other's conditions.",

@@ -5,23 +5,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use crate::accounts::gate::{Caller, Gate};
-use crate::core::{Answer, Asked, Core};
+use crate::core::{Answer, ApiRequest, Core};
 use crate::wire::fault::Fault;
 
 /// A core that all connections share, until the server ends and takes it away.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SharedCore {
     core: Arc<Mutex<Option<Core>>>,
     gate: Arc<Gate>,
 }
 
-impl Shared {
+impl SharedCore {
     pub(crate) fn new(core: Core, gate: Gate) -> Self {
         Self { core: Arc::new(Mutex::new(Some(core))), gate: Arc::new(gate) }
     }
 
     /// Runs one call; none if the server has ended.
-    pub(crate) fn run(&self, caller: Caller, answer: Answer, asked: &Asked) -> Option<Result<Value, Fault>> {
+    pub(crate) fn run(
+        &self,
+        caller: Caller,
+        answer: Answer,
+        asked: &ApiRequest,
+    ) -> Option<Result<Value, Fault>> {
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         core.as_mut().map(|core| {
             // A call that panicked was not answered.
@@ -50,18 +55,18 @@ mod tests {
     use crate::wire::dialect::Dialect;
     use crate::world::{World, sources};
 
-    fn shared() -> Shared {
+    fn shared() -> SharedCore {
         let clock = Box::new(|| SystemTime::UNIX_EPOCH);
         let world = World::new(Dialect::V65);
         let core = Core::new(world, None, Contexts::default(), clock, sources::seeded(1));
-        Shared::new(core, Gate::default())
+        SharedCore::new(core, Gate::default())
     }
 
-    fn asked(student: &str) -> Asked {
-        Asked { user: Some(student.into()), body: json!({}), ..Asked::default() }
+    fn asked(student: &str) -> ApiRequest {
+        ApiRequest { user: Some(student.into()), body: json!({}), ..ApiRequest::default() }
     }
 
-    fn known(shared: &Shared) -> Vec<String> {
+    fn known(shared: &SharedCore) -> Vec<String> {
         let core = shared.core.lock().unwrap_or_else(PoisonError::into_inner);
         core.as_ref().unwrap().world.users.entries().map(|(id, _)| id.to_owned()).collect()
     }

@@ -1,4 +1,4 @@
-//! A node's own code behind an answer: it reads the answer, edits the graph, changes the database, or
+//! The node's own code after an answer: it reads the answer, edits the graph, changes the database, or
 //! refuses.
 
 use std::fmt;
@@ -11,15 +11,14 @@ use super::answer::Answer;
 use super::check::JsonCheck;
 use super::database::Database;
 
-/// A change of the database that waits for the answer to be accepted.
+/// A change of the database that is applied when the answer is accepted.
 type Change = Box<dyn FnOnce(&mut Value) + Send>;
 
-/// An answer that passed the node's check, before it is accepted: for
+/// An answer that passed the node's check and is not accepted yet, for
 /// [`LlmNode::after`](crate::LlmNode::after).
 ///
-/// What is done with it holds if the answer is accepted. If it is refused, the text, the edits and the
-/// changes of the database are gone with it.
-pub struct After<O: 'static, S = ()> {
+/// If the answer is refused, all changes made here to the text, the graph and the database are undone.
+pub struct CheckedAnswer<O: 'static, S = ()> {
     pub(super) answer: Answer,
     pub(super) deps: Deps<'static, O>,
     pub(super) ctx: Ctx,
@@ -28,7 +27,7 @@ pub struct After<O: 'static, S = ()> {
     pub(super) changes: Vec<Change>,
 }
 
-impl<O: 'static, S> After<O, S> {
+impl<O: 'static, S> CheckedAnswer<O, S> {
     /// The node's name.
     pub fn node(&self) -> &str {
         self.ctx.node()
@@ -39,20 +38,20 @@ impl<O: 'static, S> After<O, S> {
         &self.answer.prompt
     }
 
-    /// The answer.
+    /// The text of the answer.
     pub fn text(&self) -> &str {
         &self.answer.text
     }
 
-    /// Puts another text in place of the answer, for the nodes behind.
+    /// Replaces the text of the answer for the dependent nodes.
     pub fn set_text(&mut self, text: impl Into<String>) {
         self.answer.text = text.into();
     }
 
-    /// The JSON of the answer: the one that was checked, else the last in the text.
+    /// The JSON of the answer: the checked one, otherwise the last in the text.
     ///
     /// # Errors
-    /// A refusal that tells the model so, when there is none.
+    /// A refusal for the model if there is none.
     pub fn json(&self) -> Result<Value, Refusal> {
         self.parse()
     }
@@ -60,7 +59,7 @@ impl<O: 'static, S> After<O, S> {
     /// The JSON of the answer as a `T`.
     ///
     /// # Errors
-    /// A refusal that tells the model so, when there is none or it does not fit.
+    /// A refusal for the model if there is none or it is not a `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         let parsed = match &self.answer.json {
             Some(json) => json.parse(),
@@ -69,30 +68,28 @@ impl<O: 'static, S> After<O, S> {
         parsed.map_err(|error| Refusal::Again(format!("The JSON does not fit: {error}.")))
     }
 
-    /// Which try this is, from 1.
+    /// The number of the attempt, from 1.
     pub fn attempt(&self) -> usize {
         self.answer.tries.len()
     }
 
-    /// The outputs that the node depends on.
+    /// The outputs of the node's dependencies.
     pub fn deps(&self) -> &Deps<'static, O> {
         &self.deps
     }
 
-    /// The task's context. A person that is asked here is asked about this answer, and when the run goes on
-    /// with the reply, the node begins anew and asks the model for another one: such a question belongs in a
-    /// node of its own.
+    /// The context of the task. After an interrupt here the node starts again and calls the model for another
+    /// answer, so a question to a person about an answer belongs in a node of its own.
     pub fn ctx(&self) -> &Ctx {
         &self.ctx
     }
 
-    /// Edits the graph for this pass. A node that the model's answer asks for is added here, an edge removed,
-    /// a node skipped.
+    /// Edits the graph for this pass: adds a node that the answer requires, removes an edge, skips a node.
     pub fn edits(&self) -> &PassEdits<O, S> {
         &self.edits
     }
 
-    /// Reads the database, as it is without the changes that wait; `null` if the node has none.
+    /// Reads the database without pending changes; `null` if the node has none.
     pub fn db<T>(&self, read: impl FnOnce(&Value) -> T) -> T {
         match &self.db {
             Some(db) => db.read(read),
@@ -100,12 +97,12 @@ impl<O: 'static, S> After<O, S> {
         }
     }
 
-    /// Changes the database once the answer is accepted. Without a database it does nothing.
+    /// Changes the database when the answer is accepted. Has no effect without a database.
     pub fn change_db(&mut self, change: impl FnOnce(&mut Value) + Send + 'static) {
         self.changes.push(Box::new(change));
     }
 
-    /// The answer is accepted.
+    /// Accepts the answer.
     pub(super) fn accept(self) -> Answer {
         if let Some(db) = self.db.filter(|_| !self.changes.is_empty()) {
             db.change(|db| self.changes.into_iter().for_each(|change| change(db)));
@@ -114,13 +111,13 @@ impl<O: 'static, S> After<O, S> {
     }
 }
 
-impl<O: 'static, S> fmt::Debug for After<O, S> {
+impl<O: 'static, S> fmt::Debug for CheckedAnswer<O, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("After").field("answer", &self.answer).finish_non_exhaustive()
     }
 }
 
-/// Why an answer is not accepted. Any error is [`Fail`](Refusal::Fail) by `?`.
+/// The reason for which an answer is not accepted. `?` turns any error into [`Fail`](Refusal::Fail).
 ///
 /// ```
 /// use agentgraph_llm::Refusal;
@@ -134,14 +131,14 @@ impl<O: 'static, S> fmt::Debug for After<O, S> {
 /// ```
 #[derive(Debug)]
 pub enum Refusal {
-    /// The model is told this and asked again, as long as it has tries.
+    /// The model reads this and answers again, until the limit of attempts.
     Again(String),
     /// The node fails at once.
     Fail(BoxError),
 }
 
 impl Refusal {
-    /// Tells the model what is wrong and asks it again.
+    /// Refuses with a reason that the model reads before it answers again.
     pub fn again(reason: impl Into<String>) -> Self {
         Refusal::Again(reason.into())
     }
