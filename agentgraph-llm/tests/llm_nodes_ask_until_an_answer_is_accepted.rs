@@ -14,8 +14,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use agentgraph::CompiledDependencyGraph;
+use agentgraph::edit::EditError;
 use agentgraph::prelude::*;
-use agentgraph::{CompiledDependencyGraph, EditError};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{
     Answer, CheckedAnswer, Code, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,

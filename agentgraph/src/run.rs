@@ -21,13 +21,20 @@ mod upkeep;
 pub(crate) mod view;
 mod waiting;
 
+pub use crate::words::{
+    Budget, Durability, Interrupt, InterruptId, InterruptKey, InterruptKind, NotFinished, OpenChild, Outcome,
+    Replaced, StopReason, StuckJoin, TaskEnd, TaskRef, View, WhenBusy,
+};
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
+pub use event::{Event, EventKind};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
+pub use stream::EventStream;
 pub use upkeep::{Prune, Pruned};
+pub use view::{Checkpoint, History};
 pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::future::IntoFuture;
@@ -48,9 +55,8 @@ use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::run::event::EventQueue;
-use crate::run::stream::EventStream;
 use crate::state::State;
-use crate::words::{Budget, Durability, EditError, InterruptId, Outcome, View, Views, WhenBusy};
+use crate::words::{EditError, Views};
 use agentgraph_checkpoint::CheckpointId;
 
 /// A run as a future.

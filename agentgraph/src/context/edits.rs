@@ -144,13 +144,13 @@ impl Edits {
         }
     }
 
-    /// Adds a node that is a function or closure, or a [`Node`](crate::Node) with settings: whatever
+    /// Adds a node that is a function or closure, or a [`Node`](crate::node::Node) with settings: whatever
     /// [`StateGraph::node`](crate::StateGraph::node) takes, over the same state.
     ///
     /// # Errors
     /// When the name is taken or reserved, when the node asks for a dependency or session that the graph does
     /// not have, and with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer
-    /// or a host. In a dependency graph always: there [`PassEdits`](crate::PassEdits) takes functions.
+    /// or a host. In a dependency graph always: there [`PassEdits`](crate::dependency::PassEdits) takes functions.
     pub fn add_fn<S: State, M>(
         &self,
         name: impl Into<String>,
@@ -230,7 +230,7 @@ impl std::fmt::Debug for Edits {
     }
 }
 
-/// How far a task had come with its edits: see [`PassEdits::mark`](crate::PassEdits::mark).
+/// How far a task had come with its edits: see [`PassEdits::mark`](crate::dependency::PassEdits::mark).
 #[derive(Clone, Copy, Debug)]
 pub struct EditMark {
     attempt: u32,

@@ -8,7 +8,7 @@ use crate::graph::topology::Rows;
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use agentgraph::Join;
+/// use agentgraph::dependency::Join;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {

@@ -47,7 +47,7 @@ impl<O> Slot<O> {
 /// async one it is an extractor like any other.
 ///
 /// ```
-/// use agentgraph::Deps;
+/// use agentgraph::dependency::Deps;
 ///
 /// fn join(deps: Deps<String>) -> String {
 ///     let parts: Vec<String> = deps.iter().map(|(name, output)| format!("{name}={output}")).collect();

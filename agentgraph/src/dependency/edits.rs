@@ -69,7 +69,7 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 /// own. What is refused leaves no trace. The edits of a node are one transaction. It is made when the node is
 /// done, before anything that depends on it begins; if the attempt fails, or waits for an answer, it is
 /// dropped. If nodes that ran beside this one have meanwhile made one of its edits impossible, all of them
-/// are dropped, which [`Outputs::dropped`](crate::Outputs::dropped) tells; the same edit made twice is made
+/// are dropped, which [`Outputs::dropped`](crate::dependency::Outputs::dropped) tells; the same edit made twice is made
 /// once.
 ///
 /// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. This one also takes functions.
@@ -136,7 +136,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
 
     /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An
     /// edge into a node that runs already, or waits for an answer, changes nothing in this pass, and is not
-    /// among its [edits](crate::Outputs::edits).
+    /// among its [edits](crate::dependency::Outputs::edits).
     ///
     /// # Errors
     /// One of them is unknown, the edge is there, it would close a cycle, or `to` is done.

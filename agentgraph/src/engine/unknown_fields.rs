@@ -209,11 +209,11 @@ mod tests {
     use super::*;
     use crate::Command;
     use crate::graph::StateGraph;
-    use crate::json_state::{JsonReducer, JsonSchema, JsonState};
+    use crate::json_state::{JsonChannels, JsonReducer, JsonState};
     use crate::words::START;
 
     fn graph() -> StateGraph<JsonState> {
-        let schema = JsonSchema::new().channel("title", serde_json::Value::Null, JsonReducer::Once);
+        let schema = JsonChannels::new().channel("title", serde_json::Value::Null, JsonReducer::Once);
         let graph = StateGraph::with_schema(schema).node("a", || async { Command::<JsonState>::new() });
         graph.edge(START, "a").schema_version(1).migration(0, |fields| {
             fields.remove("old");
