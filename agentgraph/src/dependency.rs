@@ -1,10 +1,8 @@
-//! Dependency graphs: nodes that give outputs, each of which runs once its dependencies are done, once a
-//! pass.
+//! Dependency graphs: each node runs once in a pass, as soon as its dependencies are done.
 //!
-//! [`DependencyGraph`] is the builder. What comes out of it runs by the same machinery as a state graph:
-//! outputs are a [state](outputs) whose channels are the nodes, and a pass is what a superstep is there. Only
-//! who runs next is a matter of its own: [`plan`], over the [graph as built](base) and a [layer](layer) of
-//! what this pass has changed.
+//! [`DependencyGraph`] is the builder, [`CompiledDependencyGraph`](crate::CompiledDependencyGraph) the graph
+//! that runs. The [`Outputs`] of its nodes are its state, and a pass is one superstep, so checkpoints,
+//! streams, interrupts and limits are those of state graphs.
 
 pub(crate) mod base;
 pub(crate) mod compile;

@@ -1,7 +1,8 @@
-//! [`StateGraph`], the builder: nodes, edges, joins, routes.
+//! Building graphs: [`StateGraph`], the problems that [`compile`](StateGraph::compile) finds, and the shape
+//! of a graph as data.
 //!
-//! The builder only notes down what it is told, with the place in the code where it was told. `compile()`
-//! judges, all at once, so that no mistake hides behind another.
+//! The builder only notes what it is told, with the place in the source where it was told. `compile()` checks
+//! everything at once, so that no mistake hides another.
 
 pub(crate) mod compile;
 mod core;
@@ -316,7 +317,7 @@ impl<S: State> StateGraph<S> {
     }
 
     /// The retry policy of nodes that have none of their own; see
-    /// [`IntoNode::retry`](crate::IntoNode::retry). `RetryPolicy::attempts(1)` on a node excepts it.
+    /// [`IntoNode::retry`]. `RetryPolicy::attempts(1)` on a node excepts it.
     pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
         self.policies.retry.push(policy);
         self
@@ -335,7 +336,7 @@ impl<S: State> StateGraph<S> {
     }
 
     /// The node that handles the failures of nodes that have no handler of their own; see
-    /// [`IntoNode::on_error`](crate::IntoNode::on_error).
+    /// [`IntoNode::on_error`].
     #[track_caller]
     pub fn default_on_error(mut self, handler: impl Into<Name>) -> Self {
         self.on_error = Some((handler.into(), Location::caller()));
@@ -503,9 +504,9 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Gives the graph a template: a factory of temporary nodes, which
-    /// [`Edits::add_node`](crate::edit::Edits::add_node) asks for by this name. It is given the arguments that the
-    /// edit was given, which are stored with it, so that another process makes the same node of them: what it
-    /// returns must depend on nothing else.
+    /// [`Edits::add_node`](crate::edit::Edits::add_node) asks for by this name. It is given the arguments
+    /// that the edit was given, which are stored with it, so that another process makes the same node of
+    /// them: what it returns must depend on nothing else.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

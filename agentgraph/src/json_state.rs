@@ -1,6 +1,4 @@
-//! [`JsonState`]: a state whose channels are named at run time.
-//!
-//! The same trait as for a derived state, over a JSON map. For graphs that are built from a file, or by
+//! [`JsonState`]: a state whose channels are named at run time, for graphs that are built from a file or by
 //! another program.
 
 use std::borrow::Cow;

@@ -105,6 +105,7 @@
 //! - *No chat models.* They are in `agentgraph-llm`, with tools.
 //!
 //! [`BeforePass`]: dependency::BeforePass
+//! [`Catalog::usage`]: checkpoint::Catalog::usage
 //! [`Deps`]: dependency::Deps
 //! [`Edits`]: edit::Edits
 //! [`Given`]: dependency::Given

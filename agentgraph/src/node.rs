@@ -1,7 +1,7 @@
-//! Nodes: a plain `async fn` whose arguments are extractors.
+//! Nodes: a plain `async fn` whose arguments are extractors, and whose result is a [`Step`].
 //!
-//! [`IntoNode`] is the one trait behind "just pass a function"; [`Node`] is what comes out of it, with the
-//! settings of the node beside the erased call. A node knows nothing of the graph it is put into.
+//! [`IntoNode`] turns a function into a [`Node`] and adds its settings. [`FromTask`] is what an argument
+//! needs, [`IntoStep`] what a result needs. A node knows nothing of the graph that it is part of.
 
 pub(crate) mod inner;
 
@@ -128,7 +128,7 @@ pub trait IntoNode<S: State, M>: Sized {
 
     /// Lets another node of the graph handle what this one fails with, once its retries are used up. The
     /// handler stands in its place in the superstep: it reads the same snapshot, the same
-    /// [`Input`](crate::Input) and the [`Failure`](crate::Failure), and its update and its way on count
+    /// [`Input`] and the [`Failure`](crate::Failure), and its update and its way on count
     /// instead of the failed node's. If the handler fails too, the run fails; when it goes on, only the
     /// handler runs again.
     fn on_error(self, handler: impl Into<String>) -> Node<S> {
@@ -230,10 +230,10 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::edit::Edits::skip) it: its
-    /// update, its gotos and its dispatches, but not its edits. With a checkpointer the thread keeps it, so
-    /// that a later run can use it again; without one it lasts as long as the run. It costs a copy of every
-    /// update of the node.
+    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::edit::Edits::skip) it:
+    /// its update, its gotos and its dispatches, but not its edits. With a checkpointer the thread keeps it,
+    /// so that a later run can use it again; without one it lasts as long as the run. It costs a copy of
+    /// every update of the node.
     fn keep_output(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.keeps_output = true;

@@ -1,7 +1,7 @@
-//! What the engine does about a slow or failing node: timeouts and retries.
+//! Policies: what the engine does about a slow or failing node.
 //!
-//! Every attempt is a fresh call of the node against the same snapshot. A node that waits for an answer is
-//! not failing: no second attempt starts while a request of its task is open.
+//! Every attempt is a new call of the node with the same snapshot. A node that waits for an answer has not
+//! failed: no further attempt starts while an interrupt of its task is open.
 
 mod on_end;
 mod panic;

@@ -1,4 +1,5 @@
-//! Runs: how a call is set up, and what comes out of it.
+//! Running graphs: [`CompiledGraph`], a call in the making ([`RunBuilder`]), its [`Outcome`] or its events,
+//! and the threads that runs leave behind.
 
 mod begin;
 mod busy;
@@ -222,7 +223,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// Changes the graph for the run that this call begins, before START's edges are followed. In a call that
-    /// goes on with a run it is refused with [`Code::EditRejected`](crate::Code::EditRejected): there, nodes
+    /// goes on with a run it is refused with [`Code::EditRejected`]: there, nodes
     /// edit.
     ///
     /// ```
@@ -305,7 +306,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// What the stream shows; updates and custom events by default. It always ends with
-    /// [`EventKind::Ended`](crate::EventKind::Ended).
+    /// [`EventKind::Ended`].
     pub fn views(self, views: impl IntoIterator<Item = View>) -> Self {
         self.change(|plan| plan.stream.views = Views::of(views))
     }

@@ -5,9 +5,9 @@
 //! nothing between two calls. It answers the same to the same request. What it does not understand it says.
 //!
 //! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names,
-//! `remainder` what of it was not understood and `unsupported` what cannot be done; `analyzer`, `gatherer` and
-//! `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `mentions`
-//! finds terms of the glossary.
+//! `remainder` what of it was not understood and `unsupported` what cannot be done; `analyzer`, `gatherer`
+//! and `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `mentions` finds
+//! terms of the glossary.
 
 mod analyzer;
 mod facts;

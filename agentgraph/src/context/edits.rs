@@ -150,7 +150,8 @@ impl Edits {
     /// # Errors
     /// When the name is taken or reserved, when the node asks for a dependency or session that the graph does
     /// not have, and with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer
-    /// or a host. In a dependency graph always: there [`PassEdits`](crate::dependency::PassEdits) takes functions.
+    /// or a host. In a dependency graph always: there [`PassEdits`](crate::dependency::PassEdits) takes
+    /// functions.
     pub fn add_fn<S: State, M>(
         &self,
         name: impl Into<String>,

@@ -69,8 +69,8 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 /// own. What is refused leaves no trace. The edits of a node are one transaction. It is made when the node is
 /// done, before anything that depends on it begins; if the attempt fails, or waits for an answer, it is
 /// dropped. If nodes that ran beside this one have meanwhile made one of its edits impossible, all of them
-/// are dropped, which [`Outputs::dropped`](crate::dependency::Outputs::dropped) tells; the same edit made twice is made
-/// once.
+/// are dropped, which [`Outputs::dropped`](crate::dependency::Outputs::dropped) tells; the same edit made
+/// twice is made once.
 ///
 /// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. This one also takes functions.
 ///

@@ -37,7 +37,8 @@ impl<S: State> StateGraph<S> {
     /// targets may lead to both, there is no warning.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::graph::Problem) there is, each with the file and line of the call it comes from.
+    /// Every [`Problem`](crate::graph::Problem) there is, each with the file and line of the call it comes
+    /// from.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
         Ok(CompiledGraph::of(compile::compile(self)?))
     }
@@ -159,8 +160,8 @@ impl<S: State> CompiledGraph<S> {
 
     /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A
     /// reduced channel shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`.
-    /// Untracked channels are left out, and secret ones show [`MASK`](crate::state::MASK) in the place of what is
-    /// written.
+    /// Untracked channels are left out, and secret ones show [`MASK`](crate::state::MASK) in the place of
+    /// what is written.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -184,7 +185,8 @@ impl<S: State> CompiledGraph<S> {
     }
 
     /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels
-    /// are left out, and secret ones show [`MASK`](crate::state::MASK). A channel that JSON cannot show is null.
+    /// are left out, and secret ones show [`MASK`](crate::state::MASK). A channel that JSON cannot show is
+    /// null.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

@@ -34,8 +34,8 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
     /// Checks the graph and makes it runnable.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::graph::Problem) there is, cycles too, each with the file and line of the call it
-    /// comes from.
+    /// Every [`Problem`](crate::graph::Problem) there is, cycles too, each with the file and line of the call
+    /// it comes from.
     pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
         let (compiled, wiring) = compile(self)?;
         let driver = Arc::clone(&wiring) as Arc<dyn Driver<Outputs<O, S>>>;

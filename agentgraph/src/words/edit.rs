@@ -1,8 +1,8 @@
 //! Temporary edits: changes of the graph that hold for one run.
 //!
 //! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names;
-//! [`Edits`](crate::edit::Edits) is what a task makes them with; [`EditError`] says why one was refused. What an
-//! edit *means*, and what it is checked against, is up to the discipline that runs.
+//! [`Edits`](crate::edit::Edits) is what a task makes them with; [`EditError`] says why one was refused. What
+//! an edit *means*, and what it is checked against, is up to the discipline that runs.
 //!
 //! A compiled graph is never touched: edits go onto an overlay that belongs to the run. They are checked when
 //! they are called, kept until the attempt that made them has succeeded, and applied when its superstep is
