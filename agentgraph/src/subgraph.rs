@@ -55,6 +55,7 @@ impl<P: State, C: State> fmt::Debug for Subgraph<P, C> {
     }
 }
 
+/// # As a subgraph
 impl<S: State> CompiledGraph<S> {
     /// The graph as a node of a graph over another state, through two functions. `input` makes the input of
     /// the subgraph's run from extractors, as a node's arguments are: a [`Snapshot<P>`](crate::Snapshot) of

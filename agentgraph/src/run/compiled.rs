@@ -75,6 +75,7 @@ impl<S: State> Clone for CompiledGraph<S> {
     }
 }
 
+/// # Setting up
 impl<S: State> CompiledGraph<S> {
     /// The same graph, taking time and randomness from `services`.
     #[must_use]
@@ -158,6 +159,80 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
+    /// The same graph, to look into one that is a node of another: its [`state`](Self::state),
+    /// [`history`](Self::history) and [`update_state`](Self::update_state) are those of that namespace, which
+    /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt)
+    /// name. Has to come after [`checkpointer`](Self::checkpointer). It is the graph around it that goes on
+    /// from an edited state.
+    ///
+    /// The newest checkpoint of a memory ([`Memory::PerThread`](crate::Memory::PerThread)) may be one of a
+    /// call that was given up. The one that counts is named by
+    /// [`Checkpoint::memories`](crate::Checkpoint::memories), and an edit counts if it follows that one.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// use std::sync::Arc;
+    ///
+    /// async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
+    ///     let word: String = ctx.interrupt("which word?")?;
+    ///     Ok(Words::update().seen([word]))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let child = StateGraph::new().node("ask", ask).edge(START, "ask").compile()?;
+    /// let saver = Arc::new(MemorySaver::new());
+    /// let graph = StateGraph::new().node("child", child.clone()).edge(START, "child").compile()?;
+    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    /// graph.invoke(Words::update().seen(["a"])).thread("t").await?;
+    ///
+    /// let open = graph.state("t").await?.expect("it is kept");
+    /// let inside = child.checkpointer(saver).namespace(&open.children[0].namespace);
+    /// inside.update_state("t").update(Words::update().seen(["b"])).await?;
+    /// let words = graph.resume("c").thread("t").await?.into_finished()?;
+    /// assert_eq!(words.seen, ["a", "b", "c"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl AsRef<str>) -> Self {
+        if let Some(persistence) = &mut self.persistence {
+            persistence.namespace = Arc::from(namespace.as_ref());
+        }
+        self
+    }
+}
+
+/// # Looking at the graph
+impl<S: State> CompiledGraph<S> {
+    /// What `compile()` found that is allowed and probably not meant.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.core.warnings
+    }
+
+    /// The nodes' names, in order of declaration.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.core.names.iter().map(|name| &**name)
+    }
+
+    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
+    /// channels do. Checkpoints carry it.
+    pub fn fingerprint(&self) -> &str {
+        &self.core.fingerprint
+    }
+
+    /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an
+    /// open arrow.
+    pub fn mermaid(&self) -> String {
+        crate::graph::shown::of_compiled(&self.core).mermaid()
+    }
+}
+
+/// # States and updates as JSON
+impl<S: State> CompiledGraph<S> {
     /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A
     /// reduced channel shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`.
     /// Untracked channels are left out, and secret ones show [`MASK`](crate::state::MASK) in the place of
@@ -207,74 +282,6 @@ impl<S: State> CompiledGraph<S> {
         S: StoredState,
     {
         json::of_state(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, state)
-    }
-
-    /// The same graph, to look into one that is a node of another: its [`state`](Self::state),
-    /// [`history`](Self::history) and [`update_state`](Self::update_state) are those of that namespace, which
-    /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt)
-    /// name. Has to come after [`checkpointer`](Self::checkpointer). It is the graph around it that goes on
-    /// from an edited state.
-    ///
-    /// The newest checkpoint of a memory ([`Memory::PerThread`](crate::Memory::PerThread)) may be one of a
-    /// call that was given up. The one that counts is named by
-    /// [`Checkpoint::memories`](crate::Checkpoint::memories), and an edit counts if it follows that one.
-    ///
-    /// ```
-    /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-    /// # struct Words { #[reduce(append)] seen: Vec<String> }
-    /// use std::sync::Arc;
-    ///
-    /// async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
-    ///     let word: String = ctx.interrupt("which word?")?;
-    ///     Ok(Words::update().seen([word]))
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<()> {
-    /// let child = StateGraph::new().node("ask", ask).edge(START, "ask").compile()?;
-    /// let saver = Arc::new(MemorySaver::new());
-    /// let graph = StateGraph::new().node("child", child.clone()).edge(START, "child").compile()?;
-    /// let graph = graph.checkpointer(Arc::clone(&saver));
-    /// graph.invoke(Words::update().seen(["a"])).thread("t").await?;
-    ///
-    /// let open = graph.state("t").await?.expect("it is kept");
-    /// let inside = child.checkpointer(saver).namespace(&open.children[0].namespace);
-    /// inside.update_state("t").update(Words::update().seen(["b"])).await?;
-    /// let words = graph.resume("c").thread("t").await?.into_finished()?;
-    /// assert_eq!(words.seen, ["a", "b", "c"]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn namespace(mut self, namespace: impl AsRef<str>) -> Self {
-        if let Some(persistence) = &mut self.persistence {
-            persistence.namespace = Arc::from(namespace.as_ref());
-        }
-        self
-    }
-
-    /// What `compile()` found that is allowed and probably not meant.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.core.warnings
-    }
-
-    /// The nodes' names, in order of declaration.
-    pub fn nodes(&self) -> impl Iterator<Item = &str> {
-        self.core.names.iter().map(|name| &**name)
-    }
-
-    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
-    /// channels do. Checkpoints carry it.
-    pub fn fingerprint(&self) -> &str {
-        &self.core.fingerprint
-    }
-
-    /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an
-    /// open arrow.
-    pub fn mermaid(&self) -> String {
-        crate::graph::shown::of_compiled(&self.core).mermaid()
     }
 }
 

@@ -20,6 +20,7 @@ use crate::state::StoredState;
 use crate::step::InputValue;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 
+/// # As the far side of a host
 impl<S: StoredState> CompiledGraph<S> {
     /// Runs one task that a [`Host`](crate::host::Host) brought here, with the node's layers and policies.
     /// For the far side of a host; the graph must have the node that the call names.
