@@ -1,7 +1,7 @@
-//! Anthropic's Messages API: the codec, which does no I/O, and the model on top of it.
+//! Anthropic's Messages API: a codec without I/O, and a model on top of it.
 //!
-//! [`encode`], [`decode`] and [`StreamDecoder`] are pure and public, for tests and for programs that bring
-//! their own way to the server. [`AnthropicModel`] brings one, with retries and timeouts.
+//! [`encode`], [`decode`] and [`StreamDecoder`] are pure and public, for tests and for programs with their
+//! own HTTP client. [`AnthropicModel`] has a client with retries and timeouts.
 
 mod assembly;
 mod builder;
@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use tracing::Instrument;
 
 use crate::error::Result;
-use crate::heard;
 use crate::http::{Decoder, Endpoint};
+use crate::listening;
 use crate::message::MessageIds;
 use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream};
 use crate::telemetry;
@@ -27,8 +27,8 @@ pub use decode::decode;
 pub use encode::encode;
 pub use stream::StreamDecoder;
 
-/// The model to use where none is chosen: the only place of this workspace that names a real one. Models are
-/// retired by their provider, so a program that must not change chooses its own.
+/// The default model, and the only place in this workspace that names a real one. The provider retires
+/// models, so a program whose model must not change names its own.
 ///
 /// ```
 /// use agentgraph_llm::AnthropicModel;
@@ -40,12 +40,12 @@ pub use stream::StreamDecoder;
 /// ```
 pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 
-/// A model behind Anthropic's Messages API, or behind a server that speaks it. Cheap to clone.
+/// A model behind Anthropic's Messages API, or a server compatible with it. Cheap to clone.
 ///
-/// A call that failed is tried again (twice, unless told otherwise) when that can help: after 408, 409, 429,
-/// 5xx and 529, and when the connection failed. What the server asks for (`x-should-retry`, `retry-after-ms`,
-/// `retry-after` up to a minute) goes before the own back-off of 0.5 s, doubled up to 8 s. Failures about
-/// money are not tried again, nor is a stream whose first event was seen.
+/// A failed call is retried (twice by default) after the statuses 408, 409, 429, 5xx and 529 and after
+/// connection failures. The server's wishes (`x-should-retry`, `retry-after-ms`, and `retry-after` up to one
+/// minute) take precedence over the back-off, which is 0.5 s, doubled up to 8 s. Billing errors are not
+/// retried, and neither is a stream after its first event.
 ///
 /// ```no_run
 /// use agentgraph_llm::anthropic::DEFAULT_MODEL;
@@ -67,16 +67,16 @@ pub struct AnthropicModel {
 }
 
 impl AnthropicModel {
-    /// Settings of a model.
+    /// The settings of a model.
     pub fn builder() -> AnthropicModelBuilder {
         AnthropicModelBuilder::default()
     }
 
-    /// Settings of a model with the key of `ANTHROPIC_API_KEY` and, if set, the address of
+    /// The settings of a model with the key in `ANTHROPIC_API_KEY` and, if set, the address in
     /// `ANTHROPIC_BASE_URL`.
     ///
     /// # Errors
-    /// `E_LLM_CONFIG` when there is no key.
+    /// `E_LLM_CONFIG` if there is no key.
     pub fn from_env() -> Result<AnthropicModelBuilder> {
         AnthropicModelBuilder::from_vars(|name| std::env::var(name).ok())
     }
@@ -95,7 +95,7 @@ impl ChatModel for AnthropicModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        if heard::has_listener() {
+        if listening::has_listener() {
             return self.stream(request).await?.into_response().await;
         }
         let request = self.with_defaults(request);

@@ -1,8 +1,9 @@
-//! What a model call or a tool loop fails with: one opaque [`Error`] with a stable code.
+//! The error of model calls and tool loops: one opaque [`Error`] with a stable code.
 //!
-//! An error says what to do, and never holds a key or the text of a conversation. Whether the *same* request
-//! may succeed later is [`Error::is_retryable`]; a node's retry policy sees the same answer, because an error
-//! that is not worth a retry has an [`agentgraph::Terminal`] as its source, unless it has a cause of its own.
+//! An error's message says what to do, and never contains a key or text of the conversation.
+//! [`Error::is_retryable`] says whether the *same* request may succeed later. A node's retry policy follows
+//! it: an error that is not retryable has an [`agentgraph::Terminal`] as its source, unless it has a cause of
+//! its own.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -12,15 +13,15 @@ use agentgraph::Terminal;
 
 use crate::model::Usage;
 
-/// A boxed error of anybody.
+/// A boxed error of any type.
 pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 
-/// The result of this crate's calls.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $retry:literal;)*) => {
-        /// What kind of failure an [`Error`] is. The text of a code never changes.
+        /// The kind of an [`Error`]. The text of a code never changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code {
@@ -28,7 +29,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code there is, in the order of declaration.
+            /// All codes, in the order of declaration.
             pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
 
             /// The stable text, such as `E_LLM_RATE_LIMITED`.
@@ -56,19 +57,19 @@ codes! {
     Auth = "E_LLM_AUTH", false;
     /// The key is good, but may not use this model or feature (HTTP 403).
     Permission = "E_LLM_PERMISSION", false;
-    /// The account has no money or reached its spend limit.
+    /// The account has no credit or reached its spending limit.
     Billing = "E_LLM_BILLING", false;
     /// Too many requests or tokens in the last minutes (HTTP 429).
     RateLimited = "E_LLM_RATE_LIMITED", true;
-    /// The provider has too much to do at the moment (HTTP 529).
+    /// The provider is overloaded (HTTP 529).
     Overloaded = "E_LLM_OVERLOADED", true;
     /// The provider failed (HTTP 5xx).
     Server = "E_LLM_SERVER", true;
     /// The request collided with another one (HTTP 409).
     Conflict = "E_LLM_CONFLICT", true;
-    /// No answer within the total, the connect or the idle timeout.
+    /// No response within the total, the connect or the idle timeout.
     Timeout = "E_LLM_TIMEOUT", true;
-    /// No connection, or a connection that broke before an answer.
+    /// No connection, or a connection that broke before the response.
     Connection = "E_LLM_CONNECTION", true;
     /// A stream that ended before its last event.
     Truncated = "E_LLM_TRUNCATED", true;
@@ -76,11 +77,11 @@ codes! {
     BadRequest = "E_LLM_BAD_REQUEST", false;
     /// No such model or endpoint (HTTP 404).
     NotFound = "E_LLM_NOT_FOUND", false;
-    /// The request has more bytes or tokens than the provider takes (HTTP 413).
+    /// The request has more bytes or tokens than the provider accepts (HTTP 413).
     TooLarge = "E_LLM_TOO_LARGE", false;
-    /// An answer that is not what the wire format says.
+    /// A response that violates the wire format.
     Decode = "E_LLM_DECODE", false;
-    /// A model was built with settings that cannot work.
+    /// The settings of a model are invalid.
     Config = "E_LLM_CONFIG", false;
     /// A tool's name or schema cannot be sent, or two tools have the same name.
     BadTool = "E_LLM_BAD_TOOL", false;
@@ -88,11 +89,11 @@ codes! {
     ToolFailed = "E_LLM_TOOL_FAILED", true;
     /// A prompt's template cannot be read.
     Template = "E_LLM_TEMPLATE", false;
-    /// A prompt asks for a value that its database does not have.
+    /// A prompt refers to a value that its database does not have.
     MissingValue = "E_LLM_MISSING_VALUE", false;
-    /// A model's answers were refused until no try was left.
+    /// All answers of a model were refused.
     AnswerRejected = "E_LLM_ANSWER_REJECTED", false;
-    /// A scripted model was asked for more replies than its script has.
+    /// A scripted model has no replies left.
     ScriptExhausted = "E_LLM_SCRIPT_EXHAUSTED", false;
 }
 
@@ -102,7 +103,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// What a call of this crate fails with. Opaque: ask it for its [`code`](Error::code) or by predicate.
+/// The error of this crate. Opaque: match on its [`code`](Error::code) or use the predicates.
 ///
 /// ```
 /// use agentgraph_llm::{Code, Error};
@@ -122,12 +123,12 @@ struct Inner {
     retryable: bool,
     usage: Usage,
     source: Option<BoxError>,
-    /// The source of an error without one that is not retryable.
+    /// The source of an error that has no other one and is not retryable.
     terminal: Terminal,
 }
 
 impl Error {
-    /// An error of the given code; `message` says what happened and what to do. For authors of models.
+    /// An error of the given code. `message` says what happened and what to do. For authors of models.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let retryable = code.is_retryable();
         Error(Box::new(Inner {
@@ -143,38 +144,37 @@ impl Error {
         }))
     }
 
-    /// The same error with the HTTP status it came with.
+    /// Sets the HTTP status.
     pub fn with_status(mut self, status: u16) -> Self {
         self.0.status = Some(status);
         self
     }
 
-    /// The same error with the provider's id of the request, for its support.
+    /// Sets the provider's id of the request, which its support asks for.
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.0.request_id = Some(id.into());
         self
     }
 
-    /// The same error with the wait the provider asked for.
+    /// Sets the wait that the provider asked for.
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
         self
     }
 
-    /// The same error, worth a retry or not whatever its code says.
+    /// Sets whether the error is retryable, whatever its code.
     pub fn with_retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = retryable;
         self
     }
 
-    /// The same error with what was paid for before it, added to what it says already. For authors of models
-    /// and loops: who gets the error counts it.
+    /// Adds the usage of the calls before the error. For authors of models and loops; the caller counts it.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.0.usage += usage;
         self
     }
 
-    /// The same error with the cause it came from. A cause that must not be tried again makes the error so.
+    /// Sets the cause. If the cause is terminal, the error is not retryable.
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         let source = source.into();
         self.0.retryable &= !has_terminal(&*source);
@@ -182,7 +182,7 @@ impl Error {
         self
     }
 
-    /// The same error with every occurrence of a text cut out of its message.
+    /// Removes every occurrence of a text from the message.
     pub(crate) fn without_text(mut self, secret: &str) -> Self {
         if !secret.is_empty() {
             self.0.message = self.0.message.replace(secret, "[redacted]");
@@ -196,12 +196,12 @@ impl Error {
         self.0.code
     }
 
-    /// What happened and what to do, without code, status and request id.
+    /// The message, without code, status and request id.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The HTTP status, if an answer came.
+    /// The HTTP status, if there was a response.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
@@ -211,13 +211,13 @@ impl Error {
         self.0.request_id.as_deref()
     }
 
-    /// The wait the provider asked for before the next try.
+    /// The wait that the provider asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// What was paid for before it failed, such as the earlier rounds of a [`ToolLoop`](crate::ToolLoop).
-    /// Zero for a call that failed as a whole.
+    /// The usage of the calls before the error, such as the earlier rounds of a
+    /// [`ToolLoop`](crate::ToolLoop). Zero for a single call.
     pub fn usage(&self) -> Usage {
         self.0.usage
     }
@@ -227,40 +227,40 @@ impl Error {
         self.0.retryable
     }
 
-    /// Whether the key is the problem: missing, wrong, or not allowed to do this.
+    /// Whether the key is missing, wrong or not permitted to do this.
     pub fn is_auth(&self) -> bool {
         matches!(self.0.code, Code::Auth | Code::Permission)
     }
 
-    /// Whether money is the problem.
+    /// Whether it is a billing error.
     pub fn is_billing(&self) -> bool {
         self.0.code == Code::Billing
     }
 
-    /// Whether the caller was too fast.
+    /// Whether a rate limit was exceeded.
     pub fn is_rate_limited(&self) -> bool {
         self.0.code == Code::RateLimited
     }
 
-    /// Whether the provider has too much to do.
+    /// Whether the provider is overloaded.
     pub fn is_overloaded(&self) -> bool {
         self.0.code == Code::Overloaded
     }
 
-    /// Whether time ran out.
+    /// Whether a timeout expired.
     pub fn is_timeout(&self) -> bool {
         self.0.code == Code::Timeout
     }
 
-    /// The cause, if it is a `T`. This is how a tool's fatal error is found again.
+    /// The cause, if it is a `T`. A tool's fatal error is found this way.
     pub fn cause<T: StdError + 'static>(&self) -> Option<&T> {
         self.0.source.as_deref()?.downcast_ref()
     }
 
-    /// The cause by value, or the error itself if it has none.
+    /// The cause by value.
     ///
     /// # Errors
-    /// The error unchanged when it has no cause.
+    /// The error itself if it has no cause.
     pub fn into_cause(mut self) -> Result<BoxError, Self> {
         self.0.source.take().ok_or(self)
     }

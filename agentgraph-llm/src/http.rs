@@ -1,7 +1,7 @@
-//! The way to a provider: one POST, tried again as long as that can help, whole or as a stream.
+//! The HTTP driver of a provider: one POST with retries, answered whole or as a stream.
 //!
-//! It knows timeouts, retries and bytes. What the bytes mean, and what a provider's failure means, a
-//! [`Dialect`] and a [`Decoder`] say.
+//! It knows timeouts, retries and bytes. A [`Decoder`] reads the bytes of a stream, and a [`Dialect`] reads
+//! the provider's errors.
 
 mod clock;
 mod events;
@@ -25,10 +25,10 @@ use events::Events;
 pub use clock::{Clock, SystemClock};
 pub(crate) use retry::Policy;
 
-/// The most bytes of an answer, streamed or not, and of an error's body.
+/// The limit of bytes of a response, streamed or not, and of an error's body.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 
-/// How a provider reports failures.
+/// Turns an HTTP error of the provider into an [`Error`].
 pub(crate) type Dialect = fn(status: u16, body: &[u8]) -> Error;
 
 /// Turns the bytes of a stream into events.
@@ -38,7 +38,7 @@ pub(crate) trait Decoder: Send + 'static {
     fn next_event(&mut self) -> Option<Result<ChatEvent>>;
 }
 
-/// How long to wait for what.
+/// The timeouts of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) total: Duration,
@@ -53,7 +53,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A client of one endpoint.
+/// The client of one endpoint.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) client: reqwest::Client,
@@ -63,13 +63,13 @@ pub(crate) struct Endpoint {
     pub(crate) policy: Policy,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dialect: Dialect,
-    /// Cut out of whatever a server says, should it repeat the key.
+    /// Removed from every message of a server, in case the server repeats the key.
     pub(crate) secret: SecretString,
 }
 
-/// The client of an endpoint. Redirects are not followed: a redirect would carry the key to another host.
+/// Builds the client of an endpoint. It follows no redirects: a redirect would send the key to another host.
 pub(crate) fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
-    // Whoever installed a provider first keeps it; any provider will do.
+    // An error means that a provider is installed already; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
@@ -84,14 +84,14 @@ pub(crate) fn client(url: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
     })
 }
 
-/// Whether an address is this very machine.
+/// Whether the host is a loopback address.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl Endpoint {
-    /// Sends a body and gives the body of the answer.
+    /// Sends a body and returns the body of the response.
     pub(crate) async fn send(&self, body: String) -> Result<Vec<u8>> {
         let mut tries = 0;
         loop {
@@ -102,9 +102,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends a body and gives the events of the answer. It is there when the first event is: until then a
-    /// failure is tried again like any other, from then on it ends the stream, because what was seen cannot
-    /// be taken back.
+    /// Sends a body and returns the events of the response. It returns after the first event. A failure
+    /// before that is retried like any other; a failure after it ends the stream, because events that were
+    /// shown cannot be taken back.
     pub(crate) async fn stream<D: Decoder>(
         &self,
         body: String,
@@ -139,7 +139,7 @@ impl Endpoint {
         Events::begin(self.clone(), response, decoder).await
     }
 
-    /// Sends a body and waits for the head of an answer that is a success.
+    /// Sends a body and waits for the head of a successful response.
     async fn open(&self, body: &str) -> Result<Response> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_owned());
         let response = request.timeout(self.timeouts.total).send().await;
@@ -147,8 +147,9 @@ impl Endpoint {
         if response.status().is_success() {
             return Ok(response);
         }
-        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
-        // The status says enough if the body is lost.
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        // If the body cannot be read, the status is enough.
         let body = self.read(&mut response).await.unwrap_or_default();
         Err(self.refusal(status, &headers, &body))
     }
@@ -166,13 +167,11 @@ impl Endpoint {
     }
 
     fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        let mut error = match status.is_redirection() {
-            true => Error::new(
-                Code::BadRequest,
-                "the server redirects, which is not followed: correct the base URL",
-            )
-            .with_status(status.as_u16()),
-            false => (self.dialect)(status.as_u16(), body),
+        let mut error = if status.is_redirection() {
+            Error::new(Code::BadRequest, "the server redirects, which is not followed: correct the base URL")
+                .with_status(status.as_u16())
+        } else {
+            (self.dialect)(status.as_u16(), body)
         };
         if let Some(id) = headers.get("request-id").and_then(|id| id.to_str().ok()) {
             error = error.with_request_id(id);
@@ -180,7 +179,7 @@ impl Endpoint {
         if let Some(wait) = retry::asked_wait(headers, self.clock.now()) {
             error = error.with_retry_after(wait);
         }
-        // Money does not come back by itself, whatever the server thinks.
+        // A retry does not help against a billing error, even if the server asks for one.
         if let Some(verdict) = retry::verdict(headers).filter(|again| !again || !error.is_billing()) {
             error = error.with_retryable(verdict);
         }
@@ -196,30 +195,25 @@ impl Endpoint {
         let host = self.url.host_str().unwrap_or_default();
         let error = error.without_url();
         let why = chain(&error);
-        match (error.is_connect(), error.is_timeout()) {
-            (true, true) => {
-                let message =
-                    format!("no connection to {host} within {connect:?}: check the network and the base URL");
-                Error::new(Code::Timeout, message)
-            }
-            (true, false) => {
-                let message = format!("no connection to {host}: check the network and the base URL ({why})");
-                Error::new(Code::Connection, message)
-            }
-            (false, true) => {
-                let message =
-                    format!("no complete answer from {host} within {total:?}: set a longer `timeout(..)`");
-                Error::new(Code::Timeout, message)
-            }
-            (false, false) => {
-                let message = format!("the connection to {host} broke: try again ({why})");
-                Error::new(Code::Connection, message)
-            }
+        if error.is_connect() && error.is_timeout() {
+            let message =
+                format!("no connection to {host} within {connect:?}: check the network and the base URL");
+            Error::new(Code::Timeout, message)
+        } else if error.is_connect() {
+            let message = format!("no connection to {host}: check the network and the base URL ({why})");
+            Error::new(Code::Connection, message)
+        } else if error.is_timeout() {
+            let message =
+                format!("no complete answer from {host} within {total:?}: set a longer `timeout(..)`");
+            Error::new(Code::Timeout, message)
+        } else {
+            let message = format!("the connection to {host} broke: try again ({why})");
+            Error::new(Code::Connection, message)
         }
     }
 }
 
-/// An error with its causes, each once.
+/// The text of an error with its causes, each once.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,9 +1,8 @@
-//! JSON that is kept as the text it came as.
+//! JSON that is kept as text.
 //!
-//! A parsed value forgets the order of keys, the spelling of numbers and the escapes of strings. A provider's
-//! state must come back to it unchanged, so everything opaque is held as [`RawJson`], and fields that this
-//! crate does not know beside known ones as [`Extra`]. Both are plain strings in a checkpoint, whatever its
-//! format, and raw JSON on the wire.
+//! A parsed value loses the order of keys, the spelling of numbers and the escapes of strings. A provider's
+//! state has to be returned unchanged, so opaque values are kept as [`RawJson`], and unknown fields of an
+//! object as [`Extra`]. Both are plain strings in a checkpoint of any format, and raw JSON on the wire.
 
 mod extra;
 mod object;
@@ -16,9 +15,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 pub use extra::Extra;
-pub(crate) use object::{Object, OnWire};
+pub(crate) use object::{Object, WireValue};
 
-/// One JSON value as text: checked to be JSON, otherwise untouched. Cheap to clone.
+/// One JSON value as text, valid and otherwise unchanged. Cheap to clone.
 ///
 /// ```
 /// use agentgraph_llm::RawJson;
@@ -31,10 +30,10 @@ pub(crate) use object::{Object, OnWire};
 pub struct RawJson(Arc<RawValue>);
 
 impl RawJson {
-    /// Takes a text that is one JSON value. White space round it is dropped, all else is kept.
+    /// Takes a text that is one JSON value. White space around it is dropped.
     ///
     /// # Errors
-    /// When the text is not JSON.
+    /// If the text is not JSON.
     pub fn parse_text(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         Ok(RawJson(RawValue::from_string(text.into())?.into()))
     }
@@ -42,7 +41,7 @@ impl RawJson {
     /// Writes a value as JSON.
     ///
     /// # Errors
-    /// When the value cannot be JSON, for example a map whose keys are not strings.
+    /// If the value cannot be written as JSON, for example a map whose keys are not strings.
     pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         Ok(RawJson(serde_json::value::to_raw_value(value)?.into()))
     }
@@ -60,7 +59,7 @@ impl RawJson {
     /// Reads the text as a `T`.
     ///
     /// # Errors
-    /// When the JSON does not have the shape of `T`.
+    /// If the JSON does not match `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
     }
@@ -98,7 +97,7 @@ impl fmt::Display for RawJson {
     }
 }
 
-/// Equal texts; two spellings of one value are not equal.
+/// Compares texts: two spellings of one value are not equal.
 impl PartialEq for RawJson {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
@@ -109,7 +108,7 @@ impl Eq for RawJson {}
 
 impl From<serde_json::Value> for RawJson {
     fn from(value: serde_json::Value) -> Self {
-        // A `Value` always has a JSON text; `null` only stands in for the impossible.
+        // A `Value` always has a JSON text, so the `null` is never used.
         RawJson::from_value(&value).unwrap_or_else(|_| RawJson(RawValue::NULL.to_owned().into()))
     }
 }

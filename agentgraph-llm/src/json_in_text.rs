@@ -1,22 +1,21 @@
 //! JSON within the prose of an answer.
 //!
-//! Models are asked for JSON and write a sentence before it, a fence round it and a remark behind it.
+//! Models that are asked for JSON often write a sentence before it, a fence around it and a remark after it.
 //! [`JsonInText`] finds the objects and arrays of a text; the last one is usually the answer. It knows
-//! brackets, strings and fences, not what the JSON should say.
+//! brackets, strings and fences, not the meaning of the JSON.
 //!
-//! - A *value* is an object or an array as RFC 8259 has them, so no `NaN`, no comments, no trailing commas,
-//!   and nested no deeper than `serde_json` reads (127 levels). Of values within each other the outermost
-//!   counts. A lone number, string or word counts only where nothing else stands: as the whole text, or as
-//!   the whole of a JSON block.
-//! - If the text has fenced blocks marked `json` that are not empty, only what stands in them counts: that is
-//!   where the model says its JSON is.
-//! - A bracket that is no beginning of JSON is prose: `[sic]`, `{name}`, the outer braces of `{{"a": 1}}`.
-//! - What begins as JSON and breaks off is no value, and *nothing inside of it* is one either: the half of an
-//!   answer must not be taken for the whole. `{"plan": {"steps": 3}, "risk": NaN}` holds no value, and
-//!   neither does `{"a": [1, 2]` at the end of a cut text. [`broken`](JsonInText::broken) says where it
-//!   broke, which is worth telling the model.
+//! - A *value* is an object or an array of RFC 8259: without `NaN`, comments and trailing commas, and no
+//!   deeper than `serde_json` reads (127 levels). Of nested values the outermost counts. A number, string or
+//!   word counts only if it is the whole text or the whole of a JSON block.
+//! - If the text has non-empty fenced blocks marked `json`, only their content counts, because the model
+//!   marked it as its JSON.
+//! - A bracket that does not start JSON is prose: `[sic]`, `{name}`, the outer braces of `{{"a": 1}}`.
+//! - JSON that breaks off is not a value, and *nothing inside of it* is one: a part of an answer must not be
+//!   taken for the whole. `{"plan": {"steps": 3}, "risk": NaN}` has no value, and neither has `{"a": [1, 2]`
+//!   at the end of a cut text. [`broken`](JsonInText::broken) says where it broke, for the next request to
+//!   the model.
 //!
-//! The time is linear in the text, the memory beside it a few words per value found.
+//! The time is linear in the text. The extra memory is a few words per value.
 
 mod read;
 
@@ -28,7 +27,7 @@ use serde_json::Value;
 
 use read::{Reading, read_value};
 
-/// The last JSON value in a text. See the [module](crate::json_in_text) for what counts as one.
+/// The last JSON value in a text. The [module](crate::json_in_text) defines what counts as a value.
 ///
 /// ```
 /// use agentgraph_llm::json_in_text::last_json;
@@ -86,18 +85,18 @@ impl<'t> JsonInText<'t> {
         self.values.iter().map(|at| &self.text[at.clone()])
     }
 
-    /// What began as JSON behind the last value and broke off.
+    /// The JSON that started after the last value and broke off.
     pub fn broken(&self) -> Option<BrokenJson<'t>> {
         self.broken.map(|start| BrokenJson(&self.text[start..]))
     }
 }
 
-/// Something that began as JSON and broke off. Displays where and why.
+/// JSON that broke off. `Display` shows where and why.
 #[derive(Clone, Copy, Debug)]
 pub struct BrokenJson<'t>(&'t str);
 
 impl<'t> BrokenJson<'t> {
-    /// The text from where it began.
+    /// The text from its start.
     pub fn text(&self) -> &'t str {
         self.0
     }
@@ -113,13 +112,13 @@ impl fmt::Display for BrokenJson<'_> {
     }
 }
 
-/// A fence that is open.
+/// An open fence.
 #[derive(Clone, Copy)]
 struct Fence {
     ticks: usize,
     is_json: bool,
     body: usize,
-    /// How many values the blocks had before it.
+    /// The number of values before the block.
     before: usize,
 }
 
@@ -131,12 +130,12 @@ struct Scan<'t> {
     in_blocks: Vec<Range<usize>>,
     has_blocks: bool,
     fence: Option<Fence>,
-    /// Brackets of broken JSON that are still open. What is found meanwhile is inside of it, if they close.
+    /// Open brackets of broken JSON. Values found meanwhile are inside of it, if the brackets close.
     open: usize,
-    /// How many values there were before it broke.
+    /// The number of values before it broke.
     kept: (usize, usize),
     broken: Option<usize>,
-    /// Up to here no quote begins a string, as the one before had no end in its line.
+    /// No quote before this place starts a string, because an earlier one had no end in its line.
     unquoted: usize,
 }
 
@@ -195,7 +194,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Within broken JSON brackets in strings are text, as far as strings can still be told.
+    /// Within broken JSON, brackets in strings are text, as far as strings can be recognized.
     fn skip_string(&mut self) {
         match read::string_in_line(self.text.as_bytes(), self.at) {
             Ok(end) => self.at = end,
@@ -248,7 +247,7 @@ impl<'t> Scan<'t> {
     fn end_fence(&mut self, end: usize) {
         self.open = 0;
         let Some(fence) = self.fence.take().filter(|fence| fence.is_json) else { return };
-        // `in a ```json``` block` speaks of a block and is none.
+        // `in a ```json``` block` mentions a block and is not one.
         self.has_blocks |= !self.text[fence.body..end].trim().is_empty();
         if self.in_blocks.len() == fence.before {
             self.in_blocks.extend(scalar(self.text, fence.body..end));
@@ -256,7 +255,7 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// A lone number, string or word, if there is nothing else.
+/// The whole text as a number, string or word, if there is nothing else.
 fn scalar(text: &str, within: Range<usize>) -> Option<Range<usize>> {
     let body = &text[within.clone()];
     let start = within.start + (body.len() - body.trim_start().len());

@@ -1,4 +1,4 @@
-//! Chat models, tools, a bounded tool loop and nodes that ask, for graphs of `agentgraph`.
+//! Chat models, tools, a bounded tool loop, and nodes that call models, for graphs of `agentgraph`.
 //!
 //! ```
 //! use agentgraph_llm::prelude::*;
@@ -38,47 +38,52 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
-//! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`After`], [`Meter`] |
+//! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
+//! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
 //! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
 //!
 //! # What is promised
 //!
-//! - *Nothing that was said is lost.* Blocks, fields and stop reasons without a name here are kept as the
-//!   text they came as, thoughts with their signatures, arguments with their spelling. They survive a
-//!   checkpoint byte for byte and go back to the provider unchanged.
-//! - *Broken arguments are never run.* They are kept as they are, and the model is told.
-//! - *A stream ends with exactly one last event*: the whole answer, or an error. A cut stream is an error.
-//! - *A refused answer leaves no trace.* What a node's own code has edited, changed or written for it is
-//!   gone, and only that.
-//! - *Half an answer is none.* JSON that broke off, or an answer cut by a token limit, is asked for again.
-//! - *A retry never repeats what was seen.* Calls are tried again by the provider's own rules, streams only
+//! - *No content is lost.* Blocks, fields and stop reasons that have no name here are kept as raw text,
+//!   thinking blocks with their signatures, arguments with their spelling. They survive a checkpoint byte for
+//!   byte and go back to the provider unchanged.
+//! - *Malformed arguments are never run.* They are kept, and the model gets an error as the result of the
+//!   call.
+//! - *A stream ends with exactly one last event*: the whole response, or an error. A stream that breaks off
+//!   is an error.
+//! - *A refused answer leaves no trace.* The edits, changes and texts of the node's code for that answer are
+//!   undone, and only those.
+//! - *A partial answer is not accepted.* If the JSON broke off or a token limit cut the answer, the model is
+//!   asked again.
+//! - *A retry never repeats output that was shown.* Calls are retried by the provider's rules, streams only
 //!   until their first event.
-//! - *No key in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
+//! - *No key is in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
 //!
 //! # What is not here
 //!
-//! Other providers' wires, prepared agents, middleware, MCP. The loop is not a graph: its rounds are not
-//! checkpointed.
+//! Wire formats of other providers, prepared agents, middleware, MCP. The loop is not a graph: its rounds are
+//! not checkpointed.
 //!
 //! # Traces
 //!
-//! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`, with the field names of
-//! the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. Exporters belong to the
-//! application.
+//! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`. Their fields have the
+//! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
+//! chooses the exporter.
 
 pub mod anthropic;
 mod error;
-mod heard;
 mod http;
 mod json;
 pub mod json_in_text;
+mod listening;
 pub mod message;
 pub mod model;
 pub mod node;
 pub mod prelude;
+pub mod retry;
 pub mod scripted;
 mod sse;
 mod telemetry;
@@ -96,14 +101,14 @@ pub use message::{
 };
 pub use model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage};
 pub use node::{
-    After, Answer, Composition, Database, Feedback, JsonCheck, JsonKind, LlmNode, Meter, Refusal, Refused,
-    Try, Turn, Used,
+    Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
+    Meter, MeterReading, Refusal, RefusedAnswers,
 };
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
-pub use tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
+pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 
-/// The type of a key: it is wiped when dropped and cannot be printed.
+/// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]
 pub use secrecy::SecretString;

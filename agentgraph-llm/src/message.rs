@@ -1,8 +1,8 @@
-//! One turn of a conversation, and the blocks it is made of.
+//! A message of a conversation, and its blocks.
 //!
-//! A message is what a state keeps and a checkpoint stores, so its stored form is plain: structs and
-//! externally tagged enums, which MessagePack and JSON read back alike. It does not know any provider's wire;
-//! what a provider sent and this crate has no name for is kept raw.
+//! States keep messages and checkpoints store them, so their stored form is plain: structs and externally
+//! tagged enums, which read back alike from MessagePack and JSON. The form is independent of any provider's
+//! wire format; content without a name here is kept raw.
 
 mod block;
 mod ids;
@@ -16,7 +16,7 @@ pub use block::{
 };
 pub use ids::MessageIds;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -29,7 +29,7 @@ pub enum Role {
     Assistant,
 }
 
-/// One turn of a conversation.
+/// A message of a conversation.
 ///
 /// ```
 /// use agentgraph_llm::{Message, Role};
@@ -41,17 +41,16 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
-    /// The key under which a state's `by_id` reducer keeps it. Unique unless set by hand; never sent to a
-    /// provider.
+    /// The key for a state's `by_id` reducer. Unique unless set by hand; never sent to a provider.
     pub id: String,
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub content: Vec<Block>,
 }
 
 impl Message {
-    /// A message of these blocks with a fresh id.
+    /// A message of these blocks, with a fresh id.
     pub fn new(role: Role, content: impl IntoIterator<Item = impl Into<Block>>) -> Self {
         let content = content.into_iter().map(Into::into).collect();
         Message { id: MessageIds::default().next_id(), role, content }
@@ -62,17 +61,17 @@ impl Message {
         Message::new(Role::System, [TextBlock::new(text)])
     }
 
-    /// What the person says.
+    /// A message of the person.
     pub fn user(text: impl Into<String>) -> Self {
         Message::new(Role::User, [TextBlock::new(text)])
     }
 
-    /// What the model says.
+    /// A message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Message::new(Role::Assistant, [TextBlock::new(text)])
     }
 
-    /// The results of the calls of one assistant message: all of them belong in one message.
+    /// The results of the calls of one assistant message. All of them belong in one message.
     ///
     /// ```
     /// use agentgraph_llm::{Message, Role, ToolResult};
@@ -85,23 +84,23 @@ impl Message {
         Message::new(Role::User, results)
     }
 
-    /// The same message under another id.
+    /// Sets the id.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// All text blocks, one after the other.
+    /// The text blocks, joined.
     pub fn text(&self) -> String {
         self.content.iter().filter_map(Block::as_text).collect()
     }
 
-    /// The calls the model asks for, in order.
+    /// The tool calls of the message, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
         self.content.iter().filter_map(Block::as_tool_use)
     }
 
-    /// The results of calls, in order.
+    /// The results of tool calls, in order.
     pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(Block::as_tool_result)
     }

@@ -1,4 +1,4 @@
-//! The contract of a chat model: a request in, a message out, whole or as a stream.
+//! The contract of a chat model: a request goes in, a response comes out, whole or as a stream.
 
 mod request;
 mod response;
@@ -7,17 +7,19 @@ pub(crate) mod stream;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::heard;
+use crate::listening;
 
 pub use request::{ChatRequest, ToolChoice};
 pub use response::{ChatResponse, StopReason, Usage};
 pub use stream::{ChatEvent, ChatStream};
 
-/// A chat model. Within a node of a graph, what it says shows in the run's
-/// [messages](agentgraph::View::Messages) without the node doing anything: piece by piece where it is read as
-/// a stream, and at its end otherwise.
+/// A chat model.
 ///
-/// Object-safe: a graph takes an `Arc<dyn ChatModel>` and does not know whose model it is.
+/// Within a node of a graph, the output of a model appears in the run's
+/// [messages](agentgraph::View::Messages) without any code in the node: piece by piece if the response is
+/// read as a stream, and at its end otherwise.
+///
+/// The trait is object-safe: a graph takes an `Arc<dyn ChatModel>` and does not depend on the provider.
 ///
 /// ```
 /// use agentgraph_llm::StopReason;
@@ -50,17 +52,17 @@ pub trait ChatModel: Send + Sync {
     /// The model's name, for logs and traces.
     fn name(&self) -> &str;
 
-    /// Asks for one assistant message.
+    /// Requests one assistant message.
     ///
     /// # Errors
-    /// What the provider or the way to it failed with, after the model's own retries.
+    /// The error of the provider or of the connection, after the model's own retries.
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse>;
 
-    /// Asks for one assistant message, piece by piece. The default gives the whole answer of
-    /// [`chat`](Self::chat) as a short series of events.
+    /// Requests one assistant message as a stream. The default calls [`chat`](Self::chat) and returns its
+    /// response as a short series of events.
     ///
     /// # Errors
-    /// As [`chat`](Self::chat); once the stream is there, errors come as its last item.
+    /// As [`chat`](Self::chat). Errors after the start of the stream are its last item.
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
         Ok(ChatStream::from_response(self.chat(request).await?))
     }
@@ -75,7 +77,7 @@ macro_rules! forward {
             }
 
             async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-                heard::whole((**self).chat(request)).await
+                listening::report_whole((**self).chat(request)).await
             }
 
             async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {

@@ -1,18 +1,19 @@
-//! [`LlmNode`]: a node of a dependency graph that asks a model.
+//! [`LlmNode`]: a node of a dependency graph that calls a model.
 //!
-//! One call of the node is: *compose* the question of what its dependencies asked and answered and of its own
-//! prompt, *call* the model, *check* the answer, and run the node's own code *after* it, which may edit the
-//! graph. An answer that is refused goes back to the model with the reason, as often as there are tries.
+//! One call of the node has four phases. *Compose*: the request is built from the prompts and answers of the
+//! dependencies and from the node's own prompt. *Call*: the model answers. *Check*: the answer is checked.
+//! *After*: the node's own code runs, and may edit the graph. A refused answer goes back to the model with
+//! the reason, until the limit of attempts.
 //!
-//! - What a refused answer's own code has edited, changed or put in place of the text is gone; only an
-//!   accepted answer leaves traces. Tools that it called, and what else the code did outside, are not undone.
-//! - Timeouts and retries of the wire are the model's. An error of the model is the node's error at once, and
-//!   a [`RetryPolicy`](agentgraph::RetryPolicy) on the node asks from the start.
-//! - A node that is skipped asks nothing: its last output stands.
+//! - Edits, changes and texts that belong to a refused answer are undone; only an accepted answer leaves
+//!   traces. Tool calls, and other effects outside of the graph, are not undone.
+//! - The model has its own timeouts and retries. An error of the model fails the node at once, and a
+//!   [`RetryPolicy`](agentgraph::RetryPolicy) on the node starts from the beginning.
+//! - A skipped node calls no model; its last output is kept.
 
-mod after;
 mod answer;
 mod check;
+mod checked_answer;
 mod compose;
 mod database;
 mod meter;
@@ -22,7 +23,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use agentgraph::{Ctx, DependencyNode, Deps, Given, IntoDependencyNode, PassEdits, Session};
+use agentgraph::dependency::{Deps, Given, IntoDependencyNode, PassEdits};
+use agentgraph::{Ctx, DependencyNode, Session};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -36,18 +38,18 @@ use crate::tool::Tool;
 use crate::tool_loop::{DEFAULT_MAX_CONCURRENCY, DEFAULT_MAX_ROUNDS};
 use tries::Call;
 
-pub use after::{After, Refusal};
-pub use answer::{Answer, Try, Turn};
+pub use answer::{Answer, Attempt, Exchange};
 pub use check::{JsonCheck, JsonKind};
+pub use checked_answer::{CheckedAnswer, Refusal};
 pub use compose::Composition;
 pub use database::Database;
-pub use meter::{Meter, Used};
-pub use tries::Refused;
+pub use meter::{Meter, MeterReading};
+pub use tries::RefusedAnswers;
 
-/// How often a node asks for one answer, unless told otherwise.
+/// The default limit of attempts.
 pub const DEFAULT_TRIES: usize = 3;
 
-/// A node of a [`DependencyGraph`](agentgraph::DependencyGraph) that asks a model. See the
+/// A node of a [`DependencyGraph`](agentgraph::DependencyGraph) that calls a model. See the
 /// [module](crate::node).
 ///
 /// ```
@@ -68,7 +70,7 @@ pub const DEFAULT_TRIES: usize = 3;
 /// assert_eq!(answers["pick"].text, r#"{"answer": "Bergen"}"#);
 /// assert_eq!(answers["pick"].tries.len(), 2);
 ///
-/// // The first question: what `list` was asked and said, and the own prompt. The second: the answer and what is wrong.
+/// // The second request has the prompt and answer of `list`, and the own prompt. The third adds what was refused.
 /// let texts = |n: usize| model.requests()[n].messages.iter().map(Message::text).collect::<Vec<_>>();
 /// assert_eq!(texts(1), ["Which towns?", "Oslo, Bergen", "Pick one."]);
 /// assert_eq!(texts(2)[3..4], ["I like Bergen."]);
@@ -90,34 +92,36 @@ pub struct LlmNode<O: 'static = Answer, S = ()> {
     feedback: Feedback,
     accepts_cut: bool,
     otherwise: Option<String>,
-    db: Option<DbFrom<S>>,
+    db: Option<DatabaseSource<S>>,
     meter: Option<Meter>,
 }
 
 type ComposeWith<O> = Arc<dyn Fn(&Composition<'_, O>) -> Result<ChatRequest> + Send + Sync>;
-type AfterResult<O, S> = std::result::Result<After<O, S>, Refusal>;
-type AfterStep<O, S> = Arc<dyn Fn(After<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync>;
+type AfterResult<O, S> = std::result::Result<CheckedAnswer<O, S>, Refusal>;
+type AfterStep<O, S> =
+    Arc<dyn Fn(CheckedAnswer<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync>;
 
-/// Where a node's database is.
-enum DbFrom<S> {
+/// The source of a node's database.
+enum DatabaseSource<S> {
     Handle(Database),
     Session,
     Input(Arc<dyn Fn(&S) -> Value + Send + Sync>),
 }
 
-/// What a model sees of its refused answers.
+/// The refused answers that a repeated request contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Feedback {
-    /// The last one, and what was wrong with it.
+    /// The last one, with the reason of its refusal.
     #[default]
     LastOnly,
-    /// All of them, each with what was wrong with it.
+    /// All of them, each with the reason of its refusal.
     Accumulating,
 }
 
 impl<O: 'static, S> LlmNode<O, S> {
-    /// A node that asks `model` this. A text stands for itself; for places of a database give a [`Template`].
+    /// A node that calls `model` with this prompt. A text is taken literally; use a [`Template`] for values
+    /// of the database.
     pub fn new(model: impl ChatModel + 'static, prompt: impl Into<Template>) -> Self {
         LlmNode {
             model: Arc::new(model),
@@ -139,34 +143,34 @@ impl<O: 'static, S> LlmNode<O, S> {
         }
     }
 
-    /// Instructions, before everything else.
+    /// Sets the instructions, which become the system message.
     pub fn system(mut self, system: impl Into<Template>) -> Self {
         self.system = Some(system.into());
         self
     }
 
-    /// Where the places of prompt and instructions get their values, and [`After::db`] reads: a
-    /// [`Database`] that nodes share, or a JSON value of this node's own.
+    /// Sets the database for the values of prompt and instructions and for [`CheckedAnswer::db`]: a
+    /// [`Database`] that nodes share, or a JSON value of this node alone.
     pub fn db(mut self, db: impl Into<Database>) -> Self {
-        self.db = Some(DbFrom::Handle(db.into()));
+        self.db = Some(DatabaseSource::Handle(db.into()));
         self
     }
 
-    /// Takes the run's own [`Database`], which the graph declares by `.session::<Database>("db")`: it begins
+    /// Uses the run's own [`Database`], which the graph declares with `.session::<Database>("db")`. It starts
     /// as `null` and is stored with the run.
     pub fn session_db(mut self) -> Self {
-        self.db = Some(DbFrom::Session);
+        self.db = Some(DatabaseSource::Session);
         self
     }
 
-    /// Takes the values from what the pass was given.
+    /// Takes the values from the input of the pass.
     pub fn input_db(mut self, db: impl Fn(&S) -> Value + Send + Sync + 'static) -> Self {
-        self.db = Some(DbFrom::Input(Arc::new(db)));
+        self.db = Some(DatabaseSource::Input(Arc::new(db)));
         self
     }
 
-    /// Composes the question otherwise, or sets more of it, such as its temperature. The database is in the
-    /// composition; its handle is locked meanwhile.
+    /// Replaces the way in which the request is composed, or adds settings such as the temperature. The
+    /// composition contains the database; its handle is locked meanwhile.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;
@@ -183,20 +187,20 @@ impl<O: 'static, S> LlmNode<O, S> {
         self
     }
 
-    /// Lets the model use a tool on its way to an answer; see [`ToolLoop`](crate::ToolLoop).
+    /// Adds a tool that the model may call before it answers; see [`ToolLoop`](crate::ToolLoop).
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// The most rounds of tools for one answer (10 if not set, at least 1).
+    /// Limits the rounds of tool calls for one answer (10 if not set, at least 1).
     pub fn max_rounds(mut self, rounds: usize) -> Self {
         self.max_rounds = rounds.max(1);
         self
     }
 
-    /// Runs at most this many calls of tools in one message of the model at the same time (16 if not set, at
-    /// least 1). How many nodes run side by side is the graph's matter.
+    /// Limits the number of tool calls of one message that run at the same time (16 if not set, at least 1).
+    /// The graph limits how many nodes run concurrently.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;
@@ -205,7 +209,7 @@ impl<O: 'static, S> LlmNode<O, S> {
     /// # fn search() -> impl Tool + 'static {
     /// #     FnTool::new("search", "Searches.", async |_: serde_json::Value| Ok::<_, ToolError>("nothing"))
     /// # }
-    /// // The service behind the tool bears two calls at once.
+    /// // The service behind the tool accepts two calls at once.
     /// let node = LlmNode::<Answer>::new(ScriptedModel::new(["Hm."]), "What is known of tides?").tool(search()).max_concurrency(2);
     /// ```
     pub fn max_concurrency(mut self, calls: usize) -> Self {
@@ -213,20 +217,21 @@ impl<O: 'static, S> LlmNode<O, S> {
         self
     }
 
-    /// Accepts only answers whose last JSON value passes. Without a check every text is accepted.
+    /// Accepts only answers whose last JSON value passes the check. Without a check every text is accepted.
     pub fn json(mut self, check: JsonCheck) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// Accepts only answers whose last JSON value is a `T`, and shows its schema with the instructions.
+    /// Accepts only answers whose last JSON value is a `T`. The JSON schema of `T` is added to the
+    /// instructions.
     pub fn typed<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
         self.shows_schema = true;
         self.json(JsonCheck::typed::<T>())
     }
 
-    /// Runs code on each answer that passed the check: it may edit the graph, change the database, replace
-    /// the text, or refuse. Given several times, one after the other.
+    /// Runs code on each answer that passed the check. It may edit the graph, change the database, replace
+    /// the text, or refuse the answer. Several of them run in order.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;
@@ -241,7 +246,7 @@ impl<O: 'static, S> LlmNode<O, S> {
     /// ```
     pub fn after<F>(self, after: F) -> Self
     where
-        F: Fn(&mut After<O, S>) -> std::result::Result<(), Refusal> + Send + Sync + 'static,
+        F: Fn(&mut CheckedAnswer<O, S>) -> std::result::Result<(), Refusal> + Send + Sync + 'static,
         O: Send + Sync + 'static,
         S: Send + Sync + 'static,
     {
@@ -251,10 +256,10 @@ impl<O: 'static, S> LlmNode<O, S> {
         })
     }
 
-    /// [`after`](Self::after) for code that awaits. It gives the answer back when it accepts it.
+    /// The async form of [`after`](Self::after). The code returns the answer to accept it.
     pub fn after_async<F, Fut>(self, after: F) -> Self
     where
-        F: Fn(After<O, S>) -> Fut + Send + Sync + 'static,
+        F: Fn(CheckedAnswer<O, S>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = AfterResult<O, S>> + Send + 'static,
     {
         self.step(move |answer| after(answer).boxed())
@@ -262,51 +267,51 @@ impl<O: 'static, S> LlmNode<O, S> {
 
     fn step(
         mut self,
-        step: impl Fn(After<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync + 'static,
+        step: impl Fn(CheckedAnswer<O, S>) -> BoxFuture<'static, AfterResult<O, S>> + Send + Sync + 'static,
     ) -> Self {
         self.after.push(Arc::new(step));
         self
     }
 
-    /// How many answers the model may give until one is accepted (3 if not set, at least 1).
+    /// Limits the number of attempts (3 if not set, at least 1).
     pub fn tries(mut self, tries: usize) -> Self {
         self.tries = tries.max(1);
         self
     }
 
-    /// What the model sees of its refused answers.
+    /// Sets which refused answers a repeated request contains.
     pub fn feedback(mut self, feedback: Feedback) -> Self {
         self.feedback = feedback;
         self
     }
 
-    /// Accepts an answer that a token limit has cut. Without this it is refused, and the model asked to be
-    /// shorter.
+    /// Accepts an answer that a token limit has cut. Otherwise it is refused, and the model is asked for a
+    /// shorter one.
     pub fn accept_cut(mut self) -> Self {
         self.accepts_cut = true;
         self
     }
 
-    /// Goes on with this text, such as `N/A`, when all answers were refused. Without it the node fails.
+    /// Uses this text, such as `N/A`, as the answer when all attempts were refused. Otherwise the node fails.
     pub fn otherwise(mut self, text: impl Into<String>) -> Self {
         self.otherwise = Some(text.into());
         self
     }
 
-    /// Counts what the node uses.
+    /// Adds the node's usage to a meter.
     pub fn meter(mut self, meter: &Meter) -> Self {
         self.meter = Some(meter.clone());
         self
     }
 }
 
-/// Marks the implementation for LLM nodes.
+/// The marker of the implementation for LLM nodes.
 #[derive(Debug)]
 pub struct IsLlmNode;
 
 impl<O, S> IntoDependencyNode<O, S, IsLlmNode> for LlmNode<O, S>
 where
-    O: Turn + Clone + Send + Sync + 'static,
+    O: Exchange + Clone + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
     fn into_node(self) -> DependencyNode<O, S> {
@@ -321,23 +326,23 @@ where
         };
         match &node.db {
             None => DependencyNode::of(move |deps, ctx, edits| ask((deps, ctx, edits), None)),
-            Some(DbFrom::Handle(db)) => {
+            Some(DatabaseSource::Handle(db)) => {
                 let db = db.clone();
                 DependencyNode::of(move |deps, ctx, edits| ask((deps, ctx, edits), Some(db.clone())))
             }
-            Some(DbFrom::Session) => {
+            Some(DatabaseSource::Session) => {
                 DependencyNode::of(move |deps, ctx, edits, session: Session<Database>| {
                     let answer = ask((deps, ctx, edits), Some(session.with(|db| db.clone())));
                     async move {
                         let answer = answer.await;
-                        // The answer may have changed it behind the back of its cell, which stores what was
-                        // used.
+                        // The answer may have changed the database behind the back of its cell, which stores
+                        // the value that was read.
                         session.with(|_| ());
                         answer
                     }
                 })
             }
-            Some(DbFrom::Input(read)) => {
+            Some(DatabaseSource::Input(read)) => {
                 let read = Arc::clone(read);
                 DependencyNode::of(move |deps, ctx, edits, input: Given<S>| {
                     ask((deps, ctx, edits), Some(Database::new(read(&input))))
@@ -358,19 +363,19 @@ impl<O: 'static, S> Clone for LlmNode<O, S> {
             check: self.check.clone(),
             after: self.after.clone(),
             otherwise: self.otherwise.clone(),
-            db: self.db.as_ref().map(DbFrom::share),
+            db: self.db.as_ref().map(DatabaseSource::share),
             meter: self.meter.clone(),
             ..*self
         }
     }
 }
 
-impl<S> DbFrom<S> {
+impl<S> DatabaseSource<S> {
     fn share(&self) -> Self {
         match self {
-            DbFrom::Handle(db) => DbFrom::Handle(db.clone()),
-            DbFrom::Session => DbFrom::Session,
-            DbFrom::Input(read) => DbFrom::Input(Arc::clone(read)),
+            DatabaseSource::Handle(db) => DatabaseSource::Handle(db.clone()),
+            DatabaseSource::Session => DatabaseSource::Session,
+            DatabaseSource::Input(read) => DatabaseSource::Input(Arc::clone(read)),
         }
     }
 }

@@ -7,4 +7,4 @@ pub use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 pub use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ToolChoice, Usage};
 pub use crate::scripted::{Reply, ScriptedModel};
 pub use crate::tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
-pub use crate::tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
+pub use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};

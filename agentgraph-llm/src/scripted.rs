@@ -1,4 +1,4 @@
-//! A chat model that says what a test tells it to say, and remembers what it was asked.
+//! A chat model for tests that follows a script and records its requests.
 
 mod reply;
 
@@ -10,14 +10,14 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use crate::error::{Code, Error, Result};
-use crate::heard;
+use crate::listening;
 use crate::message::MessageIds;
 use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream};
 use crate::telemetry;
 
 pub use reply::Reply;
 
-/// A chat model for tests: it answers from a list of replies, or by a function of the request, and records
+/// A chat model for tests. It answers with a list of replies, or with a function of the request, and records
 /// each request. Clones share script and records, so a test keeps one and hands out the other.
 ///
 /// ```
@@ -38,11 +38,11 @@ pub use reply::Reply;
 #[derive(Clone)]
 pub struct ScriptedModel {
     name: Arc<str>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<Script>>,
     ids: MessageIds,
 }
 
-struct Shared {
+struct Script {
     source: Source,
     requests: Vec<ChatRequest>,
     tool_calls: usize,
@@ -72,7 +72,7 @@ impl ScriptedModel {
     }
 
     fn from_source(source: Source) -> Self {
-        let shared = Shared { source, requests: Vec::new(), tool_calls: 0 };
+        let shared = Script { source, requests: Vec::new(), tool_calls: 0 };
         ScriptedModel {
             name: "scripted".into(),
             shared: Arc::new(Mutex::new(shared)),
@@ -80,24 +80,24 @@ impl ScriptedModel {
         }
     }
 
-    /// The same model under another name.
+    /// Sets the model's name.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The same model with other ids for its messages, such as [`MessageIds::sequence`].
+    /// Sets the source of message ids, such as [`MessageIds::sequence`].
     pub fn message_ids(mut self, ids: MessageIds) -> Self {
         self.ids = ids;
         self
     }
 
-    /// What it was asked so far, in order.
+    /// The requests so far, in order.
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.lock().requests.clone()
     }
 
-    /// How many replies of the list are left; 0 for a function.
+    /// The number of replies left in the list; 0 for a function.
     pub fn remaining(&self) -> usize {
         match &self.lock().source {
             Source::List { replies, .. } => replies.len(),
@@ -119,8 +119,8 @@ impl ScriptedModel {
         reply?.into_response(&self.name, &self.ids, &mut shared.tool_calls)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        // A reply function that panicked leaves whole records behind.
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        // A reply function that panicked leaves the records intact.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,7 +160,7 @@ impl ChatModel for ScriptedModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        if heard::has_listener() {
+        if listening::has_listener() {
             return self.stream(request).await?.into_response().await;
         }
         self.traced(request, false)

@@ -1,9 +1,9 @@
-//! Server-sent events from bytes, as they come.
+//! Server-sent events, parsed from bytes as they arrive.
 //!
-//! It knows lines and fields, not what the data means: data stays bytes, so a broken character is the
-//! reader's error and not silently replaced. Two things differ from the standard, both because a model's
-//! answer is a finite body and not an endless feed: an event at the end of the body counts although no blank
-//! line follows, and the size of one event is bounded.
+//! The parser knows lines and fields. Data stays bytes, so an invalid character is an error of the reader and
+//! not silently replaced. Two things differ from the standard, because a model's response is a finite body
+//! and not an endless feed: an event at the end of the body counts even without a blank line after it, and
+//! the size of an event is limited.
 
 /// The most bytes of one event.
 pub(crate) const MAX_EVENT: usize = 32 * 1024 * 1024;
@@ -13,16 +13,16 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// The data lines of one event, joined by line feeds.
 pub(crate) type EventData = Vec<u8>;
 
-/// An event is larger than the parser's bound.
+/// An event larger than the parser's limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLarge;
+pub(crate) struct OversizedEvent;
 
-/// Finds events in bytes that are cut anywhere.
+/// A parser of bytes that are split at any place.
 #[derive(Debug)]
 pub(crate) struct SseParser {
     line: Vec<u8>,
     data: Option<EventData>,
-    /// A CR ended the last line: a LF that follows belongs to it, even in the next piece.
+    /// The last line ended with a CR: a LF that follows belongs to it, even in the next piece.
     after_cr: bool,
     first_line: bool,
     max_event: usize,
@@ -33,8 +33,12 @@ impl SseParser {
         SseParser { line: Vec::new(), data: None, after_cr: false, first_line: true, max_event }
     }
 
-    /// Adds a piece and gives the events it completes.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<EventData>) -> Result<(), TooLarge> {
+    /// Adds a piece and returns the events that it completes.
+    pub(crate) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut Vec<EventData>,
+    ) -> Result<(), OversizedEvent> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -52,15 +56,15 @@ impl SseParser {
         self.extend_line(bytes)
     }
 
-    /// The body has ended: gives the event that no blank line followed.
+    /// Ends the body and returns the last event, if no blank line followed it.
     pub(crate) fn end(&mut self) -> Option<EventData> {
         self.end_line().or_else(|| self.data.take())
     }
 
-    fn extend_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+    fn extend_line(&mut self, bytes: &[u8]) -> Result<(), OversizedEvent> {
         let size = self.line.len() + self.data.as_ref().map_or(0, Vec::len) + bytes.len();
         if size > self.max_event {
-            return Err(TooLarge);
+            return Err(OversizedEvent);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -86,7 +90,7 @@ impl SseParser {
     }
 }
 
-/// The value of a line `name: value`, `name:value` or `name`. Comments start with a colon and so have no
+/// The value of a line `name: value`, `name:value` or `name`. A comment starts with a colon, so it has no
 /// name.
 fn field_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(name)?;
@@ -153,7 +157,7 @@ mod tests {
         let mut parser = SseParser::new(10);
         let mut events = Vec::new();
         assert_eq!(parser.push(b"data: 1\n\ndata: 2", &mut events), Ok(()));
-        assert_eq!(parser.push(b"34567", &mut events), Err(TooLarge));
+        assert_eq!(parser.push(b"34567", &mut events), Err(OversizedEvent));
         assert_eq!(events, [b"1"]);
     }
 

@@ -1,4 +1,4 @@
-//! Spans with the OpenTelemetry GenAI names. They hold sizes, ids and reasons, never what was said.
+//! Spans with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, never content.
 //!
 //! `tracing` wants static span names, so the readable one (`chat claude-...`) is in `otel.name`, which the
 //! OpenTelemetry bridge takes as the span's name.
@@ -43,7 +43,7 @@ pub(crate) fn chat_span(provider: &'static str, model: &str, request: &ChatReque
     span
 }
 
-/// Writes down how a model call ended.
+/// Records the end of a model call.
 pub(crate) fn record_chat(span: &Span, result: Result<&ChatResponse, &Error>) {
     match result {
         Ok(response) => record_response(span, response),
@@ -83,7 +83,7 @@ pub(crate) fn tool_span(call: &ToolUse) -> Span {
     )
 }
 
-/// Writes down how a tool call failed.
+/// Records the error of a tool call.
 pub(crate) fn record_tool_error(span: &Span, error: &ToolError) {
     let kind = match error {
         ToolError::InvalidArguments(_) => "invalid_arguments",

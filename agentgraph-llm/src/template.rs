@@ -1,8 +1,8 @@
-//! Prompts with places for values of a database.
+//! Prompts with placeholders for values of a database.
 //!
-//! `$db.user.name$` stands for the value under `user`, `name` of a JSON value that the nodes of a graph
-//! share. A template is parsed once, where it is written, so that a broken place is found before any model is
-//! asked; it knows nothing of nodes.
+//! `$db.user.name$` is a placeholder for the value at `user`, `name` of a JSON value that the nodes of a
+//! graph share. A template is parsed once, at its definition, so a malformed placeholder is found before any
+//! model is called. Templates know nothing of nodes.
 //!
 //! | written | means |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | `\$db.user$` | the text `$db.user$`; a backslash before a place is written `\\` |
 //! | `$5`, `$dbase`, `\n` | themselves |
 //!
-//! Texts are put in as they are, everything else as JSON in one line. A value that is missing or `null` is an
-//! error, unless the template says what to [write instead](Template::missing_as): a prompt that reads "the
-//! goal is None" is rarely meant.
+//! Texts are inserted unchanged, other values as JSON in one line. A value that is missing or `null` is an
+//! error unless the template has a [replacement](Template::missing_as), because a prompt such as "the goal is
+//! None" is rarely intended.
 
 mod path;
 
@@ -28,7 +28,7 @@ use crate::error::{Code, Error, Result};
 
 pub use path::Path;
 
-/// A prompt with places for values of a database. See the [module](crate::template) for how they are written.
+/// A prompt with placeholders for values of a database. The [module](crate::template) describes the syntax.
 ///
 /// ```
 /// use agentgraph_llm::{Code, Template};
@@ -57,10 +57,10 @@ enum Piece {
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// `E_LLM_TEMPLATE` for a place that is not closed, or whose path is none, with the place in the text.
+    /// `E_LLM_TEMPLATE` for a placeholder that is not closed or has an invalid path; the message quotes it.
     pub fn parse(text: &str) -> Result<Self> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -84,21 +84,21 @@ impl Template {
         Ok(Template { pieces, missing: None })
     }
 
-    /// A text without places: every character stands for itself.
+    /// A text without placeholders: every character is literal.
     pub fn plain(text: impl Into<String>) -> Self {
         let mut pieces = Vec::new();
         push_text(&mut pieces, &mut text.into());
         Template { pieces, missing: None }
     }
 
-    /// The same template that writes this text, such as `None`, where a value is missing or `null`.
+    /// Sets a replacement, such as `None`, for values that are missing or `null`.
     pub fn missing_as(mut self, text: impl Into<String>) -> Self {
         self.missing = Some(text.into());
         self
     }
 
-    /// The same template with another one, or a plain text, behind it: the way to put in what a person has
-    /// typed. What to write instead of a missing value is said by the first of the two that says it.
+    /// Appends a template, or a plain text such as a person's input. Of the two replacements for missing
+    /// values, the first one that is set counts.
     pub fn and(mut self, more: impl Into<Template>) -> Self {
         let more = more.into();
         self.pieces.extend(more.pieces);
@@ -106,7 +106,7 @@ impl Template {
         self
     }
 
-    /// The paths in it, in order.
+    /// The paths of the placeholders, in order.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Place(path) => Some(path),
@@ -114,11 +114,11 @@ impl Template {
         })
     }
 
-    /// Puts the values in.
+    /// Inserts the values.
     ///
     /// # Errors
-    /// `E_LLM_MISSING_VALUE` with all paths that lead to nothing or to `null`, and where each of them ends;
-    /// never if the template says what to write [instead](Self::missing_as).
+    /// `E_LLM_MISSING_VALUE` with all paths that lead to nothing or to `null`, and where each of them ends.
+    /// Never if the template has a [replacement](Self::missing_as).
     pub fn render(&self, db: &Value) -> Result<String> {
         let mut text = String::new();
         for piece in &self.pieces {
@@ -134,8 +134,8 @@ impl Template {
         Ok(text)
     }
 
-    /// Checks that every path leads to a value, before any prompt is written. A template that says what to
-    /// write [instead](Self::missing_as) always passes.
+    /// Checks that every path leads to a value, before any prompt is written. A template with a
+    /// [replacement](Self::missing_as) always passes.
     ///
     /// # Errors
     /// As [`render`](Self::render).
@@ -166,14 +166,15 @@ fn push_text(pieces: &mut Vec<Piece>, plain: &mut String) {
     }
 }
 
-/// Halves the backslashes at the end of `plain`, which stand before a place; `true` if they make it a text.
+/// Halves the backslashes at the end of `plain`, which are in front of a placeholder. `true` if they escape
+/// it.
 fn take_backslashes(plain: &mut String) -> bool {
     let count = plain.len() - plain.trim_end_matches('\\').len();
     plain.truncate(plain.len() - count + count / 2);
     count % 2 == 1
 }
 
-/// A value as it stands in a prompt; `None` for `null`.
+/// A value as prompt text; `None` for `null`.
 fn written(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,

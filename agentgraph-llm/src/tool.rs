@@ -1,4 +1,4 @@
-//! What a model may ask for: a tool, its description for the model, and how it can fail.
+//! A tool that a model may call, its description for the model, and its errors.
 
 mod function;
 mod spec;
@@ -15,16 +15,17 @@ use crate::message::Block;
 pub use function::FnTool;
 pub use spec::ToolSpec;
 
-/// Something a model may ask for. Object-safe; most tools are a [`FnTool`] over an async closure.
+/// A tool that a model may call. Object-safe; most tools are a [`FnTool`] over an async closure.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What the model is told about it.
+    /// The description of the tool for the model.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs it on the arguments of one call, which are JSON but otherwise as the model wrote them.
+    /// Runs the tool with the arguments of one call. They are valid JSON, but are not checked against the
+    /// schema.
     ///
     /// # Errors
-    /// See [`ToolError`] for which errors the model gets to read and which end the loop.
+    /// [`ToolError`] says which errors the model reads and which end the loop.
     async fn call(&self, input: &RawJson) -> Result<ToolOutput, ToolError>;
 }
 
@@ -45,13 +46,13 @@ macro_rules! forward {
 
 forward!(&T, Box<T>, std::sync::Arc<T>);
 
-/// What a tool gives. Made from a text by `.into()`, from any serialisable value by [`ToolOutput::json`].
+/// The output of a tool. A text becomes one by `.into()`, a serialisable value by [`ToolOutput::json`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolOutput {
-    /// What the model gets to read.
+    /// The content for the model.
     pub content: Vec<Block>,
-    /// Whether the loop ends with this output instead of asking the model again.
+    /// Whether the loop ends with this output instead of calling the model again.
     pub return_direct: bool,
 }
 
@@ -69,12 +70,12 @@ impl ToolOutput {
     /// An output of one value as JSON text.
     ///
     /// # Errors
-    /// Fatal, when the value cannot be JSON.
+    /// [`ToolError::Fatal`] if the value cannot be written as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
         Ok(ToolOutput::text(serde_json::to_string(value)?))
     }
 
-    /// The same output, which ends the loop.
+    /// Marks the output as the one that ends the loop.
     pub fn returned_directly(mut self) -> Self {
         self.return_direct = true;
         self
@@ -105,13 +106,13 @@ impl From<Block> for ToolOutput {
     }
 }
 
-/// How a tool fails. The first two are the model's business: it reads the text and may try again. The third
-/// is not: it ends the loop and reaches the node's caller with its type kept.
+/// The error of a tool. The first two kinds are for the model: it reads the text and may try again. The third
+/// kind ends the loop, and the caller of the loop gets it with its type.
 ///
-/// `?` on a standard error makes it [`Fatal`](ToolError::Fatal), so that an interrupt of the engine passes
-/// through and no internal error text reaches a model by accident. To show a failure to the model, say so:
-/// `.map_err(ToolError::failed)?`. (This type is no `std::error::Error` itself, which is what makes that `?`
-/// possible.)
+/// `?` on a standard error makes it [`Fatal`](ToolError::Fatal). So an interrupt of the engine passes
+/// through, and the text of an internal error never reaches a model by accident. To show a failure to the
+/// model, write `.map_err(ToolError::failed)?`. (This type does not implement `std::error::Error`, because
+/// otherwise that `?` could not exist.)
 ///
 /// ```
 /// use agentgraph_llm::ToolError;
@@ -124,26 +125,26 @@ impl From<Block> for ToolOutput {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The arguments do not fit; the text tells the model why.
+    /// The arguments are wrong. The model reads the text.
     InvalidArguments(String),
-    /// The call failed; the text tells the model why.
+    /// The call failed. The model reads the text.
     Failed(String),
-    /// The loop must end.
+    /// The loop ends with this error.
     Fatal(BoxError),
 }
 
 impl ToolError {
-    /// Arguments that do not fit, told to the model.
+    /// Wrong arguments; the model reads the reason.
     pub fn invalid_arguments(why: impl fmt::Display) -> Self {
         ToolError::InvalidArguments(why.to_string())
     }
 
-    /// A failure told to the model.
+    /// A failed call; the model reads the reason.
     pub fn failed(why: impl fmt::Display) -> Self {
         ToolError::Failed(why.to_string())
     }
 
-    /// A failure that ends the loop.
+    /// An error that ends the loop.
     pub fn fatal(error: impl Into<BoxError>) -> Self {
         ToolError::Fatal(error.into())
     }

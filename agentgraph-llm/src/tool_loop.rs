@@ -1,21 +1,22 @@
-//! The bounded tool loop: ask the model, run the calls it asks for, give it the results, until it is done.
+//! The bounded tool loop: call the model, run the tool calls of its response, send the results, until the
+//! model is done.
 //!
-//! It runs inside one node. The engine does not see its rounds: a node that is run again (after a retry, a
-//! kill, an interrupt in a tool) runs its loop from the start: the model is asked again and may ask for other
-//! calls, and tools must bear to be called twice. A tool that asks a person gives the question a key made of
-//! what the call would do (`ctx.interrupt_as(key, question)`), so that calls that run side by side get their
-//! own answers. If the model wants something else when it is asked again, its answer is voided and the new
-//! call asks. A question that must not be asked twice belongs in a node of its own, behind the one that keeps
-//! the calls in the state.
+//! The loop runs inside one node, and its rounds are not checkpointed. A node that runs again (after a retry,
+//! a kill, or an interrupt in a tool) runs its loop from the start: the model is called again and may ask for
+//! other calls, so tools have to tolerate being called twice. A tool that asks a person gives the question a
+//! key derived from the call (`ctx.interrupt_as(key, question)`), so that each of several concurrent calls
+//! gets its own answer. If the model makes a different call after a restart, the earlier answer is voided and
+//! the new call asks. A question that must not be asked twice belongs in a node of its own, behind the node
+//! that stores the calls in the state.
 //!
-//! What always holds:
-//! - The calls of one assistant message run concurrently, a bounded number at a time; their results stand in
-//!   the order of the calls, in one user message. A call that fails does not stop the others.
-//! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call is
-//!   answered with an error that tells the model what was wrong, and the loop goes on.
-//! - A [`ToolChoice`] that forces a call holds for the first round only; if it held for all, no model could
-//!   ever finish.
-//! - However the loop ends, no call is left without a result, so the conversation can be sent again.
+//! Invariants:
+//! - The calls of one assistant message run concurrently, up to a limit. Their results are in one user
+//!   message, in the order of the calls. A failed call does not stop the others.
+//! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call gets an
+//!   error as its result, which the model reads, and the loop continues.
+//! - A [`ToolChoice`] that forces a call holds for the first round only. If it held for all rounds, no model
+//!   could finish.
+//! - However the loop ends, each call has a result, so the conversation can be sent again.
 
 mod calls;
 
@@ -25,7 +26,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
 use crate::error::Result;
-use crate::heard;
+use crate::listening;
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::stream::truncated;
 use crate::model::{
@@ -34,13 +35,13 @@ use crate::model::{
 use crate::tool::{Tool, ToolOutput};
 use calls::Toolbox;
 
-/// How many times a loop asks the model, unless told otherwise.
+/// The default limit of rounds.
 pub const DEFAULT_MAX_ROUNDS: usize = 10;
 
-/// How many calls of one message run at the same time, unless told otherwise.
+/// The default limit of concurrent calls.
 pub const DEFAULT_MAX_CONCURRENCY: usize = 16;
 
-/// A bounded tool loop. See the [module](crate::tool_loop) for what it promises.
+/// A bounded tool loop. The [module](crate::tool_loop) lists its invariants.
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;
@@ -62,7 +63,7 @@ pub const DEFAULT_MAX_CONCURRENCY: usize = 16;
 ///
 /// let outcome = ToolLoop::new(&model).tool(weather).max_rounds(5).run(ChatRequest::user("A coat or not?")).await?;
 /// assert_eq!(outcome.text(), "Take a coat.");
-/// assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (Ended::Finished, 2, 3));
+/// assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (LoopEnd::Finished, 2, 3));
 /// # Ok(())
 /// # }
 /// ```
@@ -72,43 +73,44 @@ pub struct ToolLoop<'a> {
     max_rounds: usize,
     max_concurrency: usize,
     ids: MessageIds,
-    see: Option<See<'a>>,
+    handler: Option<EventHandler<'a>>,
 }
 
-type See<'a> = Box<dyn Fn(ChatEvent) -> BoxFuture<'a, ()> + Send + Sync + 'a>;
+type EventHandler<'a> = Box<dyn Fn(ChatEvent) -> BoxFuture<'a, ()> + Send + Sync + 'a>;
 
-/// What a loop ended with.
+/// The outcome of a tool loop.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolLoopOutcome {
-    /// The messages the loop added to the conversation, in order: assistant, results, assistant ... With
-    /// these at its end the conversation can be sent again however the loop ended.
+    /// The messages that the loop added to the conversation, in order: assistant, results, assistant ... The
+    /// conversation can be sent again with these at its end, however the loop ended.
     pub messages: Vec<Message>,
-    /// The last answer of the model.
+    /// The last response of the model.
     pub response: ChatResponse,
-    /// The output that ended the loop, after [`Ended::ReturnedDirectly`]: the first in call order.
+    /// The output that ended the loop with [`LoopEnd::ReturnedDirectly`]: the first in the order of the
+    /// calls.
     pub direct: Option<ToolOutput>,
-    /// The cost of all rounds.
+    /// The usage of all rounds.
     pub usage: Usage,
-    /// How many times the model was asked.
+    /// The number of model calls.
     pub rounds: usize,
-    /// Why the loop ended.
-    pub ended: Ended,
+    /// The reason for the end of the loop.
+    pub ended: LoopEnd,
 }
 
-/// Why a tool loop ended.
+/// The reason for the end of a tool loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ended {
-    /// The model gave its answer.
+pub enum LoopEnd {
+    /// The model finished its answer.
     Finished,
-    /// The model's answer was cut by a token limit.
+    /// A token limit cut the model's answer.
     Truncated,
     /// The model refused.
     Refused,
-    /// The model still asked for calls, or paused, in the last allowed round. Those calls were not run.
+    /// The last allowed round ended with tool calls or a pause. Those calls were not run.
     LimitReached,
-    /// A tool's output is the answer.
+    /// The output of a tool is the answer.
     ReturnedDirectly,
 }
 
@@ -121,7 +123,7 @@ impl<'a> ToolLoop<'a> {
             max_rounds: DEFAULT_MAX_ROUNDS,
             max_concurrency: DEFAULT_MAX_CONCURRENCY,
             ids: MessageIds::default(),
-            see: None,
+            handler: None,
         }
     }
 
@@ -137,27 +139,27 @@ impl<'a> ToolLoop<'a> {
         self
     }
 
-    /// Asks the model at most this many times (10 if not set, at least once).
+    /// Limits the number of model calls (10 if not set, at least 1).
     pub fn max_rounds(mut self, rounds: usize) -> Self {
         self.max_rounds = rounds.max(1);
         self
     }
 
-    /// Runs at most this many calls of one message at the same time (16 if not set, at least one). The others
-    /// wait for their turn, in the order of the calls.
+    /// Limits the number of calls of one message that run at the same time (16 if not set, at least 1). The
+    /// other calls wait, in order.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.max_concurrency = calls.max(1);
         self
     }
 
-    /// Takes the ids of result messages from here.
+    /// Sets the source of the ids of result messages.
     pub fn message_ids(mut self, ids: MessageIds) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Streams the model's answers and shows each event, waiting until it was taken. In a node, `ctx.emit`
-    /// fits:
+    /// Streams the model's responses and passes each event to `handler`, awaiting it. In a node, `ctx.emit`
+    /// can be the handler:
     ///
     /// ```
     /// use agentgraph::Ctx;
@@ -168,22 +170,22 @@ impl<'a> ToolLoop<'a> {
     ///     Ok(tools.run(ChatRequest::user("hello")).await?.text())
     /// }
     /// ```
-    pub fn on_event<Fut>(mut self, see: impl Fn(ChatEvent) -> Fut + Send + Sync + 'a) -> Self
+    pub fn on_event<Fut>(mut self, handler: impl Fn(ChatEvent) -> Fut + Send + Sync + 'a) -> Self
     where
         Fut: Future<Output = ()> + Send + 'a,
     {
-        self.see = Some(Box::new(move |event| see(event).boxed()));
+        self.handler = Some(Box::new(move |event| handler(event).boxed()));
         self
     }
 
-    /// Runs the loop. Tools that the request itself offers are the caller's: a call of one is answered as
-    /// unknown.
+    /// Runs the loop. Tools that the request itself offers belong to the caller: a call to one of them gets
+    /// the result "unknown tool".
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` before the first call when two tools have one name or a name or schema cannot be
-    /// sent; `E_LLM_TOOL_FAILED` with the tool's own error as [`cause`](crate::Error::cause) when a tool
-    /// failed fatally, after all calls of that message ended; and what the model failed with. What the rounds
-    /// before have cost is [`Error::usage`](crate::Error::usage).
+    /// `E_LLM_BAD_TOOL` before the first call if two tools have one name, or a name or schema cannot be sent.
+    /// `E_LLM_TOOL_FAILED` if a tool failed fatally, with the tool's error as [`cause`](crate::Error::cause),
+    /// after all calls of that message ended. The model's own errors. [`Error::usage`](crate::Error::usage)
+    /// has the usage of the rounds before the error.
     pub async fn run(self, mut request: ChatRequest) -> Result<ToolLoopOutcome> {
         let toolbox = Toolbox::new(&self.tools, &mut request)?;
         let mut added = Vec::new();
@@ -220,47 +222,52 @@ impl<'a> ToolLoop<'a> {
     }
 
     async fn ask(&self, request: &ChatRequest) -> Result<ChatResponse> {
-        match &self.see {
-            None => heard::whole(self.model.chat(request.clone())).await,
-            Some(see) => stream(self.model.stream(request.clone()).await?, see).await,
+        match &self.handler {
+            None => listening::report_whole(self.model.chat(request.clone())).await,
+            Some(handler) => stream(self.model.stream(request.clone()).await?, handler).await,
         }
     }
 
-    /// What follows from one answer.
-    async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> Result<Step> {
+    /// Handles one response.
+    async fn step(
+        &self,
+        toolbox: &Toolbox<'_>,
+        response: &ChatResponse,
+        rounds: usize,
+    ) -> Result<RoundOutcome> {
         let last_round = rounds >= self.max_rounds;
         if response.message.tool_uses().next().is_none() {
-            return Ok(Step::without_calls(&response.stop, last_round));
+            return Ok(RoundOutcome::without_calls(&response.stop, last_round));
         }
         if response.stop == StopReason::Refusal {
-            return Ok(Step::refuse_calls(
+            return Ok(RoundOutcome::refuse_calls(
                 response,
-                Ended::Refused,
+                LoopEnd::Refused,
                 "not run: the answer ended in a refusal",
             ));
         }
         if last_round {
             let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
-            return Ok(Step::refuse_calls(response, Ended::LimitReached, &why));
+            return Ok(RoundOutcome::refuse_calls(response, LoopEnd::LimitReached, &why));
         }
         let outputs = toolbox.run_all(response, self.max_concurrency).await?;
         let direct = outputs
             .iter()
             .find_map(|(_, output)| output.as_ref().filter(|output| output.return_direct))
             .cloned();
-        let ended = direct.is_some().then_some(Ended::ReturnedDirectly);
-        Ok(Step { results: outputs.into_iter().map(|(result, _)| result).collect(), direct, ended })
+        let ended = direct.is_some().then_some(LoopEnd::ReturnedDirectly);
+        Ok(RoundOutcome { results: outputs.into_iter().map(|(result, _)| result).collect(), direct, ended })
     }
 }
 
-async fn stream(mut events: ChatStream, see: &See<'_>) -> Result<ChatResponse> {
+async fn stream(mut events: ChatStream, handler: &EventHandler<'_>) -> Result<ChatResponse> {
     while let Some(event) = events.next().await {
         let event = event?;
         let finished = match &event {
             ChatEvent::Finished(response) => Some(response.clone()),
             _ => None,
         };
-        see(event).await;
+        handler(event).await;
         if let Some(response) = finished {
             return Ok(response);
         }
@@ -268,33 +275,33 @@ async fn stream(mut events: ChatStream, see: &See<'_>) -> Result<ChatResponse> {
     Err(truncated())
 }
 
-/// What one answer leads to: results to give, and whether that was all.
-struct Step {
+/// The outcome of one round: the results of its calls, and the end of the loop if it was the last.
+struct RoundOutcome {
     results: Vec<ToolResult>,
     direct: Option<ToolOutput>,
-    ended: Option<Ended>,
+    ended: Option<LoopEnd>,
 }
 
-impl Step {
+impl RoundOutcome {
     fn without_calls(stop: &StopReason, last_round: bool) -> Self {
         let ended = match stop {
             StopReason::PauseTurn if !last_round => None,
-            StopReason::PauseTurn => Some(Ended::LimitReached),
-            StopReason::Refusal => Some(Ended::Refused),
-            stop if stop.is_truncated() => Some(Ended::Truncated),
-            _ => Some(Ended::Finished),
+            StopReason::PauseTurn => Some(LoopEnd::LimitReached),
+            StopReason::Refusal => Some(LoopEnd::Refused),
+            stop if stop.is_truncated() => Some(LoopEnd::Truncated),
+            _ => Some(LoopEnd::Finished),
         };
-        Step { results: Vec::new(), direct: None, ended }
+        RoundOutcome { results: Vec::new(), direct: None, ended }
     }
 
-    fn refuse_calls(response: &ChatResponse, ended: Ended, why: &str) -> Self {
+    fn refuse_calls(response: &ChatResponse, ended: LoopEnd, why: &str) -> Self {
         let results = response.message.tool_uses().map(|call| ToolResult::error(&call.id, why)).collect();
-        Step { results, direct: None, ended: Some(ended) }
+        RoundOutcome { results, direct: None, ended: Some(ended) }
     }
 }
 
 impl ToolLoopOutcome {
-    /// The answer: the model's text, or the tool's after [`Ended::ReturnedDirectly`].
+    /// The answer: the model's text, or the tool's text after [`LoopEnd::ReturnedDirectly`].
     pub fn text(&self) -> String {
         match &self.direct {
             Some(output) => output.content.iter().filter_map(crate::message::Block::as_text).collect(),

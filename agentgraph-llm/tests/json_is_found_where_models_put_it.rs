@@ -299,7 +299,10 @@ mod reference {
 
     impl Stack {
         fn of(text: &str) -> Stack {
-            let (mut open, mut string, mut in_string, mut escaped) = (Vec::new(), None, false, false);
+            let mut open = Vec::new();
+            let mut string = None;
+            let mut in_string = false;
+            let mut escaped = false;
             for (at, c) in text.char_indices() {
                 match c {
                     _ if escaped => escaped = false,
@@ -335,7 +338,9 @@ mod reference {
     }
 
     pub(super) fn all(text: &str) -> Vec<&str> {
-        let (mut plain, mut blocks, mut has_block) = (Vec::new(), Vec::new(), false);
+        let mut plain = Vec::new();
+        let mut blocks = Vec::new();
+        let mut has_block = false;
         let mut at = 0;
         let mut open = 0;
         let mut kept = (0, 0);
@@ -460,7 +465,9 @@ mod reference {
 
     /// Whether a bracket that is still open has a comma or a colon.
     fn is_marked(read: &str) -> bool {
-        let (mut marks, mut in_string, mut escaped) = (Vec::new(), false, false);
+        let mut marks = Vec::new();
+        let mut in_string = false;
+        let mut escaped = false;
         for c in read.chars() {
             match c {
                 _ if escaped => escaped = false,

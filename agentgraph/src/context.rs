@@ -12,12 +12,12 @@ mod spending;
 
 use agentgraph_checkpoint::RunId;
 pub use control::Interrupted;
-pub(crate) use control::{Control, Inside, Standing, Untold};
-pub(crate) use heard::{Heard, HeardKind, Hears};
+pub(crate) use control::{ChildPause, Control, TaskVerdict, UntoldStops};
+pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Call, Nest, Outer};
-use questions::Which;
-pub(crate) use questions::{Asks, Refusal};
+use questions::AskedSpot;
+pub(crate) use questions::{NewQuestions, Refusal};
 pub(crate) use spending::Spending;
 
 use std::any::{Any, TypeId};
@@ -31,7 +31,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::context::edits::{Desk, Edits, Made};
+use crate::context::edits::{Desk, Edits, NodeValue};
 use crate::graph::overlay::Overlay;
 use crate::policy::Heartbeats;
 use crate::session::{SessionKind, Sessions};
@@ -91,12 +91,12 @@ pub(crate) struct RunShared {
     pub(crate) desk: Arc<dyn Desk>,
     /// Temporary edits are stored or sent elsewhere, so that functions cannot be nodes.
     pub(crate) stores_edits: bool,
-    pub(crate) visible: Mutex<Visible>,
+    pub(crate) visible: Mutex<VisibleEdits>,
 }
 
 /// What tasks that edit their graph see of the run, beside the compiled graph. It changes between supersteps.
 #[derive(Clone, Default)]
-pub(crate) struct Visible {
+pub(crate) struct VisibleEdits {
     pub(crate) overlay: Option<Arc<Overlay>>,
     /// The nodes whose last output could be used again.
     pub(crate) kept: Arc<HashSet<u32>>,
@@ -113,7 +113,7 @@ impl RunShared {
     /// The name of any node.
     pub(crate) fn name_of(&self, node: u32) -> Arc<str> {
         let temporary = || {
-            let Visible { overlay, desk, .. } = self.visible();
+            let VisibleEdits { overlay, desk, .. } = self.visible();
             let name = overlay.and_then(|overlay| overlay.node(node).map(|node| Arc::clone(&node.name)));
             name.or_else(|| desk?.name(node))
         };
@@ -121,11 +121,11 @@ impl RunShared {
     }
 
     /// What tasks that edit see now.
-    pub(crate) fn visible(&self) -> Visible {
+    pub(crate) fn visible(&self) -> VisibleEdits {
         self.see().clone()
     }
 
-    pub(crate) fn see(&self) -> MutexGuard<'_, Visible> {
+    pub(crate) fn see(&self) -> MutexGuard<'_, VisibleEdits> {
         self.visible.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +139,7 @@ impl RunShared {
         &self,
         task: TaskRequest,
         edit: GraphEdit,
-        made: Option<Made>,
+        made: Option<NodeValue>,
     ) -> Result<(), EditError> {
         let Err(why) = self.desk_now().submit(self, task, &edit, made) else { return Ok(()) };
         let refused = EditError::new(edit, why);
@@ -221,7 +221,7 @@ impl Ctx {
     /// # Errors
     /// [`Interrupted`], to be returned by `?`. Whatever becomes of it, the engine knows that the task waits.
     pub fn interrupt<T: DeserializeOwned>(&self, value: impl Serialize) -> Result<T, Interrupted> {
-        self.shared.control.interrupt(self.request, Which::Next, value, None)
+        self.shared.control.interrupt(self.request, AskedSpot::Next, value, None)
     }
 
     /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer. With the
@@ -238,7 +238,7 @@ impl Ctx {
         &self,
         value: impl Serialize,
     ) -> Result<T, Interrupted> {
-        self.shared.control.interrupt(self.request, Which::Next, value, schema_of::<T>())
+        self.shared.control.interrupt(self.request, AskedSpot::Next, value, schema_of::<T>())
     }
 
     /// [`interrupt`](Ctx::interrupt), with a key instead of a place among the calls. The answer goes to the
@@ -293,7 +293,7 @@ impl Ctx {
         key: impl Into<InterruptKey>,
         value: impl Serialize,
     ) -> Result<T, Interrupted> {
-        self.shared.control.interrupt(self.request, Which::Key(key.into()), value, None)
+        self.shared.control.interrupt(self.request, AskedSpot::Key(key.into()), value, None)
     }
 
     /// [`interrupt_as`](Ctx::interrupt_as) with the JSON schema of the answer, as
@@ -306,7 +306,7 @@ impl Ctx {
         key: impl Into<InterruptKey>,
         value: impl Serialize,
     ) -> Result<T, Interrupted> {
-        self.shared.control.interrupt(self.request, Which::Key(key.into()), value, schema_of::<T>())
+        self.shared.control.interrupt(self.request, AskedSpot::Key(key.into()), value, schema_of::<T>())
     }
 
     /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does

@@ -84,7 +84,7 @@ type Place = &'static Location<'static>;
 #[must_use = "a builder does nothing until `compile()`"]
 pub struct DependencyGraph<O, S = ()> {
     names: Names,
-    nodes: Vec<Declared<O, S>>,
+    nodes: Vec<DeclaredNode<O, S>>,
     edges: Vec<Edge>,
     /// With the number of edges that were there before.
     orders: Vec<(Edge, usize)>,
@@ -115,7 +115,7 @@ impl Names {
     }
 }
 
-struct Declared<O, S> {
+struct DeclaredNode<O, S> {
     name: u32,
     node: DependencyNode<O, S>,
     place: Place,
@@ -176,7 +176,7 @@ impl<O, S> DependencyGraph<O, S> {
     #[track_caller]
     pub fn node<M>(mut self, name: impl AsRef<str>, node: impl IntoDependencyNode<O, S, M>) -> Self {
         let name = self.names.id(name.as_ref());
-        self.nodes.push(Declared { name, node: node.into_node(), place: Location::caller() });
+        self.nodes.push(DeclaredNode { name, node: node.into_node(), place: Location::caller() });
         self
     }
 

@@ -15,7 +15,8 @@ mod sources;
 pub(crate) mod template;
 pub(crate) mod topology;
 
-pub(crate) use core::{GraphCore, RouterFn};
+pub use crate::record::migrate::StoredFields;
+pub(crate) use core::{Discipline, GraphCore, RouterFn};
 pub(crate) use draw::{Drawing, escape};
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 pub use shown::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode};
@@ -34,7 +35,7 @@ use crate::context::Deps;
 use crate::error::BoxError;
 use crate::node::{IntoNode, Node};
 use crate::policy::{Policies, RetryPolicy, Siblings};
-use crate::record::migrate::{Migrate, StoredFields};
+use crate::record::migrate::Migrate;
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 use crate::session::SessionKind;
 use crate::state::State;
@@ -502,7 +503,7 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Gives the graph a template: a factory of temporary nodes, which
-    /// [`Edits::add_node`](crate::Edits::add_node) asks for by this name. It is given the arguments that the
+    /// [`Edits::add_node`](crate::edit::Edits::add_node) asks for by this name. It is given the arguments that the
     /// edit was given, which are stored with it, so that another process makes the same node of them: what it
     /// returns must depend on nothing else.
     ///

@@ -16,10 +16,10 @@ use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
-/// A state of JSON values under keys that a [`JsonSchema`] lists.
+/// A state of JSON values under keys that a [`JsonChannels`] lists.
 ///
 /// ```
-/// use agentgraph::json_state::{JsonReducer, JsonSchema, JsonUpdate};
+/// use agentgraph::json_state::{JsonReducer, JsonChannels, JsonUpdate};
 /// use agentgraph::prelude::*;
 /// use serde_json::json;
 ///
@@ -30,7 +30,7 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let schema = JsonSchema::new().channel("n", json!(0), JsonReducer::Once).channel("log", json!([]), JsonReducer::Append);
+/// let schema = JsonChannels::new().channel("n", json!(0), JsonReducer::Once).channel("log", json!([]), JsonReducer::Append);
 /// let graph = StateGraph::with_schema(schema).node("count", count).edge(START, "count").compile()?;
 /// let state = graph.invoke(JsonUpdate::new().set("n", 4)).await?.into_finished()?;
 /// assert_eq!(state["n"], 5);
@@ -41,7 +41,7 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 #[derive(Clone, PartialEq)]
 pub struct JsonState {
     values: Vec<Value>,
-    schema: JsonSchema,
+    schema: JsonChannels,
 }
 
 /// How a write changes a key of a [`JsonState`].
@@ -61,7 +61,7 @@ pub enum JsonReducer {
 
 /// The keys of a [`JsonState`], each with its initial value and its reducer. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct JsonSchema(Arc<Table>);
+pub struct JsonChannels(Arc<Table>);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Table {
@@ -71,7 +71,7 @@ struct Table {
     places: HashMap<String, usize>,
 }
 
-impl JsonSchema {
+impl JsonChannels {
     /// No keys.
     pub fn new() -> Self {
         Self::default()
@@ -291,7 +291,7 @@ impl JsonState {
     /// Applies the writes one by one; `record` sees each with the value before it.
     fn apply_with(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         update: JsonUpdate,
         mut record: impl FnMut(usize, JsonReducer, &Value, &WriteOf) -> Result<(), StateError>,
     ) -> Result<(), StateError> {
@@ -315,25 +315,25 @@ impl JsonState {
 }
 
 impl State for JsonState {
-    type Schema = JsonSchema;
+    type Schema = JsonChannels;
     type Update = JsonUpdate;
 
-    fn channels(schema: &JsonSchema) -> &[Channel] {
+    fn channels(schema: &JsonChannels) -> &[Channel] {
         &schema.0.channels
     }
 
-    fn initial(schema: &JsonSchema) -> Self {
+    fn initial(schema: &JsonChannels) -> Self {
         JsonState { values: schema.0.initial.clone(), schema: schema.clone() }
     }
 
-    fn apply(&mut self, schema: &JsonSchema, update: JsonUpdate) -> Result<(), StateError> {
+    fn apply(&mut self, schema: &JsonChannels, update: JsonUpdate) -> Result<(), StateError> {
         check_names(schema, &update)?;
         self.apply_with(schema, update, |_, _, _, _| Ok(()))
     }
 
     fn peek<R>(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         update: &mut JsonUpdate,
         look: impl FnOnce(&Self) -> R,
     ) -> Result<R, StateError> {
@@ -347,14 +347,14 @@ impl State for JsonState {
         seen
     }
 
-    fn reset(&mut self, schema: &JsonSchema, lifetime: Lifetime) {
+    fn reset(&mut self, schema: &JsonChannels, lifetime: Lifetime) {
         let channels = schema.0.channels.iter().enumerate();
         for (at, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
             self.values[at] = schema.0.initial[at].clone();
         }
     }
 
-    fn writes(schema: &JsonSchema, update: &JsonUpdate, each: &mut dyn FnMut(usize, WriteKind)) {
+    fn writes(schema: &JsonChannels, update: &JsonUpdate, each: &mut dyn FnMut(usize, WriteKind)) {
         let mut seen: Vec<(usize, WriteKind)> = Vec::new();
         for (key, write) in &update.writes {
             let kind = match write {
@@ -371,11 +371,11 @@ impl State for JsonState {
         }
     }
 
-    fn discard(schema: &JsonSchema, update: &mut JsonUpdate, channel: usize) {
+    fn discard(schema: &JsonChannels, update: &mut JsonUpdate, channel: usize) {
         update.writes.retain(|(key, _)| schema.place(key).ok() != Some(channel));
     }
 
-    fn compose(schema: &JsonSchema, update: &mut JsonUpdate, later: JsonUpdate) -> Result<(), StateError> {
+    fn compose(schema: &JsonChannels, update: &mut JsonUpdate, later: JsonUpdate) -> Result<(), StateError> {
         for (key, write) in later.writes {
             let reducer = schema.0.reducers[schema.place(&key)?];
             let overwritten = update.writes.iter_mut().find_map(|(known, write)| match write {
@@ -400,14 +400,14 @@ impl State for JsonState {
     }
 }
 
-fn check_names(schema: &JsonSchema, update: &JsonUpdate) -> Result<(), StateError> {
+fn check_names(schema: &JsonChannels, update: &JsonUpdate) -> Result<(), StateError> {
     update.writes.iter().try_for_each(|(key, _)| schema.place(key).map(drop))
 }
 
 impl StoredState for JsonState {
     fn apply_recorded(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         update: JsonUpdate,
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
@@ -428,7 +428,7 @@ impl StoredState for JsonState {
 
     fn record_channel(
         &self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         channel: usize,
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
@@ -440,7 +440,7 @@ impl StoredState for JsonState {
 
     fn restore_channel(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         channel: usize,
         value: &[u8],
     ) -> Result<(), StateError> {
@@ -450,7 +450,7 @@ impl StoredState for JsonState {
         Ok(())
     }
 
-    fn encode_update(schema: &JsonSchema, update: &JsonUpdate) -> Result<Vec<u8>, StateError> {
+    fn encode_update(schema: &JsonChannels, update: &JsonUpdate) -> Result<Vec<u8>, StateError> {
         check_names(schema, update)?;
         let mut bytes = encode_fields(update.writes.len());
         for (key, write) in &update.writes {
@@ -462,7 +462,7 @@ impl StoredState for JsonState {
         Ok(bytes)
     }
 
-    fn decode_update(schema: &JsonSchema, bytes: &[u8]) -> Result<JsonUpdate, StateError> {
+    fn decode_update(schema: &JsonChannels, bytes: &[u8]) -> Result<JsonUpdate, StateError> {
         let mut update = JsonUpdate::new();
         for (key, write) in decode_fields(bytes)? {
             schema.place(key)?;

@@ -85,15 +85,15 @@ impl<S: State> Service<NodeCall<S>> for NodeService<S> {
 }
 
 /// A service as a node again. Every task gets its own clone, since a service is called by `&mut`.
-pub(crate) struct Layered<V>(V);
+pub(crate) struct LayeredNode<V>(V);
 
-impl<V> Layered<V> {
+impl<V> LayeredNode<V> {
     pub(crate) fn new(service: V) -> Self {
-        Layered(service)
+        LayeredNode(service)
     }
 }
 
-impl<S, V> ErasedNode<S> for Layered<V>
+impl<S, V> ErasedNode<S> for LayeredNode<V>
 where
     S: State,
     V: Service<NodeCall<S>, Response = Step<S>> + Clone + Send + Sync + 'static,

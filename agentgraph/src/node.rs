@@ -5,6 +5,14 @@
 
 pub(crate) mod inner;
 
+pub use crate::context::{Ctx, Interrupted};
+pub use crate::extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
+pub use crate::failure::NoFailure;
+pub use crate::layer::{NodeCall, NodeService};
+pub use crate::panic::NodePanic;
+pub use crate::route::{IntoPicks, Pick, Route, RouteTarget};
+pub use crate::session::{MissingSession, Session};
+pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -18,13 +26,11 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::error::BoxError;
-use crate::extract::{FromTask, Requirement, Task};
 use crate::failure::KeptError;
-use crate::layer::{Layered, NodeCall, NodeService};
+use crate::layer::LayeredNode;
 use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
-use crate::step::{IntoStep, Step};
 
 /// What one call of a node gives.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
@@ -224,7 +230,7 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::Edits::skip) it: its
+    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::edit::Edits::skip) it: its
     /// update, its gotos and its dispatches, but not its edits. With a checkpointer the thread keeps it, so
     /// that a later run can use it again; without one it lasts as long as the run. It costs a copy of every
     /// update of the node.
@@ -277,7 +283,7 @@ impl<S: State> Node<S> {
         <L::Service as Service<NodeCall<S>>>::Future: Send + 'static,
     {
         let service = layer.layer(NodeService::new(self.call));
-        Node { call: Arc::new(Layered::new(service)), settings: self.settings }
+        Node { call: Arc::new(LayeredNode::new(service)), settings: self.settings }
     }
 }
 

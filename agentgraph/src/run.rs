@@ -2,6 +2,7 @@
 
 mod begin;
 mod busy;
+mod call_plan;
 mod calls;
 mod compiled;
 mod dependency;
@@ -20,53 +21,46 @@ mod upkeep;
 pub(crate) mod view;
 mod waiting;
 
+pub use crate::words::{
+    Budget, Durability, Interrupt, InterruptId, InterruptKey, InterruptKind, NotFinished, OpenChild, Outcome,
+    Replaced, StopReason, StuckJoin, TaskEnd, TaskRef, View, WhenBusy,
+};
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
+pub use event::{Event, EventKind};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
+pub use stream::EventStream;
 pub use upkeep::{Prune, Pruned};
+pub use view::{Checkpoint, History};
 pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::context::edits::Edits;
-use crate::engine::Answers;
-use crate::engine::edit::Edit;
-use crate::engine::halt::Limits;
-use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::call::answers::Answers;
+use crate::engine::call::edit::Edit;
 use crate::error::{Code, Error};
-use crate::persistence::lease::{Ground, Taken};
 use crate::policy::Siblings;
-use crate::run::begin::{Start, Thread};
+use crate::run::begin::CallRequest;
+use crate::run::call_plan::CallPlan;
 use crate::run::event::EventQueue;
-use crate::run::ready::{OnThread, Ready};
-use crate::run::stream::EventStream;
 use crate::state::State;
-use crate::step::MakeEdits;
-use crate::words::{Budget, Durability, EditError, InterruptId, Outcome, WhenBusy};
-use crate::words::{View, Views};
+use crate::words::{EditError, Views};
 use agentgraph_checkpoint::CheckpointId;
-use agentgraph_checkpoint::engine::Leased;
-
-/// The supersteps a call may take when nothing else is said.
-const MAX_SUPERSTEPS: u64 = 1000;
 
 /// A run as a future.
 pub(crate) type RunFuture<O> = BoxFuture<'static, Result<Outcome<O>, Error>>;
-
-/// How far a run may be ahead of the reader of its stream, in events.
-const STREAM_CAPACITY: usize = 64;
 
 /// A call in the making: `graph.invoke(input).thread("t-1").await?`, or `.stream()` instead of `.await`.
 ///
@@ -74,59 +68,21 @@ const STREAM_CAPACITY: usize = 64;
 /// [narrowed](RunBuilder::output).
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
-    graph: CompiledGraph<S>,
-    start: Result<Start<S>, Error>,
-    thread: Option<Arc<str>>,
-    max_supersteps: u64,
-    max_concurrency: usize,
-    limits: Limits,
-    budget: Option<Budget>,
-    siblings: Option<Siblings>,
-    views: Views,
-    capacity: usize,
-    subgraphs: bool,
-    abandons: bool,
-    from: Option<CheckpointId>,
-    durability: Durability,
-    when_busy: WhenBusy,
-    copied_from: Option<Arc<str>>,
-    /// What a run that is not kept begins on instead of nothing.
-    begins_on: Option<Arc<S>>,
-    edits: Vec<MakeEdits>,
+    plan: CallPlan<S>,
     output: PhantomData<fn() -> O>,
 }
 
 impl<S: State> RunBuilder<S> {
-    fn new(graph: CompiledGraph<S>, start: Result<Start<S>, Error>) -> Self {
-        RunBuilder {
-            graph,
-            start,
-            thread: None,
-            max_supersteps: MAX_SUPERSTEPS,
-            max_concurrency: usize::MAX,
-            limits: Limits::default(),
-            budget: None,
-            siblings: None,
-            views: Views::of([View::Updates, View::Custom]),
-            capacity: STREAM_CAPACITY,
-            subgraphs: false,
-            abandons: false,
-            from: None,
-            durability: Durability::default(),
-            when_busy: WhenBusy::default(),
-            copied_from: None,
-            begins_on: None,
-            edits: Vec::new(),
-            output: PhantomData,
-        }
+    fn new(graph: CompiledGraph<S>, request: Result<CallRequest<S>, Error>) -> Self {
+        RunBuilder { plan: CallPlan::new(graph, request), output: PhantomData }
     }
 
     pub(crate) fn invoke(graph: CompiledGraph<S>, input: S::Update) -> Self {
-        Self::new(graph, Ok(Start::Invoke(input)))
+        Self::new(graph, Ok(CallRequest::Invoke(input)))
     }
 
     pub(crate) fn resume(graph: CompiledGraph<S>, answer: impl Serialize) -> Self {
-        Self::new(graph, answer_value(answer).map(|value| Start::Resume(Answers::Bare(value))))
+        Self::new(graph, answer_value(answer).map(|value| CallRequest::Resume(Answers::Bare(value))))
     }
 
     pub(crate) fn resume_many<A: Serialize>(
@@ -135,35 +91,34 @@ impl<S: State> RunBuilder<S> {
     ) -> Self {
         let answers = answers.into_iter().map(|(id, answer)| Ok((id, answer_value(answer)?)));
         let answers: Result<Vec<_>, Error> = answers.collect();
-        Self::new(graph, answers.map(|answers| Start::Resume(Answers::ById(answers))))
+        Self::new(graph, answers.map(|answers| CallRequest::Resume(Answers::ById(answers))))
     }
 
     pub(crate) fn proceed(graph: CompiledGraph<S>) -> Self {
-        Self::new(graph, Ok(Start::Proceed))
+        Self::new(graph, Ok(CallRequest::Proceed))
     }
 
-    pub(crate) fn edit(graph: CompiledGraph<S>, start: Start<S>) -> Self {
+    pub(crate) fn edit(graph: CompiledGraph<S>, start: CallRequest<S>) -> Self {
         Self::new(graph, Ok(start))
     }
 
     /// Makes what tasks left behind in a copy of a thread the copy's own.
     pub(crate) fn adopt(graph: CompiledGraph<S>, from: &str) -> Self {
-        let edit = Self::edit(graph, Start::Edit(Edit::Here(None)));
-        RunBuilder { copied_from: Some(Arc::from(from)), ..edit }
+        let edit = Self::edit(graph, CallRequest::Edit(Edit::Here(None)));
+        edit.change(|plan| plan.copied_from = Some(Arc::from(from)))
     }
 
     /// Lets a run that is not kept begin on that state.
-    pub(crate) fn begin_on(mut self, state: Option<Arc<S>>) -> Self {
-        self.begins_on = state;
-        self
+    pub(crate) fn begin_on(self, state: Option<Arc<S>>) -> Self {
+        self.change(|plan| plan.begins_on = state)
     }
 
     /// Changes the input of a call that has one.
     pub(crate) fn with_input(mut self, change: impl FnOnce(&mut S::Update) -> Result<(), Error>) -> Self {
-        if let Ok(Start::Invoke(input)) = &mut self.start
+        if let Ok(CallRequest::Invoke(input)) = &mut self.plan.request
             && let Err(error) = change(input)
         {
-            self.start = Err(error);
+            self.plan.request = Err(error);
         }
         self
     }
@@ -200,116 +155,70 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     fn showing<P>(self) -> RunBuilder<S, P> {
-        let RunBuilder {
-            graph,
-            start,
-            thread,
-            max_supersteps,
-            max_concurrency,
-            limits,
-            budget,
-            siblings,
-            views,
-            capacity,
-            subgraphs,
-            abandons,
-            from,
-            durability,
-            when_busy,
-            copied_from,
-            begins_on,
-            edits,
-            output: _,
-        } = self;
-        RunBuilder {
-            graph,
-            start,
-            thread,
-            max_supersteps,
-            max_concurrency,
-            limits,
-            budget,
-            siblings,
-            views,
-            capacity,
-            subgraphs,
-            abandons,
-            from,
-            durability,
-            when_busy,
-            copied_from,
-            begins_on,
-            edits,
-            output: PhantomData,
-        }
+        RunBuilder { plan: self.plan, output: PhantomData }
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut CallPlan<S>)) -> Self {
+        change(&mut self.plan);
+        self
     }
 
     /// The thread whose state the run reads and whose checkpoints it writes. Needed with a checkpointer;
     /// without one it is only a name for nodes to see.
-    pub fn thread(mut self, thread: impl AsRef<str>) -> Self {
-        self.thread = Some(Arc::from(thread.as_ref()));
-        self
+    pub fn thread(self, thread: impl AsRef<str>) -> Self {
+        self.change(|plan| plan.thread = Some(Arc::from(thread.as_ref())))
     }
 
     /// At most so many supersteps in this call; 1,000 by default. Reaching it is [`Outcome::Stopped`], and
     /// the run can go on by `proceed()`. In an [eager](crate::StateGraph::eager) graph so many tasks may be
     /// started.
-    pub fn max_supersteps(mut self, steps: u64) -> Self {
-        self.max_supersteps = steps;
-        self
+    pub fn max_supersteps(self, steps: u64) -> Self {
+        self.change(|plan| plan.limits.max_supersteps = steps)
     }
 
     /// At most so many tasks of a superstep at once; all of them by default. 0 counts as 1.
-    pub fn max_concurrency(mut self, tasks: usize) -> Self {
-        self.max_concurrency = tasks.max(1);
-        self
+    pub fn max_concurrency(self, tasks: usize) -> Self {
+        self.change(|plan| plan.limits.max_concurrency = tasks.max(1))
     }
 
     /// Stops the run at the next await once the token is cancelled: [`Outcome::Stopped`], with what has
     /// finished stored.
-    pub fn cancel(mut self, token: CancellationToken) -> Self {
-        self.limits.cancel = Some(token);
-        self
+    pub fn cancel(self, token: CancellationToken) -> Self {
+        self.change(|plan| plan.limits.halt.cancel = Some(token))
     }
 
     /// Stops the run gracefully once the token is cancelled: the superstep that is under way is finished and
     /// committed.
-    pub fn drain(mut self, token: CancellationToken) -> Self {
-        self.limits.drain = Some(token);
-        self
+    pub fn drain(self, token: CancellationToken) -> Self {
+        self.change(|plan| plan.limits.halt.drain = Some(token))
     }
 
     /// Stops this call after so much time, at the next await: [`Outcome::Stopped`], with what has finished
     /// stored.
-    pub fn deadline(mut self, limit: Duration) -> Self {
-        self.limits.deadline = Some(limit);
-        self
+    pub fn deadline(self, limit: Duration) -> Self {
+        self.change(|plan| plan.limits.halt.deadline = Some(limit))
     }
 
     /// Fails a superstep that takes longer, with what has finished of it stored; in an
     /// [eager](crate::StateGraph::eager) graph a task. No limit by default.
-    pub fn step_timeout(mut self, limit: Duration) -> Self {
-        self.limits.step_timeout = Some(limit);
-        self
+    pub fn step_timeout(self, limit: Duration) -> Self {
+        self.change(|plan| plan.limits.halt.step_timeout = Some(limit))
     }
 
     /// Limits what the whole run may use up. Give it again when the run is resumed: what was spent is
     /// remembered, what may be is not.
-    pub fn budget(mut self, budget: Budget) -> Self {
-        self.budget = Some(budget);
-        self
+    pub fn budget(self, budget: Budget) -> Self {
+        self.change(|plan| plan.limits.budget = Some(budget))
     }
 
     /// What becomes of the other tasks of a superstep when one fails; what the graph says, by default.
-    pub fn siblings(mut self, policy: Siblings) -> Self {
-        self.siblings = Some(policy);
-        self
+    pub fn siblings(self, policy: Siblings) -> Self {
+        self.change(|plan| plan.limits.siblings = Some(policy))
     }
 
     /// Begins anew on a thread whose last run has not finished; history records which run was given up.
-    pub fn abandon(mut self) -> Self {
-        self.abandons = true;
-        self
+    pub fn abandon(self) -> Self {
+        self.change(|plan| plan.keeping.abandons = true)
     }
 
     /// Changes the graph for the run that this call begins, before START's edges are followed. In a call that
@@ -345,23 +254,20 @@ impl<S: State, O> RunBuilder<S, O> {
     /// # }
     /// ```
     pub fn for_this_run(
-        mut self,
+        self,
         edit: impl FnOnce(&Edits) -> Result<(), EditError> + Send + Sync + 'static,
     ) -> Self {
-        self.edits.push(Box::new(edit));
-        self
+        self.change(|plan| plan.edits.push(Box::new(edit)))
     }
 
     /// When the run's checkpoints are in the store; [`Durability::Sync`] by default.
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
+    pub fn durability(self, durability: Durability) -> Self {
+        self.change(|plan| plan.keeping.durability = durability)
     }
 
     /// What becomes of the call when a run goes on in its thread already; [`WhenBusy::Refuse`] by default.
-    pub fn when_busy(mut self, policy: WhenBusy) -> Self {
-        self.when_busy = policy;
-        self
+    pub fn when_busy(self, policy: WhenBusy) -> Self {
+        self.change(|plan| plan.keeping.when_busy = policy)
     }
 
     /// Goes on from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs
@@ -394,172 +300,49 @@ impl<S: State, O> RunBuilder<S, O> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn from(mut self, checkpoint: CheckpointId) -> Self {
-        self.from = Some(checkpoint);
-        self
+    pub fn from(self, checkpoint: CheckpointId) -> Self {
+        self.change(|plan| plan.from = Some(checkpoint))
     }
 
     /// What the stream shows; updates and custom events by default. It always ends with
     /// [`EventKind::Ended`](crate::EventKind::Ended).
-    pub fn views(mut self, views: impl IntoIterator<Item = View>) -> Self {
-        self.views = Views::of(views);
-        self
+    pub fn views(self, views: impl IntoIterator<Item = View>) -> Self {
+        self.change(|plan| plan.stream.views = Views::of(views))
     }
 
     /// Streams what happens in subgraphs, too, in the same views:
     /// [`Event::namespace`](crate::Event::namespace) says in which, and the task and the superstep are those
     /// of the subgraph. Their states and updates are shown as JSON, since theirs are other types. Without it,
     /// what their nodes emit and what models say in them is heard as of the subgraph's node.
-    pub fn subgraphs(mut self) -> Self {
-        self.subgraphs = true;
-        self
+    pub fn subgraphs(self) -> Self {
+        self.change(|plan| plan.stream.subgraphs = true)
     }
 
     /// How many events the run may be ahead of the reader; 64 by default. A run that is further ahead waits:
     /// at once in [`Ctx::emit`](crate::Ctx::emit), and otherwise before its next superstep. The updates of
     /// one superstep are not held back, so one of 10,000 tasks is ahead by so many.
-    pub fn stream_capacity(mut self, events: usize) -> Self {
-        self.capacity = events;
-        self
+    pub fn stream_capacity(self, events: usize) -> Self {
+        self.change(|plan| plan.stream.capacity = events)
     }
 
     /// Runs it as a stream of events. It writes the same checkpoints as an awaited run.
     pub fn stream(self) -> EventStream<S> {
-        let queue = Arc::new(EventQueue::new(self.views, self.capacity, &self.graph.shared.names));
+        let queue = Arc::new(EventQueue::new(
+            self.plan.stream.views,
+            self.plan.stream.capacity,
+            &self.plan.graph.shared.names,
+        ));
         let events = Arc::clone(&queue);
-        EventStream::new(Box::pin(self.showing::<S>().run(Some(events))), queue)
+        EventStream::new(Box::pin(self.plan.run(Some(events))), queue)
     }
 }
 
-impl<S: State> RunBuilder<S> {
-    async fn run<O: From<S>>(self, events: Option<Arc<EventQueue<S>>>) -> Result<Outcome<O>, Error> {
-        let thread = self.thread.clone();
-        let span = tracing::info_span!(
-            target: "agentgraph",
-            "run",
-            otel.name = "invoke_workflow",
-            gen_ai.operation.name = "invoke_workflow",
-            gen_ai.conversation.id = thread.as_deref(),
-        );
-        let outcome = match self.way(events) {
-            Ok(Way::Alone(mut ready)) => {
-                let driven = ready.drive_to_the_end().instrument(span).await;
-                ready.outcome(driven)
-            }
-            Ok(Way::Further(run)) => run.instrument(span).await,
-            Err(error) => Err(error),
-        };
-        outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
-    }
-
-    fn way(self, events: Option<Arc<EventQueue<S>>>) -> Result<Way<S>, Error> {
-        match (self.graph.host.clone(), self.graph.persistence.is_some()) {
-            (None, false) => Ok(Way::Alone(Box::new(self.make_ready_alone(LocalRunner, events)?))),
-            (None, true) => Ok(Way::Further(Box::pin(self.run_kept(LocalRunner, events)))),
-            (Some(host), true) => Ok(Way::Further(Box::pin(self.run_kept(host, events)))),
-            (Some(host), false) => {
-                let mut ready = Box::new(self.make_ready_alone(host, events)?);
-                Ok(Way::Further(Box::pin(async move {
-                    let driven = ready.drive_to_the_end().await;
-                    ready.outcome(driven)
-                })))
-            }
-        }
-    }
-
-    /// Makes a run ready that keeps nothing.
-    fn make_ready_alone<R: TaskRunner<S>>(
-        mut self,
-        runner: R,
-        events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Ready<S, R>, Error> {
-        let start = self.take_start()?;
-        match self.from {
-            Some(_) => Err(view::no_checkpointer()),
-            None => self.make_ready(start, None, runner, events),
-        }
-    }
-
-    fn take_start(&mut self) -> Result<Start<S>, Error> {
-        std::mem::replace(&mut self.start, Ok(Start::Proceed))
-    }
-
-    /// Runs it on its thread, which is nobody else's meanwhile.
-    async fn run_kept<R: TaskRunner<S>>(
-        mut self,
-        runner: R,
-        events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Outcome<S>, Error> {
-        let Some(persistence) = self.graph.persistence.clone() else { return Err(begin::no_thread()) };
-        let start = self.take_start()?;
-        let name = self.thread.clone().ok_or_else(begin::no_thread)?;
-        let graph = self.graph.clone();
-        persistence.settle(&name).await;
-        let services = Arc::clone(&self.graph.shared.services);
-        let ground = Ground::of(&persistence, &services);
-        let Taken { mut lease, replaces } =
-            ground.take(&name, self.when_busy, self.limits.cancel.as_ref()).await?;
-        if self.durability == Durability::Async {
-            lease.through(persistence.behind()?);
-        }
-        let rolls_back =
-            replaces && self.when_busy == WhenBusy::RollBack && matches!(start, Start::Invoke(_));
-        let (from, fence, began_at) = (self.from, lease.fence, OnceLock::new());
-        let work = async {
-            let mut thread = match rolls_back && from.is_none() {
-                true => Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?,
-                false => Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?,
-            };
-            thread.gives_up = self.abandons || replaces;
-            if let Some(original) = &self.copied_from {
-                thread.is_copy_of(&graph.core, original)?;
-            }
-            began_at.get_or_init(|| thread.head());
-            let goes_on = from.is_none() && self.copied_from.is_none() && !matches!(start, Start::Invoke(_));
-            let inside = match graph.core.has_graphs {
-                true => Box::pin(thread.open_inside(&graph.core, goes_on)).await?,
-                false => Vec::new(),
-            };
-            let found = OnThread { thread, fence, inside };
-            let mut ready = match self.make_ready(start, Some(found), runner, events) {
-                Ok(ready) => Box::new(ready),
-                Err(refused) => return Err(lease.reason(refused).await),
-            };
-            let driven = ready.drive_to_the_end().await;
-            ready.outcome(driven)
-        };
-        let outcome = lease.keep_up(Box::pin(work)).await;
-        if let (Some(retention), Ok(outcome), Some(began_at)) =
-            (&persistence.retention, &outcome, began_at.get())
-            && upkeep::is_due(retention, *began_at, outcome.checkpoint())
-        {
-            let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
-            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention);
-            if let Err(error) = Box::pin(lease.keep_up(pruning)).await {
-                // What the run came to is stored. The next stride tries again.
-                tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
-            }
-        }
-        lease.end().await;
-        outcome
-    }
-}
-
-/// How a call is carried out.
-enum Way<S: State> {
-    /// In this process, keeping nothing.
-    Alone(Box<Ready<S, LocalRunner>>),
-    /// On its thread, or on a host: in a box, so that a run that needs neither does not carry what they need.
-    Further(RunFuture<S>),
-}
-
-/// Whether the call has to know what subgraphs of the thread wait for.
 impl<S: State, O: From<S> + 'static> IntoFuture for RunBuilder<S, O> {
     type Output = Result<Outcome<O>, Error>;
     type IntoFuture = RunFuture<O>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.showing::<S>().run(None))
+        Box::pin(self.plan.run(None))
     }
 }
 

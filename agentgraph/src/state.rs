@@ -225,27 +225,27 @@ impl Channel {
 pub const MASK: &str = "[secret]";
 
 /// A state in what the engine shows of itself.
-pub(crate) struct Shown<'a, S>(pub(crate) &'a S);
+pub(crate) struct ShownState<'a, S>(pub(crate) &'a S);
 
-impl<S: State + fmt::Debug> fmt::Debug for Shown<'_, S> {
+impl<S: State + fmt::Debug> fmt::Debug for ShownState<'_, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match S::HIDES {
-            true => Hidden::of::<S>().fmt(out),
+            true => HiddenValue::of::<S>().fmt(out),
             false => self.0.fmt(out),
         }
     }
 }
 
 /// What is shown in the place of a state that hides its values.
-pub(crate) struct Hidden(&'static str);
+pub(crate) struct HiddenValue(&'static str);
 
-impl Hidden {
+impl HiddenValue {
     pub(crate) fn of<S>() -> Self {
-        Hidden(type_name::<S>().rsplit("::").next().unwrap_or_default())
+        HiddenValue(type_name::<S>().rsplit("::").next().unwrap_or_default())
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for HiddenValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {{ {MASK} }}", self.0)
     }

@@ -12,14 +12,13 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::engine::execute::Left;
-use crate::error::OwnError;
-use crate::error::{BoxError, Code, Error};
+use crate::engine::executor::ParentExit;
+use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::{FromTask, Requirement, Task};
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
 use crate::record::codec::Codec;
 use crate::run::CompiledGraph;
-use crate::run::nested::{Begin, Callee, End, enter};
+use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step};
 use crate::words::Memory;
@@ -39,8 +38,8 @@ pub struct Subgraph<P: State, C: State> {
     requirements: Vec<Requirement>,
 }
 
-type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<Begin<C>, BoxError> + Send + Sync;
-type EndFn<P, C> = dyn Fn(End<C>) -> NodeResult<P> + Send + Sync;
+type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<ChildInput<C>, BoxError> + Send + Sync;
+type EndFn<P, C> = dyn Fn(ChildEnd<C>) -> NodeResult<P> + Send + Sync;
 
 impl<P: State, C: State> Subgraph<P, C> {
     /// What it remembers; [`Memory::PerCall`] if nothing is said.
@@ -104,11 +103,11 @@ impl<S: State> CompiledGraph<S> {
             graph: self,
             memory: Memory::default(),
             requirements: <_ as SubgraphInput<P, S, M>>::requirements(&input),
-            begin: Arc::new(move |task| Ok(Begin { state: None, input: input.input(task)? })),
+            begin: Arc::new(move |task| Ok(ChildInput { state: None, input: input.input(task)? })),
             end: Arc::new(move |end| match end {
-                End::State(state) => output(state).into_step(),
-                End::Updates(_) => Ok(Step::None),
-                End::Left(left) => leave(left),
+                ChildEnd::State(state) => output(state).into_step(),
+                ChildEnd::Updates(_) => Ok(Step::None),
+                ChildEnd::Left(left) => leave(left),
             }),
         }
     }
@@ -121,13 +120,13 @@ impl<S: State> CompiledGraph<S> {
             memory,
             requirements: Vec::new(),
             begin: Arc::new(|task| match task.input {
-                None => Ok(Begin { state: Some(Arc::clone(task.state)), input: S::Update::default() }),
+                None => Ok(ChildInput { state: Some(Arc::clone(task.state)), input: S::Update::default() }),
                 Some(_) => Err(TakesNoInput.into()),
             }),
             end: Arc::new(|end| match end {
-                End::Updates(update) => Ok(Step::Update(update)),
-                End::State(_) => Ok(Step::None),
-                End::Left(left) => leave(left),
+                ChildEnd::Updates(update) => Ok(Step::Update(update)),
+                ChildEnd::State(_) => Ok(Step::None),
+                ChildEnd::Left(left) => leave(left),
             }),
         }
     }
@@ -141,8 +140,8 @@ impl<S: State> CompiledGraph<S> {
 struct TakesNoInput;
 
 /// The step of a subgraph's node when a node in it left it.
-fn leave<P: State>(left: Left) -> NodeResult<P> {
-    let Left { to, targets } = left;
+fn leave<P: State>(left: ParentExit) -> NodeResult<P> {
+    let ParentExit { to, targets } = left;
     let update = match to.update {
         None => None,
         Some(update) => Some(*update.downcast::<P::Update>().map_err(|_| {
@@ -220,7 +219,7 @@ impl<S: StoredState> IntoNode<S, IsGraph> for CompiledGraph<S> {
 impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
     fn into_node(self) -> Node<P> {
         let Subgraph { graph, memory, begin, end, requirements } = self;
-        let codec = Codec::of(graph.core.migrations.version);
+        let codec = Codec::of(graph.core().migrations.version);
         let callee = Arc::new(Callee { graph, codec, memory });
         let settings =
             NodeSettings { graph: Some(Arc::clone(&callee) as _), requirements, ..NodeSettings::default() };

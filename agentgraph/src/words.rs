@@ -27,7 +27,7 @@ pub(crate) use open::{Open, OpenRequest};
 pub(crate) use outcome::stuck_joins;
 pub use outcome::{NotFinished, Outcome, StuckJoin};
 pub use question::InterruptKey;
-pub(crate) use question::{Answered, Asked, Replaces, Request, Spot};
+pub(crate) use question::{AnswerState, AskedQuestion, Request, Spot, VoidedQuestion};
 pub use rejection::{EditError, Rejection};
 pub(crate) use spent::Spent;
 pub use stop::StopReason;

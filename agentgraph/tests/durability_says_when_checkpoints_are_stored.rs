@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail};
+use agentgraph::checkpoint::{
+    Catalog, Leases, ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail, Upkeep,
+};
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Code, Durability};
 use common::poll::pending_for;
@@ -218,6 +220,26 @@ impl Checkpointer for Failing {
     }
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        None
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        None
     }
 }
 

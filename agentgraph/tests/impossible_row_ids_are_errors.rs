@@ -8,11 +8,13 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
-    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Rewrite, Row, StoreError, Tail,
+    Catalog, Checkpointer, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Row,
+    StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, DependencyGraph, Error, InterruptId, Memory, TaskId};
+use agentgraph::{CheckpointId, Code, DependencyGraph, Error, InterruptId, Memory};
 use async_trait::async_trait;
 use common::words::{Words, WordsUpdate, says};
 
@@ -62,15 +64,19 @@ impl Checkpointer for Liar {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         Ok(self.inner.get(place, at).await?.map(|tail| self.tail(tail)))
     }
+
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
+
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.inner.put(put).await
     }
+
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.inner.put_writes(put).await
     }
+
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         let mut rows = self.inner.list(place, query).await?;
         if let Lie::Rows(branch, step) | Lie::Listed(branch, step) = self.lie() {
@@ -80,26 +86,55 @@ impl Checkpointer for Liar {
         }
         Ok(rows)
     }
+
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
+
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
+
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        self.inner.upkeep()
+    }
+}
+
+#[async_trait]
+impl Catalog for Liar {
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
+        self.inner.waiting(query).await
+    }
+
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         self.inner.namespaces(thread).await
     }
+
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
         match self.lie() {
             Lie::Branches(branch) => Ok(vec![branch]),
             _ => self.inner.branches(place).await,
         }
     }
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.inner.copy_thread(from, to).await
-    }
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
-        self.inner.rewrite(rewrite).await
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        self.inner.usage().await
     }
 }
 

@@ -18,11 +18,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
-    Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, RowKind, SqliteSaver, Usage,
+    Catalog, Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, RowKind, SqliteSaver,
+    Upkeep, Usage,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, TaskId};
+use agentgraph::{CheckpointId, Code};
 use model::assert_sqlite_is_consistent;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -97,7 +99,7 @@ async fn three_threads_and_a_hundred_forks(saver: Arc<dyn Checkpointer>) -> Usag
         assert_eq!(graph.state(thread).await.unwrap().unwrap().values.page, page);
     }
     assert_eq!(graph.state_at("d", CheckpointId::new(50, 2)).await.unwrap().unwrap().values.page, page);
-    saver.usage().await.unwrap()
+    saver.catalog().unwrap().usage().await.unwrap()
 }
 
 async fn assert_a_megabyte_is_stored_once(store: Arc<dyn Checkpointer>) {
@@ -339,8 +341,10 @@ async fn assert_the_last_is_there(stores: impl IntoIterator<Item = Arc<dyn Check
             store.put_writes(PutWrites::new(place, at, &writes)).await.unwrap();
             let read = store.get(place, None).await.unwrap().unwrap().writes;
             assert!(read == writes[writes.len() - 1..], "{step}");
-            let (usage, is_large) =
-                (store.usage().await.unwrap(), u64::from(bytes[bytes.len() - 1].len() > 100));
+            let (usage, is_large) = (
+                store.catalog().unwrap().usage().await.unwrap(),
+                u64::from(bytes[bytes.len() - 1].len() > 100),
+            );
             assert_eq!((usage.writes, usage.values, usage.uses), (1, is_large, is_large), "{step}");
         }
     }
@@ -437,7 +441,7 @@ async fn assert_do_not_hurt_each_other(pair: [Arc<dyn Checkpointer>; 2]) {
     for run in runs.collect::<Vec<_>>() {
         run.await.unwrap();
     }
-    let usage = pair[0].usage().await.unwrap();
+    let usage = pair[0].catalog().unwrap().usage().await.unwrap();
     assert_eq!((usage.rows, usage.values, usage.uses), (0, 0, 0), "{usage:?}");
 }
 

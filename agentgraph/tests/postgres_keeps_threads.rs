@@ -13,7 +13,8 @@ use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, Place, PostgresSaver, Put, Retention, RowKind, StoreCode, Waiting, WaitingQuery,
+    Catalog, Claim, LeaseTerms, Leases, Place, PostgresSaver, Put, Retention, RowKind, StoreCode, Waiting,
+    WaitingQuery,
 };
 use agentgraph::prelude::*;
 use agentgraph::testing::store_clauses;

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentgraph::checkpoint::{Place, Put, Retention, RowKind, SqliteSaver};
+use agentgraph::checkpoint::{Services, Source};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Services, Source};
+use agentgraph::{CheckpointId, Checkpointer, Code};
 use common::saver::NotingSaver;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -247,7 +248,7 @@ async fn a_branch_of_any_number_is_pruned_and_costs_nothing() {
         saver.put(Put::new(Place::root("t"), far, RowKind::Full, &row.record)).await.unwrap();
         assert_eq!(graph.prune(Retention::keep_last(1)).await.unwrap().checkpoints, 1);
         assert_eq!(graph.state("t").await.unwrap().unwrap().id, far);
-        assert_eq!(saver.branches(Place::root("t")).await.unwrap(), [far.branch]);
+        assert_eq!(saver.catalog().unwrap().branches(Place::root("t")).await.unwrap(), [far.branch]);
     }
 }
 
@@ -339,16 +340,16 @@ async fn what_open_calls_of_subgraphs_need_stays_and_what_others_left_goes() {
             let outcome = graph.invoke(said("i")).thread("t").await.unwrap();
             assert_eq!(outcome.interrupts().len(), 1);
             graph.prune(Retention::keep_latest_per_thread()).await.unwrap();
-            let namespaces = saver.namespaces("t").await.unwrap();
+            let namespaces = saver.catalog().unwrap().namespaces("t").await.unwrap();
             let calls = namespaces.iter().filter(|name| name.contains(':')).count();
             assert_eq!(calls, 1, "{namespaces:?}");
             let outcome = graph.resume("so").thread("t").await.unwrap();
             assert_eq!(outcome.output().said.len(), 4 * (turn + 1));
         }
         graph.prune(Retention::keep_latest_per_thread()).await.unwrap();
-        assert_eq!(saver.namespaces("t").await.unwrap(), ["", "memory"]);
+        assert_eq!(saver.catalog().unwrap().namespaces("t").await.unwrap(), ["", "memory"]);
         graph.delete_thread("t").await.unwrap();
-        assert!(saver.namespaces("t").await.unwrap().is_empty());
+        assert!(saver.catalog().unwrap().namespaces("t").await.unwrap().is_empty());
     }
 }
 

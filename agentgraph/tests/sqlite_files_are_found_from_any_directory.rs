@@ -9,7 +9,9 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::CheckpointId;
-use agentgraph::checkpoint::{Checkpointer, Claim, LeaseTerms, Place, Put, RowKind, SqliteSaver, StoreError};
+use agentgraph::checkpoint::{
+    Checkpointer, Claim, LeaseTerms, Leases, Place, Put, RowKind, SqliteSaver, StoreError,
+};
 use sqlite_folder::Folder;
 
 async fn put(saver: &SqliteSaver, step: u64) -> Result<(), StoreError> {

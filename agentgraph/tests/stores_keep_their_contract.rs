@@ -10,13 +10,16 @@ mod faulty;
 #[path = "stores_keep_their_contract/lines.rs"]
 mod lines;
 mod sqlite_folder;
+#[path = "stores_keep_their_contract/without.rs"]
+mod without;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use agentgraph::checkpoint::conformance::{self, Report};
+use agentgraph::Code;
+use agentgraph::checkpoint::conformance::{self, Extension, Report};
 use agentgraph::checkpoint::{
     Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, MemorySaver, Retention, SqliteSaver,
 };
@@ -27,6 +30,7 @@ use faulty::Faulty;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
+use without::Without;
 
 fn assert_holds(report: &Report) {
     assert!(report.holds(), "{report}");
@@ -189,6 +193,53 @@ async fn a_store_that_cannot_be_made_is_a_finding_too() {
     let report = store_clauses::run(|| SqliteSaver::open(folder.file(""))).await;
     assert_eq!(report.broken().count(), report.findings.len());
     assert!(report.to_string().contains("the store could not be made: E_STORE"), "{report}");
+}
+
+/// And all others hold, so a clause names every extension that it needs.
+#[tokio::test]
+async fn the_clauses_of_an_extension_are_broken_in_a_store_that_lacks_it_and_say_so() {
+    const LACKING: [&[Extension]; 3] = [&[Extension::Leases], &[Extension::Catalog], &[Extension::Upkeep]];
+    for lacking in LACKING {
+        let report = store_clauses::run(|| async { Ok(Without::new(lacking)) }).await;
+        assert!(!report.holds(), "{report}");
+        let needing =
+            store_clauses::clauses().into_iter().filter(|clause| clause.needs().contains(&lacking[0]));
+        let needing: Vec<&str> = needing.map(|clause| clause.name()).collect();
+        let failed = report.findings.iter().filter_map(|found| Some((found.clause, found.problem.as_ref()?)));
+        assert_eq!(failed.clone().map(|(clause, _)| clause).collect::<Vec<_>>(), needing, "{report}");
+        let name = lacking[0];
+        let expected = format!("the store has no {name}: `Checkpointer::{name}` is `None`");
+        failed.for_each(|(clause, problem)| assert_eq!(*problem, expected, "{clause}"));
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_an_extension_that_a_store_lacks_answers_so() {
+    let script = "acquire t 1 2 as A\nwaiting\ncopy t u\nget t";
+    let transcript = conformance::transcript(&Without::new(&Extension::ALL), script).await;
+    let answers: Vec<&str> = transcript.lines().filter(|line| line.starts_with("=>")).collect();
+    assert_eq!(answers, ["=> no leases", "=> no catalog", "=> no upkeep", "=> nothing"]);
+}
+
+#[tokio::test]
+async fn a_graph_runs_on_the_core_of_a_store_and_what_needs_an_extension_is_an_error() {
+    async fn asks(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
+        let answer: String = ctx.interrupt("who?")?;
+        Ok(Words::update().said(answer))
+    }
+    let graph = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
+    let graph = graph.checkpointer(Without::new(&Extension::ALL));
+    graph.invoke(Words::update()).thread("t").await.unwrap();
+    for (refused, problem) in [
+        (graph.waiting().await.err(), "say which threads wait"),
+        (graph.prune(Retention::keep_last(1)).thread("t").await.err(), "say which namespaces a thread has"),
+        (graph.copy_thread("t", "u").await.err(), "copy a thread"),
+    ] {
+        let error = refused.unwrap();
+        assert!(error.code() == Code::Store && error.to_string().contains(problem), "{error}");
+    }
+    let answered = graph.resume("me").thread("t").await.unwrap();
+    assert_eq!(answered.output().said, "me");
 }
 
 #[tokio::test]

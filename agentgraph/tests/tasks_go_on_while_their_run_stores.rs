@@ -9,7 +9,9 @@ mod postgres_server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agentgraph::checkpoint::{ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail};
+use agentgraph::checkpoint::{
+    Catalog, Leases, ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail, Upkeep,
+};
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, CheckpointId, Checkpointer, Durability, MemorySaver};
 use common::poll::{at_most, pending_for};
@@ -85,6 +87,26 @@ impl<M: Manner> Checkpointer for Mannered<M> {
     }
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        None
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        None
     }
 }
 

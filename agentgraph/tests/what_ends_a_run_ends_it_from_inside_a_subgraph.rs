@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    LeaseTerms, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, StoreCode, StoreError, Tail,
+    Catalog, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, StoreCode, StoreError,
+    Tail, Upkeep,
 };
+use agentgraph::host::Host;
+use agentgraph::host::{TaskCall, TaskReply};
+use agentgraph::policy::OnEnd;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Host, Memory, OnEnd, RetryPolicy};
-use agentgraph::{TaskCall, TaskReply};
+use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Memory, RetryPolicy};
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};
 use sqlite_folder::Folder;
@@ -43,21 +46,21 @@ async fn stores(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
 }
 
 /// Takes the thread from the run, as another process does, and then goes on as if nothing had happened.
-fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, agentgraph::IsNode> {
+fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, agentgraph::node::IsNode> {
     let node = move || {
         let other = Arc::clone(&other);
         calls.up();
         async move {
             let now = SystemTime::now();
             let terms = LeaseTerms { now, until: now + Duration::from_secs(3600), seize: true };
-            other.acquire("t", terms).await?;
+            other.leases().unwrap().acquire("t", terms).await?;
             Ok::<_, BoxError>(Words::update().seen(["lost"]))
         }
     };
     node.into_node()
 }
 
-fn chain(first: impl IntoNode<Words, agentgraph::IsNode>) -> CompiledGraph<Words> {
+fn chain(first: impl IntoNode<Words, agentgraph::node::IsNode>) -> CompiledGraph<Words> {
     let graph = StateGraph::new().node("first", first.into_node()).node("second", says("second"));
     graph.edge(START, "first").edge("first", "second").compile().unwrap()
 }
@@ -211,6 +214,26 @@ impl Checkpointer for FailsInside {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        None
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        None
     }
 }
 

@@ -1,16 +1,16 @@
-//! The actions: everything that can change something on the server, with typed parameters.
+//! The actions: all changes of the server, with typed parameters.
 //!
-//! A model gives parameters as loose JSON. [`decode`] turns them into an [`Action`] or says what is wrong
-//! with them, [`check`] holds an action against what the server told. Both are pure; only `tool_executor`
-//! runs anything.
+//! A model gives parameters as untyped JSON. [`decode`] turns them into an [`Action`] or reports what is
+//! wrong, and [`check`] compares an action with the server's data. Both are pure; only `tool_executor` runs
+//! actions.
 
 mod check;
 mod decode;
 mod describe;
+mod display;
 mod facts;
-pub(crate) mod half;
+pub(crate) mod half_place;
 mod params;
-mod shown;
 pub(crate) mod simulations;
 mod transitions;
 mod warnings;
@@ -24,6 +24,7 @@ pub use check::check;
 pub(crate) use check::{unknown_context, unknown_experiment};
 pub use decode::{DecodeError, decode, required, unknown_parameters};
 pub(crate) use describe::{effect, question, title};
+pub(crate) use display::display;
 pub use facts::Facts;
 pub(crate) use params::weights;
 pub use params::{
@@ -31,7 +32,6 @@ pub use params::{
     GetDecisionPointAssignments, GroupParam, InitExperimentUser, MarkDecisionPoint, PlaceParam,
     PostRuleParam, UpdateExperiment, UpdateExperimentStatus,
 };
-pub(crate) use shown::shown;
 pub use simulations::{
     BalanceMode, JourneyStep, SimulateUserJourney, TestConditionBalance, VisitDecisionPoint,
 };
@@ -47,7 +47,7 @@ macro_rules! actions {
             $($(#[$doc])* $variant,)*
         }
 
-        /// An action with its parameters, decoded and complete.
+        /// A complete action with typed parameters.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Action {
@@ -55,10 +55,10 @@ macro_rules! actions {
         }
 
         impl ActionKind {
-            /// Every action, in the order of declaration.
+            /// All actions, in the order of declaration.
             pub const ALL: &'static [ActionKind] = &[$(ActionKind::$variant,)*];
 
-            /// The name that models and logs use.
+            /// The name for models and logs.
             ///
             /// ```
             /// use upgrade_agent::actions::ActionKind;
@@ -86,14 +86,14 @@ macro_rules! actions {
         }
 
         impl Action {
-            /// Which action it is.
+            /// The kind of the action.
             pub const fn kind(&self) -> ActionKind {
                 match self {
                     $(Action::$variant(_) => ActionKind::$variant,)*
                 }
             }
 
-            /// The parameters as JSON; those at their defaults are left out.
+            /// The parameters as JSON, without those at their defaults.
             pub fn params(&self) -> crate::state::Params {
                 let value = match self {
                     $(Action::$variant(params) => serde_json::to_value(params),)*
@@ -155,7 +155,7 @@ impl ActionKind {
 }
 
 impl Action {
-    /// Puts the id as the server spells it in place of what the person or the model said.
+    /// Replaces the id of the experiment with the server's spelling.
     pub(crate) fn name_experiment(&mut self, id: &str) {
         let place = match self {
             Action::UpdateExperiment(update) => Some(&mut update.experiment_id),
@@ -173,7 +173,7 @@ impl Action {
         }
     }
 
-    /// The id of the experiment it is about, if it names one.
+    /// The id of the experiment, if the action has one.
     pub fn experiment_id(&self) -> Option<&str> {
         match self {
             Action::UpdateExperiment(update) => Some(&update.experiment_id),
@@ -204,40 +204,40 @@ impl From<&Experiment> for ExperimentRef {
     }
 }
 
-/// An action that is complete and was checked, ready to be asked about.
+/// A complete and checked action that needs a confirmation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proposal {
     /// The action.
     pub action: Action,
-    /// The experiment it is about, as the server knows it.
+    /// The experiment of the action, as the server reports it.
     pub about: Option<ExperimentRef>,
-    /// That experiment's status when the action was checked.
+    /// The status of that experiment when the action was checked.
     pub current: Option<ExperimentState>,
-    /// How its design was then, if the action changes it.
+    /// The design at that time, if the action changes it.
     #[serde(default)]
-    pub seen: Option<Seen>,
-    /// What the person should know before he says yes.
+    pub seen: Option<DesignSnapshot>,
+    /// The warnings that the person reads before a yes.
     pub warnings: Vec<Warning>,
-    /// Its steps, if it has several.
+    /// The steps, if there are several.
     #[serde(default)]
     pub plan: Option<Plan>,
 }
 
-/// The design that a change was asked about.
+/// The design of an experiment at the time of a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
-    /// Of everything but the lists.
+pub struct DesignSnapshot {
+    /// The revision of everything except the lists.
     pub revision: Revision,
-    /// Who was listed as taking part.
+    /// The members of the inclusion list.
     pub inclusion: Members,
-    /// Who was listed as left out.
+    /// The members of the exclusion list.
     pub exclusion: Members,
 }
 
-impl Seen {
-    /// What an action changes of this experiment, as it is.
+impl DesignSnapshot {
+    /// The part of an experiment's design that an action changes.
     pub(crate) fn by(action: &Action, experiment: &Experiment) -> Option<Self> {
-        matches!(action, Action::UpdateExperiment(_)).then(|| Seen {
+        matches!(action, Action::UpdateExperiment(_)).then(|| DesignSnapshot {
             revision: experiment.revision(),
             inclusion: experiment.inclusion.clone(),
             exclusion: experiment.exclusion.clone(),
@@ -245,7 +245,7 @@ impl Seen {
     }
 }
 
-/// Whether an action lets an experiment enrol that does not.
+/// Whether an action starts the enrolment of an experiment.
 pub(crate) fn starts(action: &Action, experiment: &Experiment) -> bool {
     let enrols = |status: &ExperimentState| *status == ExperimentState::Enrolling;
     match action {
@@ -261,8 +261,8 @@ pub(crate) fn starts(action: &Action, experiment: &Experiment) -> bool {
     }
 }
 
-/// Whether a balance test is computed and not played: because that was asked for, or because real students
-/// are in the experiment and nothing else was asked for.
+/// Whether a balance test is computed instead of played: on request, or by default if real students take part
+/// in the experiment.
 pub(crate) fn is_offline(test: &TestConditionBalance, state: &ExperimentState) -> bool {
     match test.mode {
         Some(mode) => mode == BalanceMode::Offline,

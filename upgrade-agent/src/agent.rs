@@ -1,7 +1,7 @@
-//! [`UpgradeAgent`]: a message in, a turn out.
+//! [`UpgradeAgent`]: takes a message, returns a turn.
 //!
-//! Threads are conversations. A turn that did not end (a killed process, a full disk) is ended first when the
-//! next one begins, so nothing that was confirmed is lost and nothing is run twice. Knows nothing of
+//! A thread is one conversation. If a turn did not end (its process was killed, the disk was full), the next
+//! turn ends it first, so no confirmed action is lost and none runs twice. The agent knows nothing of
 //! terminals and files.
 
 mod builder;
@@ -16,31 +16,31 @@ use std::sync::Arc;
 use agentgraph::{CompiledGraph, Outcome, RunBuilder};
 use agentgraph_llm::Message;
 
-use crate::plan::Ends;
+use crate::plan::EarlyEnd;
 use crate::state::{ConversationState, Pending};
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
 pub(crate) use settings::Settings;
 pub use stream::{TurnEvent, TurnStream};
-use threads::{Arrival, Held, Threads};
+use threads::{Arrival, ThreadGuard, Threads};
 pub use turn::Turn;
 
-/// Supersteps of the longest turn, and a few more: a turn that needs more does not end by itself. A plan
-/// takes two a step.
+/// The supersteps of the longest turn, and a few more: a turn with more steps would not end. A plan takes two
+/// supersteps a step.
 const MAX_SUPERSTEPS: u64 = 64;
 
-/// The agent. Cheap to clone; clones share everything.
+/// The agent. Cheap to clone; clones share all state.
 ///
-/// Turns of one thread wait for each other within an agent and its clones. A message that had to wait, or
-/// that first ends an unfinished turn, came before the question that is then open: a yes in it is not taken,
-/// and the question is put again. Two agents over one store do not know of each other: one whose turn would
-/// come between that of the other is told `E_THREAD_BUSY`.
+/// Turns of one thread are serialized within an agent and its clones. A message that had to wait, or whose
+/// turn first ends an unfinished one, was written before the question that is then open. A yes in it is not
+/// accepted, and the question is asked again. Two agents over one store do not share this queue; if their
+/// turns overlap, the second gets `E_THREAD_BUSY`.
 ///
-/// A yes counts only if the question had reached whoever says it. Who has got a [`Turn`] from
-/// [`turn`](Self::turn), from a stream or from [`recover`](Self::recover) and then calls the same agent again
-/// has heard what it asks. Where the next message may come to another agent (another process, or this one
-/// started anew), call [`heard`](Self::heard) once the reply was delivered; without it a yes there is not
-/// taken, and the question is put again.
+/// A yes is accepted only if its question was delivered. A caller that got a [`Turn`] from
+/// [`turn`](Self::turn), from a stream or from [`recover`](Self::recover), and then calls the same agent
+/// again, has received the question. If the next message may come to another agent (in another process, or
+/// after a restart), call [`heard`](Self::heard) after the reply was delivered. Otherwise the other agent
+/// does not accept the yes and asks again.
 ///
 /// ```
 /// use agentgraph_llm::{Reply, ScriptedModel};
@@ -74,19 +74,19 @@ pub struct UpgradeAgent {
 }
 
 impl UpgradeAgent {
-    /// Starts to describe an agent. It needs a model and a client.
+    /// Starts a builder. A model and a client are required.
     pub fn builder() -> UpgradeAgentBuilder {
         UpgradeAgentBuilder::new()
     }
 
-    /// One turn: the person says `text` on `thread`. An unfinished turn of the thread is ended first; its
-    /// reply is then in [`Turn::recovered`].
+    /// Runs one turn with the message `text` on `thread`. An unfinished turn of the thread is ended first,
+    /// and its reply is in [`Turn::recovered`].
     ///
     /// # Errors
-    /// `E_AGENT_EMPTY` for a text without words, and what the store failed with. A server or a model that
-    /// fails is no error but a turn that says so.
+    /// `E_AGENT_EMPTY` for a text without words, and the store's own errors. Errors of the server or the
+    /// model are not returned here: the turn's reply reports them.
     pub fn turn(&self, thread: &str, text: &str) -> impl Future<Output = Result<Turn, AgentError>> + Send {
-        // The message has come now, whenever the future is polled.
+        // The message arrives now, not when the future is first polled.
         let arrival = self.threads.arrive(thread);
         async move {
             let (run, recovered, _held) = self.begin(arrival, thread, text, None).await?;
@@ -94,16 +94,15 @@ impl UpgradeAgent {
         }
     }
 
-    /// The same turn as a stream of what happens in it. Dropping the stream stops the turn; the next one ends
-    /// it.
+    /// Runs a turn as a stream of its events. Dropping the stream stops the turn, and the next turn ends it.
     pub fn turn_stream(&self, thread: &str, text: &str) -> TurnStream {
         TurnStream::new(self.clone(), thread.to_owned(), text.to_owned(), None)
     }
 
-    /// The same where several programs speak on one thread, each with a screen of its own: `shown` is the
-    /// last turn whose reply this one showed ([`Turn::number`], or the `turns` of a
-    /// [`conversation`](Self::conversation)), 0 if it showed none. A yes to a question of a later turn is not
-    /// taken, and the question is put again.
+    /// Runs a turn if several programs with a screen of their own share a thread. `shown` is the last turn
+    /// whose reply this program showed ([`Turn::number`], or the `turns` of a
+    /// [`conversation`](Self::conversation)), or 0 for none. A yes to a question of a later turn is not
+    /// accepted, and the question is asked again.
     ///
     /// ```
     /// # use futures_util::StreamExt;
@@ -127,7 +126,7 @@ impl UpgradeAgent {
         TurnStream::new(self.clone(), thread.to_owned(), text.to_owned(), Some(shown))
     }
 
-    /// Ends an unfinished turn of a thread; `None` if there is none.
+    /// Ends an unfinished turn of a thread. `None` if there is none.
     ///
     /// # Errors
     /// As [`turn`](Self::turn).
@@ -136,10 +135,9 @@ impl UpgradeAgent {
         Ok(self.end_unfinished(thread).await?.map(|turn| self.given(thread, turn)))
     }
 
-    /// Says that the reply of a turn reached the person: what it asks can then be answered with a yes to any
-    /// agent over the same store. `turn` is [`Turn::number`], or the `turns` of the
-    /// [`conversation`](Self::conversation) that was shown. Does nothing if that turn's question is not open
-    /// any more.
+    /// Records that the reply of a turn was delivered, so that any agent over the same store accepts a yes to
+    /// its question. `turn` is [`Turn::number`], or the `turns` of the [`conversation`](Self::conversation)
+    /// that was shown. Has no effect if the question of that turn is not open any more.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -162,7 +160,7 @@ impl UpgradeAgent {
     /// ```
     ///
     /// # Errors
-    /// What the store failed with, and `E_THREAD_BUSY` while another agent goes on with the thread.
+    /// The store's own errors, and `E_THREAD_BUSY` while another agent runs a turn of the thread.
     pub async fn heard(&self, thread: &str, turn: u64) -> Result<(), AgentError> {
         let _held = self.threads.between_turns(thread).await;
         let Some(checkpoint) = self.graph.state(thread).await?.filter(|last| last.next.is_empty()) else {
@@ -179,27 +177,27 @@ impl UpgradeAgent {
         Ok(())
     }
 
-    /// The state of a thread; `None` if nobody has spoken on it.
+    /// The state of a thread; `None` if it has no messages.
     ///
     /// # Errors
-    /// What the store failed with.
+    /// The store's own errors.
     pub async fn conversation(&self, thread: &str) -> Result<Option<ConversationState>, AgentError> {
         Ok(self.graph.state(thread).await?.map(|checkpoint| checkpoint.values))
     }
 
-    /// The graph, to draw it or to look at a thread's history.
+    /// The graph, for drawings and for the history of a thread.
     pub fn graph(&self) -> &CompiledGraph<ConversationState> {
         &self.graph
     }
 
-    /// Everything before the first node: the lock, the unfinished turn, the input.
+    /// Prepares a turn: takes the lock, ends an unfinished turn, builds the input.
     async fn begin(
         &self,
         arrival: Arrival,
         thread: &str,
         text: &str,
         shown: Option<u64>,
-    ) -> Result<Begun, AgentError> {
+    ) -> Result<StartedTurn, AgentError> {
         if text.trim().is_empty() {
             return Err(AgentError::Empty);
         }
@@ -217,8 +215,8 @@ impl UpgradeAgent {
         match self.graph.state(thread).await? {
             Some(checkpoint) if !checkpoint.next.is_empty() => {
                 if let Some(going) = &checkpoint.values.plan {
-                    // A plan that was cut off is ended, and not gone on with.
-                    let ended = ConversationState::update().plan(Some(going.ending(Ends::Interrupted)));
+                    // A plan that was interrupted is ended and not continued.
+                    let ended = ConversationState::update().plan(Some(going.ending(EarlyEnd::Interrupted)));
                     self.graph.update_state(thread).update(ended).await?;
                 }
                 let outcome = self.limited(self.graph.proceed(), thread).await?;
@@ -232,7 +230,7 @@ impl UpgradeAgent {
         run.thread(thread).max_supersteps(MAX_SUPERSTEPS)
     }
 
-    /// The turn, on its way to the caller.
+    /// Completes the turn for the caller.
     fn given(&self, thread: &str, turn: Turn) -> Turn {
         self.threads.give(thread, turn.number, turn.asks_for_a_yes());
         turn
@@ -246,8 +244,8 @@ impl UpgradeAgent {
     }
 }
 
-/// The run, the reply of the turn that was ended first, and the thread's lock.
-type Begun = (RunBuilder<ConversationState>, Option<String>, Held);
+/// The run, the reply of the unfinished turn, and the lock of the thread.
+type StartedTurn = (RunBuilder<ConversationState>, Option<String>, ThreadGuard);
 
 impl std::fmt::Debug for UpgradeAgent {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

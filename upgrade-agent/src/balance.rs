@@ -1,22 +1,21 @@
-//! Whether a split of students comes out as the weights say: counts, what was expected, and a chi-square
-//! test.
+//! Compares a split of students with the weights: counts, expected counts, and a chi-square test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use crate::actions::shown;
+use crate::actions::display;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, EnrollmentDetail, Experiment, NewUser};
 use crate::server::draw_condition;
 
-/// Below this p-value a split is taken to be off. At 0.01 one fair test in a hundred is called unfair.
+/// Below this p-value a split counts as uneven. At 0.01, one in a hundred fair splits is misjudged.
 pub const SIGNIFICANCE: f64 = 0.01;
 
-/// With fewer expected students in a condition the chi-square test says little (Cochran's rule).
+/// With fewer expected students in a condition the chi-square test is not valid (Cochran's rule).
 const FEWEST_EXPECTED: f64 = 5.0;
 
-/// How a split came out.
+/// The result of a balance test.
 ///
 /// ```
 /// use upgrade_agent::balance::{BalanceReport, Verdict};
@@ -30,56 +29,55 @@ const FEWEST_EXPECTED: f64 = 5.0;
 pub struct BalanceReport {
     /// The conditions, in the order of the experiment.
     pub conditions: Vec<ConditionCount>,
-    /// How many students got a condition.
+    /// The number of students with a condition.
     pub users: u64,
-    /// How many groups drew it for them, where groups draw: these are what is counted then, since students of
-    /// one group are one draw.
+    /// The number of groups that drew, if groups are assigned. Then groups are counted, because the students
+    /// of a group share one draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<u64>,
-    /// How many students did not get any.
+    /// The number of students without a condition.
     pub left_out: u64,
     /// Pearson's statistic; none if there is nothing to compare.
     pub chi_square: Option<f64>,
-    /// Conditions with a weight, less one.
+    /// The number of conditions with a weight, minus one.
     pub degrees_of_freedom: u64,
-    /// How likely a split at least as uneven is if the weights hold, 0 to 1.
+    /// The p-value: the probability of a split at least as uneven if the weights hold.
     pub p_value: Option<f64>,
-    /// What follows from it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 /// One condition of a split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConditionCount {
-    /// Its code.
+    /// The code of the condition.
     pub code: String,
-    /// The share it really has, in percent.
+    /// Its effective share in percent.
     pub weight: f64,
-    /// How many students (or groups) it should have; 0 where the weights do not say.
+    /// The expected number of students (or groups); 0 if the weights do not determine it.
     pub expected: f64,
-    /// How many it has.
+    /// The actual number.
     pub observed: u64,
 }
 
-/// What a split says.
+/// The verdict on a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// As the weights say, as far as chance goes.
+    /// Consistent with the weights.
     Balanced,
     /// Too uneven for chance.
     Unbalanced,
-    /// Too few students to say.
+    /// Too few students for a verdict.
     TooFew,
-    /// There is nothing to compare: one condition, or nobody got any.
+    /// Nothing to compare: one condition, or no student with a condition.
     NothingToCompare,
-    /// The draw adapts to what the application reports, so that the weights do not say how the split should
-    /// be.
+    /// An adaptive experiment: rewards shift the draw, so the weights do not determine the split.
     Adaptive,
 }
 
 impl BalanceReport {
-    /// The report on conditions with their share in percent and their students.
+    /// The report on conditions, given their shares in percent and their students.
     pub fn of<C: Into<String>>(conditions: impl IntoIterator<Item = (C, f64, u64)>) -> Self {
         let given: Vec<(String, f64, u64)> =
             conditions.into_iter().map(|(code, weight, observed)| (code.into(), weight, observed)).collect();
@@ -106,20 +104,20 @@ impl BalanceReport {
         report
     }
 
-    /// The report that a step of a plan came to, if it came to one.
+    /// The report in the result of a plan's step, if it has one.
     pub(crate) fn try_from_value(value: &serde_json::Value) -> Option<Self> {
         value.get("chi_square")?;
         Self::deserialize(value).ok()
     }
 
-    /// The same report, with students who got nothing.
+    /// Adds the students without a condition.
     #[must_use]
     pub fn leaving_out(mut self, students: u64) -> Self {
         self.left_out = students;
         self
     }
 
-    /// The same report, where what was counted are groups, of so many students.
+    /// Sets the number of students of the counted groups.
     #[must_use]
     pub fn of_groups(mut self, students: u64) -> Self {
         self.groups = Some(self.draws());
@@ -127,7 +125,7 @@ impl BalanceReport {
         self
     }
 
-    /// The same report, where the weights do not say what to expect.
+    /// Removes the expected counts of an experiment whose weights do not determine the split.
     #[must_use]
     pub fn adaptive(mut self) -> Self {
         if self.draws() > 0 {
@@ -138,13 +136,13 @@ impl BalanceReport {
         self
     }
 
-    /// How many draws were counted: of students, or of groups.
+    /// The number of counted draws: of students, or of groups.
     pub fn draws(&self) -> u64 {
         self.groups.unwrap_or(self.users)
     }
 
     fn judge(&mut self) {
-        // Somebody in a condition that nobody can draw is no matter of chance.
+        // A count in a condition of no weight cannot be chance.
         if self.conditions.iter().any(|one| one.expected == 0.0 && one.observed > 0) && self.users > 0 {
             self.verdict = Verdict::Unbalanced;
             return;
@@ -168,7 +166,7 @@ impl BalanceReport {
         };
     }
 
-    /// The report in lines.
+    /// The report as lines of text.
     pub fn in_words(&self) -> String {
         let judged = self.verdict != Verdict::Adaptive;
         let line = |one: &ConditionCount| one.in_words(self.draws(), judged);
@@ -228,11 +226,12 @@ impl BalanceReport {
 impl ConditionCount {
     fn in_words(&self, draws: u64, judged: bool) -> String {
         let share = if draws == 0 { 0.0 } else { self.observed as f64 / draws as f64 * 100.0 };
-        let expected = match judged {
-            true => format!(", expected {:.1} ({:.1}%)", self.expected, self.weight),
-            false => String::new(),
+        let expected = if judged {
+            format!(", expected {:.1} ({:.1}%)", self.expected, self.weight)
+        } else {
+            String::new()
         };
-        format!("- {}: {} ({share:.1}%){expected}", shown(&self.code), self.observed)
+        format!("- {}: {} ({share:.1}%){expected}", display(&self.code), self.observed)
     }
 }
 
@@ -240,15 +239,17 @@ fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A condition that was drawn: its code, and the group that drew it, where groups draw.
-pub(crate) type Drawn<'a> = (&'a str, Option<&'a str>);
+/// The code of a drawn condition, and the group that drew it, if groups are assigned.
+pub(crate) type DrawnCondition<'a> = (&'a str, Option<&'a str>);
 
-/// The report on students of an experiment, each with what was drawn for him; none if he is left out.
+/// The report on the students of an experiment, given each student's draw; none for a student who is left
+/// out.
 pub(crate) fn count<'a>(
     experiment: &Experiment,
-    drawn: impl Iterator<Item = Option<Drawn<'a>>>,
+    drawn: impl Iterator<Item = Option<DrawnCondition<'a>>>,
 ) -> BalanceReport {
-    let (mut users, mut left_out) = (0, 0);
+    let mut users = 0;
+    let mut left_out = 0;
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for one in drawn {
@@ -266,7 +267,7 @@ pub(crate) fn count<'a>(
         (code, share, observed)
     });
     let known: Vec<_> = known.collect();
-    // A condition that the experiment does not have any more, or does not have yet.
+    // A condition that the experiment does not have, or does not have any more.
     let others = counts.into_iter().map(|(code, observed)| (code.to_owned(), 0.0, observed));
     let mut report = BalanceReport::of(known.into_iter().chain(others)).leaving_out(left_out);
     if own_group(experiment).is_some() {
@@ -278,12 +279,13 @@ pub(crate) fn count<'a>(
     }
 }
 
-/// The shares that conditions really have, in percent: the running sum of the weights is drawn against, so
-/// what lies above 100 is never drawn, and what is missing to 100 goes to the first condition.
+/// The effective shares of the conditions in percent. The server draws against the running sum of the
+/// weights, so a part above 100 is never drawn, and a part missing to 100 goes to the first condition.
 pub(crate) fn shares(experiment: &Experiment) -> Vec<(String, f64)> {
     let mut conditions: Vec<_> = experiment.conditions.iter().collect();
     conditions.sort_by_key(|condition| condition.order);
-    let (mut sum, mut reached) = (0.0_f64, 0.0_f64);
+    let mut sum = 0.0_f64;
+    let mut reached = 0.0_f64;
     let mut shares: Vec<(String, f64)> = conditions
         .iter()
         .map(|condition| {
@@ -301,7 +303,7 @@ pub(crate) fn shares(experiment: &Experiment) -> Vec<(String, f64)> {
     shares
 }
 
-/// What draws for a student: he himself or the group he works in; none if he is left out for want of one.
+/// The unit that draws for a student: the student or their working group; none for a student without one.
 pub(crate) fn unit<'a>(experiment: &Experiment, student: &'a NewUser) -> Option<&'a str> {
     let Some(kind) = own_group(experiment) else { return Some(&student.id) };
     let works = student.working_group.as_ref()?.get(kind)?;
@@ -309,8 +311,8 @@ pub(crate) fn unit<'a>(experiment: &Experiment, student: &'a NewUser) -> Option<
     is_in.then_some(works.as_str())
 }
 
-/// What these students draw: a pure function of ids and weights, the same as the server's. Lists, other
-/// experiments at the same places and earlier enrolments are not looked at.
+/// The draws of these students, by the server's pure function of ids and weights. Lists, other experiments at
+/// the same places and earlier enrolments are ignored.
 pub(crate) fn offline(experiment: &Experiment, students: &[NewUser]) -> BalanceReport {
     let mut conditions: Vec<_> = experiment.conditions.iter().collect();
     conditions.sort_by_key(|condition| condition.order);
@@ -324,7 +326,7 @@ pub(crate) fn offline(experiment: &Experiment, students: &[NewUser]) -> BalanceR
     count(experiment, drawn)
 }
 
-/// How those who are enrolled are split; `None` where every student gets each of the conditions.
+/// The split of the enrolled students; `None` if every student gets each condition.
 pub(crate) fn enrolled(experiment: &Experiment, detail: &EnrollmentDetail) -> Option<BalanceReport> {
     if experiment.assignment_unit == AssignmentUnit::WithinSubjects {
         return None;
@@ -347,7 +349,7 @@ pub(crate) fn enrolled(experiment: &Experiment, detail: &EnrollmentDetail) -> Op
     })
 }
 
-/// Whether each simulated student needs a group of his own, of which kind.
+/// The kind of group that each simulated student needs, if any.
 pub(crate) fn own_group(experiment: &Experiment) -> Option<&str> {
     experiment.group_type.as_deref().filter(|_| experiment.assignment_unit == AssignmentUnit::Group)
 }

@@ -9,9 +9,9 @@ mod ask;
 mod chart;
 mod chat;
 mod clock;
+mod escape;
 mod failure;
 mod feed;
-mod harmless;
 mod interrupts;
 mod keyboard;
 mod occupant;
@@ -173,9 +173,10 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
 /// A thread's name is shown on a line of its own.
 fn thread_name(name: &str) -> Result<String, String> {
     let name = name.trim();
-    match name.is_empty() || name.chars().any(char::is_control) {
-        true => Err("a thread's name has at least one letter, and no line breaks or the like".to_owned()),
-        false => Ok(name.to_owned()),
+    if name.is_empty() || name.chars().any(char::is_control) {
+        Err("a thread's name has at least one letter, and no line breaks or the like".to_owned())
+    } else {
+        Ok(name.to_owned())
     }
 }
 

@@ -1,38 +1,36 @@
 //! A typed client of the UpGrade HTTP API.
 //!
-//! UpGrade speaks two dialects on the wire: one up to version 6.2, another from 6.3 on. Callers
-//! see one vocabulary ([`Experiment`], [`ExperimentState`], [`Assignment`], ...); the dialect is
-//! chosen from the version in the server's health answer, on first use.
+//! UpGrade has two wire dialects: one up to version 6.2, another from 6.3 on. Callers see one vocabulary
+//! ([`Experiment`], [`ExperimentState`], [`Assignment`], ...). The client chooses the dialect on first use,
+//! from the version in the server's health response.
 //!
-//! The client checks what the server does not: it refuses to create over an existing id (the
-//! server would merge the two), reads before it writes so that an unknown id is a plain
-//! [`ErrorKind::NotFound`], keeps the ids of conditions through an update, and sets the rule
-//! `assign` with the second request which the server needs for it. It does not judge whether an
-//! experiment makes sense (weights, names, transitions): that is the caller's business.
+//! The client checks some things that the server does not: it refuses to create an experiment with an
+//! existing id (the server would merge the two), reads before it writes so that an unknown id is a plain
+//! [`ErrorKind::NotFound`], keeps the ids of conditions through an update, and sets the rule `assign` with
+//! the second request that the server needs for it. It does not judge whether an experiment makes sense
+//! (weights, names, transitions).
 //!
-//! # Who calls
+//! # Authorization
 //!
-//! Admin calls carry a bearer token ([`UpgradeClientBuilder::token`]) or the access token of a
-//! Google service account ([`UpgradeClientBuilder::service_account_file`]), a student's calls the
-//! signed client key ([`UpgradeClientBuilder::client_key`]); the health call carries nothing.
-//! Secrets are in no error, log or `Debug` text, also if a server repeats them in its answer.
-//! Redirects are not followed.
+//! Admin calls carry a bearer token ([`UpgradeClientBuilder::token`]) or the access token of a Google service
+//! account ([`UpgradeClientBuilder::service_account_file`]); calls of a student's application carry the
+//! signed client key ([`UpgradeClientBuilder::client_key`]); the health call carries nothing. No error, log
+//! or `Debug` text contains a secret, even if a server repeats it. Redirects are not followed.
 //!
-//! # What is repeated
+//! # Retries
 //!
-//! Reads, and calls that do the same however often they are made, are tried again after a broken
-//! connection, a timeout and the statuses 429, 502, 503 and 504; any other call only if it was
-//! certainly not heard (no connection came about, or 429). [`ClientError::may_have_acted`] tells
-//! after a failure whether there is something to look for. A change that takes several calls may
-//! stop between them: [`ClientError::unfinished`] then has what is missing, ready for
-//! [`UpgradeClient::update`].
+//! Reads and idempotent calls are retried after a broken connection, a timeout and the statuses 429, 502, 503
+//! and 504. Any other call is retried only if the server certainly did not process it (no connection, or
+//! 429). After a failure, [`ClientError::may_have_acted`] says whether the call may have had an effect. A
+//! change of several calls may stop in between: [`ClientError::unfinished`] then has the missing part, ready
+//! for [`UpgradeClient::update`].
 //!
 //! # Old servers
 //!
-//! Up to 6.2, states, segments and errors differ ([`Dialect`]); before 6.0 a student's routes are
-//! those of version 5, which name him in the body. A route that is not there is looked for by the
-//! other version once. A student's id that no header can hold (beyond Latin-1, or with space around
-//! it) goes by version 5 on any server that has it.
+//! Up to 6.2, states, segments and errors differ ([`Dialect`]). Before 6.0, the routes of students are those
+//! of version 5, which name the student in the body. If a route does not exist, the client tries the other
+//! version once. A student's id that does not fit into a header (beyond Latin-1, or with space around it) is
+//! sent by the routes of version 5 on any server that has them.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

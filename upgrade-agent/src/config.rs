@@ -1,8 +1,9 @@
-//! Where settings come from: flags, then the environment, then a file, then defaults.
+//! The settings: flags take precedence over the environment, the environment over a file, the file over
+//! defaults.
 //!
-//! Secrets come from the environment only, are kept in `SecretString` and shown by nothing. The environment
-//! is given in as a function, so that a test needs none of its own. `source.rs` knows who wins, `report.rs`
-//! what is told about it, `file.rs` the file and `folder.rs` the platform's custom.
+//! Secrets come from the environment only, are kept in `SecretString` and never displayed. The environment is
+//! a function argument, so tests do not change their own. `source.rs` has the precedence, `report.rs` the
+//! report of sources, `file.rs` the file and `folder.rs` the data folder of each platform.
 
 mod file;
 mod folder;
@@ -16,7 +17,7 @@ use agentgraph_llm::anthropic::DEFAULT_MODEL;
 use secrecy::{ExposeSecret, SecretString};
 
 use file::FileConfig;
-pub(crate) use report::{Report, Told};
+pub(crate) use report::{Report, SettingReport};
 pub(crate) use source::truth;
 use source::{Key, Range, Sources};
 
@@ -24,7 +25,7 @@ const MODEL_TIMEOUT: f64 = 60.0;
 const TIMEOUT: f64 = 30.0;
 const CONFIDENCE: f64 = 0.7;
 
-// The second variable of a setting is the one that UpGrade's own agent reads.
+// The second variable of a setting is the one of UpGrade's own agent.
 const URL: Key = Key { name: "url", flag: "--url", variables: &["UPGRADE_API_URL"] };
 const PLAIN_HTTP: Key = Key {
     name: "allow_plain_http",
@@ -99,25 +100,25 @@ pub(crate) struct Flags {
     pub(crate) offline: bool,
 }
 
-/// Settings, complete.
+/// The complete settings. One field per setting.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// The server; the embedded one if there is none.
+    /// The URL of the server; none for the embedded one.
     pub(crate) url: Option<String>,
-    /// Keys and tokens may go over http to other machines.
+    /// Whether keys and tokens may be sent to other machines over http.
     pub(crate) allow_plain_http: bool,
     pub(crate) timeout: Duration,
     pub(crate) token: Option<SecretString>,
     pub(crate) service_account: Option<PathBuf>,
-    /// What signs the calls of students' applications.
+    /// The key and secret for the calls of students' applications.
     pub(crate) client_key: Option<(String, SecretString)>,
     pub(crate) data_dir: PathBuf,
-    /// The language model; the offline one if there is none.
+    /// The language model; none for the offline one.
     pub(crate) model: Option<ModelConfig>,
-    /// Not sent if there is none.
+    /// Not sent if none.
     pub(crate) temperature: Option<f32>,
     pub(crate) confidence: f64,
-    /// Where all this comes from.
+    /// The sources of the settings.
     pub(crate) report: Report,
 }
 
@@ -125,13 +126,13 @@ pub(crate) struct Config {
 #[derive(Clone, Debug)]
 pub(crate) struct ModelConfig {
     pub(crate) key: SecretString,
-    /// Another address than the provider's own.
+    /// An address other than the provider's.
     pub(crate) base_url: Option<String>,
     pub(crate) name: String,
     pub(crate) timeout: Duration,
 }
 
-/// A setting that cannot be used.
+/// An invalid setting.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("E_CONFIG_FILE: {}: {why}", path.display())]
@@ -142,14 +143,14 @@ pub(crate) enum ConfigError {
     NoDataDir,
 }
 
-/// Reads the environment.
+/// A function that reads an environment variable.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Config {
-    /// Collects all settings.
+    /// Reads all settings.
     ///
     /// # Errors
-    /// Names the place of the setting that cannot be used, and what would do.
+    /// Names the source of the invalid setting, and what would be valid.
     pub(crate) fn collect(flags: &Flags, environment: Environment<'_>) -> Result<Self, ConfigError> {
         let given = flags.config.as_deref().map(FileConfig::read).transpose()?;
         let mut sources = Sources::new(environment);
@@ -194,17 +195,17 @@ impl Config {
         })
     }
 
-    /// Where the threads are kept.
+    /// The file of the threads.
     pub(crate) fn threads_file(&self) -> PathBuf {
         self.data_dir.join("threads.db")
     }
 
-    /// Where the lines that were typed are kept.
+    /// The file of the typed lines.
     pub(crate) fn history_file(&self) -> PathBuf {
         self.data_dir.join("history.txt")
     }
 
-    /// Where the embedded server keeps its data.
+    /// The file of the embedded server's data.
     pub(crate) fn server_file(&self) -> PathBuf {
         self.data_dir.join("server.db")
     }
@@ -231,7 +232,7 @@ fn model(flags: &Flags, sources: &mut Sources<'_>) -> Result<Option<ModelConfig>
     }))
 }
 
-/// One without the other signs nothing.
+/// The key and the secret are useless without each other.
 fn client_key(sources: &mut Sources<'_>) -> Result<Option<(String, SecretString)>, ConfigError> {
     let alone = |has: &Key, lacks: &Key| ConfigError::Value {
         from: has.variables[0].to_owned(),
@@ -253,7 +254,7 @@ fn seconds(
     default: f64,
 ) -> Result<Duration, ConfigError> {
     let seconds = sources.number(key, flag, file, default, &Range::SECONDS)?;
-    // The range lets only what is a time through.
+    // The range contains only valid durations.
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 

@@ -1,8 +1,8 @@
-//! The graph: five nodes, and who comes after whom. All of it is on this page.
+//! The graph: five nodes and the routes between them, all on this page.
 //!
-//! Every turn is a run of its own and ends in END. Between two turns nothing runs: what the agent waits for
-//! is the channel `pending`, and where the next turn begins is [`turn_start`]. Routes are pure functions of
-//! the state; which texts are shown and what is written is the nodes' business.
+//! Every turn is a run of its own and ends at END. Between two turns nothing runs: the channel `pending`
+//! contains what the agent waits for, and [`turn_start`] chooses the first node of the next turn. Routes are
+//! pure functions of the state.
 
 use agentgraph::{CompileError, CompiledGraph, END, Route, START, StateGraph};
 
@@ -14,7 +14,7 @@ use crate::nodes::{
 };
 use crate::state::{ConversationState, Intent, Pending};
 
-/// The graph over these settings and this server.
+/// Builds the graph over these settings and this server.
 pub(crate) fn graph(
     settings: Settings,
     client: UpgradeClient,
@@ -37,18 +37,18 @@ pub(crate) fn graph(
         .compile()
 }
 
-/// Where a turn begins.
+/// The first node of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
 pub enum TurnStart {
-    /// The message may be the answer to a confirmation.
+    /// The message may answer a confirmation.
     ConfirmationHandler,
-    /// The message may bring a parameter that was asked for.
+    /// The message may contain a missing parameter.
     InformationGatherer,
-    /// The message begins something.
+    /// The message starts something new.
     ConversationAnalyzer,
 }
 
-/// Where a turn begins: with whoever asked.
+/// Starts a turn at the node that asked the open question.
 pub fn turn_start(state: &ConversationState) -> TurnStart {
     match state.pending {
         Pending::Confirm(_) => TurnStart::ConfirmationHandler,
@@ -57,19 +57,19 @@ pub fn turn_start(state: &ConversationState) -> TurnStart {
     }
 }
 
-/// Where a turn goes once it is clear what is wanted.
+/// The route after the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
 pub enum AfterAnalysis {
-    /// Something has to be looked up or prepared.
+    /// A look-up or an action has to be prepared.
     InformationGatherer,
-    /// It can be answered, or has to be asked back.
+    /// The reply can be written, or a question has to be asked.
     ResponseGenerator,
-    /// A plan is under way.
+    /// A plan is in progress.
     ToolExecutor,
 }
 
-/// A plan goes on. Only a clear wish for something goes to the gatherer. A confidence of exactly the limit is
-/// clear.
+/// A plan continues. Only a request with enough confidence goes to the gatherer; a confidence equal to the
+/// limit is enough.
 pub fn after_analysis(state: &ConversationState, confidence: f64) -> AfterAnalysis {
     match &state.analysis {
         _ if state.plan.is_some() => AfterAnalysis::ToolExecutor,
@@ -80,16 +80,16 @@ pub fn after_analysis(state: &ConversationState, confidence: f64) -> AfterAnalys
     }
 }
 
-/// Where a turn goes with what was gathered.
+/// The route after the gathering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
 pub enum AfterGathering {
     /// An action is complete and has to be confirmed.
     ConfirmationHandler,
-    /// There is something to say: an answer, a question, an error.
+    /// There is a reply to write: an answer, a question or an error.
     ResponseGenerator,
 }
 
-/// An error wins over an action; an action that is not complete is a question.
+/// An error takes precedence over an action. An incomplete action leads to a question.
 pub fn after_gathering(state: &ConversationState) -> AfterGathering {
     match state.proposal {
         Some(_) if state.errors.is_empty() => AfterGathering::ConfirmationHandler,
@@ -97,40 +97,40 @@ pub fn after_gathering(state: &ConversationState) -> AfterGathering {
     }
 }
 
-/// Where a turn goes once a confirmation was asked for or settled.
+/// The route after a question was asked or answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
 pub enum AfterConfirmation {
     /// The person said yes.
     ToolExecutor,
-    /// The person spoke of something else.
+    /// The message is about something else.
     ConversationAnalyzer,
-    /// The question is to be put, or its refusal to be told.
+    /// The question or the refusal has to be written.
     ResponseGenerator,
 }
 
-/// An approval is run; a dropped question leaves a message to be read; anything else is said.
+/// An approval is executed, a message about something else is analyzed, and everything else is written.
 pub fn after_confirmation(state: &ConversationState) -> AfterConfirmation {
     match (&state.approved, &state.preset) {
         (Some(_), _) => AfterConfirmation::ToolExecutor,
-        // A step of it was settled.
+        // A question about a step of a plan was answered.
         (None, None) if state.plan.is_some() => AfterConfirmation::ToolExecutor,
         (None, Some(_)) => AfterConfirmation::ResponseGenerator,
         (None, None) => AfterConfirmation::ConversationAnalyzer,
     }
 }
 
-/// Where a turn goes once something was run.
+/// The route after an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
 pub enum AfterExecution {
-    /// A plan has steps left.
+    /// The plan has steps left.
     ConversationAnalyzer,
-    /// The next step of a plan has to be asked about.
+    /// The next step of the plan needs a confirmation.
     ConfirmationHandler,
-    /// It is done.
+    /// The action is finished.
     ResponseGenerator,
 }
 
-/// A plan goes on by way of the analyzer until it has ended, and stops where a step of it needs its own yes.
+/// A plan continues through the analyzer until it has ended, and stops at a step that needs a confirmation.
 pub fn after_execution(state: &ConversationState) -> AfterExecution {
     match (&state.plan, &state.proposal) {
         (Some(_), Some(_)) => AfterExecution::ConfirmationHandler,

@@ -1,5 +1,5 @@
-//! The five nodes, a file each. A node reads a snapshot of the state and returns what changes; none of them
-//! knows which node comes next.
+//! The five nodes, one file each. A node reads a snapshot of the state and returns an update; no node knows
+//! which node runs next.
 
 pub mod confirmation_handler;
 pub(crate) mod conversation_analyzer;
@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::state::{ConversationState, ConversationStateUpdate};
 
-/// Says that a node has begun, and begins its update.
+/// Reports the start of a node and returns its empty update.
 pub(crate) async fn begin(ctx: &Ctx) -> ConversationStateUpdate {
     if ctx.has_listener() {
         ctx.emit(json!({ "node": ctx.node() })).await;

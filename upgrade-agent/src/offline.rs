@@ -5,23 +5,23 @@
 //! nothing between two calls. It answers the same to the same request. What it does not understand it says.
 //!
 //! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names,
-//! `remainder` what of it was not understood and `beyond` what cannot be done; `analyzer`, `gatherer` and
-//! `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `knowledge` is what it
-//! knows by heart.
+//! `remainder` what of it was not understood and `unsupported` what cannot be done; `analyzer`, `gatherer` and
+//! `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `mentions`
+//! finds terms of the glossary.
 
 mod analyzer;
-mod beyond;
 mod facts;
 mod gatherer;
 mod insistence;
 mod intent;
-mod knowledge;
 mod language;
 mod lexicon;
+mod mentions;
 mod remainder;
 mod responder;
 mod slots;
 mod text;
+mod unsupported;
 mod wire;
 
 use agentgraph_llm::{
@@ -32,7 +32,7 @@ use futures_util::stream;
 use serde_json::Value;
 
 use facts::{Facts, Node};
-use gatherer::Step;
+use gatherer::NextStep;
 
 /// How the offline model introduces itself.
 pub const INTRODUCTION: &str = "The offline model answers: it works by rules, without a language model, and understands \
@@ -71,14 +71,14 @@ impl OfflineModel {
         let facts = Facts::of(request);
         let step = match facts.node {
             Node::Analyzer if facts.offers(analyzer::TOOL) => {
-                Step::Call(vec![(analyzer::TOOL, analyzer::analysis(&facts))])
+                NextStep::Call(vec![(analyzer::TOOL, analyzer::analysis(&facts))])
             }
             Node::Gatherer => gatherer::next(&facts),
             _ => responder::next(&facts),
         };
         let (blocks, stop) = match step {
-            Step::Done(text) => (vec![Block::text(text)], StopReason::EndTurn),
-            Step::Call(calls) => (called(calls, facts.answers.len()), StopReason::ToolUse),
+            NextStep::Done(text) => (vec![Block::text(text)], StopReason::EndTurn),
+            NextStep::Call(calls) => (called(calls, facts.answers.len()), StopReason::ToolUse),
         };
         let message = Message::new(Role::Assistant, blocks).with_id(self.ids.next_id());
         ChatResponse::new(message, stop).with_model(self.name())

@@ -1,66 +1,66 @@
-//! Plans: actions of several steps, made of what the server says, shown and confirmed as a whole, and run a
-//! step at a time.
+//! Plans: actions of several steps. A plan is built from the server's data, confirmed as a whole, and run
+//! step by step.
 //!
-//! A plan that changes an experiment's status notes the first one before it does, and restores it however it
-//! ends.
+//! A plan that changes an experiment's status stores the first status, and restores it however the plan ends.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actions::{Action, JourneyStep, TestConditionBalance, is_offline};
 use crate::client::{Experiment, ExperimentState};
-use crate::state::{Approved, TurnError};
+use crate::state::{Approval, TurnError};
 
 /// The steps of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The steps, in order.
-    pub steps: Vec<Step>,
-    /// The status to be restored after them, if they change it.
+    pub steps: Vec<PlanStep>,
+    /// The status to restore after the steps, if they change it.
     pub restores: Option<ExperimentState>,
 }
 
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Step {
-    /// Move the experiment to a status.
+pub enum PlanStep {
+    /// Sets the status of the experiment.
     SetStatus {
-        /// Where to.
+        /// The new status.
         to: ExperimentState,
     },
-    /// Play students who each come to one place.
+    /// Lets simulated students visit one place each.
     Crowd {
-        /// How many.
+        /// The number of students.
         students: u32,
-        /// The place.
+        /// The site.
         site: String,
-        /// What is at the place.
+        /// The target.
         target: String,
     },
-    /// Make the students of a journey known.
+    /// Initializes the students of a journey.
     Begin {
-        /// How many.
+        /// The number of students.
         students: usize,
     },
-    /// A step of a journey, for all of its students.
+    /// Runs a step of a journey for all of its students.
     Journey(JourneyStep),
-    /// A visit at every place where a student is assigned something.
+    /// Visits every place that has an assignment for the student.
     VisitAssigned,
 }
 
 impl Plan {
-    /// The plan of an action as things stand; none for an action of one step.
+    /// The plan of an action, given the server's data; none for an action of one step.
     pub(crate) fn of(action: &Action, experiment: Option<&Experiment>) -> Option<Plan> {
         match action {
             Action::TestConditionBalance(test) => of_balance(test, experiment?),
             Action::SimulateUserJourney(journey) => {
-                let mut steps = vec![Step::Begin { students: journey.students() }];
+                let mut steps = vec![PlanStep::Begin { students: journey.students() }];
                 match (&journey.steps[..], experiment) {
                     ([], Some(experiment)) => steps.extend(experiment.decision_points.iter().map(|point| {
-                        let (site, target) = (point.site.clone(), point.target.clone());
-                        Step::Journey(JourneyStep::Visit { site, target })
+                        let site = point.site.clone();
+                        let target = point.target.clone();
+                        PlanStep::Journey(JourneyStep::Visit { site, target })
                     })),
-                    ([], None) => steps.push(Step::VisitAssigned),
+                    ([], None) => steps.push(PlanStep::VisitAssigned),
                     (given, _) => steps.extend(given.iter().map(of_journey)),
                 }
                 Some(Plan::restoring(steps, experiment))
@@ -69,8 +69,8 @@ impl Plan {
         }
     }
 
-    fn restoring(steps: Vec<Step>, experiment: Option<&Experiment>) -> Plan {
-        let changes = steps.iter().any(|step| matches!(step, Step::SetStatus { .. }));
+    fn restoring(steps: Vec<PlanStep>, experiment: Option<&Experiment>) -> Plan {
+        let changes = steps.iter().any(|step| matches!(step, PlanStep::SetStatus { .. }));
         let restores = experiment.filter(|_| changes).map(|experiment| experiment.state.clone());
         Plan { steps, restores }
     }
@@ -85,56 +85,56 @@ fn of_balance(test: &TestConditionBalance, experiment: &Experiment) -> Option<Pl
     let target = test.target.clone().or_else(|| first.map(|point| point.target.clone()))?;
     let mut steps = Vec::new();
     if experiment.state != ExperimentState::Enrolling {
-        steps.push(Step::SetStatus { to: ExperimentState::Enrolling });
+        steps.push(PlanStep::SetStatus { to: ExperimentState::Enrolling });
     }
-    steps.push(Step::Crowd { students: test.students(), site, target });
+    steps.push(PlanStep::Crowd { students: test.students(), site, target });
     Some(Plan::restoring(steps, Some(experiment)))
 }
 
-fn of_journey(step: &JourneyStep) -> Step {
+fn of_journey(step: &JourneyStep) -> PlanStep {
     match step {
-        JourneyStep::SetStatus { status } => Step::SetStatus { to: status.clone() },
-        other => Step::Journey(other.clone()),
+        JourneyStep::SetStatus { status } => PlanStep::SetStatus { to: status.clone() },
+        other => PlanStep::Journey(other.clone()),
     }
 }
 
-/// A plan that the person said yes to, as far as it has come.
+/// An approved plan and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanRun {
-    approved: Approved,
-    /// The step that comes next.
+    approved: Approval,
+    /// The index of the next step.
     pub(crate) next: usize,
-    /// The status to be restored; none once it is, or if nothing was changed.
+    /// The status to restore; none after it was restored, or if nothing was changed.
     pub(crate) restore: Option<ExperimentState>,
-    /// What the last status step set, so that somebody else's change can be told.
+    /// The status of the last status step, to detect changes by others.
     pub(crate) set: Option<ExperimentState>,
-    /// What each step that was done came to.
+    /// The result of each finished step.
     pub(crate) done: Vec<Value>,
-    /// Why it ends before its last step.
-    pub(crate) ends: Option<Ends>,
+    /// The reason of an early end.
+    pub(crate) ends: Option<EarlyEnd>,
 }
 
-/// Why a plan ends early.
+/// The reason for which a plan ends early.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Ends {
+pub(crate) enum EarlyEnd {
     /// A step failed.
     Failed(TurnError),
-    /// Somebody else changed the status meanwhile: it is his now.
+    /// Somebody else changed the status meanwhile, and it stays changed.
     Overtaken(TurnError),
-    /// The process, or the turn, was stopped in the middle.
+    /// The process, or the turn, was stopped in between.
     Interrupted,
-    /// The person did not want the step that was asked about.
+    /// The person did not confirm a step.
     Declined,
 }
 
 impl PlanRun {
-    /// A plan that begins. Only an approval begins one.
-    pub(crate) fn begin(approved: Approved, restore: Option<ExperimentState>) -> Self {
+    /// A plan at its first step. Requires an approval.
+    pub(crate) fn begin(approved: Approval, restore: Option<ExperimentState>) -> Self {
         PlanRun { approved, next: 0, restore, set: None, done: Vec::new(), ends: None }
     }
 
-    /// What was approved.
-    pub fn approved(&self) -> &Approved {
+    /// The approval.
+    pub fn approved(&self) -> &Approval {
         &self.approved
     }
 
@@ -143,24 +143,25 @@ impl PlanRun {
         self.approved.proposal().plan.as_ref()
     }
 
-    /// The next step; none if there is none left, or the plan ends early.
-    pub(crate) fn step(&self) -> Option<&Step> {
+    /// The next step; none if there is none left, or if the plan ends early.
+    pub(crate) fn step(&self) -> Option<&PlanStep> {
         self.plan()?.steps.get(self.next).filter(|_| self.ends.is_none())
     }
 
-    /// Whether a step that plays students was begun.
+    /// Whether a step with simulated students was started.
     pub(crate) fn has_played(&self) -> bool {
-        let begun = self.next + usize::from(matches!(self.ends, Some(Ends::Failed(_) | Ends::Interrupted)));
+        let begun =
+            self.next + usize::from(matches!(self.ends, Some(EarlyEnd::Failed(_) | EarlyEnd::Interrupted)));
         let steps = self.plan().map_or(&[][..], |plan| &plan.steps);
-        steps.iter().take(begun).any(|step| matches!(step, Step::Crowd { .. } | Step::Begin { .. }))
+        steps.iter().take(begun).any(|step| matches!(step, PlanStep::Crowd { .. } | PlanStep::Begin { .. }))
     }
 
-    /// The status that the experiment has if nobody else changed it.
+    /// The status of the experiment if nobody else changed it.
     pub(crate) fn standing(&self) -> Option<&ExperimentState> {
         self.set.as_ref().or(self.approved.proposal().current.as_ref())
     }
 
-    pub(crate) fn ending(&self, why: Ends) -> Self {
+    pub(crate) fn ending(&self, why: EarlyEnd) -> Self {
         PlanRun { ends: Some(self.ends.clone().unwrap_or(why)), ..self.clone() }
     }
 
@@ -172,13 +173,13 @@ impl PlanRun {
     }
 }
 
-/// Whether students take part for real in an experiment of this status.
+/// Whether an experiment of this status enrols real students.
 pub(crate) fn is_live(state: &ExperimentState) -> bool {
     matches!(state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete)
 }
 
-/// Whether a step takes something from students who take part for real, so that it is asked about when it
-/// comes: in every other status they get the default, whatever they had.
-pub(crate) fn is_destructive(step: &Step, first: Option<&ExperimentState>) -> bool {
-    first.is_some_and(is_live) && matches!(step, Step::SetStatus { to } if !is_live(to))
+/// Whether a step affects real students, so that it needs a confirmation of its own: in every other status
+/// they get the default anyway.
+pub(crate) fn is_destructive(step: &PlanStep, first: Option<&ExperimentState>) -> bool {
+    first.is_some_and(is_live) && matches!(step, PlanStep::SetStatus { to } if !is_live(to))
 }

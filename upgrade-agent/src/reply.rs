@@ -1,35 +1,35 @@
-//! Reading the answer to a confirmation. No model has a part in it, and no state: text in, verdict out.
+//! Reads the answer to a confirmation, without a model and without state: a text in, a verdict out.
 //!
-//! Only the whole message counts. It is a yes if, without polite words and punctuation, it is made of yes
-//! words and of nothing else, and a no likewise. Whatever holds one word more ("yes but", "don't delete it",
-//! "yesterday") is [`Verdict::Other`], which runs nothing.
+//! The whole message counts. It is a yes if it consists of yes words, polite words and punctuation, and
+//! likewise for a no. A message with any other word ("yes but", "don't delete it", "yesterday") is
+//! [`Verdict::Other`], which runs nothing.
 
 use serde::{Deserialize, Serialize};
 
-/// How yes is said.
+/// The kind of answer that means yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmKind {
-    /// By any yes word.
+    /// Any yes word.
     YesNo,
-    /// By typing exactly `DELETE`, in capitals.
+    /// Exactly `DELETE`, in capitals.
     TypeDelete,
 }
 
-/// What a message says to an open confirmation.
+/// The meaning of a message for an open confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Do it.
+    /// Run the action.
     Yes,
-    /// Do not.
+    /// Do not run it.
     No,
-    /// Not like this: something is to be changed first.
+    /// Change something first.
     Modify,
     /// A yes in the wrong words: the question stays open.
     NotTheWord,
-    /// "Why?", "are you sure?": wants an answer, and the question stays open.
+    /// "Why?", "are you sure?": needs an answer, and the question stays open.
     Doubt,
-    /// Something else: the question is not open any more.
+    /// Something else: the question is closed.
     Other,
 }
 
@@ -95,18 +95,18 @@ const CANCEL: &[&str] = &[
     "drop it",
     "leave it",
 ];
-/// A list and no measure of likeness, or an experiment could not be called Cancer.
+/// A list rather than a measure of similarity; otherwise an experiment could not be named Cancer.
 const MISTYPED_CANCEL: &[&str] = &[
     "cancle", "cacnel", "canecl", "cnacel", "acncel", "cancell", "canncel", "canccel", "cancl", "canel",
     "cacel",
 ];
 const ALMOST_DELETE: &[&str] = &["delete", "delete it"];
-/// What is typed to pick the first of several answers. A word that is to be typed is not picked.
+/// Texts that pick the first of several answers. A word that has to be typed cannot be picked.
 const PICKS: &[&str] = &[
     "one", "two", "first", "second", "1st", "2nd", "option", "answer", "number", "choice", "no", "nr", "the",
     "pick", "take", "choose",
 ];
-/// Doubts that want an answer and leave the question open.
+/// Doubts that need an answer and leave the question open.
 const DOUBTS: &[&str] = &[
     "why",
     "why not",
@@ -129,7 +129,7 @@ const DOUBTS: &[&str] = &[
     "what will happen",
     "what would happen",
 ];
-/// What is said before one makes up one's mind.
+/// Hesitations before an answer.
 const HESITANT: &[&str] =
     &["hm", "hmm", "hmmm", "um", "uh", "er", "oh", "ah", "well", "actually", "sorry", "wait"];
 const POLITE: &[&str] = &["please", "pls", "thanks", "thx", "thank you", "kindly"];
@@ -162,7 +162,7 @@ pub fn read(text: &str, kind: ConfirmKind) -> Verdict {
     }
 }
 
-/// Whether a message gives up what is under way, where no yes or no was asked for.
+/// Whether a message cancels the pending action, if the question was not one of yes or no.
 ///
 /// ```
 /// use upgrade_agent::reply::is_cancel;
@@ -178,12 +178,12 @@ pub fn is_cancel(text: &str) -> bool {
     })
 }
 
-/// Whether a message is a no and nothing else, where something was asked that is no question of yes or no.
+/// Whether a message is only a no, if the question was not one of yes or no.
 pub(crate) fn is_no(text: &str) -> bool {
     words(text).is_some_and(|words| is_refusal(&words))
 }
 
-/// "1", "#1", "option 1", "the first": the number of an answer, as it is chosen where answers have numbers.
+/// "1", "#1", "option 1", "the first": the number of a numbered answer.
 fn is_pick(words: &[String]) -> bool {
     let counts = |word: &String| {
         word.chars().all(|c| c.is_ascii_digit())
@@ -194,14 +194,14 @@ fn is_pick(words: &[String]) -> bool {
     words.iter().any(counts) && words.iter().all(small)
 }
 
-/// A question mark is a part of it, and no doubt is a yes or a no.
+/// A question mark counts as a word, so a doubt is neither a yes nor a no.
 fn is_doubt(text: &str) -> bool {
     let Some(words) = words(&text.replace('?', " ")) else { return false };
     let firm: Vec<String> = words.into_iter().filter(|word| !HESITANT.contains(&word.as_str())).collect();
     DOUBTS.contains(&firm.join(" ").as_str())
 }
 
-/// A no may be hesitant ("no, wait"): it runs nothing. A yes may not.
+/// A no may be hesitant ("no, wait"), because it runs nothing. A yes may not.
 fn is_refusal(words: &[String]) -> bool {
     let firm: Vec<String> = words.iter().filter(|word| !HESITANT.contains(&word.as_str())).cloned().collect();
     is_made_of(&firm, &[NO, CANCEL])
@@ -216,8 +216,8 @@ fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '\u{2018}'..='\u{201F}' | '«' | '»' | '‹' | '›')
 }
 
-/// Whether the signs of a text are no more than punctuation. A face made of signs may take back what the
-/// words say, as an emoji may: brackets belong in pairs round words, and a dash or star stands alone.
+/// Whether the non-letters of a text are only punctuation. An emoticon may reverse the meaning of the words,
+/// like an emoji: brackets must be in pairs around words, and a dash or star must stand alone.
 fn is_plain(text: &str) -> bool {
     let signs: Vec<char> = text.chars().collect();
     let mut open = 0_usize;
@@ -263,8 +263,8 @@ fn begins_words(c: char) -> bool {
     c.is_alphanumeric() || is_quote(c) || c == '('
 }
 
-/// The words in lower case without punctuation. `None` if there is something that is neither letter nor
-/// punctuation, such as an emoji, or a question mark, which is doubt: such a text is no plain answer.
+/// The words in lower case without punctuation. `None` if there is anything else, such as an emoji, or a
+/// question mark: such a text is not a plain answer.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut spaced = String::with_capacity(text.len());
     for c in text.chars() {
@@ -283,7 +283,7 @@ fn words(text: &str) -> Option<Vec<String>> {
     Some(words.filter(|word| !word.is_empty()).map(meant).collect())
 }
 
-/// Whether words are one or more of these phrases, with polite words anywhere between them.
+/// Whether words consist of these phrases, with polite words anywhere between them.
 fn is_made_of(words: &[String], phrases: &[&[&str]]) -> bool {
     let mut rest = words;
     let mut found = false;
@@ -299,7 +299,7 @@ fn is_made_of(words: &[String], phrases: &[&[&str]]) -> bool {
     found
 }
 
-/// How many words the phrase takes at the start of `words`, if it stands there.
+/// The length of the phrase if `words` start with it.
 fn starts_with(words: &[String], phrase: &str) -> Option<usize> {
     let mut taken = 0;
     for word in phrase.split(' ') {

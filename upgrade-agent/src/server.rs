@@ -1,7 +1,7 @@
-//! The embedded UpGrade server: [`upgrade_simulator`], with the client's words for its settings.
+//! The embedded UpGrade server: [`upgrade_simulator`], with the client's types for its settings.
 //!
-//! The server shares no type with the [`client`], so that a mistake in one of them shows.
-//! Where a setting of the server is named by a type of the client, the server's own is made of it here.
+//! The server shares no type with the [`client`], so a mistake in one of them shows in tests. Settings with a
+//! type of the client are converted here.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

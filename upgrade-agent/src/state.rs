@@ -1,7 +1,8 @@
-//! The state of a conversation: what a thread keeps, and what one turn uses and the engine resets.
+//! The state of a conversation: the fields that a thread keeps, and the fields of one turn, which the engine
+//! resets.
 //!
-//! Knows no model, no server and no routing. Everything a node reads or writes is a field here; there is no
-//! other place where a conversation could be kept, so two of them cannot mix.
+//! Knows no model, no server and no routing. All data that nodes read or write are fields here, so
+//! conversations cannot mix. One field per channel, which is why the struct is large.
 
 mod log;
 mod pending;
@@ -17,85 +18,85 @@ use serde_json::Value;
 use crate::actions::{ExperimentRef, Proposal};
 use crate::balance::BalanceReport;
 use crate::client::{ContextMetadata, Experiment, ExperimentName};
-pub use crate::nodes::confirmation_handler::{Approved, Confirmation};
+pub use crate::nodes::confirmation_handler::{Approval, Confirmation};
 pub use crate::plan::PlanRun;
 pub use crate::reply::ConfirmKind;
 pub use log::{LogEntry, LogStatus};
-pub use pending::{Missing, Params, Pending, PendingSummary};
-pub use turn::{Analysis, Dropped, ErrorClass, Intent, Preset, ResponseKind, TurnError};
+pub use pending::{IncompleteAction, Params, Pending, PendingSummary};
+pub use turn::{Analysis, DroppedAction, ErrorClass, Intent, PresetReply, ResponseKind, TurnError};
 
 /// One conversation.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 pub struct ConversationState {
-    /// What was said, oldest first: the person's texts and the agent's replies.
+    /// The messages, oldest first: the person's texts and the agent's replies.
     #[reduce(by_id)]
     pub history: Vec<Message>,
-    /// How many turns have begun. An input writes the number to add.
+    /// The number of turns that have started. An input writes the number to add.
     #[reduce(with = count, write = u64)]
     pub turns: u64,
-    /// The last turn whose question is known to have reached the person.
+    /// The last turn whose question is known to have been delivered.
     #[reduce(with = latest)]
     #[serde(default)]
     pub heard: u64,
-    /// What the agent waits for.
+    /// The parameters or the confirmation that the agent waits for.
     pub pending: Pending,
-    /// The action that the person said yes to and that has not run to its end.
-    pub approved: Option<Approved>,
-    /// The plan that is being run, step by step.
+    /// The approved action that has not run to its end.
+    pub approved: Option<Approval>,
+    /// The plan that is running, step by step.
     pub plan: Option<PlanRun>,
-    /// Every action that was run, oldest first.
+    /// All executed actions, oldest first.
     #[reduce(append)]
     pub execution_log: Vec<LogEntry>,
     /// The contexts, as last fetched.
-    pub context_metadata: Option<Cached<ContextMetadata>>,
-    /// The experiments' names, as last fetched and not changed since by this conversation.
-    pub experiment_names: Option<Cached<Vec<ExperimentName>>>,
+    pub context_metadata: Option<CachedValue<ContextMetadata>>,
+    /// The names of the experiments, as last fetched and not changed since by this conversation.
+    pub experiment_names: Option<CachedValue<Vec<ExperimentName>>>,
     /// The experiments, as last fetched and not changed since by this conversation.
-    pub experiments: Option<Cached<Vec<Experiment>>>,
-    /// What "that experiment" means.
+    pub experiments: Option<CachedValue<Vec<Experiment>>>,
+    /// The experiment that "that experiment" refers to.
     pub last_experiment: Option<ExperimentRef>,
 
-    /// What the person said.
+    /// The person's message.
     #[channel(run)]
     pub user_input: String,
-    /// Whether that was said before the person could have read what is asked: it is no yes.
+    /// Whether the message was sent before the open question could be read, so that it is not a yes.
     #[channel(run)]
     pub said_early: bool,
-    /// The last turn whose reply was shown where that was said, if that is known: a yes to a later question
-    /// is none.
+    /// The last turn whose reply was shown in the program that sent the message, if known. A yes to a later
+    /// question is not accepted.
     #[channel(run)]
     pub read_up_to: Option<u64>,
-    /// What the analyzer made of it.
+    /// The result of the analyzer.
     #[channel(run)]
     pub analysis: Option<Analysis>,
-    /// What was looked up for this turn, by name.
+    /// The data looked up for this turn, by name.
     #[channel(run)]
     #[reduce(merge)]
     pub gathered_info: BTreeMap<String, Value>,
-    /// An action that is complete and waits to be asked about.
+    /// A complete action that needs a confirmation.
     #[channel(run)]
     pub proposal: Option<Proposal>,
     /// The question that this turn's message did not answer.
     #[channel(run)]
-    pub dropped: Option<Dropped>,
-    /// How a split came out that this turn looked at.
+    pub dropped: Option<DroppedAction>,
+    /// The split of students that this turn looked at.
     #[channel(run)]
     pub balance: Option<BalanceReport>,
-    /// What went wrong.
+    /// The errors of the turn.
     #[channel(run)]
     #[reduce(append)]
     pub errors: Vec<TurnError>,
-    /// Sentences that go before the reply whatever it is.
+    /// Sentences that precede any reply.
     #[channel(run)]
     #[reduce(append)]
     pub notes: Vec<String>,
-    /// The reply, where a node already knows it word for word.
+    /// The reply, if a node has set its text.
     #[channel(run)]
-    pub preset: Option<Preset>,
-    /// What kind of reply it is to be.
+    pub preset: Option<PresetReply>,
+    /// The kind of the reply.
     #[channel(run)]
     pub kind: ResponseKind,
-    /// Answers the person may want to give.
+    /// Suggested answers.
     #[channel(run)]
     pub suggested: Vec<String>,
     /// The nodes that ran, in order.
@@ -108,28 +109,28 @@ pub struct ConversationState {
 }
 
 impl ConversationState {
-    /// The actions that this turn ran.
+    /// The actions that this turn executed.
     pub fn executed(&self) -> impl Iterator<Item = &LogEntry> {
         self.execution_log.iter().filter(|entry| entry.turn == self.turns)
     }
 }
 
-/// Something fetched from the server, and the turn it was fetched in.
+/// A fetched value, and the turn that fetched it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cached<T> {
-    /// What was fetched.
+pub struct CachedValue<T> {
+    /// The value.
     pub value: T,
     /// The turn.
     pub turn: u64,
 }
 
-impl<T> Cached<T> {
-    /// Fetched in this turn.
+impl<T> CachedValue<T> {
+    /// A value fetched in this turn.
     pub fn new(value: T, turn: u64) -> Self {
-        Cached { value, turn }
+        CachedValue { value, turn }
     }
 
-    /// How many turns ago it was fetched.
+    /// The number of turns since it was fetched.
     pub fn age(&self, now: u64) -> u64 {
         now.saturating_sub(self.turn)
     }

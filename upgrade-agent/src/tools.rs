@@ -1,30 +1,29 @@
-//! The tools that models see: those of the gatherer, which fetch and prepare, and those of the responder,
-//! which read what is stored. No tool runs an action.
+//! The tools for models: the gatherer's tools, which look up data and prepare actions, and the responder's
+//! tools, which read stored data. No tool runs an action.
 //!
-//! The names are those of the two design documents of UpGrade's agent and of the original, with three
-//! decisions where they clash or differ:
-//! - `get_context_metadata`, `get_experiment_names` and `get_all_experiments` are there both for the gatherer
-//!   (fetch) and for the responder (read what was fetched). A name has one meaning here: the gatherer's keep
-//!   it, and the responder's are `get_stored_context_metadata`, `get_stored_experiment_names` and
+//! The names come from the two design documents of UpGrade's agent and from the original agent, with three
+//! decisions where they conflict:
+//! - `get_context_metadata`, `get_experiment_names` and `get_all_experiments` are named for the gatherer
+//!   (fetch) and for the responder (read stored data). Here the gatherer's tools keep these names, and the
+//!   responder's are `get_stored_context_metadata`, `get_stored_experiment_names` and
 //!   `get_stored_experiments`.
 //! - The schema tool of an action is `get_<action>_schema`, hence
 //!   `get_get_decision_point_assignments_schema`.
-//! - What the documents call executor tools (`create_experiment`, ..., `visit_decision_point`) are the
-//!   actions of [`crate::actions`], which no model calls. `init_user`, `assign_condition` and
-//!   `list_experiments` of the streamlined document are `init_experiment_user`,
-//!   `get_decision_point_assignments` and the tool `get_all_experiments`.
+//! - The executor tools of the documents (`create_experiment`, ..., `visit_decision_point`) are the actions
+//!   of [`crate::actions`], which no model calls. `init_user`, `assign_condition` and `list_experiments` of
+//!   the streamlined document are `init_experiment_user`, `get_decision_point_assignments` and the tool
+//!   `get_all_experiments`.
 
 mod desk;
 mod draft;
-mod fetch;
-mod prepare;
+mod lookups;
+mod preparation;
 mod schemas;
-mod stored;
-mod terms;
+mod stored_data;
 
 pub(crate) use desk::{Desk, Gathered};
-pub(crate) use draft::{Draft, Left};
-pub(crate) use stored::StoredData;
+pub(crate) use draft::{AbandonedAction, Draft};
+pub(crate) use stored_data::StoredData;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -39,9 +38,9 @@ use crate::prompts::bounded;
 
 /// The arguments of a tool that takes none.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoArguments {}
 
-/// A tool over something that its calls share. What it answers is cut to what a model can read.
+/// A tool over a value that its calls share. Its result is cut to the limit of models.
 fn tool<D, Args, F, Fut>(shared: &Arc<D>, name: &str, about: &str, call: F) -> FnTool
 where
     D: Send + Sync + 'static,
@@ -58,9 +57,9 @@ where
 
 /// The gatherer's tools over this desk.
 pub(crate) fn gathering(desk: &Arc<Desk>) -> Vec<FnTool> {
-    let mut tools = fetch::tools(desk);
+    let mut tools = lookups::tools(desk);
     tools.extend(schemas::tools(desk));
-    tools.extend(prepare::tools(desk));
+    tools.extend(preparation::tools(desk));
     tools
 }
 

@@ -166,7 +166,8 @@ async fn a_new_context_takes_the_new_lists_and_the_wanted_filter() {
 
 /// A segment, and a list of the experiment that takes it in beside a student.
 async fn with_segment(server: &ServerHandle, made: &Experiment) -> String {
-    let (http, none) = (recording::http(), HashMap::new());
+    let http = recording::http();
+    let none = HashMap::new();
     let segment = json!({
         "name": "Pilots", "description": "", "context": "assign-prog", "type": "public",
         "userIds": ["zoe"], "groups": [], "subSegmentIds": [],
@@ -202,7 +203,8 @@ async fn segments_on_a_list_are_told_and_stay() {
 async fn the_global_list_of_a_context_is_read() {
     let (server, client) = start().await;
     assert!(client.global_exclusion("assign-prog").await.unwrap().members.is_empty());
-    let (http, none) = (recording::http(), HashMap::new());
+    let http = recording::http();
+    let none = HashMap::new();
     let all = recording::send(&http, server.url(), "GET", "/api/segments/global", &none, &Value::Null).await;
     let all = all.body.as_array().unwrap().clone();
     let mut list = all.into_iter().find(|list| list["context"] == "assign-prog").unwrap();

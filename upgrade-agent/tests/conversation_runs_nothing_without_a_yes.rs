@@ -291,15 +291,18 @@ async fn play(seed: u64, said: &[(usize, Brought)]) -> usize {
     let world = World::new().await;
     let name = if seed.is_multiple_of(2) { "Foo" } else { HOSTILE };
     let id = world.experiment(name, ExperimentState::Inactive).await;
-    let (random, saver) = (Arc::new(Mutex::new(Random(seed))), Arc::new(MemorySaver::new()));
+    let random = Arc::new(Mutex::new(Random(seed)));
+    let saver = Arc::new(MemorySaver::new());
     let start = async || {
-        let (random, id) = (Arc::clone(&random), id.clone());
+        let random = Arc::clone(&random);
+        let id = id.clone();
         let model = ScriptedModel::from_fn(move |request| reply(request, &mut random.lock().unwrap(), &id));
         let agent = UpgradeAgent::builder().model(model).client(world.client().await);
         agent.checkpointer(Arc::clone(&saver)).build().unwrap()
     };
     let mut agent = start().await;
-    let (mut seen, mut first) = (0, ExperimentState::Inactive);
+    let mut seen = 0;
+    let mut first = ExperimentState::Inactive;
     for &(text, brought) in said {
         let (text, yes_to) = TEXTS[text];
         let yes_to = if matches!(brought, Brought::AfterARestart { heard: false }) { &[] } else { yes_to };
@@ -385,10 +388,12 @@ fn wishful(action: &'static str, params: Value) -> ScriptedModel {
     ScriptedModel::from_fn(move |request| {
         let gathers = request.tools.iter().any(|tool| tool.name == "set_action_needed");
         let has_results = request.messages.last().is_some_and(|last| last.results().next().is_some());
-        match gathers {
-            true if has_results => Reply::text("ready"),
-            true => acts(action, params.clone()),
-            false => wants("needs_info", 0.95),
+        if !gathers {
+            wants("needs_info", 0.95)
+        } else if has_results {
+            Reply::text("ready")
+        } else {
+            acts(action, params.clone())
         }
     })
 }

@@ -47,9 +47,12 @@ fn hello(script: &Script) {
 
 #[tokio::test]
 async fn a_yes_that_is_stopped_at_any_poll_creates_one_experiment_or_none_if_it_was_not_heard() {
-    let (mut heard, mut unheard) = (0, 0);
+    let mut heard = 0;
+    let mut unheard = 0;
     for times in 0.. {
-        let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+        let world = World::new().await;
+        let script = Script::new();
+        let saver = Arc::new(MemorySaver::new());
         let agent = world.agent_over(&script, Arc::clone(&saver)).await;
         script.add(request("create_experiment", create()));
         agent.turn("t", "Create Foo").await.unwrap();
@@ -85,7 +88,8 @@ async fn a_yes_that_is_stopped_at_any_poll_creates_one_experiment_or_none_if_it_
 
 /// Stops a turn while the server owes an answer to `line`, and ends it with another agent over the same file.
 async fn stopped_at(line: &str, fault: Fault, action: &str, params: Value, yes: &str) -> (World, Turn) {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     world.experiment("Foo", ExperimentState::Inactive).await;
     world.behind().init_user(&upgrade_agent::client::NewUser::new("ada")).await.unwrap();
     let folder = std::env::temp_dir().join(format!("upgrade-agent-{}", uuid::Uuid::new_v4()));
@@ -181,7 +185,9 @@ async fn an_update_of_several_calls_is_finished_wherever_it_was_stopped() {
 
 #[tokio::test]
 async fn a_chat_on_an_unfinished_turn_ends_it_first_and_says_so() {
-    let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+    let world = World::new().await;
+    let script = Script::new();
+    let saver = Arc::new(MemorySaver::new());
     let agent = world.agent_over(&script, Arc::clone(&saver)).await;
     script.add(request("init_experiment_user", json!({ "user_id": "ada" })));
     agent.turn("t", "Initialize ada").await.unwrap();
@@ -220,9 +226,13 @@ async fn standing(world: &World) -> (ExperimentState, u64) {
 
 #[tokio::test]
 async fn a_plan_that_is_stopped_at_any_poll_restores_the_status_and_plays_nobody_twice() {
-    let (mut heard, mut unheard, mut played) = (0, 0, std::collections::BTreeSet::new());
+    let mut heard = 0;
+    let mut unheard = 0;
+    let mut played = std::collections::BTreeSet::new();
     for times in 0.. {
-        let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+        let world = World::new().await;
+        let script = Script::new();
+        let saver = Arc::new(MemorySaver::new());
         world.experiment("Foo", ExperimentState::Inactive).await;
         let agent = world.agent_over(&script, Arc::clone(&saver)).await;
         script.add(request("test_condition_balance", balance(2)));
@@ -279,7 +289,9 @@ async fn a_plan_that_is_cut_off_in_a_request_restores_the_status_in_a_new_proces
 
 #[tokio::test]
 async fn a_status_that_somebody_else_set_meanwhile_is_not_restored_over() {
-    let (world, script, saver) = (World::new().await, Script::new(), Arc::new(MemorySaver::new()));
+    let world = World::new().await;
+    let script = Script::new();
+    let saver = Arc::new(MemorySaver::new());
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let agent = world.agent_over(&script, Arc::clone(&saver)).await;
     script.add(request("test_condition_balance", balance(1)));

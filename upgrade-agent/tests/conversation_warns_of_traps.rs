@@ -86,7 +86,8 @@ async fn visits(world: &World, student: &str) {
 
 #[tokio::test]
 async fn nobody_is_included() {
-    let (world, text) = (World::new().await, "nobody takes part");
+    let world = World::new().await;
+    let text = "nobody takes part";
     is_warned(&world, "create_experiment", new(json!({ "filter_mode": "excludeAll" })), text).await;
     is_warned(&world, "create_experiment", new(json!({ "filter_mode": null })), text).await;
     is_not_warned(&world, "create_experiment", new(json!({})), text).await;
@@ -106,7 +107,8 @@ async fn nobody_is_included() {
 
 #[tokio::test]
 async fn the_rule_assign_reaches_nobody_new() {
-    let (world, text) = (World::new().await, "post-experiment rule is assign");
+    let world = World::new().await;
+    let text = "post-experiment rule is assign";
     let assign = json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "variant" } });
     let keep = json!({ "post_experiment_rule": { "rule": "continue" } });
     is_warned(&world, "create_experiment", new(assign.clone()), "never enrolled gets the default").await;
@@ -131,7 +133,8 @@ async fn the_rule_assign_reaches_nobody_new() {
 
 #[tokio::test]
 async fn a_decision_point_is_shared() {
-    let (world, text) = (World::new().await, "a student takes part in one only");
+    let world = World::new().await;
+    let text = "a student takes part in one only";
     is_not_warned(&world, "create_experiment", new(json!({})), text).await;
     let other = world.experiment("Other", ExperimentState::Enrolling).await;
     let named = "SelectSection / absolute_value_plot_equality is also used by 'Other' (enrolling)";
@@ -160,7 +163,8 @@ async fn a_decision_point_is_shared() {
 
 #[tokio::test]
 async fn earlier_visitors_are_left_out() {
-    let (world, text) = (World::new().await, "leaves out, for good, everybody who was at");
+    let world = World::new().await;
+    let text = "leaves out, for good, everybody who was at";
     let other = world.experiment("Other", ExperimentState::Enrolling).await;
     let strict = |name: &str| {
         let point = NewDecisionPoint { exclude_if_reached: true, ..NewDecisionPoint::new(SITE, TARGET) };
@@ -191,7 +195,8 @@ async fn earlier_visitors_are_left_out() {
 /// it is changed.
 #[tokio::test]
 async fn a_change_of_a_running_experiment_shuts_nobody_out() {
-    let (world, text) = (World::new().await, "early visitors");
+    let world = World::new().await;
+    let text = "early visitors";
     let point = NewDecisionPoint { exclude_if_reached: true, ..NewDecisionPoint::new(SITE, TARGET) };
     let id = made(&world, NewExperiment { decision_points: vec![point], ..plain("Strict") }).await;
     let client = world.behind();
@@ -235,7 +240,8 @@ async fn students_are_enrolled_in_what_is_deleted_or_stopped() {
 
 #[tokio::test]
 async fn a_new_context_drops_the_lists() {
-    let (world, text) = (World::new().await, "leaves the context assign-prog");
+    let world = World::new().await;
+    let text = "leaves the context assign-prog";
     let mut new = plain("Foo");
     new.exclusion.users = vec!["bob".into(), "eve".into()];
     let id = made(&world, new).await;
@@ -254,7 +260,8 @@ async fn a_new_context_drops_the_lists() {
 
 #[tokio::test]
 async fn weights_and_conditions_of_a_running_experiment_change() {
-    let (world, text) = (World::new().await, "The new weights count for those who are enrolled from now on");
+    let world = World::new().await;
+    let text = "The new weights count for those who are enrolled from now on";
     let id = world.experiment("Foo", ExperimentState::Enrolling).await;
     let weights = |one: f64, other: f64| {
         let all = json!([{ "code": "control", "weight": one }, { "code": "variant", "weight": other }]);
@@ -287,7 +294,8 @@ async fn weights_and_conditions_of_a_running_experiment_change() {
 
 #[tokio::test]
 async fn an_update_gives_default_payloads_the_first_time() {
-    let (world, text) = (World::new().await, "gets a payload where it got none");
+    let world = World::new().await;
+    let text = "gets a payload where it got none";
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let rename = change(&id, json!({ "description": "x" }));
     is_warned(&world, "update_experiment", rename.clone(), "2 pairs of a condition and a decision point")
@@ -307,9 +315,11 @@ async fn an_update_gives_default_payloads_the_first_time() {
 /// The warning is true: one excluded group shuts out a student who works in none.
 #[tokio::test]
 async fn a_group_is_excluded_from_everything() {
-    let (world, text) = (World::new().await, "leaves out every student without a working group");
+    let world = World::new().await;
+    let text = "leaves out every student without a working group";
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
-    let (start, ask) = (to(&id, "enrolling"), json!({ "user_id": "ada", "context": "assign-prog" }));
+    let start = to(&id, "enrolling");
+    let ask = json!({ "user_id": "ada", "context": "assign-prog" });
     let client = world.behind();
     client.init_user(&NewUser::new("ada")).await.unwrap();
     globally_excluded(&world, &["eve"], &[]).await;
@@ -328,7 +338,8 @@ async fn a_group_is_excluded_from_everything() {
 
 /// Sets the global exclusion list of `assign-prog`.
 async fn globally_excluded(world: &World, users: &[&str], classes: &[&str]) {
-    let (http, none) = (recording::http(), std::collections::HashMap::new());
+    let http = recording::http();
+    let none = std::collections::HashMap::new();
     let url = world.server.url();
     let all = recording::send(&http, url, "GET", "/api/segments/global", &none, &Value::Null).await;
     let ours = all.body.as_array().unwrap().iter().find(|list| list["context"] == "assign-prog").unwrap();
@@ -341,7 +352,8 @@ async fn globally_excluded(world: &World, users: &[&str], classes: &[&str]) {
 
 #[tokio::test]
 async fn lists_of_an_experiment_are_changed_whole_and_warned_of() {
-    let (world, text) = (World::new().await, "nobody takes part");
+    let world = World::new().await;
+    let text = "nobody takes part";
     let mut new =
         NewExperiment { filter_mode: upgrade_agent::client::FilterMode::ExcludeAll, ..plain("Foo") };
     new.inclusion.users = vec!["ada".into()];
@@ -385,7 +397,8 @@ async fn lists_of_an_experiment_are_changed_whole_and_warned_of() {
 
 #[tokio::test]
 async fn somebody_is_on_both_lists_or_a_date_is_missing() {
-    let (world, text) = (World::new().await, "Both included and excluded: ada");
+    let world = World::new().await;
+    let text = "Both included and excluded: ada";
     let both = json!({ "inclusion_users": ["ada", "bob"], "exclusion_users": ["eve", "ada"] });
     is_warned(&world, "create_experiment", new(both), text).await;
     let apart = json!({ "inclusion_users": ["ada"], "exclusion_users": ["eve"] });
@@ -396,7 +409,8 @@ async fn somebody_is_on_both_lists_or_a_date_is_missing() {
     let mut twice = plain("Twice");
     (twice.inclusion.users, twice.exclusion.users) = (vec!["ada".into()], vec!["ada".into()]);
     let twice = made(&world, twice).await;
-    let (lists, rename) = (json!({ "inclusion_users": ["ada", "bob"] }), json!({ "name": "Other" }));
+    let lists = json!({ "inclusion_users": ["ada", "bob"] });
+    let rename = json!({ "name": "Other" });
     is_warned(&world, "update_experiment", change(&twice, lists), text).await;
     is_not_warned(&world, "update_experiment", change(&twice, rename), text).await;
 
@@ -407,7 +421,8 @@ async fn somebody_is_on_both_lists_or_a_date_is_missing() {
 
 #[tokio::test]
 async fn a_name_differs_in_spelling_only() {
-    let (world, text) = (World::new().await, "differs in spelling only");
+    let world = World::new().await;
+    let text = "differs in spelling only";
     let id = world.experiment("Math Hints", ExperimentState::Inactive).await;
     is_warned(&world, "create_experiment", new(json!({ "name": "math-hints" })), "'Math Hints'").await;
     is_not_warned(&world, "create_experiment", new(json!({ "name": "Math Hints 2" })), text).await;
@@ -417,23 +432,27 @@ async fn a_name_differs_in_spelling_only() {
 
 #[tokio::test]
 async fn a_student_works_in_a_group_that_he_is_not_in() {
-    let (world, text) = (World::new().await, "is none of the student's groups");
+    let world = World::new().await;
+    let text = "is none of the student's groups";
     let init =
         |group: Value, working: Value| json!({ "user_id": "ada", "group": group, "working_group": working });
-    let (classes, works) = (json!({ "classId": ["c1", "c2"] }), json!({ "classId": "c3" }));
+    let classes = json!({ "classId": ["c1", "c2"] });
+    let works = json!({ "classId": "c3" });
     is_warned(&world, "init_experiment_user", init(classes.clone(), works.clone()), text).await;
     is_not_warned(&world, "init_experiment_user", init(classes.clone(), json!({ "classId": "c2" })), text)
         .await;
     // The server may know groups of the student that are not named here.
     is_not_warned(&world, "init_experiment_user", init(Value::Null, works), text).await;
-    let (strange, hint) = (json!({ "classid": ["c1"] }), "did you mean `classId`?");
+    let strange = json!({ "classid": ["c1"] });
+    let hint = "did you mean `classId`?";
     is_warned(&world, "init_experiment_user", init(strange, Value::Null), hint).await;
     is_not_warned(&world, "init_experiment_user", init(classes, Value::Null), "has the group type").await;
 }
 
 #[tokio::test]
 async fn a_visit_enrols_nobody() {
-    let (world, text) = (World::new().await, "written down and enrols nobody");
+    let world = World::new().await;
+    let text = "written down and enrols nobody";
     let mark = |site: &str, id: Option<&str>| {
         let shown = id.map(|id| json!({ "experiment_id": id }));
         json!({ "user_id": "ada", "decision_point": { "site": site, "target": TARGET }, "assigned_condition": shown })
@@ -452,7 +471,8 @@ async fn what_the_server_does_not_tell_is_said() {
     use common::proxy::Fault;
     let world = World::new().await;
     let id = world.experiment("Foo", ExperimentState::Enrolling).await;
-    let (delete, text) = (json!({ "experiment_id": id }), "did not tell me who is enrolled");
+    let delete = json!({ "experiment_id": id });
+    let text = "did not tell me who is enrolled";
     is_not_warned(&world, "delete_experiment", delete.clone(), text).await;
     world.proxy.fail("POST /stats/enrollment/detail", Fault::Status(500), 1);
     is_warned(&world, "delete_experiment", delete, text).await;

@@ -40,7 +40,8 @@ fn the_drawing_shows_five_nodes_and_the_routes_between_them() {
 
 #[tokio::test]
 async fn the_graph_has_no_doubtful_parts_and_its_turns_can_be_spawned() {
-    let (world, script) = (World::new().await, Script::new());
+    let world = World::new().await;
+    let script = Script::new();
     let agent = world.agent(&script).await;
     assert!(agent.graph().warnings().is_empty(), "{:?}", agent.graph().warnings());
     script.add([wants("greeting", 1.0), agentgraph_llm::Reply::text("Hello!")]);
@@ -55,9 +56,10 @@ fn only_a_clear_wish_is_gathered_for_and_the_limit_itself_is_clear() {
         for (confidence, clear) in [(0.0, false), (0.69, false), (0.7, true), (1.0, true)] {
             let analysis = Some(Analysis { intent, confidence, summary: String::new() });
             let state = ConversationState { analysis, ..ConversationState::default() };
-            let expected = match intent == NeedsInfo && clear {
-                true => AfterAnalysis::InformationGatherer,
-                false => AfterAnalysis::ResponseGenerator,
+            let expected = if intent == NeedsInfo && clear {
+                AfterAnalysis::InformationGatherer
+            } else {
+                AfterAnalysis::ResponseGenerator
             };
             assert_eq!(after_analysis(&state, 0.7), expected, "{intent:?} {confidence}");
         }

@@ -307,7 +307,8 @@ async fn what_students_log_is_summed_up_condition_by_condition() {
             json!({ "userId": student, "value": [logged(LATE, json!({ "totalTimeSeconds": seconds }))] });
         assert_eq!(class.said("POST", "log", later).await.body[0]["data"]["totalTimeSeconds"], seconds);
     }
-    let (by_sum, by_mean) = (analysed(&class, &made, 0).await, analysed(&class, &made, 1).await);
+    let by_sum = analysed(&class, &made, 0).await;
+    let by_mean = analysed(&class, &made, 1).await;
     for code in ["control", "variant"] {
         let id = condition_id(&made, code);
         let Some((sum, users)) = sums.get(&id) else {

@@ -358,7 +358,8 @@ proptest! {
             let stage = Stage::new().await;
             for (n, case) in cases.iter().enumerate() {
                 let name = format!("case {n}");
-                let (student, class) = (format!("student-{n}"), format!("class-{n}"));
+                let student = format!("student-{n}");
+                let class = format!("class-{n}");
                 let new = if case.include_all { plain(&name) } else { none_in(&name) };
                 let made = stage.running(&new).await;
                 for (side, path) in ["inclusionList", "exclusionList"].into_iter().enumerate() {

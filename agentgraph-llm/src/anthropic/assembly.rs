@@ -1,18 +1,18 @@
-//! One block of a streamed answer, put together from its deltas.
+//! One block of a streamed response, assembled from its deltas.
 
 use std::collections::BTreeMap;
 
 use super::decode;
 use crate::error::{Code, Error, Result};
-use crate::json::{Object, OnWire, RawJson};
+use crate::json::{Object, RawJson, WireValue};
 use crate::message::{Block, ToolInput};
 use crate::model::ChatEvent;
 
-/// A block while it comes: its first state, and what was added to its fields.
+/// A block in progress: its first state, and the additions to its fields.
 #[derive(Debug)]
 pub(super) struct Assembly {
     kind: String,
-    /// The block's text, as long as nothing was added to it.
+    /// The block's JSON as received, as long as nothing was added to it.
     whole: Option<RawJson>,
     start: Object,
     texts: BTreeMap<String, String>,
@@ -35,7 +35,7 @@ impl Assembly {
         })
     }
 
-    /// A call is announced at once; a first text is a piece of text.
+    /// A call becomes an event at once; an initial text becomes a piece of text.
     pub(super) fn started(&self, index: usize) -> Option<ChatEvent> {
         let text = |name| self.start.get_as::<String>(name).filter(|text| !text.is_empty());
         match self.kind.as_str() {
@@ -71,8 +71,8 @@ impl Assembly {
         }
     }
 
-    /// Text and thoughts, and deltas without a name here: a text goes to the end of the field of its name,
-    /// anything else replaces the field.
+    /// Deltas of text, of thinking, and of unknown kinds: a string is appended to the field of its name, any
+    /// other value replaces the field.
     fn extend_fields(&mut self, index: usize, delta: &Object) -> Option<ChatEvent> {
         let mut event = None;
         for (name, value) in delta.iter() {
@@ -103,7 +103,7 @@ impl Assembly {
             self.start.set(name, RawJson::string(text));
         }
         if !self.citations.is_empty() {
-            let known = self.start.get_as::<Vec<OnWire>>("citations").unwrap_or_default();
+            let known = self.start.get_as::<Vec<WireValue>>("citations").unwrap_or_default();
             let all: Vec<_> = known.into_iter().map(|raw| raw.0).chain(self.citations).collect();
             self.start.set("citations", RawJson::array(&all));
         }

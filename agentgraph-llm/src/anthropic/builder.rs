@@ -17,7 +17,8 @@ use crate::message::MessageIds;
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
 
-/// Settings of an [`AnthropicModel`]. Key and model are needed, all else has defaults.
+/// The settings of an [`AnthropicModel`]. Key and model are required, everything else has a default. One
+/// field per setting.
 ///
 /// ```
 /// use agentgraph_llm::AnthropicModel;
@@ -82,27 +83,27 @@ impl AnthropicModelBuilder {
         })
     }
 
-    /// The key. Needed. White space round it is ignored.
+    /// Sets the key. Required. White space around it is ignored.
     pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// The model's name. Needed.
+    /// Sets the model's name. Required.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// The server's address, with or without `/v1`: `https://api.anthropic.com` if not set. One of another
-    /// machine is https, unless [plain http is allowed](Self::allow_plain_http).
+    /// Sets the server's address, with or without `/v1`: `https://api.anthropic.com` if not set. An address
+    /// of another machine must be https, unless [plain http is allowed](Self::allow_plain_http).
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into();
         self
     }
 
-    /// Allows an address of another machine without encryption: whoever carries the traffic can read the key
-    /// and all that is said. For a gateway in a network of one's own.
+    /// Allows an unencrypted address of another machine, for a gateway in a private network. Anyone on the
+    /// network path can then read the key and the conversations.
     ///
     /// ```
     /// use agentgraph_llm::{AnthropicModel, Code};
@@ -116,55 +117,55 @@ impl AnthropicModelBuilder {
         self
     }
 
-    /// Asks for a beta feature of the API. May be called several times.
+    /// Requests a beta feature of the API. May be called several times.
     pub fn beta(mut self, name: impl Into<String>) -> Self {
         self.betas.push(name.into());
         self
     }
 
-    /// The longest one try may take, the whole of a stream included: 600 s if not set.
+    /// Limits one attempt, including the whole of a stream: 600 s if not set.
     pub fn timeout(mut self, total: Duration) -> Self {
         self.timeouts.total = total;
         self
     }
 
-    /// The longest wait for a connection: 5 s if not set.
+    /// Limits the time until the connection is open: 5 s if not set.
     pub fn connect_timeout(mut self, connect: Duration) -> Self {
         self.timeouts.connect = connect;
         self
     }
 
-    /// The longest silence of a stream: 120 s if not set.
+    /// Limits the silence within a stream: 120 s if not set.
     pub fn idle_timeout(mut self, idle: Duration) -> Self {
         self.timeouts.idle = idle;
         self
     }
 
-    /// How often a failed call is tried again: 2 if not set.
+    /// Sets the number of retries of a failed call: 2 if not set.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.policy.max_retries = retries;
         self
     }
 
-    /// The temperature of requests that set none.
+    /// Sets the temperature of requests that have none.
     pub fn temperature(mut self, temperature: f32) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// The most tokens to write, for requests that do not say: 4096 if not set.
+    /// Sets the limit of output tokens of requests that have none: 4096 if not set.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
         self
     }
 
-    /// Time and chance for retries, for tests.
+    /// Sets the clock and randomness of retries, for tests.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Takes the ids of the messages it gives from here.
+    /// Sets the source of message ids.
     pub fn message_ids(mut self, ids: MessageIds) -> Self {
         self.ids = ids;
         self
@@ -173,7 +174,7 @@ impl AnthropicModelBuilder {
     /// Builds the model. Nothing is sent.
     ///
     /// # Errors
-    /// `E_LLM_CONFIG` when key or model are missing or a setting cannot work.
+    /// `E_LLM_CONFIG` if key or model are missing or a setting is invalid.
     pub fn build(self) -> Result<AnthropicModel> {
         let model = self.model.filter(|model| !model.trim().is_empty());
         let model = model.ok_or_else(|| config("no model: set one with `.model(\"claude-...\")`"))?;
@@ -203,7 +204,9 @@ impl AnthropicModelBuilder {
                 "the temperature is not a number from 0 up: set one with `.temperature(..)`, or none",
             ));
         }
-        let (temperature, max_tokens, ids) = (self.temperature, self.max_tokens, self.ids);
+        let temperature = self.temperature;
+        let max_tokens = self.max_tokens;
+        let ids = self.ids;
         Ok(AnthropicModel { model, temperature, max_tokens, endpoint, ids })
     }
 }

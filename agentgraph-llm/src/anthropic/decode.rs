@@ -1,8 +1,8 @@
-//! Answers of Anthropic's Messages API, read with tolerance: what has no name here is kept raw, what is
-//! missing and not needed is not missed.
+//! A tolerant decoder of the responses of Anthropic's Messages API. Unknown content is kept raw, and missing
+//! fields that are not needed are no error.
 
 use crate::error::{Code, Error, Result};
-use crate::json::{Object, OnWire, RawJson};
+use crate::json::{Object, RawJson, WireValue};
 use crate::message::{
     Block, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse,
 };
@@ -13,7 +13,8 @@ use super::failure;
 /// Reads the body of a successful, unstreamed answer.
 ///
 /// # Errors
-/// `E_LLM_DECODE` when it is no JSON object with a list of `content`; the error itself when the body is one.
+/// `E_LLM_DECODE` if the body is not a JSON object with a list `content`; the provider's error if the body is
+/// one.
 ///
 /// ```
 /// use agentgraph_llm::{StopReason, anthropic};
@@ -30,11 +31,11 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     if fields.get_as::<String>("type").as_deref() == Some("error") {
         return Err(failure::from_event(&fields));
     }
-    let Some(content) = fields.take_as::<Vec<OnWire>>("content") else {
+    let Some(content) = fields.take_as::<Vec<WireValue>>("content") else {
         return Err(undecodable("the answer has no list of `content`", body));
     };
     let usage = fields.take_as::<Object>("usage").map(|usage| WireUsage::default().updated(&usage));
-    let mut response = Head::take(&mut fields)
+    let mut response = ResponseHead::take(&mut fields)
         .into_response(&MessageIds::default(), content.into_iter().map(|raw| block(raw.0)));
     response.usage = usage.unwrap_or_default().normalised();
     response.stop = stop_reason(fields.take_as("stop_reason"));
@@ -42,17 +43,17 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     Ok(response)
 }
 
-/// What an answer says of itself besides what it says.
+/// The id and the model of a response.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     id: String,
     model: String,
 }
 
-impl Head {
+impl ResponseHead {
     pub(super) fn take(fields: &mut Object) -> Self {
         let mut text = |name| fields.take_as::<String>(name).unwrap_or_default();
-        Head { id: text("id"), model: text("model") }
+        ResponseHead { id: text("id"), model: text("model") }
     }
 
     pub(super) fn into_response(
@@ -66,7 +67,7 @@ impl Head {
     }
 }
 
-/// Keeps the fields that nothing here has taken, without those that say nothing.
+/// Keeps the fields that were not read, except those without information.
 pub(super) fn keep_rest(response: &mut ChatResponse, rest: Object) {
     for (name, value) in rest.iter() {
         if !matches!(name, "type" | "role") && value.get() != "null" {
@@ -89,7 +90,7 @@ pub(super) fn undecodable(what: &str, body: &[u8]) -> Error {
     Error::new(Code::Decode, message)
 }
 
-/// A block as it came, under its name if it has one here and the fields it needs.
+/// Decodes a block if it has a known type and the fields of that type, and keeps it raw otherwise.
 pub(super) fn block(raw: RawJson) -> Block {
     known_block(&raw).unwrap_or(Block::Unknown(raw))
 }
@@ -132,7 +133,7 @@ pub(super) fn stop_reason(reason: Option<String>) -> StopReason {
     }
 }
 
-/// Counts as Anthropic has them: `input` is what neither came from the cache nor went into it.
+/// Counts in Anthropic's sense: `input` excludes tokens read from or written to the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WireUsage {
     input: u64,
@@ -143,7 +144,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Later counts of a stream are totals, so they replace; counts that are not there stay.
+    /// Later counts of a stream are totals, so they replace earlier ones; absent counts stay.
     pub(super) fn updated(mut self, fields: &Object) -> Self {
         let replace = |name: &str, count: &mut u64| *count = fields.get_as(name).unwrap_or(*count);
         replace("input_tokens", &mut self.input);

@@ -5,17 +5,18 @@ use crate::message::{Block, Image, ImageSource, Message, Role, TextBlock, ToolIn
 use crate::model::{ChatRequest, ToolChoice};
 use crate::tool::ToolSpec;
 
-/// What a request that does not say it writes at most.
+/// The limit of output tokens for a request that has none.
 pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 
-/// Writes a request as a JSON body.
+/// Encodes a request as a JSON body.
 ///
-/// - The blocks of assistant turns go back as they came: signatures, unknown blocks and unknown fields
-///   included. Two things the API would refuse are left out: blank texts, and messages that are then empty.
-/// - Messages of one role that follow each other become one, with tool results first, because the API wants
-///   all results of a turn in one message before any other text.
-/// - System messages join the request's `system`, wherever they stand.
-/// - Arguments that are no JSON object cannot be sent; they go as `{"INVALID_JSON": "..."}`.
+/// - The blocks of assistant messages are sent as they came, with signatures, unknown blocks and unknown
+///   fields. Blank texts, and messages that are empty without them, are left out, because the API rejects
+///   them.
+/// - Consecutive messages of one role become one message, with tool results first, because the API requires
+///   all results of a turn in one message before any text.
+/// - System messages become part of the request's `system`, wherever they are in the conversation.
+/// - Arguments that are not a JSON object cannot be sent; they become `{"INVALID_JSON": "..."}`.
 /// - The request's `extra` fields come last and replace fields of the same name.
 ///
 /// ```
@@ -57,7 +58,7 @@ fn array(items: impl Iterator<Item = RawJson>) -> RawJson {
     RawJson::array(&items.collect::<Vec<_>>())
 }
 
-/// Through the number's own type: `0.2_f32` is written `0.2`, not as the nearest double of it.
+/// Through the number's own type: `0.2_f32` becomes `0.2` and not the nearest double of it.
 fn number(number: impl serde::Serialize) -> RawJson {
     RawJson::from_value(&number).unwrap_or_else(|_| serde_json::Value::Null.into())
 }
@@ -108,7 +109,7 @@ fn turn(role: &str, mut blocks: Vec<&Block>) -> Option<RawJson> {
     Some(turn.to_json())
 }
 
-/// `None` for a block that the API refuses.
+/// `None` for a block that the API rejects.
 fn block(block: &Block) -> Option<RawJson> {
     let (fields, extra) = match block {
         Block::Unknown(raw) => return Some(raw.clone()),

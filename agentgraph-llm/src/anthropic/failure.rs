@@ -1,15 +1,15 @@
-//! What a failure that Anthropic reports means for the caller.
+//! Anthropic's errors as [`Error`]s with a code.
 
 use crate::error::{Code, Error};
 use crate::json::Object;
 
-/// More of a provider's message than this is not worth showing.
+/// A longer message of a provider is cut.
 const MAX_MESSAGE: usize = 500;
 
-/// Phrases of a 400 or 429 that is about money: to ask again would not help, whatever the status says.
+/// Phrases that identify a billing error among the statuses 400 and 429. Billing errors are not retryable.
 const MONEY: [&str; 4] = ["credit balance", "spend limit", "spending limit", "api usage limits"];
 
-/// The error of an HTTP answer that is not a success.
+/// The error of an unsuccessful HTTP response.
 pub(crate) fn from_status(status: u16, body: &[u8]) -> Error {
     let fields = std::str::from_utf8(body).ok().and_then(|text| Object::parse(text).ok());
     let detail = fields.as_ref().map(Detail::of).unwrap_or_default();
@@ -21,7 +21,7 @@ pub(crate) fn from_status(status: u16, body: &[u8]) -> Error {
     }
 }
 
-/// The error of an `error` event in a stream, or of an error body that came with a success status.
+/// The error of an `error` event in a stream, or of an error body with a success status.
 pub(crate) fn from_event(fields: &Object) -> Error {
     let detail = Detail::of(fields);
     let code = if detail.is_about_money() { Code::Billing } else { code_of_kind(&detail.kind) };

@@ -1,25 +1,25 @@
-//! A streamed answer of Anthropic's Messages API, from bytes to events.
+//! The decoder of a streamed response of Anthropic's Messages API, from bytes to events.
 //!
-//! Blocks are put together as raw objects and read by the same code as those of an unstreamed answer, so both
-//! give the same message. Kinds of events, blocks and deltas that have no name here are kept or ignored,
-//! never an error.
+//! Blocks are assembled as raw objects and then decoded by the same code as blocks of a whole response, so
+//! both give the same message. Unknown kinds of events, blocks and deltas are kept or ignored, never an
+//! error.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::error::{Code, Error, Result};
 use crate::http::MAX_BODY;
-use crate::json::{Object, OnWire};
+use crate::json::{Object, WireValue};
 use crate::message::MessageIds;
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, StopReason};
-use crate::sse::{MAX_EVENT, SseParser, TooLarge};
+use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
 
 use super::assembly::{Assembly, broken};
-use super::decode::{self, Head, WireUsage};
+use super::decode::{self, ResponseHead, WireUsage};
 use super::failure;
 
-/// Turns the bytes of a streamed answer into events. It does no I/O: [`push`](Self::push) what came, take
-/// what [`next_event`](Self::next_event) gives, and say [`end`](Self::end) when nothing more comes.
+/// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
+/// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
 ///
 /// ```
 /// use agentgraph_llm::{ChatEvent, anthropic::StreamDecoder};
@@ -39,15 +39,15 @@ pub struct StreamDecoder {
     sse: SseParser,
     events: VecDeque<Result<ChatEvent>>,
     done: bool,
-    /// The bytes that came.
+    /// The number of bytes received.
     size: usize,
-    answer: Answer,
+    answer: PartialResponse,
     ids: MessageIds,
 }
 
 #[derive(Debug, Default)]
-struct Answer {
-    head: Head,
+struct PartialResponse {
+    head: ResponseHead,
     rest: Object,
     blocks: BTreeMap<usize, Assembly>,
     usage: WireUsage,
@@ -61,21 +61,22 @@ impl Default for StreamDecoder {
 }
 
 impl StreamDecoder {
-    /// A decoder of one answer.
+    /// A decoder of one response.
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
-        let (answer, ids) = (Answer::default(), MessageIds::default());
+        let answer = PartialResponse::default();
+        let ids = MessageIds::default();
         StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer, ids }
     }
 
-    /// Takes the id of the message from here.
+    /// Sets the source of the message's id.
     pub fn message_ids(mut self, ids: MessageIds) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Adds bytes, cut anywhere. Bytes after the last event are ignored. An event of more than 32 MiB and an
-    /// answer of more than 64 MiB are `E_LLM_DECODE`.
+    /// Adds bytes, split at any place. Bytes after the last event are ignored. An event of more than 32 MiB
+    /// and a response of more than 64 MiB are `E_LLM_DECODE`.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.done {
             return;
@@ -90,26 +91,26 @@ impl StreamDecoder {
         for data in found {
             self.take(&data);
         }
-        if let Err(TooLarge) = outcome {
+        if let Err(OversizedEvent) = outcome {
             let message =
                 format!("one event of the stream has more than {MAX_EVENT} bytes: ask for a shorter answer");
             self.fail(Error::new(Code::Decode, message));
         }
     }
 
-    /// Says that nothing more comes. Without the stream's last event that is `E_LLM_TRUNCATED`.
+    /// Ends the input. Without the stream's last event this is `E_LLM_TRUNCATED`.
     pub fn end(&mut self) {
         if self.done {
             return;
         }
-        // What cannot be read at the very end was cut.
+        // An unreadable event at the very end was cut off.
         if let Some(data) = self.sse.end().filter(|data| decode::parse_object(data).is_ok()) {
             self.take(&data);
         }
         self.fail(truncated());
     }
 
-    /// The next event, if it is complete. The last one is [`ChatEvent::Finished`] or an error.
+    /// The next complete event. The last one is [`ChatEvent::Finished`] or an error.
     pub fn next_event(&mut self) -> Option<Result<ChatEvent>> {
         self.events.pop_front()
     }
@@ -126,9 +127,9 @@ impl StreamDecoder {
             return;
         }
         match decode::parse_object(data).and_then(|event| self.answer.take(event)) {
-            Ok(Step::Nothing) => {}
-            Ok(Step::Event(event)) => self.events.push_back(Ok(event)),
-            Ok(Step::Finish) => {
+            Ok(Progress::Nothing) => {}
+            Ok(Progress::Event(event)) => self.events.push_back(Ok(event)),
+            Ok(Progress::Finish) => {
                 self.done = true;
                 let finished = std::mem::take(&mut self.answer).finish(&self.ids);
                 self.events.push_back(Ok(finished));
@@ -138,50 +139,50 @@ impl StreamDecoder {
     }
 }
 
-enum Step {
+enum Progress {
     Nothing,
     Event(ChatEvent),
     Finish,
 }
 
-impl From<Option<ChatEvent>> for Step {
+impl From<Option<ChatEvent>> for Progress {
     fn from(event: Option<ChatEvent>) -> Self {
-        event.map_or(Step::Nothing, Step::Event)
+        event.map_or(Progress::Nothing, Progress::Event)
     }
 }
 
-impl Answer {
-    fn take(&mut self, mut event: Object) -> Result<Step> {
+impl PartialResponse {
+    fn take(&mut self, mut event: Object) -> Result<Progress> {
         match event.get_as::<String>("type").unwrap_or_default().as_str() {
             "message_start" => self.start(event.take_as("message").unwrap_or_default()),
             "content_block_start" => self.start_block(&event),
             "content_block_delta" => self.extend_block(&event),
             "message_delta" => {
                 self.update(event);
-                Ok(Step::Nothing)
+                Ok(Progress::Nothing)
             }
-            "message_stop" => Ok(Step::Finish),
+            "message_stop" => Ok(Progress::Finish),
             "error" => Err(failure::from_event(&event)),
-            _ => Ok(Step::Nothing),
+            _ => Ok(Progress::Nothing),
         }
     }
 
-    fn start(&mut self, mut message: Object) -> Result<Step> {
-        self.head = Head::take(&mut message);
+    fn start(&mut self, mut message: Object) -> Result<Progress> {
+        self.head = ResponseHead::take(&mut message);
         if let Some(usage) = message.take_as::<Object>("usage") {
             self.usage = self.usage.updated(&usage);
         }
         for (index, raw) in
-            message.take_as::<Vec<OnWire>>("content").unwrap_or_default().into_iter().enumerate()
+            message.take_as::<Vec<WireValue>>("content").unwrap_or_default().into_iter().enumerate()
         {
             self.blocks.insert(index, Assembly::new(&raw.0)?);
         }
         self.stop = message.take_as("stop_reason");
         self.rest = message;
-        Ok(Step::Nothing)
+        Ok(Progress::Nothing)
     }
 
-    fn start_block(&mut self, event: &Object) -> Result<Step> {
+    fn start_block(&mut self, event: &Object) -> Result<Progress> {
         let index = index(event)?;
         let Some(raw) = event.get("content_block") else {
             return Err(broken("`content_block_start` without a block"));
@@ -194,7 +195,7 @@ impl Answer {
         }
     }
 
-    fn extend_block(&mut self, event: &Object) -> Result<Step> {
+    fn extend_block(&mut self, event: &Object) -> Result<Progress> {
         let index = index(event)?;
         let Some(block) = self.blocks.get_mut(&index) else {
             return Err(broken(&format!("a delta for block {index}, which did not start")));

@@ -1,4 +1,4 @@
-//! Time and chance for retries, given in so that tests need neither.
+//! Time and randomness for retries, as a trait so that tests can replace them.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -6,20 +6,20 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 
-/// Time and chance for retries.
+/// Time and randomness for retries.
 #[async_trait]
 pub trait Clock: Send + Sync {
-    /// The time of day, against which a `Retry-After` date is read.
+    /// The current time, to which the date of a `Retry-After` is compared.
     fn now(&self) -> SystemTime;
 
-    /// A number from 0 to 1: how much of the jitter to take.
+    /// A random number from 0 to 1: the share of the jitter.
     fn jitter(&self) -> f64;
 
-    /// Waits.
+    /// Sleeps.
     async fn sleep(&self, wait: Duration);
 }
 
-/// The system's clock, tokio's timer, and chance.
+/// The system's clock and randomness, and tokio's timer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -1,4 +1,4 @@
-//! The events of a streamed answer, read from its connection.
+//! The events of a streamed response, read from its connection.
 
 use futures_util::stream;
 use reqwest::Response;
@@ -10,12 +10,12 @@ use crate::error::{Code, Error, Result};
 use crate::model::{ChatEvent, ChatStream};
 use crate::telemetry;
 
-/// The events of one streamed answer.
+/// The events of one streamed response.
 pub(super) struct Events<D> {
     endpoint: Endpoint,
     response: Response,
     decoder: D,
-    /// Read before the stream was handed out.
+    /// The first event, which was read before the stream was returned.
     first: Option<ChatEvent>,
 }
 
@@ -29,7 +29,7 @@ impl<D: Decoder> Events<D> {
         Ok(events)
     }
 
-    /// The span stays open until the stream ends or is dropped, and gets to know how it ended.
+    /// The span stays open until the stream ends or is dropped, and records its end.
     pub(super) fn into_stream(self, span: Span) -> ChatStream {
         ChatStream::new(stream::unfold((self, span), async |(mut events, span)| {
             let item = match events.first.take() {
@@ -67,7 +67,7 @@ impl<D: Decoder> Events<D> {
                 Err(Error::new(Code::Timeout, message))
             }
             Ok(Err(error)) if error.is_timeout() => Err(self.endpoint.transport(error)),
-            // The body ended before its announced end: for the reader the same as an end without a last
+            // The body ended before its announced length. For the reader this is the same as a missing last
             // event.
             Ok(Err(error)) => {
                 let why = chain(&error.without_url());
@@ -81,7 +81,7 @@ impl<D: Decoder> Events<D> {
     }
 }
 
-/// A web page or a plain JSON body would look like a stream without events, and that like a cut one.
+/// Without this check, a web page or a JSON body would look like a stream that was cut.
 fn check_is_stream(headers: &HeaderMap) -> Result<()> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -1,17 +1,20 @@
-//! Whether and when to try again. Pure: what the server said and how often it was asked, in; a wait, out.
+//! Whether a failed call is tried again, and after which wait. Pure: the failure and the number of retries
+//! are arguments.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 
 use crate::error::Error;
+use crate::retry::{self, Backoff};
 
-/// A server may ask for a wait of up to this; for a longer one, the own back-off is taken.
+/// The longest wait of a server that is respected; after a longer one the own back-off applies.
 const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(60);
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
-/// How often to try again.
+const BACKOFF: Backoff =
+    Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(8), jitter: 0.25 };
+
+/// The limit of retries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) max_retries: u32,
@@ -24,23 +27,18 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How long to wait before the next try after `tries` retries; `None` to give up. `jitter` is from 0 to 1
-    /// and takes up to a quarter off the own back-off; a wait that the server asked for is kept exactly.
+    /// The wait before the next attempt after `tries` retries; `None` to give up. `jitter` is from 0 to 1 and
+    /// takes up to a quarter off the own back-off. A wait of the server is kept exactly.
     pub(crate) fn wait(&self, error: &Error, tries: u32, jitter: f64) -> Option<Duration> {
         if tries >= self.max_retries || !error.is_retryable() {
             return None;
         }
         let asked = error.retry_after().filter(|wait| !wait.is_zero() && *wait <= LONGEST_ASKED_WAIT);
-        Some(asked.unwrap_or_else(|| back_off(tries, jitter)))
+        Some(asked.unwrap_or_else(|| BACKOFF.wait(tries, jitter)))
     }
 }
 
-fn back_off(tries: u32, jitter: f64) -> Duration {
-    let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(tries));
-    doubled.min(LONGEST_WAIT).mul_f64(1.0 - 0.25 * jitter.clamp(0.0, 1.0))
-}
-
-/// What the server asks for in so many words: to try again, or not to.
+/// The server's own verdict on a retry: `true`, `false`, or none.
 pub(crate) fn verdict(headers: &HeaderMap) -> Option<bool> {
     match text(headers, "x-should-retry")? {
         "true" => Some(true),
@@ -49,16 +47,9 @@ pub(crate) fn verdict(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// The wait the server asks for: milliseconds, else seconds with or without a fraction, else a date.
+/// The wait that the server asks for.
 pub(crate) fn asked_wait(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let number = |name| text(headers, name)?.parse::<f64>().ok();
-    if let Some(millis) = number("retry-after-ms") {
-        return Duration::try_from_secs_f64(millis / 1000.0).ok();
-    }
-    if let Some(seconds) = number("retry-after") {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    httpdate::parse_http_date(text(headers, "retry-after")?).ok()?.duration_since(now).ok()
+    retry::retry_after(|name| text(headers, name), now)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -77,32 +68,6 @@ mod tests {
     fn headers(pairs: Pairs) -> HeaderMap {
         let pairs = pairs.iter();
         pairs.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
-    }
-
-    /// Sun, 06 Nov 1994 08:49:37 GMT
-    fn now() -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
-    }
-
-    #[test]
-    fn the_asked_wait_is_read_from_milliseconds_seconds_and_dates() {
-        let cases: &[(Pairs, Option<u64>)] = &[
-            (&[("retry-after", "2")], Some(2000)),
-            (&[("retry-after", "0.25")], Some(250)),
-            (&[("retry-after", " 3 ")], Some(3000)),
-            (&[("retry-after-ms", "1500"), ("retry-after", "9")], Some(1500)),
-            (&[("retry-after-ms", "soon"), ("retry-after", "9")], Some(9000)),
-            (&[("retry-after", "Sun, 06 Nov 1994 08:49:49 GMT")], Some(12_000)),
-            (&[("retry-after", "Sun, 06 Nov 1994 08:49:00 GMT")], None),
-            (&[("retry-after", "-1")], None),
-            (&[("retry-after", "NaN")], None),
-            (&[("retry-after", "1e400")], None),
-            (&[("retry-after", "tomorrow")], None),
-            (&[], None),
-        ];
-        for (pairs, expected) in cases {
-            assert_eq!(asked_wait(&headers(pairs), now()), expected.map(Duration::from_millis), "{pairs:?}");
-        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Fields beside known ones, kept in their order.
+//! Unknown fields of an object, kept in order.
 
 use serde::{Deserialize, Serialize};
 
 use super::RawJson;
 
-/// Fields of an object that this crate does not know, in their order: `citations` of a text, `caller` of a
-/// tool call, or whatever a provider invents next. They go back to the provider behind the known fields.
+/// The fields of an object that this crate does not know, in order, such as `citations` of a text or `caller`
+/// of a tool call. They are sent back to the provider after the known fields.
 ///
 /// ```
 /// use agentgraph_llm::{Message, Extra};
@@ -24,7 +24,7 @@ impl Extra {
         Extra(Vec::new())
     }
 
-    /// The same with one field more; a field of that name is replaced in its place.
+    /// Adds a field; a field of that name is replaced in its place.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<RawJson>) -> Self {
         self.insert(name, value);
         self
@@ -32,7 +32,8 @@ impl Extra {
 
     /// Sets a field; a field of that name is replaced in its place.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<RawJson>) {
-        let (name, value) = (name.into(), value.into());
+        let name = name.into();
+        let value = value.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some(field) => field.1 = value,
             None => self.0.push((name, value)),
@@ -44,17 +45,17 @@ impl Extra {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// Whether there is no field.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The fields in their order.
+    /// The fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }

@@ -1,5 +1,5 @@
-//! An object as it stands on a wire. Unlike [`RawJson`] in a checkpoint, its values are JSON and not strings
-//! of JSON.
+//! An object in a wire format. Its values are raw JSON, while those of [`RawJson`] in a checkpoint are
+//! strings.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use serde_json::value::RawValue;
 
 use super::{Extra, RawJson};
 
-/// A value on the wire: raw JSON, where [`RawJson`] itself would be a string.
-pub(crate) struct OnWire(pub(crate) RawJson);
+/// A value in a wire format: raw JSON, where [`RawJson`] itself would be a string.
+pub(crate) struct WireValue(pub(crate) RawJson);
 
-impl<'de> Deserialize<'de> for OnWire {
+impl<'de> Deserialize<'de> for WireValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(OnWire(RawJson(raw.into())))
+        Ok(WireValue(RawJson(raw.into())))
     }
 }
 
-/// An object on the wire: fields in their order, each value as raw text.
+/// An object in a wire format: fields in order, each value as raw text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Object(Vec<(String, RawJson)>);
 
@@ -41,7 +41,7 @@ impl Object {
         Some(self.0.remove(at).1)
     }
 
-    /// Takes a field out if it is a `T`, else leaves it.
+    /// Removes and returns a field if it is a `T`; otherwise leaves it.
     pub(crate) fn take_as<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         let value = self.get_as(name)?;
         self.take(name);

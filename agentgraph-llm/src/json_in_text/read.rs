@@ -1,33 +1,32 @@
-//! Reading one value from its opening bracket, without building it.
+//! A scanner of one JSON value from its opening bracket, which builds no value.
 //!
-//! A pushdown automaton over bytes with its own stack: no recursion, so no text is too deep for it, and a
-//! failure can say how far it came. All structure of JSON is ASCII, so every place it gives is a boundary of
-//! characters.
+//! A pushdown automaton over bytes with its own stack. It does not recurse, so no nesting is too deep, and an
+//! error includes the place. All structure of JSON is ASCII, so every place is at a character boundary.
 
 use std::ops::Range;
 
-/// The most levels of a value: `serde_json` refuses more.
+/// The deepest nesting of a value, as in `serde_json`.
 pub(super) const MAX_DEPTH: usize = 127;
 
-/// What stands behind an opening bracket.
+/// The result of reading from an opening bracket.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reading {
-    /// A value that ends here.
+    /// A value that ends at this place.
     Value(usize),
-    /// Nothing that began as JSON.
+    /// Text that is not JSON.
     Prose {
-        /// The value right behind the bracket, in `[{"a": 1} and so on]`.
+        /// The value directly after the bracket, as in `[{"a": 1} and so on]`.
         first: Option<Range<usize>>,
-        /// Where to look on.
+        /// The place where the search continues.
         resume: usize,
-        /// How many brackets are open there.
+        /// The number of open brackets at that place.
         depth: usize,
     },
     /// JSON that broke off.
     Broken {
-        /// Where to look on.
+        /// The place where the search continues.
         resume: usize,
-        /// How many brackets are open there.
+        /// The number of open brackets at that place.
         depth: usize,
     },
 }
@@ -36,12 +35,12 @@ pub(super) enum Reading {
 struct Frame {
     start: usize,
     is_object: bool,
-    /// A colon or a comma was seen, so the bracket was meant as JSON.
+    /// Whether a colon or a comma was read, so that the bracket was meant as JSON.
     began: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Expect {
+enum Expectation {
     ValueOrEnd,
     Value,
     KeyOrEnd,
@@ -54,17 +53,23 @@ struct Reader<'t> {
     bytes: &'t [u8],
     at: usize,
     frames: Vec<Frame>,
-    expect: Expect,
-    /// The container that closed last, if nothing came since.
+    expect: Expectation,
+    /// The container that closed last, if no token followed.
     closed: Option<Range<usize>>,
     /// The string that was read last, if no container closed since.
     string: Option<usize>,
 }
 
-/// Reads the value that begins with the bracket at `start`.
+/// Reads the value whose opening bracket is at `start`.
 pub(super) fn read_value(bytes: &[u8], start: usize) -> Reading {
-    let mut reader =
-        Reader { bytes, at: start, frames: Vec::new(), expect: Expect::Value, closed: None, string: None };
+    let mut reader = Reader {
+        bytes,
+        at: start,
+        frames: Vec::new(),
+        expect: Expectation::Value,
+        closed: None,
+        string: None,
+    };
     loop {
         reader.skip_space();
         if reader.token().is_none() {
@@ -87,9 +92,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes the next token, or leaves the place where it is wrong.
+    /// Reads the next token, or stops at the place where it is wrong.
     fn token(&mut self) -> Option<()> {
-        use Expect::{Colon, CommaOrEnd, Key, KeyOrEnd, Value, ValueOrEnd};
+        use Expectation::{Colon, CommaOrEnd, Key, KeyOrEnd, Value, ValueOrEnd};
         match (self.expect, self.byte()?) {
             (Value | ValueOrEnd, b'{') => self.open(true),
             (Value | ValueOrEnd, b'[') => self.open(false),
@@ -113,12 +118,12 @@ impl Reader<'_> {
 
     fn open(&mut self, is_object: bool) -> Option<()> {
         if self.frames.len() == MAX_DEPTH {
-            // Too deep for JSON that anybody reads: broken, and not prose, even if no comma was seen.
+            // Too deep for any parser: broken JSON rather than prose, even without a comma.
             self.frames.iter_mut().for_each(|frame| frame.began = true);
             return None;
         }
         self.frames.push(Frame { start: self.at, is_object, began: false });
-        self.expect = if is_object { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
+        self.expect = if is_object { Expectation::KeyOrEnd } else { Expectation::ValueOrEnd };
         self.at += 1;
         Some(())
     }
@@ -126,19 +131,19 @@ impl Reader<'_> {
     fn close(&mut self, is_object: bool) -> Option<()> {
         let frame = self.frames.pop_if(|frame| frame.is_object == is_object)?;
         self.at += 1;
-        self.expect = Expect::CommaOrEnd;
+        self.expect = Expectation::CommaOrEnd;
         (self.closed, self.string) = (Some(frame.start..self.at), None);
         Some(())
     }
 
-    fn separator(&mut self, expect: Expect) -> Option<()> {
+    fn separator(&mut self, expect: Expectation) -> Option<()> {
         self.frames.last_mut()?.began = true;
         self.expect = expect;
         self.at += 1;
         Some(())
     }
 
-    fn read_string(&mut self, expect: Expect) -> Option<()> {
+    fn read_string(&mut self, expect: Expectation) -> Option<()> {
         self.string = Some(self.at);
         match string_end(self.bytes, self.at) {
             Ok(end) => {
@@ -155,21 +160,21 @@ impl Reader<'_> {
     fn failure(self) -> Reading {
         let depth = self.frames.len();
         let just_opened =
-            matches!(self.expect, Expect::KeyOrEnd | Expect::ValueOrEnd) && self.string.is_none();
+            matches!(self.expect, Expectation::KeyOrEnd | Expectation::ValueOrEnd) && self.string.is_none();
         let at_structure = matches!(self.byte(), Some(b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"'));
         let is_cut = self.at == self.bytes.len();
         let began = self.frames.iter().any(|frame| frame.began);
         if began || (at_structure && !just_opened) || (is_cut && self.string.is_some()) {
             return Reading::Broken { resume: self.at, depth };
         }
-        let first = self.closed.filter(|_| self.expect == Expect::CommaOrEnd && !is_cut);
-        // Quotes in prose pair up with those of the JSON behind them: `{"so to say} {"a": 1}`.
+        let first = self.closed.filter(|_| self.expect == Expectation::CommaOrEnd && !is_cut);
+        // Quotes in prose may pair with quotes of the JSON after them: `{"so to say} {"a": 1}`.
         let resume = self.string.map_or(self.at, |string| string + 1);
         Reading::Prose { first, resume, depth }
     }
 }
 
-/// The end of the string that begins at `start`, or where it is wrong.
+/// The end of the string that starts at `start`, or the place where it is wrong.
 fn string_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     let mut at = start + 1;
     loop {
@@ -182,8 +187,8 @@ fn string_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// The end of the escape that begins at `start`, or where it is wrong: the end of the text, if it is only
-/// cut.
+/// The end of the escape that starts at `start`, or the place where it is wrong. That is the end of the text
+/// if the escape is only cut off.
 fn escape_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     match bytes.get(start + 1).ok_or(bytes.len())? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(start + 2),
@@ -197,7 +202,7 @@ fn escape_end(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// The end of the number or word that begins at `start`.
+/// The end of the number or word that starts at `start`.
 fn scalar_end(bytes: &[u8], start: usize) -> Option<usize> {
     let rest = &bytes[start..];
     let word = [b"true".as_slice(), b"false", b"null"].into_iter().find(|word| rest.starts_with(word));
@@ -224,7 +229,7 @@ fn number_length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The end of the string that begins at `start` if it is in the same line, or else the end of that line.
+/// The end of the string that starts at `start` if it ends in the same line, otherwise the end of the line.
 pub(super) fn string_in_line(bytes: &[u8], start: usize) -> Result<usize, usize> {
     let mut at = start + 1;
     loop {

@@ -1,27 +1,27 @@
-//! The blocks a message is made of.
+//! The blocks of a message.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::{Extra, RawJson};
 
-/// One piece of a message.
+/// One block of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Block {
     /// Text.
     Text(TextBlock),
-    /// The model asks for a call.
+    /// A tool call of the model.
     ToolUse(ToolUse),
-    /// What a call gave.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// What the model thought, signed by the provider.
+    /// The model's thinking, signed by the provider.
     Thinking(Thinking),
-    /// What the model thought, readable by the provider only.
+    /// The model's thinking, encrypted by the provider.
     RedactedThinking(RedactedThinking),
-    /// A picture.
+    /// An image.
     Image(Image),
-    /// A block this crate has no name for, as it came.
+    /// An unknown block, unchanged.
     Unknown(RawJson),
 }
 
@@ -31,7 +31,7 @@ impl Block {
         TextBlock::new(text).into()
     }
 
-    /// The text, of a text block.
+    /// The text of a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Block::Text(block) => Some(&block.text),
@@ -39,7 +39,7 @@ impl Block {
         }
     }
 
-    /// The call, of a call block.
+    /// The call of a call block.
     pub fn as_tool_use(&self) -> Option<&ToolUse> {
         match self {
             Block::ToolUse(block) => Some(block),
@@ -47,7 +47,7 @@ impl Block {
         }
     }
 
-    /// The result, of a result block.
+    /// The result of a result block.
     pub fn as_tool_result(&self) -> Option<&ToolResult> {
         match self {
             Block::ToolResult(block) => Some(block),
@@ -87,7 +87,7 @@ impl From<String> for Block {
     }
 }
 
-/// Text.
+/// A text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TextBlock {
@@ -105,15 +105,15 @@ impl TextBlock {
     }
 }
 
-/// The model asks for the call of a tool.
+/// The request of the model to call a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUse {
-    /// The provider's id of the call; the result names it.
+    /// The provider's id of the call, which the result refers to.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments, as the model wrote them.
+    /// The arguments, exactly as the model wrote them.
     pub input: ToolInput,
     /// Further fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -138,13 +138,13 @@ impl ToolUse {
 pub enum ToolInput {
     /// JSON.
     Json(RawJson),
-    /// Text that is not JSON, for example because the output was cut. It is never run: the model is told
-    /// instead.
+    /// Text that is not JSON, for example because the output was cut. It is never run; the model gets an
+    /// error instead.
     Malformed(String),
 }
 
 impl ToolInput {
-    /// What the model wrote: kept as [`Malformed`](ToolInput::Malformed) when it is not JSON.
+    /// Keeps a text that is not JSON as [`Malformed`](ToolInput::Malformed).
     ///
     /// ```
     /// use agentgraph_llm::ToolInput;
@@ -178,13 +178,13 @@ impl ToolInput {
     }
 }
 
-/// What a call gave.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResult {
     /// The id of the call.
     pub tool_use_id: String,
-    /// What the model gets to read.
+    /// The content for the model.
     pub content: Vec<Block>,
     /// Whether the call failed.
     #[serde(default)]
@@ -210,24 +210,24 @@ impl ToolResult {
         ToolResult::new(tool_use_id, [TextBlock::new(text)])
     }
 
-    /// A failure the model is told of.
+    /// An error that the model reads.
     pub fn error(tool_use_id: impl Into<String>, text: impl Into<String>) -> Self {
         ToolResult { is_error: true, ..ToolResult::text(tool_use_id, text) }
     }
 
-    /// All text of the result.
+    /// The text blocks of the result, joined.
     pub fn as_text(&self) -> String {
         self.content.iter().filter_map(Block::as_text).collect()
     }
 }
 
-/// What the model thought. It goes back to the provider with its signature, or the provider refuses the turn.
+/// The model's thinking. It is sent back with its signature; otherwise the provider rejects the turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Thinking {
-    /// The thought; empty when the provider shows none.
+    /// The text; empty if the provider hides it.
     pub thinking: String,
-    /// The provider's signature, opaque.
+    /// The provider's signature, opaque to the client.
     pub signature: Option<String>,
     /// Further fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -235,17 +235,17 @@ pub struct Thinking {
 }
 
 impl Thinking {
-    /// A signed thought.
+    /// A signed block of thinking.
     pub fn new(thinking: impl Into<String>, signature: Option<String>) -> Self {
         Thinking { thinking: thinking.into(), signature, extra: Extra::new() }
     }
 }
 
-/// What the model thought, readable by the provider only.
+/// The model's thinking, encrypted by the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RedactedThinking {
-    /// The provider's state, opaque.
+    /// The encrypted content.
     pub data: String,
     /// Further fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -253,17 +253,17 @@ pub struct RedactedThinking {
 }
 
 impl RedactedThinking {
-    /// A redacted thought.
+    /// A block of encrypted thinking.
     pub fn new(data: impl Into<String>) -> Self {
         RedactedThinking { data: data.into(), extra: Extra::new() }
     }
 }
 
-/// A picture.
+/// An image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Image {
-    /// Where the picture is.
+    /// The data or the address of the image.
     pub source: ImageSource,
     /// Further fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -271,12 +271,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// A picture in base64.
+    /// An image in base64.
     pub fn base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
         ImageSource::Base64 { media_type: media_type.into(), data: data.into() }.into()
     }
 
-    /// A picture the provider fetches.
+    /// An image that the provider downloads.
     pub fn url(url: impl Into<String>) -> Self {
         ImageSource::Url { url: url.into() }.into()
     }
@@ -288,23 +288,23 @@ impl From<ImageSource> for Image {
     }
 }
 
-/// Where a picture is.
+/// The data or the address of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ImageSource {
-    /// Here.
+    /// Data in the message.
     Base64 {
-        /// Such as `image/png`.
+        /// The media type, such as `image/png`.
         media_type: String,
-        /// The bytes in base64.
+        /// The data in base64.
         data: String,
     },
-    /// On the web.
+    /// An address.
     Url {
-        /// The address.
+        /// The URL.
         url: String,
     },
-    /// A source this crate has no name for, as it came.
+    /// An unknown source, unchanged.
     Other(RawJson),
 }

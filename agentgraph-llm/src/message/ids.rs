@@ -1,4 +1,4 @@
-//! Where the ids of messages come from.
+//! Sources of message ids.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock};
 
 /// A source of message ids.
 ///
-/// The default one gives ids that no other process gives either, because messages of several processes meet
-/// in one stored thread. A [`sequence`](MessageIds::sequence) gives the same ids in each run, for tests.
+/// The default gives ids that are unique across processes, because messages of several processes can be in
+/// one stored thread. A [`sequence`](MessageIds::sequence) gives the same ids in each run, for tests.
 ///
 /// ```
 /// use agentgraph_llm::MessageIds;
@@ -23,14 +23,15 @@ use std::sync::{Arc, LazyLock};
 pub struct MessageIds(Arc<dyn Fn() -> String + Send + Sync>);
 
 impl MessageIds {
-    /// Ids of any function.
+    /// Ids from a function.
     pub fn from_fn(next: impl Fn() -> String + Send + Sync + 'static) -> Self {
         MessageIds(Arc::new(next))
     }
 
-    /// `<prefix>-1`, `<prefix>-2`, ...
+    /// The ids `<prefix>-1`, `<prefix>-2`, ...
     pub fn sequence(prefix: impl Into<String>) -> Self {
-        let (prefix, count) = (prefix.into(), AtomicU64::new(0));
+        let prefix = prefix.into();
+        let count = AtomicU64::new(0);
         MessageIds::from_fn(move || format!("{prefix}-{}", count.fetch_add(1, Ordering::Relaxed) + 1))
     }
 
@@ -55,7 +56,7 @@ impl fmt::Debug for MessageIds {
     }
 }
 
-/// Random bits without a further dependency: the standard library seeds its hasher from the system.
+/// Random bits without another dependency: the standard library seeds its hasher from the system.
 fn random_bits() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

@@ -1,11 +1,11 @@
-//! What a model is asked.
+//! The request to a chat model.
 
 use crate::json::{Extra, RawJson};
 use crate::message::Message;
 use crate::tool::ToolSpec;
 
-/// What a model is asked: the conversation, the tools, and a few settings. What is not set is the model's
-/// choice.
+/// The request to a chat model: the conversation, the tools, and a few settings. The model chooses what is
+/// not set.
 ///
 /// ```
 /// use agentgraph_llm::{ChatRequest, Message};
@@ -16,32 +16,32 @@ use crate::tool::ToolSpec;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ChatRequest {
-    /// Instructions. System messages of the conversation come after them.
+    /// Instructions, before the system messages of the conversation.
     pub system: Option<String>,
     /// The conversation.
     pub messages: Vec<Message>,
-    /// The tools the model may ask for.
+    /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
-    /// Whether it may, must or must not use them.
+    /// Whether the model may or must call tools.
     pub tool_choice: ToolChoice,
-    /// The most tokens to write.
+    /// The limit of output tokens.
     pub max_tokens: Option<u32>,
-    /// 0 for the likeliest answer, higher for more variety.
+    /// The temperature: 0 for the likeliest answer, higher for more variety.
     pub temperature: Option<f32>,
-    /// Texts at which the model stops.
+    /// Stop sequences, at which the model stops.
     pub stop: Vec<String>,
-    /// Fields for the provider's request body, such as Anthropic's `thinking`. They replace fields of the
-    /// same name.
+    /// Fields for the body of the provider's request, such as Anthropic's `thinking`. They replace fields of
+    /// the same name.
     pub extra: Extra,
 }
 
 impl ChatRequest {
-    /// Asks for the next message of a conversation.
+    /// A request for the next message of a conversation.
     pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
         ChatRequest { messages: messages.into_iter().collect(), ..ChatRequest::default() }
     }
 
-    /// Asks for the answer to one text.
+    /// A request with one message of the user.
     pub fn user(text: impl Into<String>) -> Self {
         ChatRequest::new([Message::user(text)])
     }
@@ -64,13 +64,13 @@ impl ChatRequest {
         self
     }
 
-    /// Sets whether the model may, must or must not use tools.
+    /// Sets whether the model may or must call tools.
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
     }
 
-    /// Sets the most tokens to write.
+    /// Sets the limit of output tokens.
     pub fn with_max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);
         self
@@ -82,30 +82,30 @@ impl ChatRequest {
         self
     }
 
-    /// Adds a text at which the model stops.
+    /// Adds a stop sequence.
     pub fn with_stop(mut self, stop: impl Into<String>) -> Self {
         self.stop.push(stop.into());
         self
     }
 
-    /// Sets a field of the provider's request body.
+    /// Sets a field of the body of the provider's request.
     pub fn with_extra(mut self, name: impl Into<String>, value: impl Into<RawJson>) -> Self {
         self.extra.insert(name, value);
         self
     }
 }
 
-/// Whether the model may, must or must not use tools.
+/// Whether the model may or must call tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must use one, whichever.
+    /// The model must call any tool.
     Any,
-    /// It must use this one.
+    /// The model must call this tool.
     Tool(String),
-    /// It must not use any.
+    /// The model must not call tools.
     None,
 }

@@ -1,4 +1,4 @@
-//! What a model answers.
+//! The response of a chat model.
 
 use std::fmt;
 use std::iter::Sum;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use crate::json::Extra;
 use crate::message::Message;
 
-/// What a model answers.
+/// The response of a chat model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChatResponse {
-    /// The assistant's message. Its `id` is ours, not the provider's.
+    /// The assistant's message. Its `id` is assigned by this crate, not by the provider.
     pub message: Message,
-    /// Why the model stopped.
+    /// The reason for the end of the message.
     pub stop: StopReason,
-    /// What it cost in tokens.
+    /// The tokens used.
     pub usage: Usage,
-    /// The model that answered, as it names itself.
+    /// The model, as the provider names it.
     pub model: String,
-    /// The provider's id of the answer.
+    /// The provider's id of the response.
     pub id: String,
     /// Further fields, such as Anthropic's `stop_sequence` and `stop_details`.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -29,51 +29,52 @@ pub struct ChatResponse {
 }
 
 impl ChatResponse {
-    /// An answer without usage, model and id. For authors of models.
+    /// A response without usage, model and id. For authors of models.
     pub fn new(message: Message, stop: StopReason) -> Self {
-        let (usage, extra) = (Usage::default(), Extra::new());
+        let usage = Usage::default();
+        let extra = Extra::new();
         ChatResponse { message, stop, usage, model: String::new(), id: String::new(), extra }
     }
 
-    /// The same answer with what it cost.
+    /// Sets the tokens used.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// The same answer with the model that gave it.
+    /// Sets the name of the model.
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = model.into();
         self
     }
 
-    /// The same answer with the provider's id.
+    /// Sets the provider's id.
     pub fn with_response_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
     }
 }
 
-/// Why a model stopped. Open: a reason this crate has no name for is kept as text.
+/// The reason for the end of a message. A reason without a name here is kept as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It said all it wanted to say.
+    /// The model finished its answer.
     EndTurn,
-    /// It reached the most tokens to write; the last block may be cut.
+    /// The limit of output tokens was reached; the last block may be cut.
     MaxTokens,
-    /// It wrote one of the stop texts.
+    /// The model wrote a stop sequence.
     StopSequence,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its tool calls.
     ToolUse,
-    /// The provider paused a long turn: send the message back unchanged to go on.
+    /// The provider paused a long turn: send the message back unchanged to continue.
     PauseTurn,
-    /// It refused.
+    /// The model refused.
     Refusal,
-    /// The conversation does not fit into the model's window; the last block may be cut.
+    /// The context window is full; the last block may be cut.
     ContextWindowExceeded,
-    /// Another reason, in the provider's word; empty when it gave none.
+    /// Another reason, in the provider's words; empty if there was none.
     Other(String),
 }
 
@@ -83,7 +84,7 @@ impl StopReason {
         matches!(self, StopReason::MaxTokens | StopReason::ContextWindowExceeded)
     }
 
-    /// The reason in one word.
+    /// The reason as one word.
     pub fn as_str(&self) -> &str {
         match self {
             StopReason::EndTurn => "end_turn",
@@ -104,7 +105,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// What an answer cost in tokens, counted alike for every provider: the totals include all their parts.
+/// The tokens used by a response, in the same sense for every provider: the totals include their parts.
 ///
 /// ```
 /// use agentgraph_llm::Usage;
@@ -116,25 +117,25 @@ impl fmt::Display for StopReason {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// All tokens read, cached ones too.
+    /// All input tokens, including cached ones.
     pub input_total: u64,
-    /// Of these, read from a cache.
+    /// The part of the input that was read from a cache.
     pub input_cached_read: u64,
-    /// Of these, written to a cache.
+    /// The part of the input that was written to a cache.
     pub input_cache_write: u64,
-    /// All tokens written, thoughts too.
+    /// All output tokens, including thinking.
     pub output_total: u64,
-    /// Of these, thoughts.
+    /// The part of the output that is thinking.
     pub output_reasoning: u64,
 }
 
 impl Usage {
-    /// Tokens read and written, no cache, no thoughts.
+    /// Input and output tokens, without cache and thinking.
     pub fn new(input_total: u64, output_total: u64) -> Self {
         Usage { input_total, output_total, ..Usage::default() }
     }
 
-    /// Read and written together.
+    /// The sum of input and output.
     pub fn total(&self) -> u64 {
         self.input_total.saturating_add(self.output_total)
     }

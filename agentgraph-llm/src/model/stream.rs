@@ -1,4 +1,4 @@
-//! An answer piece by piece.
+//! A response as a stream.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,51 +8,52 @@ use futures_util::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::heard;
+use crate::listening;
 use crate::message::Block;
 use crate::model::ChatResponse;
 
-/// A piece of an answer. `index` is the place of its block in the message; pieces of one block come in order.
+/// A piece of a response. `index` is the position of its block in the message; the pieces of a block are in
+/// order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChatEvent {
     /// More text.
     TextDelta {
-        /// The block's place.
+        /// The position of the block.
         index: usize,
         /// The piece.
         text: String,
     },
-    /// More of a thought.
+    /// More thinking.
     ThinkingDelta {
-        /// The block's place.
+        /// The position of the block.
         index: usize,
         /// The piece.
         thinking: String,
     },
-    /// The model begins to ask for a call.
+    /// The start of a tool call.
     ToolUseStarted {
-        /// The block's place.
+        /// The position of the block.
         index: usize,
         /// The call's id.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
-    /// More of a call's arguments: a piece of JSON text.
+    /// More of the arguments of a call: a piece of JSON text.
     ToolInputDelta {
-        /// The block's place.
+        /// The position of the block.
         index: usize,
         /// The piece.
         json: String,
     },
-    /// The whole answer: exactly one, and the last event.
+    /// The whole response: exactly one, and the last event.
     Finished(ChatResponse),
 }
 
 /// A stream of [`ChatEvent`]s that ends with exactly one [`ChatEvent::Finished`] or one error. A source that
-/// ends earlier is reported as `E_LLM_TRUNCATED`.
+/// ends earlier gives `E_LLM_TRUNCATED`.
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;
@@ -84,20 +85,20 @@ impl ChatStream {
         ChatStream { events: Some(Box::pin(events)) }
     }
 
-    /// A whole answer as a short series of events.
+    /// A whole response as a short series of events.
     pub fn from_response(response: ChatResponse) -> Self {
         ChatStream::new(stream::iter(events_of(&response).into_iter().map(Ok)))
     }
 
-    /// Waits for the whole answer.
+    /// Waits for the whole response.
     ///
     /// # Errors
-    /// The stream's error, or `E_LLM_TRUNCATED` when its events were already taken.
+    /// The stream's error, or `E_LLM_TRUNCATED` if its last event was read before.
     pub async fn into_response(self) -> Result<ChatResponse> {
         self.inspect_into_response(|_| {}).await
     }
 
-    /// Waits for the whole answer and shows each event on the way.
+    /// Waits for the whole response and passes each event to a function.
     ///
     /// # Errors
     /// As [`into_response`](Self::into_response).
@@ -120,7 +121,7 @@ impl Stream for ChatStream {
         let Some(events) = self.events.as_mut() else {
             return Poll::Ready(None);
         };
-        let item = ready!(heard::poll_event(context, |context| {
+        let item = ready!(listening::poll_event(context, |context| {
             events.as_mut().poll_next(context).map(|item| item.unwrap_or_else(|| Err(truncated())))
         }));
         if matches!(item, Ok(ChatEvent::Finished(_)) | Err(_)) {
@@ -136,7 +137,7 @@ impl fmt::Debug for ChatStream {
     }
 }
 
-/// A whole answer as a short series of events.
+/// A whole response as a short series of events.
 pub(crate) fn events_of(response: &ChatResponse) -> Vec<ChatEvent> {
     let mut events: Vec<_> = response.message.content.iter().enumerate().flat_map(block_events).collect();
     events.push(ChatEvent::Finished(response.clone()));

@@ -1,4 +1,4 @@
-//! What an LLM node gives, and what other LLM nodes see of it.
+//! The output of an LLM node, and the form in which other LLM nodes see it.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::json::RawJson;
 use crate::json_in_text::last_json;
 use crate::model::Usage;
 
-/// What an [`LlmNode`](crate::LlmNode) gives: the question as it was asked, and the answer that was accepted.
+/// The output of an [`LlmNode`](crate::LlmNode): its prompt and the accepted answer.
 ///
 /// ```
 /// use agentgraph_llm::Answer;
@@ -24,45 +24,44 @@ use crate::model::Usage;
 #[serde(default)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The node's prompt with the values of the database; empty if there was none.
+    /// The prompt with the values of the database; empty if there was none.
     pub prompt: String,
-    /// The result: the model's text, unless the node's own code put another one there.
+    /// The result: the model's text, or the text that the node's own code put in its place.
     pub text: String,
-    /// The JSON in it, if the node checks for JSON.
+    /// The JSON in the text, if the node checks for JSON.
     pub json: Option<RawJson>,
-    /// All tries in order, the accepted one last. A result that stands in for refused answers has refused
-    /// tries only.
-    pub tries: Vec<Try>,
-    /// Whether the text stands in for answers that were all refused.
+    /// All attempts in order, the accepted one last. A fallback has refused attempts only.
+    pub tries: Vec<Attempt>,
+    /// Whether the text is the fallback after all attempts were refused.
     pub fell_back: bool,
 }
 
-/// One question to the model.
+/// One attempt to get an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Try {
-    /// What it cost, with the rounds of its tools.
+pub struct Attempt {
+    /// The usage, including rounds of tool calls.
     pub usage: Usage,
-    /// Why the answer was refused, as the model was told.
+    /// The reason of the refusal, as the model read it.
     pub refused: Option<String>,
 }
 
 impl Answer {
-    /// An answer that no model gave: what other kinds of nodes give to the nodes behind them.
+    /// An answer without a model, for nodes of other kinds.
     pub fn new(prompt: impl Into<String>, text: impl Into<String>) -> Self {
         Answer { prompt: prompt.into(), text: text.into(), ..Answer::default() }
     }
 
-    /// What all tries cost together.
+    /// The usage of all attempts.
     pub fn usage(&self) -> Usage {
         self.tries.iter().map(|attempt| attempt.usage).sum()
     }
 
-    /// Reads the JSON as a `T`: that of the check, else the last in the text.
+    /// Reads the JSON as a `T`: the checked one, otherwise the last in the text.
     ///
     /// # Errors
-    /// When there is no JSON, or when it is not a `T`.
+    /// If there is no JSON, or if it is not a `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         let json = self.json.as_ref().map(RawJson::get).or_else(|| last_json(&self.text));
         serde_json::from_str(json.unwrap_or(&self.text))
@@ -87,14 +86,14 @@ impl From<Answer> for String {
     }
 }
 
-/// An output of a dependency graph that can be a turn of the conversation which an LLM node behind it
-/// composes.
+/// An output of a dependency graph that can be part of the conversation of an LLM node: a prompt and its
+/// result.
 ///
-/// For a type of one's own, when not every node of a graph gives an [`Answer`]:
+/// Implement it for the output type of a graph in which not every node gives an [`Answer`]:
 ///
 /// ```
 /// use std::borrow::Cow;
-/// use agentgraph_llm::{Answer, Turn};
+/// use agentgraph_llm::{Answer, Exchange};
 ///
 /// #[derive(Clone)]
 /// enum Output {
@@ -108,7 +107,7 @@ impl From<Answer> for String {
 ///     }
 /// }
 ///
-/// impl Turn for Output {
+/// impl Exchange for Output {
 ///     fn prompt(&self) -> Option<&str> {
 ///         match self {
 ///             Output::Said(answer) => answer.prompt(),
@@ -124,15 +123,15 @@ impl From<Answer> for String {
 ///     }
 /// }
 /// ```
-pub trait Turn: From<Answer> {
-    /// What was asked; the node's name stands there if nothing was.
+pub trait Exchange: From<Answer> {
+    /// The prompt; if there is none, the node's name is used.
     fn prompt(&self) -> Option<&str>;
 
-    /// What came of it.
+    /// The result.
     fn result(&self) -> Cow<'_, str>;
 }
 
-impl Turn for Answer {
+impl Exchange for Answer {
     fn prompt(&self) -> Option<&str> {
         Some(self.prompt.as_str()).filter(|prompt| !prompt.is_empty())
     }
@@ -142,8 +141,8 @@ impl Turn for Answer {
     }
 }
 
-/// Only the text is kept, so nodes behind see the name of the node in place of its prompt.
-impl Turn for String {
+/// Only the text is kept, so dependent nodes see the node's name instead of its prompt.
+impl Exchange for String {
     fn prompt(&self) -> Option<&str> {
         None
     }

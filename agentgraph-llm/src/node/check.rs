@@ -1,4 +1,4 @@
-//! What an answer must be before a node accepts it, and what the model is told when it is not.
+//! The check of an answer's JSON, and the messages to the model about a failed check.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl fmt::Display for JsonKind {
     }
 }
 
-/// What the last JSON value of an answer must be.
+/// A check of the last JSON value of an answer.
 ///
 /// ```
 /// use agentgraph_llm::JsonCheck;
@@ -68,11 +68,11 @@ pub struct JsonCheck {
     kind: Option<JsonKind>,
     required: Vec<String>,
     length: Option<usize>,
-    typed: Option<Typed>,
+    typed: Option<TypeCheck>,
 }
 
 #[derive(Clone, Debug)]
-struct Typed {
+struct TypeCheck {
     schema: String,
     read: fn(&str) -> Result<(), serde_json::Error>,
 }
@@ -93,27 +93,27 @@ impl JsonCheck {
         JsonCheck::of(JsonKind::Array)
     }
 
-    /// A value of this kind.
+    /// A value of the given kind.
     pub fn of(kind: JsonKind) -> Self {
         JsonCheck { kind: Some(kind), ..JsonCheck::default() }
     }
 
-    /// What `T` reads. Models that are told no that way get the JSON schema of `T` with the reason.
+    /// A value that can be read as a `T`. If it cannot, the model gets the reason and the JSON schema of `T`.
     pub fn typed<T: DeserializeOwned + JsonSchema>() -> Self {
-        let typed = Typed {
+        let typed = TypeCheck {
             schema: schema_for!(T).to_value().to_string(),
             read: |json| serde_json::from_str::<T>(json).map(drop),
         };
         JsonCheck { typed: Some(typed), ..JsonCheck::default() }
     }
 
-    /// Keys that an object must have. Of an array each item must be an object with these keys.
+    /// Requires keys of an object, or of each object in an array.
     pub fn required<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.required.extend(keys.into_iter().map(Into::into));
         self
     }
 
-    /// How many entries an object or an array, or characters a string, must have: neither more nor fewer.
+    /// Requires an exact number of entries of an object or an array, or of characters of a string.
     pub fn length(mut self, length: usize) -> Self {
         self.length = Some(length);
         self
@@ -124,10 +124,10 @@ impl JsonCheck {
         self.typed.as_ref().map(|typed| typed.schema.as_str())
     }
 
-    /// The last JSON value of a text, if it is what it must be.
+    /// The last JSON value of a text, if it passes the check.
     ///
     /// # Errors
-    /// What to tell the model.
+    /// The reason, for the model.
     pub fn read(&self, text: &str) -> Result<RawJson, String> {
         let found = JsonInText::of(text);
         let Some(json) = found.last() else {

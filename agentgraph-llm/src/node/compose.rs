@@ -1,33 +1,33 @@
-//! What an LLM node asks its model.
+//! The request of an LLM node.
 
-use agentgraph::Deps;
+use agentgraph::dependency::Deps;
 use serde_json::Value;
 
-use super::answer::Turn;
+use super::answer::Exchange;
 use crate::error::Result;
 use crate::message::Message;
 use crate::model::ChatRequest;
 use crate::template::Template;
 
-/// The key of the database under which the shorthands are.
+/// The key of the database that contains the shorthands.
 const SHORTHANDS: &str = "shorthands";
 
-/// What a node's question is made of: for [`LlmNode::compose`](crate::LlmNode::compose).
+/// The parts of a node's request, for [`LlmNode::compose`](crate::LlmNode::compose).
 #[non_exhaustive]
 pub struct Composition<'a, O: 'static> {
     /// The node's name.
     pub node: &'a str,
-    /// The node's instructions, with the values of the database.
+    /// The instructions, with the values of the database.
     pub system: Option<String>,
-    /// The node's prompt, with the values of the database.
+    /// The prompt, with the values of the database.
     pub prompt: String,
-    /// The outputs of its dependencies, in the order of its edges.
+    /// The outputs of the dependencies, in the order of the edges.
     pub deps: &'a Deps<'static, O>,
     /// The database; `null` if the node has none.
     pub db: &'a Value,
 }
 
-impl<'a, O: Turn> Composition<'a, O> {
+impl<'a, O: Exchange> Composition<'a, O> {
     pub(super) fn new(
         node: &'a str,
         (system, prompt): (Option<&Template>, &Template),
@@ -38,7 +38,7 @@ impl<'a, O: Turn> Composition<'a, O> {
         Ok(Composition { node, system, prompt: prompt.render(db)?, deps, db })
     }
 
-    /// The question as a node asks it that is not told otherwise: instructions, [turns](Self::turns), prompt.
+    /// The default request: instructions, [turns](Self::turns), prompt.
     pub fn request(&self) -> ChatRequest {
         let mut messages = self.turns();
         messages.push(Message::user(&self.prompt));
@@ -47,8 +47,8 @@ impl<'a, O: Turn> Composition<'a, O> {
         request
     }
 
-    /// Each dependency as a question and its answer. One that the database has a shorthand for, under
-    /// `shorthands` and its name, is one system message instead: the shorthand, a colon and the result.
+    /// Each dependency as a prompt and its answer. A dependency with an entry in the `shorthands` of the
+    /// database becomes one system message instead: the shorthand, a colon and the result.
     pub fn turns(&self) -> Vec<Message> {
         self.deps.iter().flat_map(|(name, output)| self.turn(name, output)).collect()
     }

@@ -1,4 +1,4 @@
-//! The values that prompts ask for and that nodes' own code changes.
+//! The values that prompts refer to and that nodes change.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// One JSON value that nodes share: prompts read it by [`Template`](crate::Template), nodes change it when an
-/// answer is accepted. Clones share the value.
+/// One JSON value that nodes share. Prompts read it with a [`Template`](crate::Template), and nodes change it
+/// when an answer is accepted. Clones share the value.
 ///
 /// A handle that a program keeps lives on from pass to pass and is not stored. As a session of the graph
-/// (`.session::<Database>("db")`, [`LlmNode::session_db`](crate::LlmNode::session_db)) it is the run's own,
-/// and stored with it.
+/// (`.session::<Database>("db")`, [`LlmNode::session_db`](crate::LlmNode::session_db)) it belongs to the run
+/// and is stored with it.
 ///
 /// ```
 /// use agentgraph_llm::Database;
@@ -25,17 +25,17 @@ use serde_json::Value;
 pub struct Database(Arc<Mutex<Value>>);
 
 impl Database {
-    /// A database of this value.
+    /// A database with this value.
     pub fn new(value: Value) -> Self {
         Database(Arc::new(Mutex::new(value)))
     }
 
-    /// Reads the value. Do not use the database within `read`: it is locked meanwhile.
+    /// Reads the value. The database is locked meanwhile, so `read` must not use it.
     pub fn read<T>(&self, read: impl FnOnce(&Value) -> T) -> T {
         read(&self.lock())
     }
 
-    /// Changes the value. Do not use the database within `change`: it is locked meanwhile.
+    /// Changes the value. The database is locked meanwhile, so `change` must not use it.
     pub fn change<T>(&self, change: impl FnOnce(&mut Value) -> T) -> T {
         change(&mut self.lock())
     }

@@ -1,45 +1,45 @@
-//! What the LLM nodes of a program have used.
+//! The usage of a program's LLM nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentgraph::RunId;
+use agentgraph::checkpoint::RunId;
 
 use crate::model::Usage;
 
-/// How many runs a [`Meter`] remembers one by one.
+/// The number of runs for which a [`Meter`] keeps separate readings.
 const RUNS: usize = 1_000;
 
-/// Counts what LLM nodes use: in all, for each node, and for each pass. Refused answers and passes that fail
-/// are in it. Clones share the counts, so one meter is given to all nodes of a graph, or of a program.
+/// Counts the usage of LLM nodes: in total, by node, and by pass. Refused answers and failed passes are
+/// included. Clones share the counts, so all nodes of a graph or of a program can have one meter.
 ///
-/// It lives as long as its last clone. What a run has spent in all its calls and processes is in the run
-/// itself, under the unit `tokens`: see [`Outcome::spent`](agentgraph::Outcome::spent) and
+/// A meter lives as long as its last clone. The run itself has the usage of all its calls in all processes,
+/// under the unit `tokens`: see [`Outcome::spent`](agentgraph::Outcome::spent) and
 /// [`Budget`](agentgraph::Budget).
 #[derive(Clone, Default)]
 pub struct Meter(Arc<Mutex<Counts>>);
 
 #[derive(Default)]
 struct Counts {
-    total: Used,
-    nodes: BTreeMap<String, Used>,
-    /// The newest last.
-    runs: VecDeque<(RunId, Used)>,
+    total: MeterReading,
+    nodes: BTreeMap<String, MeterReading>,
+    /// Newest last.
+    runs: VecDeque<(RunId, MeterReading)>,
 }
 
-/// What was used.
+/// A reading of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Used {
-    /// How many answers were given, refused ones too.
+pub struct MeterReading {
+    /// The number of answers, including refused ones.
     pub answers: u64,
-    /// What they cost, and what rounds of tools cost that came to no answer because a later one failed.
+    /// The usage of the answers, and of rounds of tool calls before an error.
     pub usage: Usage,
 }
 
-impl Used {
-    fn add(&mut self, more: Used) {
+impl MeterReading {
+    fn add(&mut self, more: MeterReading) {
         self.answers += more.answers;
         self.usage += more.usage;
     }
@@ -51,28 +51,28 @@ impl Meter {
         Meter::default()
     }
 
-    /// In all.
-    pub fn total(&self) -> Used {
+    /// The total.
+    pub fn total(&self) -> MeterReading {
         self.lock().total
     }
 
-    /// By the nodes of this name, in all passes.
-    pub fn of_node(&self, name: &str) -> Used {
+    /// The reading of the nodes with this name, in all passes.
+    pub fn of_node(&self, name: &str) -> MeterReading {
         self.lock().nodes.get(name).copied().unwrap_or_default()
     }
 
-    /// By each node, in the order of names.
-    pub fn nodes(&self) -> Vec<(String, Used)> {
+    /// The readings by node, in the order of names.
+    pub fn nodes(&self) -> Vec<(String, MeterReading)> {
         self.lock().nodes.iter().map(|(name, used)| (name.clone(), *used)).collect()
     }
 
-    /// In this pass, as far as it ran in this process. The newest 1,000 are remembered.
-    pub fn of_run(&self, run: RunId) -> Used {
+    /// The reading of this pass, as far as it ran in this process. The newest 1,000 are kept.
+    pub fn of_run(&self, run: RunId) -> MeterReading {
         let counts = self.lock();
         counts.runs.iter().rev().find(|(known, _)| *known == run).map(|(_, used)| *used).unwrap_or_default()
     }
 
-    pub(super) fn count(&self, run: RunId, node: &str, more: Used) {
+    pub(super) fn count(&self, run: RunId, node: &str, more: MeterReading) {
         let mut counts = self.lock();
         counts.total.add(more);
         match counts.nodes.get_mut(node) {

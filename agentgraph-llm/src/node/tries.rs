@@ -1,42 +1,43 @@
-//! Asking, checking, and asking again with the reason.
+//! The attempts of a node: call, check, and call again with the reason of the refusal.
 
 use std::fmt;
 
-use agentgraph::{BoxError, Ctx, Deps, PassEdits};
+use agentgraph::dependency::{Deps, PassEdits};
+use agentgraph::{BoxError, Ctx};
 use serde::{Deserialize, Serialize};
 
-use super::after::{After, Refusal};
-use super::answer::{Answer, Try, Turn};
+use super::answer::{Answer, Attempt, Exchange};
 use super::check::JsonCheck;
+use super::checked_answer::{CheckedAnswer, Refusal};
 use super::compose::Composition;
 use super::database::Database;
-use super::meter::Used;
+use super::meter::MeterReading;
 use super::{Feedback, LlmNode};
 use crate::error::{Code, Error};
 use crate::message::Message;
 use crate::model::{ChatRequest, Usage};
-use crate::tool_loop::{Ended, ToolLoop, ToolLoopOutcome};
+use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 
-/// The answers of a model that a node refused: the [cause](crate::Error::cause) of `E_LLM_ANSWER_REJECTED`.
-/// It is apart from the error's text because reasons may quote what was said.
+/// The refused answers of a node: the [cause](crate::Error::cause) of `E_LLM_ANSWER_REJECTED`. They are not
+/// in the error's message, because a reason may quote the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Refused {
-    /// Why each answer was refused, in order.
+pub struct RefusedAnswers {
+    /// The reason of each refusal, in order.
     pub reasons: Vec<String>,
-    /// What they cost together.
+    /// The usage of all attempts.
     pub usage: Usage,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedAnswers {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} answers were refused", self.reasons.len())
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedAnswers {}
 
-/// What a node's call was given.
+/// The inputs of a node's call.
 pub(super) struct Call<O: 'static, S> {
     pub(super) deps: Deps<'static, O>,
     pub(super) ctx: Ctx,
@@ -44,18 +45,18 @@ pub(super) struct Call<O: 'static, S> {
     pub(super) db: Option<Database>,
 }
 
-/// An answer that is not accepted, and whether asking again can help.
-struct Unaccepted {
+/// The rejection of an answer, and whether another attempt is useless.
+struct Rejection {
     reason: String,
     is_final: bool,
 }
 
 impl<O, S> LlmNode<O, S>
 where
-    O: Turn + Clone + Send + Sync + 'static,
+    O: Exchange + Clone + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    /// Asks until an answer is accepted or no try is left.
+    /// Calls the model until an answer is accepted or no attempt is left.
     pub(super) async fn answer(&self, call: Call<O, S>) -> Result<O, BoxError> {
         let (prompt, mut request) = self.question(&call)?;
         let asked = request.messages.len();
@@ -63,7 +64,7 @@ where
         loop {
             let mark = call.edits.mark();
             let outcome = self.ask(&call.ctx, request.clone()).await?;
-            answer.tries.push(Try { usage: outcome.usage, refused: None });
+            answer.tries.push(Attempt { usage: outcome.usage, refused: None });
             let refused = match self.judge(&call, &answer, &outcome).await? {
                 Ok(accepted) => return Ok(accepted.accept().into()),
                 Err(refused) => refused,
@@ -84,7 +85,7 @@ where
         }
     }
 
-    /// The prompt with its values, and the request it is in.
+    /// The prompt with its values, and the request that contains it.
     fn question(&self, call: &Call<O, S>) -> crate::Result<(String, ChatRequest)> {
         let compose = |db: &serde_json::Value| {
             let texts = (self.system.as_ref(), &self.prompt);
@@ -113,10 +114,10 @@ where
         let tools = tools.max_rounds(self.max_rounds).max_concurrency(self.max_concurrency);
         let asked = tools.run(request).await;
         let used = match &asked {
-            Ok(outcome) => Used { answers: 1, usage: outcome.usage },
-            Err(error) => Used { answers: 0, usage: error.usage() },
+            Ok(outcome) => MeterReading { answers: 1, usage: outcome.usage },
+            Err(error) => MeterReading { answers: 0, usage: error.usage() },
         };
-        if used != Used::default() {
+        if used != MeterReading::default() {
             ctx.spend("tokens", used.usage.total());
             if let Some(meter) = &self.meter {
                 meter.count(ctx.run(), ctx.node(), used);
@@ -125,21 +126,21 @@ where
         asked
     }
 
-    /// Whether an answer is accepted. The outer error is the node's failure.
+    /// Checks an answer. The outer error is the node's failure.
     async fn judge(
         &self,
         call: &Call<O, S>,
         answer: &Answer,
         outcome: &ToolLoopOutcome,
-    ) -> Result<Result<After<O, S>, Unaccepted>, BoxError> {
-        let again = |reason: String| Ok(Err(Unaccepted { reason, is_final: false }));
-        let in_vain = |reason: &str| Ok(Err(Unaccepted { reason: reason.to_owned(), is_final: true }));
+    ) -> Result<Result<CheckedAnswer<O, S>, Rejection>, BoxError> {
+        let again = |reason: String| Ok(Err(Rejection { reason, is_final: false }));
+        let in_vain = |reason: &str| Ok(Err(Rejection { reason: reason.to_owned(), is_final: true }));
         match outcome.ended {
-            Ended::Refused => return in_vain("The model refused to answer."),
-            Ended::LimitReached => {
+            LoopEnd::Refused => return in_vain("The model refused to answer."),
+            LoopEnd::LimitReached => {
                 return in_vain("The model still called tools when its rounds were used up.");
             }
-            Ended::Truncated if !self.accepts_cut => return again(CUT.to_owned()),
+            LoopEnd::Truncated if !self.accepts_cut => return again(CUT.to_owned()),
             _ => {}
         }
         let mut answer = Answer { text: outcome.text(), ..answer.clone() };
@@ -149,7 +150,7 @@ where
                 Err(reason) => return again(reason),
             }
         }
-        let after = After {
+        let after = CheckedAnswer {
             answer,
             deps: call.deps.clone(),
             ctx: call.ctx.clone(),
@@ -164,7 +165,7 @@ where
         }
     }
 
-    async fn own_code(&self, mut after: After<O, S>) -> Result<After<O, S>, Refusal> {
+    async fn own_code(&self, mut after: CheckedAnswer<O, S>) -> Result<CheckedAnswer<O, S>, Refusal> {
         for step in &self.after {
             after = step(after).await?;
         }
@@ -177,15 +178,16 @@ where
             answer.fell_back = true;
             return Ok(answer.into());
         }
-        let (count, usage) = (answer.tries.len(), answer.usage());
+        let count = answer.tries.len();
+        let usage = answer.usage();
         let reasons = answer.tries.into_iter().filter_map(|attempt| attempt.refused).collect();
         let message = format!(
-            "node `{node}` refused all {count} answers of `{}`; the cause, a `Refused`, has the reasons; allow more tries \
+            "node `{node}` refused all {count} answers of `{}`; the cause, a `RefusedAnswers`, has the reasons; allow more tries \
              with `.tries(..)`, or say what to go on with by `.otherwise(..)`",
             self.model.name()
         );
         let error = Error::new(Code::AnswerRejected, message);
-        Err(error.with_source(Refused { reasons, usage }).into())
+        Err(error.with_source(RefusedAnswers { reasons, usage }).into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a scripted model says.
+//! The replies of a scripted model.
 
 use crate::error::{Error, Result};
 use crate::json::RawJson;
@@ -29,7 +29,7 @@ enum Kind {
 #[derive(Debug)]
 enum Draft {
     Block(Block),
-    /// Gets its call id when it is given.
+    /// Gets its call id when it is returned.
     Call {
         name: String,
         input: ToolInput,
@@ -37,67 +37,67 @@ enum Draft {
 }
 
 impl Reply {
-    /// Says a text.
+    /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Reply::block(Block::text(text))
     }
 
-    /// Asks for a call. Ids are `call-1`, `call-2`, ... in the order in which the model asks.
+    /// A tool call. The ids are `call-1`, `call-2`, ... in the order of the calls.
     pub fn tool_call(name: impl Into<String>, input: impl Into<RawJson>) -> Self {
         Reply::empty().and_tool_call(name, input)
     }
 
-    /// Asks for a call with arguments that need not be JSON.
+    /// A tool call with arguments that may be invalid JSON.
     pub fn raw_tool_call(name: impl Into<String>, input: impl Into<String>) -> Self {
         Reply::empty().and_raw_tool_call(name, input)
     }
 
-    /// Says one block.
+    /// A block.
     pub fn block(block: impl Into<Block>) -> Self {
         Reply::empty().and_block(block)
     }
 
-    /// Thinks, then says what is added.
+    /// A block of thinking, before the rest.
     pub fn thinking(thinking: impl Into<String>, signature: impl Into<String>) -> Self {
         Reply::block(Thinking::new(thinking, Some(signature.into())))
     }
 
-    /// Gives this response unchanged.
+    /// This response, unchanged.
     pub fn response(response: ChatResponse) -> Self {
         Reply(Kind::Response(Box::new(response)))
     }
 
-    /// Fails.
+    /// An error.
     pub fn error(error: Error) -> Self {
         Reply(Kind::Error(error))
     }
 
-    /// Says nothing.
+    /// An empty message.
     pub fn empty() -> Self {
         Reply(Kind::Blocks { blocks: Vec::new(), stop: None, usage: Usage::default() })
     }
 
-    /// Says a text, too.
+    /// Adds a text.
     pub fn and_text(self, text: impl Into<String>) -> Self {
         self.and_block(Block::text(text))
     }
 
-    /// Says a block, too.
+    /// Adds a block.
     pub fn and_block(self, block: impl Into<Block>) -> Self {
         self.and(Draft::Block(block.into()))
     }
 
-    /// Asks for a call, too.
+    /// Adds a tool call.
     pub fn and_tool_call(self, name: impl Into<String>, input: impl Into<RawJson>) -> Self {
         self.and(Draft::Call { name: name.into(), input: ToolInput::Json(input.into()) })
     }
 
-    /// Asks for a call, too, with arguments that need not be JSON.
+    /// Adds a tool call with arguments that may be invalid JSON.
     pub fn and_raw_tool_call(self, name: impl Into<String>, input: impl Into<String>) -> Self {
         self.and(Draft::Call { name: name.into(), input: ToolInput::from_text(input) })
     }
 
-    /// Stops for this reason. Without it: `tool_use` if there is a call, else `end_turn`.
+    /// Sets the stop reason. The default is `tool_use` with a call, and `end_turn` without.
     pub fn with_stop(mut self, reason: StopReason) -> Self {
         match &mut self.0 {
             Kind::Blocks { stop, .. } => *stop = Some(reason),
@@ -107,7 +107,7 @@ impl Reply {
         self
     }
 
-    /// Costs this much.
+    /// Sets the usage.
     pub fn with_usage(mut self, cost: Usage) -> Self {
         match &mut self.0 {
             Kind::Blocks { usage, .. } => *usage = cost,
@@ -193,7 +193,7 @@ impl From<Error> for Reply {
     }
 }
 
-/// The answer as a provider would stream it: text word by word, arguments in small pieces.
+/// The reply as a provider would stream it: text word by word, arguments in small pieces.
 pub(super) fn chunks(response: ChatResponse) -> Vec<ChatEvent> {
     let mut events = Vec::new();
     for (index, block) in response.message.content.iter().enumerate() {

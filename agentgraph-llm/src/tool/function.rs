@@ -15,8 +15,8 @@ use crate::json::RawJson;
 
 type Call = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A tool over an async closure: the type of its argument gives the schema, and arguments that do not fit it
-/// go back to the model as an error. Cheap to clone.
+/// A tool over an async closure. The type of its argument gives the schema, and arguments of another shape
+/// are returned to the model as an error. Cheap to clone.
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;
@@ -45,8 +45,7 @@ type Call = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>
 /// # }
 /// ```
 ///
-/// A closure that uses something from outside clones it for each call, because calls may run at the same
-/// time:
+/// A closure that uses outer values clones them for each call, because calls may run concurrently:
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;
@@ -67,7 +66,7 @@ pub struct FnTool {
 }
 
 impl FnTool {
-    /// A tool of this name, described to the model by `description`.
+    /// A tool with a name and a description for the model.
     pub fn new<Args, F, Fut, Output, E>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -83,8 +82,8 @@ impl FnTool {
         FnTool::with_spec(ToolSpec::of::<Args>(name, description), function)
     }
 
-    /// A tool with a schema of your own: for arguments that come as [`RawJson`] or [`serde_json::Value`], or
-    /// a schema that says more than the type.
+    /// A tool with an explicit schema, for arguments of type [`RawJson`] or [`serde_json::Value`], or for a
+    /// schema that says more than the type.
     pub fn with_spec<Args, F, Fut, Output, E>(spec: ToolSpec, function: F) -> Self
     where
         Args: DeserializeOwned,

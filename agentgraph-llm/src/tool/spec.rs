@@ -1,4 +1,4 @@
-//! What a model is told about a tool.
+//! The description of a tool for the model.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,25 +6,25 @@ use serde_json::{Value, json};
 
 use crate::error::{Code, Error, Result};
 
-/// What a model is told about a tool.
+/// The description of a tool for the model.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// The name the model calls it by: letters, digits, `_` and `-`, at most 64.
+    /// The name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// What it does and when to use it.
+    /// The purpose of the tool, and when to use it.
     pub description: String,
-    /// The JSON Schema of its arguments; they are an object.
+    /// The JSON Schema of the arguments, which are an object.
     pub input_schema: Value,
 }
 
 impl ToolSpec {
-    /// A tool with a schema of your own.
+    /// A tool with an explicit schema.
     pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
         ToolSpec { name: name.into(), description: description.into(), input_schema }
     }
 
-    /// A tool whose arguments are an `Args`. Doc comments become descriptions.
+    /// A tool with arguments of type `Args`. Doc comments become descriptions.
     ///
     /// ```
     /// use agentgraph_llm::ToolSpec;
@@ -44,7 +44,7 @@ impl ToolSpec {
         ToolSpec::new(name, description, arguments_schema(schema.to_value()))
     }
 
-    /// Whether providers take the name and the schema.
+    /// Checks the name and the schema against the rules of providers.
     pub(crate) fn check(&self) -> Result<()> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if self.name.is_empty() || self.name.len() > 64 || !self.name.bytes().all(allowed) {
@@ -66,8 +66,8 @@ impl ToolSpec {
     }
 }
 
-/// Drops what describes the Rust type and not the arguments. A type without fields says nothing of
-/// properties, which some servers insist on.
+/// Removes the parts of a schema that describe the Rust type. Adds empty `properties` to a type without
+/// fields, because some servers require them.
 fn arguments_schema(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.remove("$schema");
@@ -84,11 +84,11 @@ mod tests {
     use super::*;
 
     #[derive(JsonSchema)]
-    struct Nothing {}
+    struct NoArguments {}
 
     #[test]
     fn the_schema_of_no_arguments_is_an_object_without_properties() {
-        let spec = ToolSpec::of::<Nothing>("now", "The time.");
+        let spec = ToolSpec::of::<NoArguments>("now", "The time.");
         assert_eq!(spec.input_schema, json!({"type": "object", "properties": {}}));
         assert!(spec.check().is_ok());
     }

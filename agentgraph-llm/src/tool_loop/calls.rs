@@ -1,4 +1,4 @@
-//! Running the calls of one assistant message.
+//! The execution of the calls of one assistant message.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::model::{ChatRequest, ChatResponse};
 use crate::telemetry;
 use crate::tool::{Tool, ToolError, ToolOutput};
 
-/// The tools of one loop by name.
+/// The tools of a loop, by name.
 pub(super) struct Toolbox<'a> {
     tools: BTreeMap<String, &'a (dyn Tool + 'a)>,
 }
 
-/// The result for the model, and the output it was made of if the call succeeded.
-type Done = (ToolResult, Option<ToolOutput>);
+/// The result for the model, and the output if the call succeeded.
+type CallOutcome = (ToolResult, Option<ToolOutput>);
 
 impl<'a> Toolbox<'a> {
-    /// Checks the tools and offers them in the request.
+    /// Checks the tools and adds them to the request.
     pub(super) fn new(list: &'a [Box<dyn Tool + 'a>], request: &mut ChatRequest) -> Result<Self> {
         let mut tools = BTreeMap::new();
         for tool in list {
@@ -38,19 +38,20 @@ impl<'a> Toolbox<'a> {
         Ok(Toolbox { tools })
     }
 
-    /// Runs all calls of an answer, so many at the same time. Every call ends before a fatal error is
-    /// returned, so that none is cut in the middle of what it does.
-    pub(super) async fn run_all(&self, response: &ChatResponse, at_once: usize) -> Result<Vec<Done>> {
+    /// Runs all calls of a message, up to the limit at the same time. A fatal error is returned after every
+    /// call has ended, so that no call is cut in the middle.
+    pub(super) async fn run_all(&self, response: &ChatResponse, at_once: usize) -> Result<Vec<CallOutcome>> {
         let cut = cut_call(response);
         let calls = response.message.tool_uses();
         let calls = calls.map(|call| self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call))));
-        // Made before any runs: a stream that makes futures of borrowed calls is not provably `Send`.
+        // Built before any of them runs: a stream that creates futures of borrowed calls is not provably
+        // `Send`.
         let calls: Vec<_> = calls.collect();
-        let done: Vec<Result<Done>> = stream::iter(calls).buffered(at_once).collect().await;
+        let done: Vec<Result<CallOutcome>> = stream::iter(calls).buffered(at_once).collect().await;
         done.into_iter().collect()
     }
 
-    async fn run_one(&self, call: &ToolUse, cut: bool) -> Result<Done> {
+    async fn run_one(&self, call: &ToolUse, cut: bool) -> Result<CallOutcome> {
         let span = telemetry::tool_span(call);
         let outcome = if cut { Err(cut_off()) } else { self.call(call).instrument(span.clone()).await };
         match outcome {
@@ -78,7 +79,7 @@ impl<'a> Toolbox<'a> {
     }
 }
 
-/// The call that a token limit cut: the last block of such an answer, even if what came of it reads as JSON.
+/// The call that a token limit cut: the last block of such a message, even if it is valid JSON.
 fn cut_call(response: &ChatResponse) -> Option<&ToolUse> {
     response.message.content.last().filter(|_| response.stop.is_truncated()).and_then(Block::as_tool_use)
 }

@@ -9,18 +9,23 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::forward::forwards;
 use super::owned::OwnedPut;
+use crate::blob::Usage;
+use crate::catalog::{self, Catalog};
 use crate::checkpointer::Checkpointer;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail};
+use crate::lease::{Claim, LeaseTerms};
+use crate::leases::{Leases, leases_of};
+use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
+use crate::upkeep::{self, Upkeep};
 
 /// How many writes of a thread may be under way before whoever asks for another has to wait.
 const CAPACITY: usize = 256;
@@ -243,7 +248,7 @@ impl Line {
     async fn give_back(&self) {
         while let Some(fence) = self.next_to_leave() {
             // A lease that cannot be given back ends by time.
-            let _ = self.saver.release(&self.thread, fence).await;
+            let _ = leases_of(&*self.saver).release(&self.thread, fence).await;
             lock(&self.leaving).retain(|leaving| *leaving != fence);
         }
     }
@@ -269,12 +274,10 @@ impl Drop for Line {
             lanes.remove(&self.thread);
         }
         for fence in std::mem::take(&mut *lock(&self.leaving)) {
-            self.saver.let_go(&self.thread, fence);
+            leases_of(&*self.saver).let_go(&self.thread, fence);
         }
     }
 }
-
-forwards!(($) to_inner: get row put try_put put_writes list delete_thread let_go namespaces copy_thread rewrite);
 
 /// Writes are handed over; reads see everything that was.
 #[async_trait]
@@ -318,32 +321,96 @@ impl Checkpointer for Behind {
         self.inner.delete_thread(thread).await
     }
 
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.threads().await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        self.inner.keeps_secrets()
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        self.inner.leases().map(|_| self as &dyn Leases)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        self.inner.catalog().map(|_| self as &dyn Catalog)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        self.inner.upkeep().map(|_| self as &dyn Upkeep)
+    }
+}
+
+/// A run that is dropped leaves its thread when what it handed over is stored.
+#[async_trait]
+impl Leases for Behind {
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
+        leases_of(&*self.inner).acquire(thread, terms).await
+    }
+
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
+        leases_of(&*self.inner).renew(thread, fence, until).await
+    }
+
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
+        leases_of(&*self.inner).release(thread, fence).await
+    }
+
     fn let_go(&self, thread: &str, fence: u64) {
         let lanes = self.traffic.lanes();
         match lanes.get(thread) {
             Some(lane) => lock(&lane.leaving).push(fence),
             None => {
                 drop(lanes);
-                self.inner.let_go(thread, fence);
+                leases_of(&*self.inner).let_go(thread, fence);
             }
         }
     }
 
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        self.settle(thread).await?;
-        self.inner.namespaces(thread).await
+    async fn released(&self, thread: &str, fence: u64) {
+        leases_of(&*self.inner).released(thread, fence).await;
+    }
+}
+
+#[async_trait]
+impl Catalog for Behind {
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
+        catalog::waiting(&*self.inner, query).await
     }
 
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
+        self.settle(thread).await?;
+        catalog::namespaces(&*self.inner, thread).await
+    }
+
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+        catalog::branches(&*self.inner, place).await
+    }
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        catalog::usage(&*self.inner).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for Behind {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.settle(from).await?;
         self.settle(to).await?;
-        self.inner.copy_thread(from, to).await
+        upkeep::copy_thread(&*self.inner, from, to).await
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
         self.settle(rewrite.place.thread).await?;
-        self.inner.rewrite(rewrite).await
+        upkeep::rewrite(&*self.inner, rewrite).await
     }
 
-    to_inner!(self => (self.inner));
+    async fn compact(&self) -> Result<(), StoreError> {
+        upkeep::compact(&*self.inner).await
+    }
 }

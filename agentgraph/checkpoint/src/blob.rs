@@ -185,7 +185,7 @@ fn hex(hash: &[u8]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What stands in a store, in numbers: see [`Checkpointer::usage`](super::Checkpointer::usage).
+/// What stands in a store, in numbers: see [`Catalog::usage`](crate::Catalog::usage).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

@@ -1,19 +1,16 @@
-//! What every store does: [`Checkpointer`].
+//! [`Checkpointer`]: the core of every store, and the way to its extensions.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 
-use crate::blob::Usage;
-use crate::error::{StoreCode, StoreError, cannot, corrupt};
-use crate::forward::forwards;
+use crate::catalog::Catalog;
+use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::lease::{Claim, LeaseTerms};
-use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery, check_id};
-
-/// Nobody looks for more than so many branches one by one.
-const MOST_BRANCHES: u32 = 1 << 16;
+use crate::leases::Leases;
+use crate::row::{ListQuery, Place, Put, PutWrites, Row, Tail, check_id};
+use crate::upkeep::Upkeep;
 
 /// A store for checkpoints. All calls may come from many threads at once.
 ///
@@ -26,8 +23,252 @@ const MOST_BRANCHES: u32 = 1 << 16;
 /// still while its stream is not read. So a store keeps nothing over an await that others wait for; a fair
 /// lock, which is handed to who waits first, is such a thing.
 ///
-/// The methods with a body are abilities that a store may lack: without leases nothing keeps two processes
-/// from running one thread (the slower is stale), and what cannot be copied or rewritten cannot be pruned.
+/// # Extensions
+///
+/// Some abilities a store may lack. Each is a trait, and each has a method here that returns it, or `None`:
+///
+/// | extension | without it |
+/// |---|---|
+/// | [`Leases`] | two processes may run one thread at a time, and the slower one fails with [`StoreCode::Stale`] |
+/// | [`Catalog`] | a graph cannot list the threads that wait, nor prune threads |
+/// | [`Upkeep`] | a graph can neither copy threads nor prune them |
+///
+/// These methods have no default, nor have those of the extensions, nor
+/// [`outlives_its_process`](Self::outlives_its_process) and [`keeps_secrets`](Self::keeps_secrets): a store
+/// before another one that forgot to hand one on would say something false about the store beneath.
+///
+/// # A small store
+///
+/// The core alone, over two maps:
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use std::sync::{Mutex, MutexGuard, PoisonError};
+///
+/// use agentgraph_checkpoint::{
+///     Catalog, CheckpointId, Checkpointer, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind,
+///     StoreError, Tail, TaskId, Upkeep, lease_lost, stale,
+/// };
+///
+/// #[derive(Default)]
+/// struct SmallStore(Mutex<BTreeMap<(String, String), Kept>>);
+///
+/// /// The rows and pending writes of one place.
+/// #[derive(Clone, Default)]
+/// struct Kept {
+///     rows: BTreeMap<(CheckpointId, RowKind), Vec<u8>>,
+///     writes: BTreeMap<(CheckpointId, TaskId, u32), Vec<u8>>,
+/// }
+///
+/// impl Kept {
+///     /// Fulls and deltas of a branch, the oldest first; of the newest branch if none is named.
+///     fn steps(&self, branch: Option<u32>) -> Vec<Row> {
+///         let newest = self.rows.last_key_value().map(|((id, _), _)| id.branch);
+///         let rows = self.rows.iter().filter(|((id, _), _)| Some(id.branch) == branch.or(newest));
+///         let steps = rows.filter(|((_, kind), _)| *kind != RowKind::Segment);
+///         steps.map(|((id, kind), record)| Row { id: *id, kind: *kind, record: record.clone() }).collect()
+///     }
+///
+///     fn tail(&self, at: Option<CheckpointId>) -> Option<Tail> {
+///         let mut steps = self.steps(at.map(|at| at.branch));
+///         steps.retain(|row| at.is_none_or(|at| row.id <= at));
+///         let at = steps.last().map(|row| row.id).filter(|last| at.is_none_or(|at| at == *last))?;
+///         let mut rows = steps.split_off(steps.iter().rposition(|row| row.kind == RowKind::Full)?);
+///         let full = rows[0].id;
+///         let segments = self.rows.iter().filter(|((id, kind), _)| {
+///             *kind == RowKind::Segment && full <= *id && *id <= at
+///         });
+///         let segments: Vec<Row> = segments
+///             .map(|((id, kind), record)| Row { id: *id, kind: *kind, record: record.clone() })
+///             .collect();
+///         // Segments stand for the deltas up to the last of them.
+///         let folded = segments.last().map_or(full, |last| last.id);
+///         rows.retain(|row| row.id == full || row.id > folded);
+///         rows.splice(1..1, segments);
+///         let writes = self.writes.range((at, TaskId::from_u128(0), 0)..).take_while(|((of, ..), _)| *of == at);
+///         let writes = writes.map(|(key, bytes)| PendingWrite { task: key.1, slot: key.2, bytes: bytes.clone() });
+///         Some(Tail { rows, writes: writes.collect() })
+///     }
+///
+///     fn write(&mut self, put: PutWrites<'_>) {
+///         let writes = put.writes.iter().cloned();
+///         self.writes.extend(writes.map(|write| ((put.at, write.task, write.slot), write.bytes)));
+///     }
+/// }
+///
+/// impl SmallStore {
+///     fn places(&self) -> MutexGuard<'_, BTreeMap<(String, String), Kept>> {
+///         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+///     }
+///
+///     fn kept(&self, place: Place<'_>) -> Kept {
+///         let key = (place.thread.to_owned(), place.namespace.to_owned());
+///         self.places().get(&key).cloned().unwrap_or_default()
+///     }
+///
+///     /// A store without leases has granted no fence, so it refuses all but 0.
+///     fn change(
+///         &self,
+///         place: Place<'_>,
+///         fence: u64,
+///         change: impl FnOnce(&mut Kept) -> Result<(), StoreError>,
+///     ) -> Result<(), StoreError> {
+///         if fence != 0 {
+///             return Err(lease_lost(place.thread));
+///         }
+///         change(self.places().entry((place.thread.to_owned(), place.namespace.to_owned())).or_default())
+///     }
+/// }
+///
+/// #[async_trait::async_trait]
+/// impl Checkpointer for SmallStore {
+///     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
+///         Ok(self.kept(place).tail(at))
+///     }
+///
+///     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
+///         Ok(self.kept(place).steps(Some(id.branch)).into_iter().find(|row| row.id == id))
+///     }
+///
+///     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
+///         self.change(put.place, put.fence, |kept| {
+///             let is_late = kept.steps(Some(put.id.branch)).last().is_some_and(|last| last.id >= put.id);
+///             let is_there = |id: CheckpointId| kept.steps(Some(id.branch)).iter().any(|row| row.id == id);
+///             if is_late || put.parent.is_some_and(|parent| !is_there(parent)) {
+///                 return Err(stale(put.place, put.id));
+///             }
+///             kept.rows.insert((put.id, put.kind), put.record.to_vec());
+///             if let Some(segment) = put.segment {
+///                 kept.rows.insert((put.id, RowKind::Segment), segment.to_vec());
+///             }
+///             if let (true, Some(before)) = (put.clears_writes, put.id.step.checked_sub(1)) {
+///                 let before = CheckpointId::new(put.id.branch, before);
+///                 kept.writes.retain(|(at, ..), _| *at != before);
+///             }
+///             kept.write(put.own_writes());
+///             Ok(())
+///         })
+///     }
+///
+///     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
+///         self.change(put.place, put.fence, |kept| Ok(kept.write(put)))
+///     }
+///
+///     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
+///         let steps = self.kept(place).steps(query.branch).into_iter().rev();
+///         let before = steps.filter(|row| query.before.is_none_or(|before| row.id.step < before));
+///         Ok(before.take(query.limit.unwrap_or(usize::MAX)).collect())
+///     }
+///
+///     async fn threads(&self) -> Result<Vec<String>, StoreError> {
+///         let places = self.places();
+///         let begun = places.iter().filter(|(_, kept)| !kept.rows.is_empty());
+///         let mut threads: Vec<String> = begun.map(|((thread, _), _)| thread.clone()).collect();
+///         threads.dedup();
+///         Ok(threads)
+///     }
+///
+///     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
+///         self.places().retain(|(of, _), _| of != thread);
+///         Ok(())
+///     }
+///
+///     fn outlives_its_process(&self) -> bool { false }
+///     fn keeps_secrets(&self) -> bool { false }
+///     fn leases(&self) -> Option<&dyn Leases> { None }
+///     fn catalog(&self) -> Option<&dyn Catalog> { None }
+///     fn upkeep(&self) -> Option<&dyn Upkeep> { None }
+/// }
+///
+/// # #[cfg(feature = "conformance")]
+/// # {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// // With the feature `conformance`: every clause that needs no extension holds.
+/// use agentgraph_checkpoint::conformance;
+///
+/// let mut clauses = conformance::clauses();
+/// clauses.retain(|clause| clause.needs().is_empty());
+/// let report = conformance::check(&clauses, || async { Ok(SmallStore::default()) }).await;
+/// assert!(report.holds(), "{report}");
+/// # }
+/// # main()
+/// # }
+/// ```
+///
+/// # A store before another one
+///
+/// What it does not change it hands on, and an extension that it does not change takes one line:
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use agentgraph_checkpoint::{
+///     Catalog, CheckpointId, Checkpointer, Leases, ListQuery, MemorySaver, Place, Put, PutWrites, Row, StoreError,
+///     Tail, Upkeep,
+/// };
+///
+/// /// Keeps a log of threads that were deleted.
+/// struct Audited<C> {
+///     inner: C,
+///     deleted: Mutex<Vec<String>>,
+/// }
+///
+/// #[async_trait::async_trait]
+/// impl<C: Checkpointer> Checkpointer for Audited<C> {
+///     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
+///         self.inner.delete_thread(thread).await?;
+///         self.deleted.lock().unwrap().push(thread.to_owned());
+///         Ok(())
+///     }
+///
+///     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
+///         self.inner.get(place, at).await
+///     }
+///     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
+///         self.inner.row(place, id).await
+///     }
+///     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
+///         self.inner.put(put).await
+///     }
+///     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
+///         self.inner.try_put(put)
+///     }
+///     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
+///         self.inner.put_writes(put).await
+///     }
+///     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
+///         self.inner.list(place, query).await
+///     }
+///     async fn threads(&self) -> Result<Vec<String>, StoreError> {
+///         self.inner.threads().await
+///     }
+///
+///     fn outlives_its_process(&self) -> bool { self.inner.outlives_its_process() }
+///     fn keeps_secrets(&self) -> bool { self.inner.keeps_secrets() }
+///     fn leases(&self) -> Option<&dyn Leases> { self.inner.leases() }
+///     fn catalog(&self) -> Option<&dyn Catalog> { self.inner.catalog() }
+///     fn upkeep(&self) -> Option<&dyn Upkeep> { self.inner.upkeep() }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), StoreError> {
+/// let store = Audited { inner: MemorySaver::new(), deleted: Mutex::default() };
+/// store.delete_thread("t-1").await?;
+/// assert_eq!(*store.deleted.lock().unwrap(), ["t-1"]);
+/// # #[cfg(feature = "conformance")]
+/// # {
+///
+/// // With the feature `conformance`: nothing is forgotten.
+/// use agentgraph_checkpoint::conformance;
+///
+/// let wrap = |inner| Audited { inner, deleted: Mutex::default() };
+/// let report = conformance::check_wrapper(|| async { Ok(MemorySaver::new()) }, wrap).await;
+/// assert!(report.holds(), "{report}");
+/// # }
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait Checkpointer: Send + Sync + 'static {
     /// The rows that make up the checkpoint `at`, oldest first, beginning with a full; and the pending writes
@@ -68,123 +309,130 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// Whether another process can come upon what was stored: `false` of a store that is gone with this one,
     /// whose leases need no renewal.
-    fn outlives_its_process(&self) -> bool {
-        true
-    }
+    fn outlives_its_process(&self) -> bool;
 
     /// Whether nobody can read what was stored who only has the store: `true` of one that encrypts. A graph
     /// whose state has channels marked `secret` can be kept by no other one that
     /// [outlives its process](Checkpointer::outlives_its_process).
-    fn keeps_secrets(&self) -> bool {
-        false
-    }
+    fn keeps_secrets(&self) -> bool;
 
-    /// Takes a thread for one writer, unless another one has it and its time has not passed. Fences are
-    /// greater than 0, and greater than every fence this store ever gave for the thread, also when the thread
-    /// was deleted in between.
-    ///
-    /// A store without leases grants every wish with the fence 0, which is never checked.
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
-        let _ = (thread, terms);
-        Ok(Claim::Granted { fence: 0 })
-    }
+    /// Its leases. `None`: every writer is granted every thread, with the fence 0, which is never checked.
+    fn leases(&self) -> Option<&dyn Leases>;
 
-    /// Makes a lease last until another time; `false` if the thread is another's by now, or was released or
-    /// deleted. A lease whose time has passed and that nobody took is renewed like any other.
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        let _ = (thread, fence, until);
-        Ok(true)
-    }
+    /// Its catalog. `None`: calls that need one fail with [`StoreCode::Store`], and branches are
+    /// [looked for](crate::listed_branches) one by one.
+    fn catalog(&self) -> Option<&dyn Catalog>;
 
-    /// Gives a thread back. No error if it is another's by now.
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
-        let _ = (thread, fence);
-        Ok(())
-    }
-
-    /// [`release`](Checkpointer::release) for a run that was dropped and cannot await: at once, or with one
-    /// of the store's next calls. In a store with leases that does neither the thread stays busy until the
-    /// lease's time has passed.
-    fn let_go(&self, thread: &str, fence: u64) {
-        let _ = (thread, fence);
-    }
-
-    /// Waits until the lease with that fence is no longer the thread's, as far as the store can know. May
-    /// return before, though not again and again: whoever waits asks for the thread each time. He does so now
-    /// and then by himself, too, so a store that cannot know need not return.
-    async fn released(&self, thread: &str, fence: u64) {
-        let _ = (thread, fence);
-        std::future::pending().await
-    }
-
-    /// The requests that nobody has answered, across threads: pending writes on the newest checkpoint of
-    /// their place whose slot is odd, of a task that is not 0, with a slot below
-    /// [`PendingWrite::SPECIAL`](crate::PendingWrite::SPECIAL), and with no answer in the next slot (an
-    /// answer of the one byte `0xc0` was taken back). Among them are the notes that a run stopped for
-    /// somebody without a question: task 0, slot 0, which no answer ends. In order of thread, namespace, task
-    /// and slot.
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        let _ = query;
-        Err(cannot("", "say which threads wait"))
-    }
-
-    /// The namespaces that hold rows of a thread, in alphabetical order; the root's is empty.
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        Err(cannot(thread, "say which namespaces a thread has"))
-    }
-
-    /// The branches of a place that hold rows, from the least to the greatest.
-    ///
-    /// A store that does not say is asked for one after the other.
-    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        let newest = self.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
-        let Some(newest) = newest.first().map(|row| row.id) else { return Ok(Vec::new()) };
-        check_id(place, newest)?;
-        if newest.branch > MOST_BRANCHES {
-            return Err(corrupt(place, newest, "the number of its branch is that of no branch"));
-        }
-        let mut found = Vec::new();
-        for branch in 0..newest.branch {
-            let query = ListQuery { branch: Some(branch), limit: Some(1), ..ListQuery::default() };
-            if !self.list(place, query).await?.is_empty() {
-                found.push(branch);
-            }
-        }
-        found.push(newest.branch);
-        Ok(found)
-    }
-
-    /// Copies everything of a thread but its lease, in one transaction.
-    ///
-    /// Must fail with [`StoreCode::ThreadExists`] (see [`thread_exists`](crate::thread_exists)), and change
-    /// nothing, if `to` has anything.
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let _ = to;
-        Err(cannot(from, "copy a thread"))
-    }
-
-    /// Removes rows, and puts fulls in the place of others, in one transaction: what pruning comes to.
-    ///
-    /// Must fail with [`StoreCode::LeaseLost`] as [`put`](Checkpointer::put) does.
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
-        Err(cannot(rewrite.place.thread, "be pruned"))
-    }
-
-    /// Gives back to the system what removed rows took, as far as that is not done by itself.
-    async fn compact(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// What the store holds, in numbers. May look at every row.
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        Err(cannot("", "say what it holds"))
-    }
+    /// Its upkeep. `None`: calls that copy or prune fail with [`StoreCode::Store`].
+    fn upkeep(&self) -> Option<&dyn Upkeep>;
 }
 
-forwards!(($) to_the_one_inside:);
-
+/// Hands on everything. The futures are those of the store inside: a call on an `Arc<dyn Checkpointer>` comes
+/// by here, and an `async fn` would box each a second time.
 impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
-    to_the_one_inside!(self => (**self));
+    fn get<'me, 'a, 'async_trait>(
+        &'me self,
+        place: Place<'a>,
+        at: Option<CheckpointId>,
+    ) -> BoxFuture<'async_trait, Result<Option<Tail>, StoreError>>
+    where
+        'me: 'async_trait,
+        'a: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).get(place, at)
+    }
+
+    fn row<'me, 'a, 'async_trait>(
+        &'me self,
+        place: Place<'a>,
+        id: CheckpointId,
+    ) -> BoxFuture<'async_trait, Result<Option<Row>, StoreError>>
+    where
+        'me: 'async_trait,
+        'a: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).row(place, id)
+    }
+
+    fn put<'me, 'a, 'async_trait>(&'me self, put: Put<'a>) -> BoxFuture<'async_trait, Result<(), StoreError>>
+    where
+        'me: 'async_trait,
+        'a: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).put(put)
+    }
+
+    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
+        (**self).try_put(put)
+    }
+
+    fn put_writes<'me, 'a, 'async_trait>(
+        &'me self,
+        put: PutWrites<'a>,
+    ) -> BoxFuture<'async_trait, Result<(), StoreError>>
+    where
+        'me: 'async_trait,
+        'a: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).put_writes(put)
+    }
+
+    fn list<'me, 'a, 'async_trait>(
+        &'me self,
+        place: Place<'a>,
+        query: ListQuery,
+    ) -> BoxFuture<'async_trait, Result<Vec<Row>, StoreError>>
+    where
+        'me: 'async_trait,
+        'a: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).list(place, query)
+    }
+
+    fn threads<'me, 'async_trait>(&'me self) -> BoxFuture<'async_trait, Result<Vec<String>, StoreError>>
+    where
+        'me: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).threads()
+    }
+
+    fn delete_thread<'me, 'a, 'async_trait>(
+        &'me self,
+        thread: &'a str,
+    ) -> BoxFuture<'async_trait, Result<(), StoreError>>
+    where
+        'me: 'async_trait,
+        'a: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).delete_thread(thread)
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        (**self).outlives_its_process()
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        (**self).keeps_secrets()
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        (**self).leases()
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        (**self).catalog()
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        (**self).upkeep()
+    }
 }
 
 /// [`Checkpointer::list`], for those who go back page by page: with a store that does not go back they would
@@ -201,6 +449,6 @@ pub async fn page(
     if goes_back && begins_before {
         return Ok(rows);
     }
-    let problem = "the checkpointer of this graph lists checkpoints in another order than it must";
+    let problem = "the checkpointer lists checkpoints in another order than it must: report it to its author";
     Err(StoreError::new(StoreCode::Store, problem).on_thread(place.thread))
 }

@@ -30,11 +30,15 @@
 //! # }
 //! ```
 //!
+//! A store before another one is held against the clauses as any other, and against those of
+//! [`check_wrapper`]: it hands on every method and every extension of the store beneath.
+//!
 //! Most clauses are calls with their answers, as lines of text; a clause that does not hold shows the first
 //! line that differs with those before it. The language is that of [`transcript`].
 
 mod counted;
 mod crowds;
+mod extension;
 mod given_back;
 mod large;
 mod leases;
@@ -42,8 +46,11 @@ mod rows;
 mod script;
 mod values;
 mod whole_threads;
+mod wrapper;
 
+pub use extension::Extension;
 pub use script::transcript;
+pub use wrapper::{WrapperClause, check_wrapper, wrapper_clauses};
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -60,6 +67,8 @@ use crate::error::StoreError;
 pub struct Clause {
     name: &'static str,
     test: Test,
+    /// What a clause as code needs; a script's calls say it.
+    needs: &'static [Extension],
     optional: bool,
 }
 
@@ -78,12 +87,39 @@ enum Test {
 
 impl Clause {
     const fn script((name, script): (&'static str, &'static str)) -> Self {
-        Clause { name, test: Test::Script(script), optional: false }
+        Clause { name, test: Test::Script(script), needs: &[], optional: false }
     }
 
-    /// A clause of one's own: `test` says what the store did instead. For [`check`].
+    /// A clause of one's own: `test` says what the store did instead. For [`check`](fn@check).
+    ///
+    /// ```
+    /// use agentgraph_checkpoint::conformance::{self, Clause};
+    /// use agentgraph_checkpoint::{Checkpointer, MemorySaver};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let is_volatile = Clause::code("nothing outlives the process", |store| {
+    ///     Box::pin(async move {
+    ///         match store.outlives_its_process() {
+    ///             true => Err("it says that it does".to_owned()),
+    ///             false => Ok(()),
+    ///         }
+    ///     })
+    /// });
+    /// let report = conformance::check(&[is_volatile], || async { Ok(MemorySaver::new()) }).await;
+    /// assert!(report.holds(), "{report}");
+    /// # }
+    /// ```
     pub const fn code(name: &'static str, test: Trial) -> Self {
-        Clause { name, test: Test::Code(test), optional: false }
+        Clause { name, test: Test::Code(test), needs: &[], optional: false }
+    }
+
+    /// The same clause, which needs extensions of the store. One that lacks any of them is found to, without
+    /// the test.
+    #[must_use]
+    pub const fn needing(mut self, needs: &'static [Extension]) -> Self {
+        self.needs = needs;
+        self
     }
 
     /// A good store may lack it.
@@ -102,22 +138,45 @@ impl Clause {
         self.optional
     }
 
+    /// The extensions that a store needs for it. It does not hold for a store that lacks one of them.
+    ///
+    /// ```
+    /// use agentgraph_checkpoint::conformance::{self, Extension};
+    ///
+    /// let clause = conformance::clause("a lease is not copied").expect("there is one");
+    /// assert_eq!(clause.needs(), [Extension::Leases, Extension::Upkeep]);
+    /// ```
+    pub fn needs(&self) -> Vec<Extension> {
+        match self.test {
+            Test::Script(script) => script::needs(script),
+            Test::Code(_) => self.needs.to_vec(),
+        }
+    }
+
     /// Tries it on a store, which must be empty.
     ///
     /// # Errors
-    /// What the store did instead. A panic of the store is one of these.
+    /// What the store did instead, or the extension that it lacks. A panic of the store is one of these.
     pub async fn check(&self, store: impl Checkpointer) -> Result<(), String> {
         let store: Store = Arc::new(store);
-        let test = async move {
+        if let Some(lacking) = self.needs().into_iter().find(|extension| !extension.is_in(&store)) {
+            return Err(lacking.lack());
+        }
+        caught(async move {
             match self.test {
                 Test::Script(script) => script::check(&*store, script).await,
                 Test::Code(test) => test(store).await,
             }
-        };
-        match AssertUnwindSafe(test).catch_unwind().await {
-            Ok(outcome) => outcome,
-            Err(payload) => Err(format!("the store panicked: {}", text_of(&*payload))),
-        }
+        })
+        .await
+    }
+}
+
+/// The outcome of a test. A panic of the store is one.
+async fn caught(test: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    match AssertUnwindSafe(test).catch_unwind().await {
+        Ok(outcome) => outcome,
+        Err(payload) => Err(format!("the store panicked: {}", text_of(&*payload))),
     }
 }
 
@@ -161,6 +220,19 @@ where
 }
 
 /// Tries some clauses, each on a store of its own, which `make_store` makes.
+///
+/// ```
+/// use agentgraph_checkpoint::MemorySaver;
+/// use agentgraph_checkpoint::conformance::{self, Extension};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let mut about_leases = conformance::clauses();
+/// about_leases.retain(|clause| clause.needs() == [Extension::Leases]);
+/// let report = conformance::check(&about_leases, || async { Ok(MemorySaver::new()) }).await;
+/// assert!(report.holds() && report.findings.len() > 10, "{report}");
+/// # }
+/// ```
 pub async fn check<C, F, M>(clauses: &[Clause], make_store: M) -> Report
 where
     C: Checkpointer,

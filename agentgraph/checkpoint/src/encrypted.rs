@@ -25,14 +25,17 @@ use async_trait::async_trait;
 use self::origin::{Origins, PERMISSIONS};
 use self::random::Random;
 use self::seal::{Label, SealError, is_sealed, open, seal};
-use super::forward::forwards;
+use crate::blob::Usage;
+use crate::catalog::{self, Catalog};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
+use crate::leases::Leases;
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting, WaitingQuery,
 };
 use crate::services::{Services, SystemServices};
+use crate::upkeep::{self, Upkeep};
 
 /// A checkpointer before another one, which encrypts everything that is stored (feature `encryption`):
 /// AES-256-GCM, with a key of its own for each record.
@@ -239,8 +242,6 @@ impl Named<'_> {
     }
 }
 
-forwards!(($) to_inner: get row put try_put put_writes list keeps_secrets waiting namespaces copy_thread rewrite);
-
 #[async_trait]
 impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
@@ -298,12 +299,39 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
         Ok(rows)
     }
 
+    async fn threads(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.threads().await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
+        self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
     fn keeps_secrets(&self) -> bool {
         true
     }
 
+    fn leases(&self) -> Option<&dyn Leases> {
+        self.inner.leases()
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        self.inner.catalog().map(|_| self as &dyn Catalog)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        self.inner.upkeep().map(|_| self as &dyn Upkeep)
+    }
+}
+
+#[async_trait]
+impl<C: Checkpointer> Catalog for EncryptedSaver<C> {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        let mut waiting = self.inner.waiting(query).await?;
+        let mut waiting = catalog::waiting(&self.inner, query).await?;
         // They come thread by thread.
         let (mut of, mut origins) = (String::new(), Origins::default());
         for Waiting { thread, namespace, at, request } in &mut waiting {
@@ -316,11 +344,22 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        let mut namespaces = self.inner.namespaces(thread).await?;
+        let mut namespaces = catalog::namespaces(&self.inner, thread).await?;
         namespaces.retain(|namespace| namespace != PERMISSIONS);
         Ok(namespaces)
     }
 
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+        catalog::branches(&self.inner, place).await
+    }
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        catalog::usage(&self.inner).await
+    }
+}
+
+#[async_trait]
+impl<C: Checkpointer> Upkeep for EncryptedSaver<C> {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         origin::copy_thread(self, from, to).await
     }
@@ -332,10 +371,12 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
             .iter()
             .map(|(id, record)| Ok((*id, self.seal_row(place, (*id, RowKind::Full), record)?)));
         let sealed: Vec<_> = sealed.collect::<Result<_, StoreError>>()?;
-        self.inner.rewrite(Rewrite { fulls: &sealed, ..rewrite }).await
+        upkeep::rewrite(&self.inner, Rewrite { fulls: &sealed, ..rewrite }).await
     }
 
-    to_inner!(self => (self.inner));
+    async fn compact(&self) -> Result<(), StoreError> {
+        upkeep::compact(&self.inner).await
+    }
 }
 
 impl<C> fmt::Debug for EncryptedSaver<C> {

@@ -177,8 +177,11 @@ pub fn thread_exists(thread: &str) -> StoreError {
     .on_thread(thread)
 }
 
-pub(crate) fn cannot(thread: &str, ability: &str) -> StoreError {
-    let problem = format!("the checkpointer of this graph cannot {ability}");
+/// The error of a call that needs an extension of a store which lacks it.
+pub(crate) fn cannot(thread: &str, ability: &str, extension: &str) -> StoreError {
+    let problem = format!(
+        "the checkpointer cannot {ability}, since it has no {extension}: use one whose `{extension}()` is not `None`"
+    );
     StoreError::new(StoreCode::Store, problem).on_thread(thread)
 }
 

@@ -70,9 +70,13 @@ pub struct StoredMerge {
 /// The last commit that wrote a channel of which two writers are too many.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredWritten {
+    /// The name of the channel.
     pub channel: String,
+    /// The number of the commit.
     pub at: u64,
+    /// The node whose activation the commit merged; empty if it merged none.
     pub by: String,
+    /// Whether the node overwrote the value instead of adding to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overwrote: bool,
 }

@@ -4,7 +4,7 @@
 //!
 //! A [`Checkpointer`] is a store of rows and knows nothing of states: it keeps bytes under (thread,
 //! namespace, branch, step), refuses to overwrite a row, and finds the rows a read needs. What the bytes mean
-//! is the engine's.
+//! is the engine's. A store may also have [`Leases`], a [`Catalog`] and [`Upkeep`].
 //!
 //! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of
 //! 1,024 steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments
@@ -39,6 +39,8 @@
 #[doc(hidden)]
 pub mod behind;
 mod blob;
+#[doc(hidden)]
+pub mod catalog;
 mod checkpointer;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -49,13 +51,15 @@ mod encrypted;
 mod error;
 #[doc(hidden)]
 pub mod fold;
-mod forward;
 #[doc(hidden)]
 pub mod frame;
 #[doc(hidden)]
 pub mod header;
 mod id;
 mod lease;
+mod leased;
+#[doc(hidden)]
+pub mod leases;
 mod memory;
 mod owned;
 #[cfg(feature = "postgres")]
@@ -69,14 +73,18 @@ pub mod services;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[doc(hidden)]
+pub mod upkeep;
 
 pub use blob::Usage;
+pub use catalog::{Catalog, listed_branches};
 pub use checkpointer::Checkpointer;
 #[cfg(feature = "encryption")]
 pub use encrypted::{EncryptedSaver, EncryptionKey, KeyRing};
 pub use error::{StoreCode, StoreError, stale, thread_exists};
 pub use id::{CheckpointId, InvalidId, RunId, TaskId};
 pub use lease::{Claim, LeaseTerms, lease_lost};
+pub use leases::Leases;
 pub use memory::MemorySaver;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSaver, PostgresSaverBuilder};
@@ -88,6 +96,7 @@ pub use services::{Services, SystemServices};
 pub use source::Source;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
+pub use upkeep::Upkeep;
 
 /// For the engine only, which is of the same release: not a part of the public face.
 #[doc(hidden)]
@@ -95,7 +104,7 @@ pub mod engine {
     pub use crate::checkpointer::page;
     pub use crate::error::{corrupt, unreadable};
     pub use crate::id::TaskPlace;
-    pub use crate::lease::Leased;
+    pub use crate::leased::Leased;
     pub use crate::refused::Refused;
     pub use crate::row::{IMPOSSIBLE, check_id, is_possible};
 }

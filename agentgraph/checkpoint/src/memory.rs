@@ -17,14 +17,17 @@ use shared::Shared;
 
 use super::blob::{self, Pieces, PutPieces, SHARE_FROM, of_rewrite};
 use crate::blob::Usage;
+use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::error::{stale, thread_exists};
 use crate::id::CheckpointId;
 use crate::lease::{Claim, LeaseTerms, lease_lost};
+use crate::leases::Leases;
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting, WaitingQuery,
 };
+use crate::upkeep::Upkeep;
 
 /// Keeps checkpoints as long as it lives. For tests, and for interrupts within one process.
 ///
@@ -282,6 +285,25 @@ impl Checkpointer for MemorySaver {
         false
     }
 
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Leases for MemorySaver {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         let mut store = self.store();
         let Store { threads, fences } = &mut *store;
@@ -330,7 +352,10 @@ impl Checkpointer for MemorySaver {
             rings.await;
         }
     }
+}
 
+#[async_trait]
+impl Catalog for MemorySaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let store = self.store();
         let from = query.after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -368,6 +393,20 @@ impl Checkpointer for MemorySaver {
         Ok(self.with_branches(place, |branches| branches.with_rows().map(|(number, _)| number).collect()))
     }
 
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        let mut usage = Usage::default();
+        let store = self.store();
+        let places = store.threads.values().flat_map(|thread| &thread.namespaces);
+        places.flat_map(|(_, branches)| branches.all()).for_each(|branch| branch.count(&mut usage));
+        drop(store);
+        (usage.values, usage.value_bytes) =
+            self.shared.lock().unwrap_or_else(PoisonError::into_inner).count();
+        Ok(usage)
+    }
+}
+
+#[async_trait]
+impl Upkeep for MemorySaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let mut store = self.store();
         if store.threads.get(to).is_some_and(|thread| !thread.namespaces.is_empty()) {
@@ -402,14 +441,8 @@ impl Checkpointer for MemorySaver {
         Ok(())
     }
 
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        let mut usage = Usage::default();
-        let store = self.store();
-        let places = store.threads.values().flat_map(|thread| &thread.namespaces);
-        places.flat_map(|(_, branches)| branches.all()).for_each(|branch| branch.count(&mut usage));
-        drop(store);
-        (usage.values, usage.value_bytes) =
-            self.shared.lock().unwrap_or_else(PoisonError::into_inner).count();
-        Ok(usage)
+    /// Rows give their memory back when they are removed.
+    async fn compact(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }

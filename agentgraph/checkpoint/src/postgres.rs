@@ -34,12 +34,15 @@ use deadpool_postgres::{Object, Pool};
 use super::blob::{PutPieces, of_rewrite, of_writes};
 use super::owned::{OwnedPlace, OwnedPut};
 use crate::blob::Usage;
+use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
 use crate::lease::{Claim, LeaseTerms};
+use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::services::micros;
+use crate::upkeep::Upkeep;
 use apart::apart;
 use fault::{Fault, explain};
 use leases::{Absent, Wish};
@@ -242,6 +245,29 @@ impl Checkpointer for PostgresSaver {
         done.await.map_err(|fault| explain(fault, thread))
     }
 
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Leases for PostgresSaver {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         self.listener.restart();
         loop {
@@ -287,7 +313,10 @@ impl Checkpointer for PostgresSaver {
             rings.await;
         }
     }
+}
 
+#[async_trait]
+impl Catalog for PostgresSaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let (calls, after, limit) = (self.calls.clone(), query.after.map(str::to_owned), query.limit);
         let done = apart(async move {
@@ -314,6 +343,15 @@ impl Checkpointer for PostgresSaver {
         done.await.map_err(|fault| explain(fault, place.thread))
     }
 
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        let calls = self.calls.clone();
+        let done = apart(async move { upkeep::usage(&calls.connection().await?).await });
+        done.await.map_err(|fault| explain(fault, ""))
+    }
+}
+
+#[async_trait]
+impl Upkeep for PostgresSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let (calls, source, target) = (self.calls.clone(), from.to_owned(), to.to_owned());
         let done = apart(async move {
@@ -340,10 +378,9 @@ impl Checkpointer for PostgresSaver {
         done.await.map_err(|fault| explain(fault, rewrite.place.thread))
     }
 
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        let calls = self.calls.clone();
-        let done = apart(async move { upkeep::usage(&calls.connection().await?).await });
-        done.await.map_err(|fault| explain(fault, ""))
+    /// The server's autovacuum does it.
+    async fn compact(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

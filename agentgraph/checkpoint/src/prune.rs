@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer};
 use super::fold::Folded;
 use super::frame::{FormatError, open};
 use super::header::{HeaderMap, StoredMemories};
+use crate::catalog;
 use crate::checkpointer::{Checkpointer, page};
 use crate::error::StoreError;
 use crate::error::{corrupt, unreadable};
@@ -23,6 +24,7 @@ use crate::id::{CheckpointId, RunId};
 use crate::row::{ListQuery, Place, Rewrite, Row, RowKind};
 use crate::services::from_micros;
 use crate::source::Source;
+use crate::upkeep;
 
 /// Which checkpoints of a thread are kept. The newest of a thread always is, whatever the policy.
 ///
@@ -186,14 +188,15 @@ fn names(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) ->
 
 /// Removes a place whole.
 pub async fn remove_place(saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), StoreError> {
-    let gone: Vec<_> = saver.branches(place).await?.into_iter().map(|branch| (branch, 0..u64::MAX)).collect();
-    saver.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
+    let gone: Vec<_> =
+        catalog::branches(saver, place).await?.into_iter().map(|branch| (branch, 0..u64::MAX)).collect();
+    upkeep::rewrite(saver, Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
 }
 
 /// Every row of a place, by branch, oldest first.
 async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u32, Vec<Known>>, StoreError> {
     let mut branches = BTreeMap::new();
-    for branch in saver.branches(place).await? {
+    for branch in catalog::branches(saver, place).await? {
         let (mut known, mut before) = (Vec::new(), None);
         // Rows newer than the full that says what they do not repeat: no more than a reader of the newest
         // would hold.
@@ -461,12 +464,13 @@ impl Plan {
             }
             if !std::mem::replace(&mut splits, true) {
                 let unfold = self.all_to_unfold();
-                saver.rewrite(Rewrite { unfold: &unfold, ..rewrite }).await?;
+                upkeep::rewrite(saver, Rewrite { unfold: &unfold, ..rewrite }).await?;
             }
-            saver.rewrite(Rewrite { fulls: &fulls, ..rewrite }).await?;
+            upkeep::rewrite(saver, Rewrite { fulls: &fulls, ..rewrite }).await?;
             (fulls, bytes) = (Vec::new(), 0);
         }
-        saver.rewrite(Rewrite { fulls: &fulls, unfold: &self.unfold, gone: &self.gone, ..rewrite }).await
+        upkeep::rewrite(saver, Rewrite { fulls: &fulls, unfold: &self.unfold, gone: &self.gone, ..rewrite })
+            .await
     }
 
     /// The checkpoints with a segment that may begin before a new full.

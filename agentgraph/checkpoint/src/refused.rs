@@ -1,13 +1,19 @@
 //! [`Refused`]: what stands in the place of a checkpointer that a graph must not have. Whatever is asked of
 //! it, the answer is why; so nothing is ever stored, whoever forgets to look.
 
+use std::time::SystemTime;
+
 use async_trait::async_trait;
 
+use crate::blob::Usage;
+use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
 use crate::lease::{Claim, LeaseTerms};
-use crate::row::{ListQuery, Place, Put, PutWrites, Row, Tail, WaitingQuery};
+use crate::leases::Leases;
+use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
+use crate::upkeep::Upkeep;
 
 /// Says why, each time.
 pub struct Refused {
@@ -53,11 +59,50 @@ impl Checkpointer for Refused {
         Err(self.error())
     }
 
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Leases for Refused {
     async fn acquire(&self, _: &str, _: LeaseTerms) -> Result<Claim, StoreError> {
         Err(self.error())
     }
 
-    async fn waiting(&self, _: WaitingQuery<'_>) -> Result<Vec<super::Waiting>, StoreError> {
+    async fn renew(&self, _: &str, _: u64, _: SystemTime) -> Result<bool, StoreError> {
+        Err(self.error())
+    }
+
+    async fn release(&self, _: &str, _: u64) -> Result<(), StoreError> {
+        Err(self.error())
+    }
+
+    /// It has granted nothing.
+    fn let_go(&self, _: &str, _: u64) {}
+
+    async fn released(&self, _: &str, _: u64) {}
+}
+
+#[async_trait]
+impl Catalog for Refused {
+    async fn waiting(&self, _: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         Err(self.error())
     }
 
@@ -65,7 +110,26 @@ impl Checkpointer for Refused {
         Err(self.error())
     }
 
+    async fn branches(&self, _: Place<'_>) -> Result<Vec<u32>, StoreError> {
+        Err(self.error())
+    }
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        Err(self.error())
+    }
+}
+
+#[async_trait]
+impl Upkeep for Refused {
     async fn copy_thread(&self, _: &str, _: &str) -> Result<(), StoreError> {
+        Err(self.error())
+    }
+
+    async fn rewrite(&self, _: Rewrite<'_>) -> Result<(), StoreError> {
+        Err(self.error())
+    }
+
+    async fn compact(&self) -> Result<(), StoreError> {
         Err(self.error())
     }
 }

@@ -205,7 +205,7 @@ impl PendingWrite {
     }
 }
 
-/// Which requests [`Checkpointer::waiting`](crate::Checkpointer::waiting) returns.
+/// Which requests [`Catalog::waiting`](crate::Catalog::waiting) returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitingQuery<'a> {
     /// Only threads after this one, in alphabetical order.

@@ -41,12 +41,15 @@ use tokio::time::{Instant, sleep_until};
 
 use super::blob::{PutPieces, of_rewrite, of_writes};
 use crate::blob::Usage;
+use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
 use crate::lease::{Claim, LeaseTerms};
+use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::services::yield_now;
+use crate::upkeep::Upkeep;
 use anchor::Anchor;
 use exclusive::Exclusive;
 use fault::{Fault, Home, Patience};
@@ -104,7 +107,7 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// # Space
 ///
 /// Space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and used again.
-/// [`compact`](Checkpointer::compact) cuts it off the file. A disk that is full is
+/// [`compact`](Upkeep::compact) cuts it off the file. A disk that is full is
 /// [`StoreCode::Store`](crate::StoreCode::Store) for whoever stores; what was stored before can be read. A
 /// file that may not be written is refused, but for who opens it
 /// [`read_only`](SqliteSaverBuilder::read_only). If the file or its log is deleted, moved or replaced while
@@ -353,6 +356,29 @@ impl Checkpointer for SqliteSaver {
         deleted.map_err(|error| error.on_thread(thread))
     }
 
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Leases for SqliteSaver {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         self.check_files().map_err(|error| error.on_thread(thread))?;
         match self.settle(self.queue.push_take(thread, terms)).await? {
@@ -390,7 +416,10 @@ impl Checkpointer for SqliteSaver {
             select(pin!(rings), pin!(patience.sleep())).await;
         }
     }
+}
 
+#[async_trait]
+impl Catalog for SqliteSaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         self.attempt(|connection| waiting::waiting(connection, query)).await
     }
@@ -405,6 +434,13 @@ impl Checkpointer for SqliteSaver {
         found.map_err(|error| error.on_thread(place.thread))
     }
 
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        self.attempt(upkeep::usage).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for SqliteSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.check_files().map_err(|error| error.on_thread(from))?;
         let copied = self.attempt(|connection| upkeep::copy_thread(connection, from, to)).await;
@@ -425,10 +461,6 @@ impl Checkpointer for SqliteSaver {
             let_others_store().await;
         }
         self.attempt(|connection| upkeep::empty_log(connection).map(drop)).await
-    }
-
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        self.attempt(upkeep::usage).await
     }
 }
 

@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::TaskRequest;
-use super::questions::{Asks, Questions, Refusal, Unaskable, Which};
-use crate::context::edits::Proposed;
+use super::questions::{AskProblem, AskedSpot, NewQuestions, Questions, Refusal};
+use crate::context::edits::ProposedEdit;
 use crate::error::Error;
 use crate::graph::overlay::Overlay;
-use crate::words::{Asked, Interrupt, Rejection, Spot, StopReason, StoredStop};
+use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop};
 
 /// What [`Ctx::interrupt`](crate::Ctx::interrupt) returns while there is no answer. Return it with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ struct Cell {
     /// How often it was tried, if that is more than once.
     attempts: u32,
     /// A run inside the task did not come to its end.
-    inside: Option<Inside>,
+    inside: Option<ChildPause>,
     is_inside: bool,
     /// The temporary edits of the attempt that runs.
     edits: Option<Box<Draft>>,
@@ -56,7 +56,7 @@ struct Draft {
     /// supersteps.
     base: Option<Arc<Overlay>>,
     top: Overlay,
-    proposed: Vec<Proposed>,
+    proposed: Vec<ProposedEdit>,
 }
 
 impl Cell {
@@ -67,9 +67,9 @@ impl Cell {
 }
 
 /// Why a run inside a task did not come to its end, where no retry and no handler can help.
-pub(crate) enum Inside {
+pub(crate) enum ChildPause {
     /// It waits for answers, or for somebody to go on.
-    Waits(Vec<Interrupt>, Vec<Untold>),
+    Waits(Vec<Interrupt>, Vec<UntoldStops>),
     /// It was stopped.
     Stopped(StopReason),
     /// Its store, its lease or an answer failed, and none of its nodes: see
@@ -78,22 +78,22 @@ pub(crate) enum Inside {
 }
 
 /// A checkpoint with a static interrupt that the caller is to be told of.
-pub(crate) struct Untold {
+pub(crate) struct UntoldStops {
     pub(crate) namespace: Arc<str>,
     pub(crate) at: CheckpointId,
     pub(crate) stops: Vec<StoredStop>,
 }
 
 /// How a task stands with the outside.
-pub(crate) enum Standing {
+pub(crate) enum TaskVerdict {
     /// It asked and has no answer.
-    Waits(Asks),
+    Waits(NewQuestions),
     /// It was given an answer of the wrong type.
     Refused(Refusal),
     /// It asked what cannot be asked.
-    Unaskable(Unaskable),
+    Unaskable(AskProblem),
     /// The run inside it stands.
-    Inside(Inside),
+    Inside(ChildPause),
 }
 
 impl Control {
@@ -157,7 +157,7 @@ impl Control {
     }
 
     /// Gives a task what it asked in earlier calls, with the answers.
-    pub(crate) fn recall(&self, index: u32, asked: Vec<Asked>) {
+    pub(crate) fn recall(&self, index: u32, asked: Vec<AskedQuestion>) {
         self.cells().entry(index).or_default().questions = Questions::of(asked);
         self.used.store(true, Ordering::Release);
     }
@@ -178,7 +178,7 @@ impl Control {
         task: TaskRequest,
         base: Option<Arc<Overlay>>,
         empty: impl FnOnce(Option<&Overlay>) -> Overlay,
-        check: impl FnOnce(Option<&Overlay>, &mut Overlay) -> Result<Proposed, Rejection>,
+        check: impl FnOnce(Option<&Overlay>, &mut Overlay) -> Result<ProposedEdit, Rejection>,
     ) -> Result<(), Rejection> {
         // As for requests: whoever outlived its task or attempt speaks for nobody.
         if !self.is_running(task) {
@@ -201,7 +201,7 @@ impl Control {
     }
 
     /// The edits of a task that has succeeded.
-    pub(crate) fn take_edits(&self, index: u32) -> Vec<Proposed> {
+    pub(crate) fn take_edits(&self, index: u32) -> Vec<ProposedEdit> {
         let edits = self.cells().get_mut(&index).and_then(|cell| cell.edits.take());
         edits.map(|draft| draft.proposed).unwrap_or_default()
     }
@@ -217,7 +217,7 @@ impl Control {
     pub(crate) fn interrupt<T: DeserializeOwned>(
         &self,
         task: TaskRequest,
-        which: Which,
+        which: AskedSpot,
         value: impl Serialize,
         schema: Option<Value>,
     ) -> Result<T, Interrupted> {
@@ -253,7 +253,7 @@ impl Control {
     }
 
     /// What a task asked in earlier calls.
-    pub(crate) fn asked(&self, index: u32) -> Vec<Asked> {
+    pub(crate) fn asked(&self, index: u32) -> Vec<AskedQuestion> {
         self.cells().get(&index).map(|cell| cell.questions.asked().to_vec()).unwrap_or_default()
     }
 
@@ -276,7 +276,7 @@ impl Control {
     }
 
     /// Notes how the run inside a task ended.
-    pub(crate) fn put_inside(&self, task: TaskRequest, inside: Inside) -> Interrupted {
+    pub(crate) fn put_inside(&self, task: TaskRequest, inside: ChildPause) -> Interrupted {
         if self.is_running(task) {
             self.used.store(true, Ordering::Release);
             let mut cells = self.cells();
@@ -298,20 +298,20 @@ impl Control {
 
     /// Whether the task waits, read before anything else about its result. What a run inside it said is given
     /// once.
-    pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
+    pub(crate) fn standing(&self, index: u32) -> Option<TaskVerdict> {
         let mut cells = self.cells();
         let cell = cells.get_mut(&index)?;
         if let Some(inside) = cell.inside.take() {
-            return Some(Standing::Inside(inside));
+            return Some(TaskVerdict::Inside(inside));
         }
         let questions = &cell.questions;
         if let Some(refusal) = questions.refused() {
-            return Some(Standing::Refused(refusal.clone()));
+            return Some(TaskVerdict::Refused(refusal.clone()));
         }
         if let Some(why) = questions.unaskable() {
-            return Some(Standing::Unaskable(why.clone()));
+            return Some(TaskVerdict::Unaskable(why.clone()));
         }
-        questions.asks().cloned().map(Standing::Waits)
+        questions.asks().cloned().map(TaskVerdict::Waits)
     }
 
     fn cells(&self) -> MutexGuard<'_, HashMap<u32, Cell>> {

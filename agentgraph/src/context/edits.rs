@@ -13,7 +13,7 @@ use crate::step::Step;
 use crate::words::{EditError, GraphEdit, Rejection};
 
 /// A node that is not data: a function that the caller handed over, as its discipline knows it.
-pub(crate) type Made = Arc<dyn Any + Send + Sync>;
+pub(crate) type NodeValue = Arc<dyn Any + Send + Sync>;
 
 /// Where a discipline takes edits. What is refused leaves no trace; what is accepted is kept for the task
 /// until it ends.
@@ -25,7 +25,7 @@ pub(crate) trait Desk: Send + Sync {
         shared: &RunShared,
         task: TaskRequest,
         edit: &GraphEdit,
-        made: Option<Made>,
+        made: Option<NodeValue>,
     ) -> Result<(), Rejection>;
 
     /// The name of a temporary node, where the overlay of the run does not tell it.
@@ -48,24 +48,24 @@ pub(crate) trait Desk: Send + Sync {
 
 /// A desk that looks at nothing: what is to be edited before a pass is judged when the pass begins.
 #[derive(Default)]
-pub(crate) struct Collects(Mutex<Vec<Collected>>);
+pub(crate) struct EditCollector(Mutex<Vec<CollectedEdit>>);
 
 /// An edit, and the function that it brings.
-pub(crate) type Collected = (GraphEdit, Option<Made>);
+pub(crate) type CollectedEdit = (GraphEdit, Option<NodeValue>);
 
-impl Collects {
-    pub(crate) fn take(&self) -> Vec<Collected> {
+impl EditCollector {
+    pub(crate) fn take(&self) -> Vec<CollectedEdit> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Desk for Collects {
+impl Desk for EditCollector {
     fn submit(
         &self,
         _: &RunShared,
         _: TaskRequest,
         edit: &GraphEdit,
-        made: Option<Made>,
+        made: Option<NodeValue>,
     ) -> Result<(), Rejection> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((edit.clone(), made));
         Ok(())
@@ -144,13 +144,13 @@ impl Edits {
         }
     }
 
-    /// Adds a node that is a function or closure, or a [`Node`](crate::Node) with settings: whatever
+    /// Adds a node that is a function or closure, or a [`Node`](crate::node::Node) with settings: whatever
     /// [`StateGraph::node`](crate::StateGraph::node) takes, over the same state.
     ///
     /// # Errors
     /// When the name is taken or reserved, when the node asks for a dependency or session that the graph does
     /// not have, and with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer
-    /// or a host. In a dependency graph always: there [`PassEdits`](crate::PassEdits) takes functions.
+    /// or a host. In a dependency graph always: there [`PassEdits`](crate::dependency::PassEdits) takes functions.
     pub fn add_fn<S: State, M>(
         &self,
         name: impl Into<String>,
@@ -219,7 +219,7 @@ impl Edits {
         }
     }
 
-    pub(crate) fn submit(&self, edit: GraphEdit, made: Option<Made>) -> Result<(), EditError> {
+    pub(crate) fn submit(&self, edit: GraphEdit, made: Option<NodeValue>) -> Result<(), EditError> {
         self.shared.submit(self.task, edit, made)
     }
 }
@@ -230,7 +230,7 @@ impl std::fmt::Debug for Edits {
     }
 }
 
-/// How far a task had come with its edits: see [`PassEdits::mark`](crate::PassEdits::mark).
+/// How far a task had come with its edits: see [`PassEdits::mark`](crate::dependency::PassEdits::mark).
 #[derive(Clone, Copy, Debug)]
 pub struct EditMark {
     attempt: u32,
@@ -255,17 +255,17 @@ pub(crate) fn make_edits<S: State>(
 
 /// An edit of a task that was checked when it was called.
 #[derive(Clone)]
-pub(crate) struct Proposed {
+pub(crate) struct ProposedEdit {
     pub(crate) edit: GraphEdit,
     /// The node that it adds.
-    pub(crate) made: Option<Made>,
+    pub(crate) made: Option<NodeValue>,
     /// How many edits of the run its task could see.
     pub(crate) seen: usize,
 }
 
-impl Proposed {
+impl ProposedEdit {
     /// Whether two say the same. Two functions are never the same node.
-    pub(crate) fn coincides(&self, other: &Proposed) -> bool {
+    pub(crate) fn coincides(&self, other: &ProposedEdit) -> bool {
         let same_node = || matches!((&self.made, &other.made), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
         self.edit == other.edit && (!self.adds_function() || same_node())
     }

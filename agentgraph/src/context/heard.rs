@@ -11,8 +11,8 @@ use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced, TaskEnd, TaskRef, Views};
 
 /// Who hears what happens in subgraphs: the queue of the graph that is streamed.
-pub(crate) trait Hears: Send + Sync {
-    fn hear(&self, heard: Heard);
+pub(crate) trait ChildListener: Send + Sync {
+    fn hear(&self, heard: ChildEvent);
 
     fn views(&self) -> Views;
 
@@ -24,16 +24,16 @@ pub(crate) trait Hears: Send + Sync {
 }
 
 /// An event of a subgraph.
-pub(crate) struct Heard {
+pub(crate) struct ChildEvent {
     pub(crate) run: RunId,
     pub(crate) namespace: Arc<str>,
     pub(crate) step: u64,
     pub(crate) task: Option<TaskRef>,
-    pub(crate) kind: HeardKind,
+    pub(crate) kind: ChildEventKind,
 }
 
 /// [`EventKind`] of any state.
-pub(crate) enum HeardKind {
+pub(crate) enum ChildEventKind {
     Values(Value),
     Update { node: String, update: Option<Value> },
     TaskStarted { node: String, input: Option<Value> },

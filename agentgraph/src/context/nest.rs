@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Hears, Memories, RunShared, TaskRequest};
+use super::{ChildListener, Memories, RunShared, TaskRequest};
 use crate::record::header::StoredStuck;
 use crate::words::Durability;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, TaskId};
@@ -29,7 +29,7 @@ pub(crate) struct Nest {
     pub(crate) durability: Durability,
     pub(crate) max_concurrency: usize,
     /// Who hears what happens in subgraphs, if anybody wants to.
-    pub(crate) hears: Option<Arc<dyn Hears>>,
+    pub(crate) hears: Option<Arc<dyn ChildListener>>,
     /// The caller's wish to stop at the next boundary.
     pub(crate) drain: Option<CancellationToken>,
     /// The tasks of the first superstep may have been begun by an earlier call.

@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::control::Interrupted;
 use crate::error::{Code, Error};
-use crate::words::{Answered, Asked, InterruptKey, Replaces, Request, Spot};
+use crate::words::{AnswerState, AskedQuestion, InterruptKey, Request, Spot, VoidedQuestion};
 use agentgraph_checkpoint::PendingWrite;
 
 /// How the caller of [`Questions::ask`] names the spot.
 #[derive(Debug)]
-pub(crate) enum Which {
+pub(crate) enum AskedSpot {
     /// The next one without a key.
     Next,
     Key(InterruptKey),
@@ -22,7 +22,7 @@ pub(crate) enum Which {
 
 /// What a task waits for, and the answers that it voids by asking that.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Asks {
+pub(crate) struct NewQuestions {
     pub(crate) requests: Vec<Request>,
     pub(crate) voided: Vec<u32>,
 }
@@ -38,27 +38,27 @@ pub(crate) struct Refusal {
 
 /// A question that cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unaskable {
+pub(crate) enum AskProblem {
     NotJson(String),
     SameKey(String),
     TooMany,
 }
 
-impl Unaskable {
+impl AskProblem {
     pub(crate) fn error(&self) -> Error {
         let (code, problem) = match self {
-            Unaskable::NotJson(problem) => (
+            AskProblem::NotJson(problem) => (
                 Code::Encode,
                 format!("what it asked with `interrupt` cannot be turned into JSON: {problem}"),
             ),
-            Unaskable::SameKey(key) => {
+            AskProblem::SameKey(key) => {
                 let problem = format!(
                     "it asked two questions with the key {key:?} in one attempt, so an answer could go to either: give each \
                      question a key of its own"
                 );
                 (Code::SameKey, problem)
             }
-            Unaskable::TooMany => (
+            AskProblem::TooMany => (
                 Code::CorruptCheckpoint,
                 "the numbers of its stored questions leave no room for another one".into(),
             ),
@@ -70,23 +70,23 @@ impl Unaskable {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    asked: Vec<Asked>,
+    asked: Vec<AskedQuestion>,
     /// How many questions without a key the attempt has asked.
     next: u32,
     /// The keys that it has used.
     keys: HashSet<String>,
-    asks: Asks,
+    asks: NewQuestions,
     refused: Option<Refusal>,
-    unaskable: Option<Unaskable>,
+    unaskable: Option<AskProblem>,
 }
 
 impl Questions {
-    pub(crate) fn of(asked: Vec<Asked>) -> Self {
+    pub(crate) fn of(asked: Vec<AskedQuestion>) -> Self {
         Questions { asked, ..Questions::default() }
     }
 
     /// What was asked in earlier calls.
-    pub(crate) fn asked(&self) -> &[Asked] {
+    pub(crate) fn asked(&self) -> &[AskedQuestion] {
         &self.asked
     }
 
@@ -105,7 +105,7 @@ impl Questions {
         self.refused.is_some() || self.unaskable.is_some()
     }
 
-    pub(crate) fn asks(&self) -> Option<&Asks> {
+    pub(crate) fn asks(&self) -> Option<&NewQuestions> {
         Some(&self.asks).filter(|asks| !asks.requests.is_empty())
     }
 
@@ -113,11 +113,11 @@ impl Questions {
         self.refused.as_ref()
     }
 
-    pub(crate) fn unaskable(&self) -> Option<&Unaskable> {
+    pub(crate) fn unaskable(&self) -> Option<&AskProblem> {
         self.unaskable.as_ref()
     }
 
-    fn cannot_ask(&mut self, why: Unaskable) -> Interrupted {
+    fn cannot_ask(&mut self, why: AskProblem) -> Interrupted {
         self.unaskable.get_or_insert(why);
         Interrupted
     }
@@ -125,7 +125,7 @@ impl Questions {
     /// Asks. Gives the answer with the number of its question, if there is one for this question.
     pub(crate) fn ask(
         &mut self,
-        which: Which,
+        which: AskedSpot,
         value: Result<Value, serde_json::Error>,
         schema: Option<Value>,
     ) -> Result<(u32, Value), Interrupted> {
@@ -133,9 +133,11 @@ impl Questions {
             return Err(Interrupted);
         }
         let (spot, any_value) = self.take_spot(which)?;
-        let value = value.map_err(|error| self.cannot_ask(Unaskable::NotJson(error.to_string())))?;
+        let value = value.map_err(|error| self.cannot_ask(AskProblem::NotJson(error.to_string())))?;
         let live = self.live(&spot);
-        if let Some(Asked { n, value: asked, schema: shown, answer: Answered::With(answer), .. }) = live
+        if let Some(AskedQuestion {
+            n, value: asked, schema: shown, answer: AnswerState::With(answer), ..
+        }) = live
             && (any_value || *asked == value)
         {
             let (n, answer) = (*n, answer.clone());
@@ -148,19 +150,19 @@ impl Questions {
     }
 
     /// Where the next question of the attempt is.
-    fn take_spot(&mut self, which: Which) -> Result<(Spot, bool), Interrupted> {
+    fn take_spot(&mut self, which: AskedSpot) -> Result<(Spot, bool), Interrupted> {
         match which {
             // The ones after it are asked when it is answered.
-            Which::Next if self.waits_in_line() => Err(Interrupted),
-            Which::Next => {
+            AskedSpot::Next if self.waits_in_line() => Err(Interrupted),
+            AskedSpot::Next => {
                 let spot = Spot::Nth(self.next);
                 self.next = self.next.saturating_add(1);
                 Ok((spot, false))
             }
-            Which::Key(InterruptKey { name, .. }) if self.keys.contains(&name) => {
-                Err(self.cannot_ask(Unaskable::SameKey(name)))
+            AskedSpot::Key(InterruptKey { name, .. }) if self.keys.contains(&name) => {
+                Err(self.cannot_ask(AskProblem::SameKey(name)))
             }
-            Which::Key(InterruptKey { name, any_value }) => {
+            AskedSpot::Key(InterruptKey { name, any_value }) => {
                 self.keys.insert(name.clone());
                 Ok((Spot::Key(name), any_value))
             }
@@ -173,8 +175,8 @@ impl Questions {
     }
 
     /// The question of earlier calls that is at a spot now.
-    fn live(&self, spot: &Spot) -> Option<&Asked> {
-        self.asked.iter().find(|asked| asked.spot == *spot && asked.answer != Answered::Voided)
+    fn live(&self, spot: &Spot) -> Option<&AskedQuestion> {
+        self.asked.iter().find(|asked| asked.spot == *spot && asked.answer != AnswerState::Voided)
     }
 
     /// Opens a question that has no answer. An answer to another question at its spot is voided.
@@ -183,16 +185,16 @@ impl Questions {
             return Interrupted;
         }
         let still_open =
-            self.live(&spot).filter(|live| live.answer == Answered::NotYet && live.value == value);
-        if let Some(Asked { n, .. }) = still_open {
+            self.live(&spot).filter(|live| live.answer == AnswerState::NotYet && live.value == value);
+        if let Some(AskedQuestion { n, .. }) = still_open {
             self.asks.requests.push(Request { n: *n, replaces: self.replaced(&spot), spot, value, schema });
             return Interrupted;
         }
-        let Some(n) = self.next_number() else { return self.cannot_ask(Unaskable::TooMany) };
+        let Some(n) = self.next_number() else { return self.cannot_ask(AskProblem::TooMany) };
         if self.live(&spot).is_some() {
             for asked in self.asked.iter_mut().filter(|asked| spot.voids(&asked.spot)) {
-                if asked.answer != Answered::Voided {
-                    asked.answer = Answered::Voided;
+                if asked.answer != AnswerState::Voided {
+                    asked.answer = AnswerState::Voided;
                     self.asks.voided.push(asked.n);
                 }
             }
@@ -202,11 +204,11 @@ impl Questions {
     }
 
     /// The question at a spot that was voided last.
-    fn replaced(&self, spot: &Spot) -> Option<Replaces> {
-        let voided = |asked: &&Asked| asked.spot == *spot && asked.answer == Answered::Voided;
+    fn replaced(&self, spot: &Spot) -> Option<VoidedQuestion> {
+        let voided = |asked: &&AskedQuestion| asked.spot == *spot && asked.answer == AnswerState::Voided;
         let last = self.asked.iter().filter(voided).max_by_key(|asked| asked.n)?;
         let times = last.voided_before.saturating_add(1);
-        Some(Replaces { n: last.n, value: last.value.clone(), times })
+        Some(VoidedQuestion { n: last.n, value: last.value.clone(), times })
     }
 
     /// A number that no question of the task has or had.

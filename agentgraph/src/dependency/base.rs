@@ -8,7 +8,7 @@ use crate::graph::topology::Rows;
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use agentgraph::Join;
+/// use agentgraph::dependency::Join;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
@@ -62,20 +62,20 @@ const WIDE: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Base {
     /// How many nodes.
-    pub(crate) nodes: u32,
+    pub(in crate::dependency) nodes: u32,
     /// The dependencies of each node, in the order of its edges.
-    pub(crate) sources: Rows<u32>,
+    pub(in crate::dependency) sources: Rows<u32>,
     /// Who depends on each node, in the order of its edges.
-    pub(crate) targets: Rows<u32>,
+    pub(in crate::dependency) targets: Rows<u32>,
     /// Order-only edges, likewise.
-    pub(crate) before: Rows<u32>,
-    pub(crate) after: Rows<u32>,
+    pub(in crate::dependency) before: Rows<u32>,
+    pub(in crate::dependency) after: Rows<u32>,
     /// Empty if all nodes wait for all.
     joins: Vec<Join>,
     /// The place of each node in an order in which every edge leads forward.
-    pub(crate) rank: Vec<u32>,
+    pub(in crate::dependency) rank: Vec<u32>,
     /// How many bits there are between two places of that order, for nodes that edits put there.
-    pub(crate) room: u32,
+    pub(in crate::dependency) room: u32,
     /// The sorted dependencies of nodes with many.
     wide: HashMap<u32, Box<[u32]>>,
 }

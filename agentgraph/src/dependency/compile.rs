@@ -10,10 +10,11 @@ use super::base::{Base, Pair};
 use super::node::Kind;
 use super::outputs::{OutputTable, Outputs};
 use super::wiring::{Entry, Wiring};
-use super::{Declared, DependencyGraph, Edge, Names, Place};
+use super::{DeclaredNode, DependencyGraph, Edge, Names, Place};
 use crate::context::GraphShared;
 use crate::error::nearest;
 use crate::extract::RequirementKind;
+use crate::graph::Discipline;
 use crate::graph::compile::Compiled;
 use crate::graph::template::{Defaults, Templates};
 use crate::graph::topology::{Rows, Topology};
@@ -26,16 +27,16 @@ use agentgraph_checkpoint::services::SystemServices;
 const UNDECLARED: u32 = u32::MAX;
 
 /// The graph as its runs know it, and how its nodes depend on each other.
-pub(crate) type Checked<O, S> = (Compiled<Outputs<O, S>>, Arc<Wiring<O, S>>);
+pub(crate) type CheckedGraph<O, S> = (Compiled<Outputs<O, S>>, Arc<Wiring<O, S>>);
 
 pub(crate) fn compile<O: Output, S: PassInput>(
     graph: DependencyGraph<O, S>,
-) -> Result<Checked<O, S>, CompileError> {
+) -> Result<CheckedGraph<O, S>, CompileError> {
     let DependencyGraph { names, nodes, edges, orders, templates, deps, sessions, .. } = graph;
     let mut check = Check::of(&names, &nodes);
     let (pairs, places) = check.edges(&names, &edges);
     let orders = check.orders(&names, &orders, &pairs);
-    let known = Known {
+    let known = ProvidedTypes {
         deps: deps.keys().copied().collect(),
         sessions: sessions.iter().map(|kind| kind.id).collect(),
     };
@@ -101,7 +102,6 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         has_ephemeral: false,
         has_run_channels: true,
         has_graphs: false,
-        eager: false,
         detached: Vec::new(),
         awaited_at_end: Vec::new(),
         siblings: graph.siblings,
@@ -110,7 +110,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         migrations: Migrations { version: 0, steps: Vec::new() },
         unknown_fields: UnknownFields::default(),
         drawing: Drawing { names: Vec::new(), graphs: Vec::new(), lines: Vec::new() },
-        discipline: Some(Arc::clone(&wiring) as _),
+        discipline: Discipline::Dependency,
         templates: Templates::default(),
         defaults: Defaults::default(),
         keeps_outputs: false,
@@ -123,7 +123,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
 }
 
 /// What the graph can give its nodes.
-struct Known {
+struct ProvidedTypes {
     deps: HashSet<std::any::TypeId>,
     sessions: HashSet<std::any::TypeId>,
 }
@@ -137,7 +137,7 @@ struct Check {
 }
 
 impl Check {
-    fn of<O, S>(names: &Names, nodes: &[Declared<O, S>]) -> Self {
+    fn of<O, S>(names: &Names, nodes: &[DeclaredNode<O, S>]) -> Self {
         let mut check = Check {
             problems: Vec::new(),
             ids: vec![UNDECLARED; names.list.len()],
@@ -173,8 +173,8 @@ impl Check {
         (0..).zip(&self.ids).all(|(at, id)| at == *id)
     }
 
-    fn nodes<O, S>(&mut self, names: &Names, nodes: &[Declared<O, S>], known: &Known) {
-        for Declared { name, node, place } in nodes {
+    fn nodes<O, S>(&mut self, names: &Names, nodes: &[DeclaredNode<O, S>], known: &ProvidedTypes) {
+        for DeclaredNode { name, node, place } in nodes {
             let name = || names.list[*name as usize].to_string();
             for need in &node.settings.requirements {
                 match need.kind {

@@ -47,7 +47,7 @@ impl<O> Slot<O> {
 /// async one it is an extractor like any other.
 ///
 /// ```
-/// use agentgraph::Deps;
+/// use agentgraph::dependency::Deps;
 ///
 /// fn join(deps: Deps<String>) -> String {
 ///     let parts: Vec<String> = deps.iter().map(|(name, output)| format!("{name}={output}")).collect();
@@ -69,11 +69,11 @@ enum Inner<'a, O> {
         slots: &'a [Slot<O>],
         sources: &'a [u32],
     },
-    Held(Option<Arc<[Held<O>]>>),
+    Held(Option<Arc<[HeldOutput<O>]>>),
 }
 
 /// A dependency that a node holds: its name and its output.
-pub(crate) type Held<O> = (Arc<str>, Arc<O>);
+pub(crate) type HeldOutput<O> = (Arc<str>, Arc<O>);
 
 impl<O> Deps<'static, O> {
     /// Outputs by the names of their nodes.
@@ -82,7 +82,7 @@ impl<O> Deps<'static, O> {
         Deps(Inner::Held(Some(held.collect())))
     }
 
-    pub(crate) fn held(held: Option<Arc<[Held<O>]>>) -> Self {
+    pub(crate) fn held(held: Option<Arc<[HeldOutput<O>]>>) -> Self {
         Deps(Inner::Held(held))
     }
 }

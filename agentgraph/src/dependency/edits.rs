@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use before::BeforePass;
-pub(crate) use desk::{Desk, Made, Transaction};
+pub(crate) use desk::{Desk, SettledEdits, Transaction};
 
 use super::node::{DependencyNode, IntoDependencyNode};
 use super::outputs::Outputs;
@@ -27,10 +27,10 @@ use crate::words::{EditError, GraphEdit, Rejection};
 
 /// One edit, and the node that it adds once that is known.
 pub(crate) struct Op<O, S> {
-    pub(crate) edit: GraphEdit,
-    pub(crate) node: Option<DependencyNode<O, S>>,
+    pub(in crate::dependency) edit: GraphEdit,
+    pub(in crate::dependency) node: Option<DependencyNode<O, S>>,
     /// It was found to change nothing in this pass when it was asked for.
-    pub(crate) moot: bool,
+    pub(in crate::dependency) moot: bool,
 }
 
 impl<O, S> Clone for Op<O, S> {
@@ -42,7 +42,7 @@ impl<O, S> Clone for Op<O, S> {
 impl<O: Output, S: PassInput> Op<O, S> {
     /// # Errors
     /// It brings a function that is no node of a graph of these outputs.
-    pub(crate) fn of(edit: &GraphEdit, made: Option<edits::Made>) -> Result<Self, Rejection> {
+    pub(crate) fn of(edit: &GraphEdit, made: Option<edits::NodeValue>) -> Result<Self, Rejection> {
         let node = match made {
             None => None,
             Some(made) => Some(made.downcast::<DependencyNode<O, S>>().map_err(|_| {
@@ -69,7 +69,7 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 /// own. What is refused leaves no trace. The edits of a node are one transaction. It is made when the node is
 /// done, before anything that depends on it begins; if the attempt fails, or waits for an answer, it is
 /// dropped. If nodes that ran beside this one have meanwhile made one of its edits impossible, all of them
-/// are dropped, which [`Outputs::dropped`](crate::Outputs::dropped) tells; the same edit made twice is made
+/// are dropped, which [`Outputs::dropped`](crate::dependency::Outputs::dropped) tells; the same edit made twice is made
 /// once.
 ///
 /// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. This one also takes functions.
@@ -136,7 +136,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
 
     /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An
     /// edge into a node that runs already, or waits for an answer, changes nothing in this pass, and is not
-    /// among its [edits](crate::Outputs::edits).
+    /// among its [edits](crate::dependency::Outputs::edits).
     ///
     /// # Errors
     /// One of them is unknown, the edge is there, it would close a cycle, or `to` is done.

@@ -17,7 +17,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// How far a node has come.
 #[derive(Clone, Copy)]
-struct Turn {
+struct InlineNode {
     /// What it waits for.
     waits: u32,
     place: u32,
@@ -32,11 +32,11 @@ pub(crate) fn run<O: Output, S: PassInput>(
     outputs: &mut Outputs<O, S>,
 ) -> Result<(), (u32, BoxError)> {
     let base = &*wiring.base;
-    let turn = |node| Turn {
+    let turn = |node| InlineNode {
         waits: (base.sources.row(node).len() + base.before.row(node).len()) as u32,
         place: NOWHERE,
     };
-    let mut turns: Vec<Turn> = (0..base.nodes).map(turn).collect();
+    let mut turns: Vec<InlineNode> = (0..base.nodes).map(turn).collect();
     let mut queue = Queue { nodes: Vec::with_capacity(turns.len()), ready: ReadySet::default() };
     for node in base.roots() {
         queue.enter(node, &mut turns[node as usize]);
@@ -64,7 +64,7 @@ fn call<O: Output, S: PassInput>(
 }
 
 #[inline]
-fn advance(base: &Base, node: u32, turns: &mut [Turn], queue: &mut Queue) {
+fn advance(base: &Base, node: u32, turns: &mut [InlineNode], queue: &mut Queue) {
     for target in base.targets.row(node) {
         let turn = &mut turns[*target as usize];
         turn.waits -= 1;
@@ -87,7 +87,7 @@ struct Queue {
 impl Queue {
     /// Gives a node its place if it has none, and lets it run if it waits for nothing.
     #[inline]
-    fn enter(&mut self, node: u32, turn: &mut Turn) {
+    fn enter(&mut self, node: u32, turn: &mut InlineNode) {
         if turn.place == NOWHERE {
             turn.place = self.nodes.len() as u32;
             self.nodes.push(node);

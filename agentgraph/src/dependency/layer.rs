@@ -11,34 +11,34 @@ use super::base::{Base, Join, Pair};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
     /// The id of the first node it adds.
-    pub(crate) first: u32,
-    pub(crate) added: Vec<Added>,
+    pub(in crate::dependency) first: u32,
+    pub(in crate::dependency) added: Vec<AddedNode>,
     /// What names mean here: another node, or none any more.
     names: HashMap<Arc<str>, Option<u32>>,
     /// With their names.
     gone: HashMap<u32, Arc<str>>,
-    ends: HashMap<u32, Ends>,
+    ends: HashMap<u32, NodeEdges>,
     edges: HashSet<Pair>,
     cut: HashSet<Pair>,
     /// Places that nodes have in the order of the graph, where they differ.
-    pub(crate) places: HashMap<u32, u64>,
+    pub(in crate::dependency) places: HashMap<u32, u64>,
     /// Those places are an order no longer.
-    pub(crate) unordered: bool,
-    pub(crate) skips: HashSet<u32>,
+    pub(in crate::dependency) unordered: bool,
+    pub(in crate::dependency) skips: HashSet<u32>,
     /// A node that was added does not wait for all.
     lenient: bool,
 }
 
 /// A temporary node.
 #[derive(Clone, Debug)]
-pub(crate) struct Added {
-    pub(crate) name: Arc<str>,
-    pub(crate) join: Join,
+pub(crate) struct AddedNode {
+    pub(in crate::dependency) name: Arc<str>,
+    pub(in crate::dependency) join: Join,
 }
 
 /// The temporary edges at a node.
 #[derive(Clone, Debug, Default)]
-struct Ends {
+struct NodeEdges {
     /// The last is the first dependency.
     front: Vec<u32>,
     back: Vec<u32>,
@@ -69,7 +69,7 @@ impl Layer {
     pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
         let id = self.end();
         self.names.insert(Arc::clone(&name), Some(id));
-        self.added.push(Added { name, join });
+        self.added.push(AddedNode { name, join });
         self.lenient |= join != Join::All;
         id
     }
@@ -141,9 +141,9 @@ impl Layer {
 /// The graph as it is with some layers over the base.
 #[derive(Clone, Copy)]
 pub(crate) struct Graph<'a> {
-    pub(crate) base: &'a Base,
+    pub(in crate::dependency) base: &'a Base,
     /// The lowest first; at most two.
-    pub(crate) layers: &'a [&'a Layer],
+    pub(in crate::dependency) layers: &'a [&'a Layer],
 }
 
 impl<'a> Graph<'a> {
@@ -162,7 +162,7 @@ impl<'a> Graph<'a> {
         self.layers.iter().any(|layer| layer.gone.contains_key(&node))
     }
 
-    pub(crate) fn added(self, node: u32) -> Option<&'a Added> {
+    pub(crate) fn added(self, node: u32) -> Option<&'a AddedNode> {
         let mut layers = self.layers.iter().rev();
         let layer = layers.find(|layer| node >= layer.first)?;
         layer.added.get((node - layer.first) as usize)

@@ -126,16 +126,16 @@ pub trait IntoDependencyNode<O, S, M> {
 /// assert!(graph.is_ok());
 /// ```
 pub struct DependencyNode<O, S = ()> {
-    pub(crate) call: Arc<dyn DependencyCall<O, S>>,
-    pub(crate) settings: Settings,
+    pub(in crate::dependency) call: Arc<dyn DependencyCall<O, S>>,
+    pub(in crate::dependency) settings: Settings,
 }
 
 /// What is said about a node beside its code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
-    pub(crate) policies: Policies,
-    pub(crate) join: Join,
-    pub(crate) requirements: Vec<Requirement>,
+    pub(in crate::dependency) policies: Policies,
+    pub(in crate::dependency) join: Join,
+    pub(in crate::dependency) requirements: Vec<Requirement>,
     /// The template it comes from, and what that was given.
     origin: Option<Arc<(String, Value)>>,
 }
@@ -332,7 +332,7 @@ struct NoTask;
 /// An async node was called as if it were none. The loop never does.
 #[derive(Debug, thiserror::Error)]
 #[error("an async node was called without an await")]
-struct NotNow;
+struct AsyncCalled;
 
 macro_rules! function_nodes {
     ($kind:expr, $($argument:ident)*) => {
@@ -435,7 +435,7 @@ macro_rules! async_nodes {
             }
 
             fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
-                Err(NotNow.into())
+                Err(AsyncCalled.into())
             }
         }
     };

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 pub use report::{NotRun, NotRunReason};
 pub(crate) use report::{Report, StoredDropped};
 
-use super::deps::{Held, Slot};
+use super::deps::{HeldOutput, Slot};
 use super::edits::{Desk, Op};
 use crate::context::TaskRequest;
 use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
@@ -61,12 +61,12 @@ pub struct Outputs<O, S = ()> {
     /// Those of temporary nodes come after those of the graph's.
     pub(crate) slots: Vec<Slot<O>>,
     /// Who ran in this pass, in order.
-    pub(crate) order: Vec<u32>,
+    pub(in crate::dependency) order: Vec<u32>,
     /// The same as bits.
     ran: Vec<u64>,
     /// The names of temporary nodes.
     pub(crate) temporary: Vec<Arc<str>>,
-    pub(crate) input: Option<Arc<S>>,
+    pub(in crate::dependency) input: Option<Arc<S>>,
     /// What is edited before the pass.
     pub(crate) before: Vec<Op<O, S>>,
     pub(crate) report: Report,
@@ -80,7 +80,7 @@ pub struct Outputs<O, S = ()> {
 
 /// What a task sees of its pass.
 struct View<O, S> {
-    held: Option<Arc<[Held<O>]>>,
+    held: Option<Arc<[HeldOutput<O>]>>,
     desk: Arc<Desk<O, S>>,
 }
 
@@ -231,7 +231,7 @@ impl<O, S> Outputs<O, S> {
 
 /// What a task sees: a value of its own, so that no task keeps the outputs of the pass from growing.
 impl<O: Output, S: PassInput> Outputs<O, S> {
-    pub(crate) fn view(&self, held: Option<Arc<[Held<O>]>>, desk: &Arc<Desk<O, S>>) -> Self {
+    pub(crate) fn view(&self, held: Option<Arc<[HeldOutput<O>]>>, desk: &Arc<Desk<O, S>>) -> Self {
         Outputs {
             table: self.table.clone(),
             slots: Vec::new(),
@@ -247,7 +247,7 @@ impl<O: Output, S: PassInput> Outputs<O, S> {
         }
     }
 
-    pub(crate) fn held(&self) -> Option<Arc<[Held<O>]>> {
+    pub(crate) fn held(&self) -> Option<Arc<[HeldOutput<O>]>> {
         self.task.as_ref().and_then(|view| view.held.clone())
     }
 
@@ -339,14 +339,14 @@ pub struct OutputsUpdate<O, S = ()> {
     /// That of the task that gives it.
     pub(crate) own: Option<O>,
     pub(crate) outputs: Vec<(Arc<str>, Arc<O>)>,
-    pub(crate) begins: Option<Box<Begins<O, S>>>,
+    pub(crate) begins: Option<Box<PassBegin<O, S>>>,
     pub(crate) report: Option<Box<Report>>,
 }
 
 /// The beginning of a pass.
 #[derive(Clone)]
-pub(crate) struct Begins<O, S> {
-    pub(crate) input: Arc<S>,
+pub(crate) struct PassBegin<O, S> {
+    pub(in crate::dependency) input: Arc<S>,
     pub(crate) before: Vec<Op<O, S>>,
 }
 
@@ -360,7 +360,7 @@ impl<O, S> OutputsUpdate<O, S> {
     }
 
     pub(crate) fn begin(input: S) -> Self {
-        let begins = Begins { input: Arc::new(input), before: Vec::new() };
+        let begins = PassBegin { input: Arc::new(input), before: Vec::new() };
         OutputsUpdate { begins: Some(Box::new(begins)), ..Self::default() }
     }
 
@@ -383,7 +383,7 @@ impl<O: Clone, S> Clone for OutputsUpdate<O, S> {
             own: self.own.clone(),
             outputs: self.outputs.clone(),
             begins: begins.map(|begins| {
-                Box::new(Begins { input: Arc::clone(&begins.input), before: begins.before.clone() })
+                Box::new(PassBegin { input: Arc::clone(&begins.input), before: begins.before.clone() })
             }),
             report: self.report.clone(),
         }

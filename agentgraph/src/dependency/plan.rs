@@ -30,7 +30,7 @@ pub(crate) enum Status {
 
 /// A node and its dependencies, in numbers.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
+struct NodeStanding {
     /// Dependencies that are still to come.
     waits: u32,
     /// Dependencies that are lost.
@@ -43,9 +43,9 @@ struct Standing {
     lost: bool,
 }
 
-impl Standing {
+impl NodeStanding {
     fn of(waits: u32, before: u32) -> Self {
-        Standing {
+        NodeStanding {
             waits,
             before,
             lost_sources: 0,
@@ -86,7 +86,7 @@ impl Standing {
 
 /// Why a node did not run, by ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum MissReason {
     Pruned,
     WaitsFor(Vec<u32>),
     /// Its turn did not come.
@@ -96,8 +96,8 @@ pub(crate) enum Missed {
 /// The state of one pass.
 pub(crate) struct Plan {
     base: Arc<Base>,
-    pub(crate) overlay: Layer,
-    nodes: Vec<Standing>,
+    pub(in crate::dependency) overlay: Layer,
+    nodes: Vec<NodeStanding>,
     /// The node at each place of the queue.
     queue: Vec<u32>,
     ready: ReadySet,
@@ -105,10 +105,15 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Whether a node ends with its last output when its turn comes.
+    pub(crate) fn skips(&self, node: u32) -> bool {
+        self.overlay.skips.contains(&node)
+    }
+
     /// The beginning of a pass: the roots are in the queue.
     pub(crate) fn new(base: Arc<Base>) -> Self {
         let standing =
-            |node| Standing::of(base.sources.row(node).len() as u32, base.before.row(node).len() as u32);
+            |node| NodeStanding::of(base.sources.row(node).len() as u32, base.before.row(node).len() as u32);
         let mut plan = Plan {
             overlay: Layer::above(base.nodes),
             nodes: (0..base.nodes).map(standing).collect(),
@@ -291,7 +296,7 @@ impl Plan {
     /// Adds a node that has no edges yet. It enters the queue when [`enter_roots`](Self::enter_roots) is
     /// called.
     pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
-        self.nodes.push(Standing::of(0, 0));
+        self.nodes.push(NodeStanding::of(0, 0));
         self.overlay.add_node(name, join)
     }
 
@@ -402,7 +407,7 @@ impl Plan {
     /// A node that was lost is not.
     fn found(&mut self, node: u32) {
         let mut changed = Vec::new();
-        let back = |standing: &mut Standing| {
+        let back = |standing: &mut NodeStanding| {
             standing.waits += 1;
             standing.lost_sources -= 1;
         };
@@ -416,8 +421,8 @@ impl Plan {
         &mut self,
         node: u32,
         changed: &mut Vec<u32>,
-        by_edge: impl Fn(&mut Standing),
-        by_order: impl Fn(&mut Standing),
+        by_edge: impl Fn(&mut NodeStanding),
+        by_order: impl Fn(&mut NodeStanding),
     ) {
         for target in self.look(|graph| graph.targets(node)) {
             let standing = &mut self.nodes[target as usize];
@@ -439,7 +444,7 @@ impl Plan {
 /// What is said of a pass that ended.
 impl Plan {
     /// The nodes that did not run, by id.
-    pub(crate) fn missed(&self) -> Vec<(u32, Missed)> {
+    pub(crate) fn missed(&self) -> Vec<(u32, MissReason)> {
         if self.is_complete() {
             return Vec::new();
         }
@@ -449,13 +454,13 @@ impl Plan {
             let why = match standing.status {
                 Status::Done => return None,
                 Status::Waits if replaced.contains(&node) => return None,
-                Status::Waits if pruned[node as usize] => Missed::Pruned,
+                Status::Waits if pruned[node as usize] => MissReason::Pruned,
                 Status::Waits if standing.lost => {
                     let mut sources = self.look(|graph| graph.sources(node));
                     sources.retain(|source| self.nodes[*source as usize].lost);
-                    Missed::WaitsFor(sources)
+                    MissReason::WaitsFor(sources)
                 }
-                Status::Waits | Status::Runs => Missed::Unfinished,
+                Status::Waits | Status::Runs => MissReason::Unfinished,
             };
             Some((node, why))
         };

@@ -20,14 +20,14 @@ pub(crate) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, 
 pub(crate) struct Wiring<O, S> {
     pub(crate) base: Arc<Base>,
     pub(crate) names: Arc<[Arc<str>]>,
-    pub(crate) by_name: Arc<HashMap<Arc<str>, u32>>,
+    pub(in crate::dependency) by_name: Arc<HashMap<Arc<str>, u32>>,
     pub(crate) nodes: Vec<Entry<O, S>>,
-    pub(crate) templates: HashMap<Arc<str>, Template<O, S>>,
+    pub(in crate::dependency) templates: HashMap<Arc<str>, Template<O, S>>,
     /// For nodes that say nothing else.
     pub(crate) policies: Policies,
     /// What nodes can take.
-    pub(crate) deps: HashSet<TypeId>,
-    pub(crate) sessions: HashSet<TypeId>,
+    pub(in crate::dependency) deps: HashSet<TypeId>,
+    pub(in crate::dependency) sessions: HashSet<TypeId>,
     /// No node takes more than outputs, none has policies, and all wait for all.
     pub(crate) is_plain: bool,
     /// How many nodes have ended in silence is a failure.

@@ -1,8 +1,8 @@
 //! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its
 //! end.
 
-use crate::context::Inside;
-use crate::engine::execute::NotDone;
+use crate::context::ChildPause;
+use crate::engine::executor::NoOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::{Loop, Pause, cut_off};
@@ -17,18 +17,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Runs `node` on the last state and commits what it writes. The frontier stays as it is, so the run goes
     /// on there.
     pub(super) async fn beyond_limit(&mut self, node: u32) -> Result<Pause, Error> {
-        let frontier = std::mem::take(&mut self.frontier);
-        self.frontier.pull(node);
-        self.scratch.beyond_limit = true;
+        let frontier = std::mem::take(&mut self.position.frontier);
+        self.position.frontier.pull(node);
+        self.buffers.beyond_limit = true;
         let ended = self.call_beyond_limit(node).await;
-        self.frontier = frontier;
-        self.scratch.beyond_limit = false;
+        self.position.frontier = frontier;
+        self.buffers.beyond_limit = false;
         let stopped = match ended {
             Ok(None) => self.commit_beyond_limit().await,
             Ok(Some(pause)) => Ok(pause),
             Err(error) => Err(error),
         };
-        self.shared.control.clear();
+        self.runtime.shared.control.clear();
         stopped
     }
 
@@ -36,38 +36,44 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn call_beyond_limit(&mut self, node: u32) -> Result<Option<Pause>, Error> {
         self.begin_step();
         let request = self.single_request(node);
-        let task = Task { state: &self.state, shared: &self.shared, request, input: None, failure: None };
+        let task = Task {
+            state: &self.position.state,
+            shared: &self.runtime.shared,
+            request,
+            input: None,
+            failure: None,
+        };
         self.executor().announce_start(request, None);
-        let call = CatchPanic::new(|| self.runner.call(&self.core, &task));
-        let result = match &mut self.halt {
+        let call = CatchPanic::new(|| self.runtime.runner.call(&self.position.graph, &task));
+        let result = match &mut self.listeners.halt {
             None => call.await,
             Some(halt) => match halt.until(call).await {
                 Ok(result) => result,
-                Err(cut) => return cut_off(cut, std::iter::once(self.core.name(node))).map(Some),
+                Err(cut) => return cut_off(cut, std::iter::once(self.position.graph.name(node))).map(Some),
             },
         };
         let done = match self.executor().end(request, result) {
             Ok(done) => done,
-            Err(NotDone::Inside(Inside::Stopped(reason))) => return Ok(Some(Pause::Stopped(reason))),
-            Err(NotDone::Leaves(left)) => return Ok(Some(Pause::Left(left))),
-            Err(NotDone::Failed(error) | NotDone::Inside(Inside::Broken(error))) => {
-                return Err(error.at_node(self.core.name(node)));
+            Err(NoOutput::Inside(ChildPause::Stopped(reason))) => return Ok(Some(Pause::Stopped(reason))),
+            Err(NoOutput::Leaves(left)) => return Ok(Some(Pause::Left(left))),
+            Err(NoOutput::Failed(error) | NoOutput::Inside(ChildPause::Broken(error))) => {
+                return Err(error.at_node(self.position.graph.name(node)));
             }
-            Err(NotDone::Waits(_) | NotDone::Refused { .. } | NotDone::Inside(Inside::Waits(..))) => {
+            Err(NoOutput::Waits(_) | NoOutput::Refused { .. } | NoOutput::Inside(ChildPause::Waits(..))) => {
                 let problem =
                     "it asks with `interrupt`, which the node for the limit cannot: nobody can answer it";
-                return Err(Error::new(Code::NodeFailed, problem).at_node(self.core.name(node)));
+                return Err(Error::new(Code::NodeFailed, problem).at_node(self.position.graph.name(node)));
             }
         };
         let Some(update) = done.update else { return Ok(Some(Pause::Stopped(StopReason::Limit))) };
-        let writes = self.core.has_ephemeral && writes_ephemeral(&self.core, &update);
+        let writes = self.position.graph.has_ephemeral && writes_ephemeral(&self.position.graph, &update);
         let (state, mut merge) = self.begin_single_merge(writes)?;
         merge.apply_alone(state, node, update)?;
-        self.scratch.merging = false;
-        self.scratch.merged = self.scratch.step;
-        if let Some(nest) = &self.shared.nest {
+        self.position.merging = false;
+        self.position.merged = self.position.step;
+        if let Some(nest) = &self.runtime.shared.nest {
             nest.memories.merge(request.index);
-            self.joins.inside.extend(nest.take_stuck_of(request.index));
+            self.position.joins.note_stuck_inside(nest.take_stuck_of(request.index));
         }
         Ok(None)
     }

@@ -1,7 +1,7 @@
 //! When the loop commits, and what the end of a call has to store.
 
 use crate::engine::host::TaskRunner;
-use crate::engine::journal::{Commit, Journal, Prepared, Waited};
+use crate::engine::journal::{Commit, CommitNote, DeferredCommit, Journal, PreparedRecord};
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -14,7 +14,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// What the run has used up, if that is counted.
     #[inline]
     pub(super) fn counted(&self) -> Option<Spent> {
-        let spending = &self.shared.spending;
+        let spending = &self.runtime.shared.spending;
         spending.counts().then(|| {
             spending.take_unstored();
             self.spent()
@@ -23,14 +23,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// What the run has used up.
     pub(crate) fn spent(&self) -> Spent {
-        self.shared.spending.total(self.scratch.merged, || self.shared.services.now())
+        self.runtime.shared.spending.total(self.position.merged, || self.runtime.shared.services.now())
     }
 
     /// Stores what was used up by tasks that did not finish: spent is spent.
     pub(crate) async fn store_spent(&mut self) -> Result<(), Error> {
-        let unstored = self.shared.spending.take_unstored();
+        let unstored = self.runtime.shared.spending.take_unstored();
         let bytes = to_bytes(&self.spent())?;
-        match &mut self.journal {
+        match &mut self.records.journal {
             Some(journal) if unstored => {
                 journal.put_writes(&[PendingWrite { task: OF_RUN, slot: SPENT, bytes }]).await
             }
@@ -41,14 +41,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Whether the end of the call has more to do than to say what it came to.
     #[inline]
     pub(crate) fn has_to_settle(&self) -> bool {
-        self.journal
-            .as_ref()
-            .is_some_and(|journal| journal.waits() || journal.is_behind() || self.shared.spending.counts())
+        self.records.journal.as_ref().is_some_and(|journal| {
+            journal.waits() || journal.is_behind() || self.runtime.shared.spending.counts()
+        })
     }
 
     /// Stores what was put off and what was spent, and waits for what was handed over.
     pub(crate) async fn settle(&mut self, paused: Result<Pause, Error>) -> Result<Pause, Error> {
-        let stored = match self.scratch.merging {
+        let stored = match self.position.merging {
             // The state is neither the last one nor the next.
             true => Ok(()),
             false => self.end_waiting().await,
@@ -57,7 +57,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Ok(()) => self.store_spent().await,
             failed => failed,
         };
-        let settled = match &self.journal {
+        let settled = match &self.records.journal {
             Some(journal) => journal.settle().await,
             None => Ok(()),
         };
@@ -67,13 +67,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Stores what was put off, and from now on as it comes.
     pub(super) async fn end_waiting(&mut self) -> Result<(), Error> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        let Some(Waited { source, abandoned, halt }) = journal.end_waiting().await? else { return Ok(()) };
+        let Some(journal) = &mut self.records.journal else { return Ok(()) };
+        let Some(DeferredCommit { source, abandoned, halt }) = journal.end_waiting().await? else {
+            return Ok(());
+        };
         let halts: Vec<_> =
             halt.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
         let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
-        if self.eager.is_some() {
-            self.keep_states()?;
+        if let Some(eager) = &mut self.position.eager {
+            eager.keep_states(&self.position.graph, journal)?;
         }
         match self.try_commit(source, abandoned, stop.as_ref())? {
             Some(prepared) => self.commit_later(prepared).await,
@@ -95,112 +97,94 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         source: Source,
         abandoned: Option<RunId>,
         stop: Option<&Pause>,
-    ) -> Result<Option<Prepared>, Error> {
-        let nest = self.shared.nest.as_deref();
+    ) -> Result<Option<PreparedRecord>, Error> {
+        let nest = self.runtime.shared.nest.as_deref();
         // What is put off and comes now may be followed by a superstep that is not merged.
-        if let Some(nest) = nest.filter(|_| self.eager.is_none() && self.scratch.merged == self.scratch.step)
+        if let Some(nest) =
+            nest.filter(|_| self.position.eager.is_none() && self.position.merged == self.position.step)
         {
             nest.memories.merge_all();
         }
         let spent = self.counted();
         self.close_trace()?;
         let mut wrote = false;
-        if let Some(nest) = &self.shared.nest {
+        if let Some(nest) = &self.runtime.shared.nest {
             wrote = nest.take_wrote();
             self.gather_stuck();
         }
-        let Some(journal) = &mut self.journal else {
-            if let Some(eager) = &mut self.eager {
+        let Some(journal) = &mut self.records.journal else {
+            if let Some(eager) = &mut self.position.eager {
                 eager.flow.said();
             }
             return Ok(None);
         };
-        let sessions = &self.shared.sessions;
-        let sessions_used = source == Source::Input || sessions.take_used();
-        let (frontier, joins) = (&self.frontier, &self.joins);
         let halt: Vec<String> = match stop {
             Some(Pause::Interrupted(interrupts)) => interrupts.iter().map(|stop| stop.node.clone()).collect(),
             _ => Vec::new(),
         };
         if journal.waits() {
-            journal.put_off(Waited { source, abandoned, halt });
+            journal.put_off(DeferredCommit { source, abandoned, halt });
             return Ok(None);
         }
-        if let Some(trace) = &mut self.trace {
-            journal.wrote = trace.take_unstored(&self.core.schema, &journal.codec)?;
+        if let Some(trace) = &mut self.records.trace {
+            let wrote = trace.take_unstored(&self.position.graph.schema, journal.codec())?;
+            journal.say_updates(wrote);
         }
-        journal.has_writes |= wrote;
-        let flow = self.eager.as_ref().map(|eager| &eager.flow);
-        let (skips, outputs) = (self.core.skips(), &self.kept);
-        let commit = Commit {
-            source,
-            frontier,
-            joins,
-            abandoned,
-            halt: &halt,
-            sessions,
-            sessions_used,
-            spent,
-            flow,
-            skips: &skips,
-            outputs,
-        };
-        let mut prepared = journal.prepare(&self.core, &self.state, &*self.shared.services, &commit)?;
+        if wrote {
+            journal.note_writes();
+        }
+        let sessions = &self.runtime.shared.sessions;
+        let sessions_used = source == Source::Input || sessions.take_used();
+        let note = CommitNote { source, abandoned, halt, sessions_used };
+        let commit = Commit::new(&note, &self.position, &self.records.outputs, sessions, spent);
+        let prepared = journal.prepare(&*self.runtime.shared.services, &commit)?;
         // A run inside a task has to store first what it changed around it.
-        let tells = self.shared.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
-        let committed = !tells && journal.try_commit(&self.core, &prepared, &commit)?;
+        let tells = self.runtime.shared.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
+        let committed = !tells && journal.try_commit(&prepared, &commit)?;
         if committed {
             self.is_committed(source);
         }
-        prepared.halt = halt;
         Ok((!committed).then_some(prepared))
     }
 
-    pub(super) async fn commit_later(&mut self, prepared: Prepared) -> Result<(), Error> {
-        if let Some(outer) = &self.shared.outer {
+    pub(super) async fn commit_later(&mut self, prepared: PreparedRecord) -> Result<(), Error> {
+        if let Some(outer) = &self.runtime.shared.outer {
             outer.shared.store_changes(outer.request.step).await?;
         }
         let spent = self.counted();
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        let Prepared { source, abandoned, sessions_used, ref halt, .. } = prepared;
-        let (frontier, joins, sessions) = (&self.frontier, &self.joins, &self.shared.sessions);
-        let flow = self.eager.as_ref().map(|eager| &eager.flow);
-        let (skips, outputs) = (self.core.skips(), &self.kept);
-        let commit = Commit {
-            source,
-            frontier,
-            joins,
-            abandoned,
-            halt,
-            sessions,
-            sessions_used,
-            spent,
-            flow,
-            skips: &skips,
-            outputs,
-        };
-        journal.commit(&self.core, &prepared, &commit).await?;
-        self.is_committed(source);
+        let Some(journal) = &mut self.records.journal else { return Ok(()) };
+        let (note, sessions) = (prepared.note(), &self.runtime.shared.sessions);
+        let commit = Commit::new(note, &self.position, &self.records.outputs, sessions, spent);
+        journal.commit(&prepared, &commit).await?;
+        self.is_committed(note.source);
         Ok(())
     }
 
     #[inline]
     pub(super) fn is_committed(&mut self, source: Source) {
-        self.kept.is_stored();
-        if let Some(eager) = &mut self.eager {
+        self.records.outputs.is_stored();
+        if let Some(eager) = &mut self.position.eager {
             eager.flow.said();
-            if let Some(nest) = &self.shared.nest {
-                nest.stands(self.journal.as_ref().and_then(Journal::checkpoint));
+            if let Some(nest) = &self.runtime.shared.nest {
+                nest.stands(self.records.journal.as_ref().and_then(Journal::checkpoint));
             }
         }
         self.announce_checkpoint(source);
     }
 
     pub(super) fn announce_checkpoint(&self, source: Source) {
-        let Some(events) = self.events.as_ref().filter(|events| events.views.checkpoints) else { return };
-        let Some(id) = self.journal.as_ref().and_then(Journal::checkpoint) else { return };
-        let open = self.eager.iter().flat_map(|eager| eager.flow.open.values().map(|one| one.node));
-        let next = self.frontier.nodes().chain(open).map(|node| self.core.name(node).to_owned()).collect();
-        events.push(self.scratch.step, EventKind::Checkpoint { id, source, next });
+        let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().checkpoints) else {
+            return;
+        };
+        let Some(id) = self.records.journal.as_ref().and_then(Journal::checkpoint) else { return };
+        let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.values().map(|one| one.node));
+        let next = self
+            .position
+            .frontier
+            .nodes()
+            .chain(open)
+            .map(|node| self.position.graph.name(node).to_owned())
+            .collect();
+        events.push(self.position.step, EventKind::Checkpoint { id, source, next });
     }
 }

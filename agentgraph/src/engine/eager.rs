@@ -6,62 +6,35 @@
 //! superstep does for its tasks together happens here to one at a time; what a task may do, how its result is
 //! judged, merged and stored is the same code.
 
-mod begin;
-mod conclude;
+mod commit;
 mod course;
 mod edit;
-pub(crate) mod flow;
+mod execute;
 mod merge;
-pub(crate) mod order;
-pub(crate) mod record;
-mod start;
+mod order;
+mod plan;
 mod wait;
 
-pub(crate) use flow::Flow;
-
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::{Inside, TaskRequest};
-use crate::engine::eager::course::{Course, End, Started, Stop};
-use crate::engine::eager::flow::{Activation, Handler, Key, Phase};
-use crate::engine::eager::order::Order;
-use crate::engine::ends::sessions_write;
-use crate::engine::execute::{NotDone, bad_answer_to};
+use crate::context::{ChildPause, TaskRequest};
+use crate::engine::eager::course::{Course, StartedTask, Stop, TaskResult};
+use crate::engine::executor::{NoOutput, bad_answer_to};
+use crate::engine::flow::{Activation, Handler, Key, Phase};
 use crate::engine::host::TaskRunner;
-use crate::engine::running::{Ended, Running, beside};
+use crate::engine::running_tasks::{EndedTask, RunningTask, beside};
+use crate::engine::step_results::sessions_write;
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
-use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, StepPlace, nowhere, yield_now};
+use crate::engine::task_id::StepPlace;
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::policy::Siblings;
 use crate::run::event::EventKind;
 use crate::state::State;
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
-
-/// What a run without supersteps has open, and the states that activations read which is not the last one.
-pub(crate) struct Eager<S: State> {
-    pub(crate) flow: Flow,
-    pub(crate) states: HashMap<Key, Arc<S>>,
-    /// The order in which an earlier run of the same steps merged.
-    pub(crate) order: Option<Order>,
-    /// The activations that end with what their nodes gave before, until they are merged.
-    pub(crate) skipping: HashMap<Key, u32>,
-}
-
-impl<S: State> Default for Eager<S> {
-    fn default() -> Self {
-        Eager { flow: Flow::default(), states: HashMap::new(), order: None, skipping: HashMap::new() }
-    }
-}
-
-impl<S: State> Eager<S> {
-    pub(crate) fn of(flow: Flow) -> Box<Self> {
-        Box::new(Eager { flow, ..Eager::default() })
-    }
-}
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Goes on from activation to activation until there is a reason to pause.
@@ -70,7 +43,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.adopt().await?;
         let mut rounds: u64 = 0;
         loop {
-            if self.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
+            if self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
                 course.ending = None;
             }
             self.start(&mut course).await;
@@ -80,7 +53,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 if rounds.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     yield_now().await;
                 }
-                if let Some(events) = &self.events {
+                if let Some(events) = &self.listeners.events {
                     events.room().await;
                 }
             } else if self.joins_are_due() {
@@ -89,7 +62,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 && (course.must_wait() || course.is_ending())
             {
                 self.wait(&mut course).await;
-            } else if let Some(events) = self.events.as_ref().filter(|events| !events.has_room()) {
+            } else if let Some(events) = self.listeners.events.as_ref().filter(|events| !events.has_room()) {
                 // Whoever is to start next waits for the reader.
                 events.room().await;
             } else if let Some(pause) = self.conclude(&mut course).await? {
@@ -103,10 +76,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn merge_beside(
         &mut self,
         course: &mut Course<S>,
-        ended: Option<(u32, Started, End<S>)>,
+        ended: Option<(u32, StartedTask, TaskResult<S>)>,
     ) -> Result<(), Error> {
         let running = course.give_away();
-        let shared = running.is_some().then(|| Arc::clone(&self.shared));
+        let shared = running.is_some().then(|| Arc::clone(&self.runtime.shared));
         let merged = async {
             let _alone = match &shared {
                 Some(shared) => shared.alone().await,
@@ -124,7 +97,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Takes back what ran beside something else, and how those ended that did.
-    fn take_back(&self, course: &mut Course<S>, running: FuturesUnordered<Running<S>>, ended: Vec<Ended<S>>) {
+    fn take_back(
+        &self,
+        course: &mut Course<S>,
+        running: FuturesUnordered<RunningTask<S>>,
+        ended: Vec<EndedTask<S>>,
+    ) {
         course.take_back(running);
         let executor = self.executor();
         for (request, result) in ended {
@@ -138,30 +116,30 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         &mut self,
         course: &mut Course<S>,
         index: u32,
-        started: Started,
-        end: End<S>,
+        started: StartedTask,
+        end: TaskResult<S>,
     ) -> Result<(), Error> {
-        let Started { key, detached, .. } = started;
-        if let End::Handled(handler, failure) = end {
+        let StartedTask { key, detached, .. } = started;
+        if let TaskResult::Handled(handler, failure) = end {
             return self.hand_over(course, index, key, handler, failure).await;
         }
         self.leave(index);
         match end {
-            End::Handled(..) => Ok(()),
-            End::Done(done) => match self.merge_activation(key, done) {
+            TaskResult::Handled(..) => Ok(()),
+            TaskResult::Done(done) => match self.merge_activation(key, done) {
                 Ok(()) => {
-                    if let Some(nest) = &self.shared.nest {
-                        self.joins.inside.extend(nest.take_stuck_of(index));
+                    if let Some(nest) = &self.runtime.shared.nest {
+                        self.position.joins.note_stuck_inside(nest.take_stuck_of(index));
                     }
                     self.commit_merged(index).await
                 }
-                Err(error) if self.scratch.merging => Err(error),
+                Err(error) if self.position.merging => Err(error),
                 Err(error) => {
                     self.forget_calls_of_detached(index, detached);
                     self.fail(course, key, detached, error).await
                 }
             },
-            End::NotDone(why) => {
+            TaskResult::NotDone(why) => {
                 self.forget_calls_of_detached(index, detached);
                 self.take_not_done(course, key, detached, why).await
             }
@@ -173,52 +151,52 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course: &mut Course<S>,
         key: Key,
         detached: bool,
-        why: NotDone,
+        why: NoOutput,
     ) -> Result<(), Error> {
         let node = self.activation(key).map_or(0, Activation::actor);
         match why {
-            NotDone::Waits(_) | NotDone::Inside(Inside::Waits(..)) if detached => {
+            NoOutput::Waits(_) | NoOutput::Inside(ChildPause::Waits(..)) if detached => {
                 let problem = "it asks with `interrupt`, which a detached node cannot: nobody waits for it";
-                let error = Error::new(Code::NodeFailed, problem).at_node(self.core.name(node));
+                let error = Error::new(Code::NodeFailed, problem).at_node(self.position.graph.name(node));
                 self.fail(course, key, detached, error).await
             }
-            NotDone::Waits(asks) => {
+            NoOutput::Waits(asks) => {
                 self.hold(key, asks);
                 Ok(())
             }
-            NotDone::Inside(Inside::Waits(asked, untold)) => {
-                self.scratch.untold.extend(untold);
+            NoOutput::Inside(ChildPause::Waits(asked, untold)) => {
+                self.report.untold.extend(untold);
                 course.inside.insert(key, asked);
                 self.stands(key, Phase::Waits);
                 self.forget_error(key);
                 Ok(())
             }
-            NotDone::Refused(refusal) => {
+            NoOutput::Refused(refusal) => {
                 let task = self.activation_id(key).unwrap_or(OF_RUN);
                 self.take_answer_back(key, task, &refusal).await?;
-                let error = bad_answer_to(task, &refusal).at_node(self.core.name(node));
+                let error = bad_answer_to(task, &refusal).at_node(self.position.graph.name(node));
                 self.fail(course, key, detached, error).await
             }
-            NotDone::Inside(Inside::Stopped(reason)) => {
+            NoOutput::Inside(ChildPause::Stopped(reason)) => {
                 self.stands(key, Phase::Stands);
                 course.stop(Stop::Soft(reason));
                 Ok(())
             }
-            NotDone::Failed(error) => {
-                self.fail(course, key, detached, error.at_node(self.core.name(node))).await
+            NoOutput::Failed(error) => {
+                self.fail(course, key, detached, error.at_node(self.position.graph.name(node))).await
             }
             // Also where the task is detached: it is the run that cannot go on.
-            NotDone::Inside(Inside::Broken(error)) => {
-                let error = error.at_node(self.core.name(node));
+            NoOutput::Inside(ChildPause::Broken(error)) => {
+                let error = error.at_node(self.position.graph.name(node));
                 self.stands(key, Phase::Stands);
                 course.failed.push((key, Arc::new(self.failure_of(node, &error))));
                 course.break_off(error);
-                if self.siblings == Siblings::Cancel {
+                if self.runtime.siblings == Siblings::Cancel {
                     course.drop_unless(|_| false);
                 }
                 Ok(())
             }
-            NotDone::Leaves(left) => {
+            NoOutput::Leaves(left) => {
                 self.stands(key, Phase::Stands);
                 let stop = match course.stop.take() {
                     Some(Stop::Left(_)) => {
@@ -250,7 +228,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.stands(key, Phase::Stands);
         self.note_error(course, key, &error);
         course.stop(Stop::Failed(error));
-        if self.siblings == Siblings::Cancel {
+        if self.runtime.siblings == Siblings::Cancel {
             course.drop_unless(|_| false);
         }
         Ok(())
@@ -265,7 +243,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             // Its question is open again.
             return;
         }
-        let Some(eager) = &mut self.eager else { return };
+        let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
             activation.error = Some(failure);
             eager.flow.change(key);
@@ -273,7 +251,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     fn forget_error(&mut self, key: Key) {
-        let Some(eager) = &mut self.eager else { return };
+        let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key).filter(|one| one.error.is_some()) {
             activation.forget_error();
             eager.flow.change(key);
@@ -291,16 +269,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         failure: Arc<Failure>,
     ) -> Result<(), Error> {
         let task = self.activation_id(key);
-        let Some(eager) = &mut self.eager else { return Ok(()) };
+        let Some(eager) = &mut self.position.eager else { return Ok(()) };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
             activation.handler = Some(Handler { node: handler, failure: Arc::clone(&failure) });
             activation.left = None;
             activation.error = None;
             eager.flow.change(key);
         }
-        if let (Some(journal), Some(task)) = (&mut self.journal, task) {
+        if let (Some(journal), Some(task)) = (&mut self.records.journal, task) {
             let mut writes = vec![PendingWrite { task, slot: FAILED, bytes: to_bytes(&*failure)? }];
-            writes.extend(sessions_write(&self.shared.sessions)?);
+            writes.extend(sessions_write(&self.runtime.shared.sessions)?);
             journal.put_writes(&writes).await?;
         }
         self.start_again(course, index, key).await;
@@ -317,55 +295,55 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Others may call the memories that a task has called which is over with its failure. Any other one that
     /// is not done goes on with its calls, in this run or a later one.
     fn forget_calls_of_detached(&self, index: u32, detached: bool) {
-        if let Some(nest) = self.shared.nest.as_ref().filter(|_| detached) {
+        if let Some(nest) = self.runtime.shared.nest.as_ref().filter(|_| detached) {
             nest.memories.forget(index);
         }
     }
 
     /// Says that a task is over.
     fn leave(&self, index: u32) {
-        self.shared.control.leave(index);
-        if let Some(events) = &self.events {
+        self.runtime.shared.control.leave(index);
+        if let Some(events) = &self.listeners.events {
             events.leave(index);
         }
-        if let Some(nest) = self.shared.nest.as_ref() {
+        if let Some(nest) = self.runtime.shared.nest.as_ref() {
             nest.leave(index);
         }
     }
 
     async fn commit_merged(&mut self, index: u32) -> Result<(), Error> {
-        self.scratch.merging = false;
-        if let Some(nest) = &self.shared.nest {
+        self.position.merging = false;
+        if let Some(nest) = &self.runtime.shared.nest {
             nest.memories.merge(index);
         }
-        self.scratch.merged += 1;
-        if self.trace.is_some() {
+        self.position.merged += 1;
+        if self.records.trace.is_some() {
             self.close_trace()?;
         }
-        if let Some(events) = self.events.as_ref().filter(|events| events.views.values) {
-            let state = crate::extract::Snapshot::new(Arc::clone(&self.state));
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().values) {
+            let state = crate::extract::Snapshot::new(Arc::clone(&self.position.state));
             events.push(u64::from(index), EventKind::Values(state));
         }
         self.commit(Source::Loop, None).await
     }
 
     fn activation(&self, key: Key) -> Option<&Activation> {
-        self.eager.as_ref()?.flow.open.get(&key)
+        self.position.eager.as_ref()?.flow.open.get(&key)
     }
 
     fn activation_mut(&mut self, key: Key) -> Option<&mut Activation> {
-        self.eager.as_mut()?.flow.open.get_mut(&key)
+        self.position.eager.as_mut()?.flow.open.get_mut(&key)
     }
 
     /// The id of whoever acts in an activation.
     fn activation_id(&self, key: Key) -> Option<TaskId> {
         let activation = self.activation(key)?;
-        Some(record::id_of(&self.core, self.flow_place(), key, activation))
+        Some(crate::engine::flow::record::id_of(&self.position.graph, self.flow_place(), key, activation))
     }
 
     fn flow_place(&self) -> StepPlace<'_> {
-        let nowhere = || nowhere(&self.shared, 0);
-        self.journal.as_ref().map_or_else(nowhere, |journal| journal.step_place())
+        let nowhere = || nowhere(&self.runtime.shared, 0);
+        self.records.journal.as_ref().map_or_else(nowhere, |journal| journal.step_place())
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Limits {
 
 /// Why work was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum Cutoff {
     Stop(StopReason),
     StepTimeout(Duration),
 }
@@ -87,17 +87,17 @@ impl Halt {
     }
 
     /// Goes on with `work` until it is done or cut off.
-    pub(crate) async fn until<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cut> {
+    pub(crate) async fn until<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cutoff> {
         let mut work = pin!(work);
         poll_fn(|cx| {
             if let Some(reason) = self.poll_stops(cx) {
-                return Poll::Ready(Err(Cut::Stop(reason)));
+                return Poll::Ready(Err(Cutoff::Stop(reason)));
             }
             if let (Some(limit), Some(timer)) = (self.step_timeout, &mut self.step_timer)
                 && timer.as_mut().poll(cx).is_ready()
             {
                 self.step_timer = None;
-                return Poll::Ready(Err(Cut::StepTimeout(limit)));
+                return Poll::Ready(Err(Cutoff::StepTimeout(limit)));
             }
             work.as_mut().poll(cx).map(Ok)
         })

@@ -9,35 +9,34 @@
 mod header;
 mod waiting;
 
-pub(crate) use waiting::Waited;
+pub(crate) use waiting::DeferredCommit;
 
 use std::sync::Arc;
 
 use crate::context::Memories;
-use crate::engine::eager::Flow;
-use crate::engine::fields::UnknownField;
+use crate::engine::flow::Flow;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
-use crate::engine::journal::waiting::Waiting;
-use crate::engine::load::{Replayed, Restored};
-use crate::engine::plan::{Frontier, StepPlace};
-use crate::engine::reuse::KeptOutputs;
+use crate::engine::journal::waiting::DeferredCommits;
+use crate::engine::kept_outputs::KeptOutputs;
+use crate::engine::load::{Replay, RestoredState};
+use crate::engine::position::Position;
+use crate::engine::task_id::StepPlace;
+use crate::engine::unknown_fields::UnknownField;
 use crate::error::Error;
 use crate::graph::GraphCore;
-use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::header::StoredCall;
 use crate::session::Sessions;
-use crate::state::State;
+use crate::state::{State, StateError};
 use crate::words::Spent;
 use agentgraph_checkpoint::behind::Behind;
 use agentgraph_checkpoint::delta::{DeltaWriter, Weight, whole_size};
-use agentgraph_checkpoint::engine::unreadable;
+use agentgraph_checkpoint::engine::{Leased, unreadable};
 use agentgraph_checkpoint::fold::Folded;
 use agentgraph_checkpoint::frame::{Pairs, open};
-use agentgraph_checkpoint::services::Services;
-use agentgraph_checkpoint::services::micros;
+use agentgraph_checkpoint::services::{Services, micros};
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source,
 };
@@ -59,38 +58,38 @@ const SMALL: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal<S: State> {
-    pub(crate) saver: Arc<dyn Checkpointer>,
-    pub(crate) codec: Codec<S>,
-    pub(crate) thread: Arc<str>,
+    saver: Arc<dyn Checkpointer>,
+    codec: Codec<S>,
+    thread: Arc<str>,
     /// Empty for a run that no other run holds.
-    pub(crate) namespace: Arc<str>,
-    pub(crate) branch: u32,
+    namespace: Arc<str>,
+    branch: u32,
     /// The last commit; `None` before the first of the thread.
-    pub(crate) head: Option<u64>,
-    pub(crate) run: RunId,
-    pub(crate) delta: DeltaWriter,
+    head: Option<u64>,
+    run: RunId,
+    delta: DeltaWriter,
     /// The bytes that reading the head takes.
-    pub(crate) replay: u64,
+    replay: u64,
     /// The bytes of the deltas since the newest full, headers included.
     since_full: u64,
     /// A full is not weighed against them before they are so many.
     weigh_at: u64,
     /// The deltas after the newest full or segment.
-    pub(crate) deltas: u32,
+    deltas: u32,
     /// The next record must be a full.
-    pub(crate) must_be_full: bool,
+    must_be_full: bool,
     /// Pending writes stand on the head.
-    pub(crate) has_writes: bool,
+    has_writes: bool,
     /// Stored fields that the state does not have, which come after its channels.
     carried_fields: Vec<UnknownField>,
     /// What every full says of the graph, if it says more fields than the graph has.
     own_constants: Option<Pairs>,
     /// What older records said that this release does not know.
-    pub(crate) unknown: Vec<(String, Vec<u8>)>,
+    unknown: Vec<(String, Vec<u8>)>,
     /// The head says that joins are half full.
-    pub(crate) had_open_joins: bool,
+    had_open_joins: bool,
     /// The head says that deferred nodes wait.
-    pub(crate) had_deferred: bool,
+    had_deferred: bool,
     /// How many temporary edits the head says, and which nodes it says are skipped.
     edits: usize,
     skips: Vec<String>,
@@ -102,13 +101,13 @@ pub(crate) struct Journal<S: State> {
     /// this call.
     folded_edits: Option<usize>,
     /// By how much the number that task ids are made of is ahead of the head's own.
-    pub(crate) ahead: u64,
+    ahead: u64,
     /// Whose call this run is, if another run holds it.
-    pub(crate) call: Option<StoredCall>,
+    call: Option<StoredCall>,
     /// The memories that the run names; none if its graph has no subgraphs and its thread no memories.
-    pub(crate) memories: Option<Arc<Memories>>,
+    memories: Option<Arc<Memories>>,
     /// The sum of the updates that the next record merges, if the record must say it.
-    pub(crate) wrote: Option<Vec<u8>>,
+    wrote: Option<Vec<u8>>,
     /// The checkpoint that the branch began at.
     parent: Option<CheckpointId>,
     /// The head is a run's before this one.
@@ -118,14 +117,14 @@ pub(crate) struct Journal<S: State> {
     /// What tasks have left behind on the checkpoint that is committed next.
     carried: Vec<PendingWrite>,
     /// What is not stored before the call ends.
-    waiting: Option<Waiting>,
+    waiting: Option<DeferredCommits>,
     /// The queue before the saver, for a run that stores behind itself.
     behind: Option<Arc<Behind>>,
     record: Vec<u8>,
 }
 
 /// A record that is to be committed.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRecord {
     id: CheckpointId,
     full: bool,
     /// It ends a segment.
@@ -133,30 +132,54 @@ pub(crate) struct Prepared {
     /// The bytes that reading it will take.
     replay: u64,
     time: u64,
-    pub(crate) source: Source,
-    pub(crate) abandoned: Option<RunId>,
-    pub(crate) halt: Vec<String>,
-    pub(crate) sessions_used: bool,
+    note: CommitNote,
 }
 
-/// What a commit says beside the state.
-pub(crate) struct Commit<'a, S: State> {
-    pub(crate) source: Source,
-    pub(crate) frontier: &'a Frontier,
-    pub(crate) joins: &'a Joins,
-    pub(crate) abandoned: Option<RunId>,
+impl PreparedRecord {
+    pub(in crate::engine) fn note(&self) -> &CommitNote {
+        &self.note
+    }
+}
+
+/// Why a checkpoint is written.
+#[derive(Clone, Default)]
+pub(in crate::engine) struct CommitNote {
+    pub(in crate::engine) source: Source,
+    /// The unfinished run that makes way for this one.
+    pub(in crate::engine) abandoned: Option<RunId>,
     /// The nodes after which a static interrupt stops the run here.
-    pub(crate) halt: &'a [String],
-    pub(crate) sessions: &'a Sessions,
-    /// They may have changed since the last commit.
-    pub(crate) sessions_used: bool,
+    pub(in crate::engine) halt: Vec<String>,
+    /// The sessions may have changed since the last commit.
+    pub(in crate::engine) sessions_used: bool,
+}
+
+/// A checkpoint to come: where the run stands, and what is said beside that.
+pub(in crate::engine) struct Commit<'a, S: State> {
+    note: &'a CommitNote,
+    position: &'a Position<S>,
+    outputs: &'a KeptOutputs<S>,
+    sessions: &'a Sessions,
     /// What the run has used up, if that is counted.
-    pub(crate) spent: Option<Spent>,
-    /// What a run without supersteps has open; its frontier holds what is deferred only.
-    pub(crate) flow: Option<&'a Flow>,
+    spent: Option<Spent>,
     /// The nodes that are skipped next.
-    pub(crate) skips: &'a [&'a str],
-    pub(crate) outputs: &'a KeptOutputs<S>,
+    skips: Vec<&'a str>,
+}
+
+impl<'a, S: State> Commit<'a, S> {
+    pub(in crate::engine) fn new(
+        note: &'a CommitNote,
+        position: &'a Position<S>,
+        outputs: &'a KeptOutputs<S>,
+        sessions: &'a Sessions,
+        spent: Option<Spent>,
+    ) -> Self {
+        Commit { note, position, outputs, sessions, spent, skips: position.graph.skips() }
+    }
+
+    /// What a run without supersteps has open; its frontier holds what is deferred only.
+    fn flow(&self) -> Option<&'a Flow> {
+        self.position.eager.as_ref().map(|eager| &eager.flow)
+    }
 }
 
 impl<S: State> Journal<S> {
@@ -204,8 +227,8 @@ impl<S: State> Journal<S> {
     pub(crate) fn go_on(
         &mut self,
         core: &GraphCore<S>,
-        replayed: &Replayed,
-        restored: &Restored<S>,
+        replayed: &Replay,
+        restored: &RestoredState<S>,
         has_writes: bool,
     ) {
         let header = &replayed.header;
@@ -274,6 +297,93 @@ impl<S: State> Journal<S> {
         self.has_writes = false;
     }
 
+    /// Where the tasks of the checkpoint to come stand.
+    pub(crate) fn next_place(&self) -> StepPlace<'_> {
+        StepPlace { parent: self.next_id().step.saturating_add(self.ahead), ..self.step_place() }
+    }
+
+    /// Places of tasks are those of another run from now on, on that thread if one is given. Gives what they
+    /// were.
+    pub(crate) fn stand_in_for(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
+        let thread = thread.unwrap_or_else(|| Arc::clone(&self.thread));
+        (std::mem::replace(&mut self.run, run), std::mem::replace(&mut self.thread, thread))
+    }
+
+    /// Writes a channel as it is into the record that is open.
+    pub(crate) fn record_channel(
+        &mut self,
+        state: &S,
+        schema: &S::Schema,
+        channel: usize,
+    ) -> Result<(), StateError> {
+        (self.codec.record_channel)(state, schema, channel, &mut self.delta)
+    }
+
+    /// The sum of the updates that the next record merges, if it must say it.
+    pub(crate) fn say_updates(&mut self, sum: Option<Vec<u8>>) {
+        self.wrote = sum;
+    }
+
+    /// Somebody else has put pending writes on the head.
+    pub(crate) fn note_writes(&mut self) {
+        self.has_writes = true;
+    }
+
+    /// What it stores carries this fence from now on.
+    pub(crate) fn set_fence(&mut self, fence: u64) {
+        self.saver = Arc::new(Leased { inner: Arc::clone(&self.saver), fence });
+    }
+
+    /// A new thread begins on that branch.
+    pub(crate) fn begin_on(&mut self, branch: u32) {
+        self.branch = branch;
+    }
+
+    /// The records are those of a task's call.
+    pub(crate) fn set_call(&mut self, call: StoredCall) {
+        self.call = Some(call);
+    }
+
+    /// What follows is of this run, whether or not the records before it are.
+    pub(crate) fn set_run(&mut self, run: RunId) {
+        self.run = run;
+    }
+
+    /// The next record says everything.
+    pub(crate) fn write_whole(&mut self) {
+        self.must_be_full = true;
+    }
+
+    pub(crate) fn saver(&self) -> Arc<dyn Checkpointer> {
+        Arc::clone(&self.saver)
+    }
+
+    pub(crate) fn codec(&self) -> &Codec<S> {
+        &self.codec
+    }
+
+    pub(crate) fn thread(&self) -> &str {
+        &self.thread
+    }
+
+    pub(crate) fn namespace(&self) -> &Arc<str> {
+        &self.namespace
+    }
+
+    /// Whose call the run is, if another run holds it.
+    pub(crate) fn call(&self) -> Option<StoredCall> {
+        self.call
+    }
+
+    pub(crate) fn memories(&self) -> Option<&Arc<Memories>> {
+        self.memories.as_ref()
+    }
+
+    /// The memories that the run names, for a graph with subgraphs.
+    pub(crate) fn share_memories(&mut self) -> Arc<Memories> {
+        Arc::clone(self.memories.get_or_insert_default())
+    }
+
     pub(crate) fn place(&self) -> Place<'_> {
         Place { thread: &self.thread, namespace: &self.namespace }
     }
@@ -296,12 +406,12 @@ impl<S: State> Journal<S> {
 
     /// The number that ids of what the next commit makes are made of.
     pub(crate) fn upcoming(&self) -> u64 {
-        let moves = self.waiting.as_ref().map_or(0, Waiting::next_move);
+        let moves = self.waiting.as_ref().map_or(0, DeferredCommits::next_move);
         self.next_id().step.saturating_add(self.ahead).saturating_add(moves)
     }
 
     /// [`ahead`](Self::ahead), once what was put off is stored.
-    fn ahead_by(&self, waiting: &Waiting) -> u64 {
+    fn ahead_by(&self, waiting: &DeferredCommits) -> u64 {
         self.ahead.saturating_add(waiting.moves)
     }
 
@@ -322,52 +432,47 @@ impl<S: State> Journal<S> {
 
     /// Makes the record of what the merge wrote, to be committed next.
     #[inline]
-    pub(crate) fn prepare(
+    pub(in crate::engine) fn prepare(
         &mut self,
-        core: &RunGraph<S>,
-        state: &S,
         services: &dyn Services,
         commit: &Commit<'_, S>,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<PreparedRecord, Error> {
         let id = self.next_id();
         let time = micros(services.now());
         let mut record = std::mem::take(&mut self.record);
-        let written = self.write_record(&mut record, core, state, time, commit);
+        let written = self.write_record(&mut record, time, commit);
         self.record = record;
         let (full, replay) = written?;
         // Pruning may have left more.
         let folds = !full && self.deltas + 1 >= SEGMENT;
-        let Commit { source, abandoned, sessions_used, .. } = *commit;
-        let halt = Vec::new();
-        Ok(Prepared { id, full, folds, replay, time, source, abandoned, halt, sessions_used })
+        Ok(PreparedRecord { id, full, folds, replay, time, note: commit.note.clone() })
     }
 
     /// Writes the record, as a full or a delta. Says which, and how many bytes reading it will take.
     fn write_record(
         &mut self,
         record: &mut Vec<u8>,
-        core: &RunGraph<S>,
-        state: &S,
         time: u64,
         commit: &Commit<'_, S>,
     ) -> Result<(bool, u64), Error> {
+        let core = &commit.position.graph;
         let (changes, live) = (self.delta.bytes().len() as u64, self.delta.live());
         let mut replay = self.replay + changes;
         let mut full = self.must_be_full || replay > 2 * live + SLACK;
         if full {
-            self.encode(record, core, time, commit, Repeat::Everything)?;
+            self.encode(record, time, commit, Repeat::Everything)?;
         } else if live < SMALL
             && self.since_full + changes
                 >= self.weigh_at.max(self.constants(core).size() + live + LEAST_BESIDE)
         {
-            self.encode(record, core, time, commit, Repeat::Everything)?;
+            self.encode(record, time, commit, Repeat::Everything)?;
             full = self.outweighs(record.len() as u64 + live, changes);
         }
         if full {
-            let referred = self.record_whole(core, state)?;
+            let referred = self.record_whole(core, &commit.position.state)?;
             replay = referred + self.delta.bytes().len() as u64;
         } else {
-            self.encode(record, core, time, commit, Repeat::Changes)?;
+            self.encode(record, time, commit, Repeat::Changes)?;
         }
         record.extend_from_slice(self.delta.bytes());
         Ok((full, replay))
@@ -384,10 +489,9 @@ impl<S: State> Journal<S> {
 
     /// Commits it if the store needs no await for it. Most commits end here, without an async function.
     #[inline]
-    pub(crate) fn try_commit(
+    pub(in crate::engine) fn try_commit(
         &mut self,
-        core: &RunGraph<S>,
-        prepared: &Prepared,
+        prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<bool, Error> {
         if prepared.folds {
@@ -397,29 +501,28 @@ impl<S: State> Journal<S> {
             None => Ok(false),
             Some(stored) => {
                 stored?;
-                self.stands(core, prepared, commit);
+                self.stands(prepared, commit);
                 Ok(true)
             }
         }
     }
 
     /// Commits it. On success the checkpoint is in the store and nothing before it is pending.
-    pub(crate) async fn commit(
+    pub(in crate::engine) async fn commit(
         &mut self,
-        core: &RunGraph<S>,
-        prepared: &Prepared,
+        prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<(), Error> {
         let segment = match prepared.folds {
-            true => Some(self.fold(core, prepared.time, commit).await?),
+            true => Some(self.fold(prepared.time, commit).await?),
             false => None,
         };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
-        self.stands(core, prepared, commit);
+        self.stands(prepared, commit);
         Ok(())
     }
 
-    fn put<'a>(&'a self, prepared: &Prepared, segment: Option<&'a [u8]>) -> Put<'a> {
+    fn put<'a>(&'a self, prepared: &PreparedRecord, segment: Option<&'a [u8]>) -> Put<'a> {
         Put {
             place: self.place(),
             id: prepared.id,
@@ -433,7 +536,8 @@ impl<S: State> Journal<S> {
         }
     }
 
-    fn stands(&mut self, core: &RunGraph<S>, prepared: &Prepared, commit: &Commit<'_, S>) {
+    fn stands(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
+        let Position { graph, joins, frontier, .. } = commit.position;
         self.replay = prepared.replay;
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
         (self.since_full, self.weigh_at) = match prepared.full {
@@ -450,16 +554,16 @@ impl<S: State> Journal<S> {
             memories.said();
         }
         self.foreign_edits = false;
-        self.edits = core.log().len();
+        self.edits = graph.log().len();
         if prepared.full || prepared.folds {
             self.folded_edits = Some(self.edits);
         }
         if self.skips != commit.skips {
             self.skips = commit.skips.iter().map(|node| (*node).to_owned()).collect();
         }
-        self.had_open_joins = commit.joins.any_open();
-        self.stuck = commit.joins.inside.len();
-        self.had_deferred = !commit.frontier.deferred.is_empty();
+        self.had_open_joins = joins.any_open();
+        self.stuck = joins.stuck_inside().len();
+        self.had_deferred = !frontier.deferred.is_empty();
     }
 
     /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
@@ -485,7 +589,7 @@ impl<S: State> Journal<S> {
     }
 
     /// The deltas since the last fold, with the one that is about to be stored, as one record.
-    async fn fold(&self, core: &RunGraph<S>, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
+    async fn fold(&self, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
         let place = self.place();
         let head = self.checkpoint().unwrap_or_default();
         let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();
@@ -496,7 +600,7 @@ impl<S: State> Journal<S> {
         }
         folded.apply(self.delta.bytes(), None).map_err(|error| unreadable(place, self.next_id(), error))?;
         let mut record = Vec::new();
-        self.encode(&mut record, core, time, commit, Repeat::Run)?;
+        self.encode(&mut record, time, commit, Repeat::Run)?;
         record.extend_from_slice(&folded.to_operations());
         Ok(record)
     }
@@ -541,6 +645,17 @@ impl<S: State> Journal<S> {
         self.saver.put_writes(PutWrites::new(self.place(), at, &[write])).await?;
         self.has_writes = true;
         Ok(())
+    }
+
+    /// Stores writes on a checkpoint of another namespace of the thread.
+    pub(crate) async fn put_writes_in(
+        &self,
+        namespace: &str,
+        at: CheckpointId,
+        writes: &[PendingWrite],
+    ) -> Result<(), Error> {
+        let place = Place { thread: &self.thread, namespace };
+        Ok(self.saver.put_writes(PutWrites::new(place, at, writes)).await?)
     }
 
     /// Stores with the next commit what tasks have left behind on it.

@@ -18,7 +18,7 @@ pub(super) fn reset<S: State>(
     let Some(journal) = journal else { return Ok(()) };
     let channels = S::channels(&core.schema).iter().enumerate();
     for (channel, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
-        (journal.codec.record_channel)(state, &core.schema, channel, &mut journal.delta)?;
+        journal.record_channel(state, &core.schema, channel)?;
     }
     Ok(())
 }

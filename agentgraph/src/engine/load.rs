@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use crate::context::edits::Proposed;
-use crate::engine::eager::record::left_in_header;
-use crate::engine::eager::{Eager, Flow};
-use crate::engine::failed::read_failure;
-use crate::engine::fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
-use crate::engine::plan::{Dispatched, Frontier, LeftOver};
+use crate::context::edits::ProposedEdit;
+use crate::engine::activations::Activations;
+use crate::engine::failures::read_failure;
+use crate::engine::flow::Flow;
+use crate::engine::flow::record::left_in_header;
+use crate::engine::frontier::{Dispatched, Frontier};
+use crate::engine::left_over::Leftovers;
 use crate::engine::stored::{
     CALL, ERROR, FAILED, FAILURE, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD,
     from_bytes,
 };
+use crate::engine::unknown_fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
 use crate::error::{Code, Error};
-use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::Join;
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredJoin, StoredState, StoredStuck};
@@ -34,31 +36,31 @@ use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Row
 
 /// The fields and the header of a checkpoint, before anything of the graph is looked up.
 #[derive(Clone)]
-pub(crate) struct Replayed {
+pub(crate) struct Replay {
     pub(crate) id: CheckpointId,
     /// What its headers say, as it was read and in this release's types.
     map: HeaderMap,
     pub(crate) header: Header,
-    pub(crate) folded: Folded,
+    pub(in crate::engine) folded: Folded,
     /// The bytes that were read.
-    pub(crate) replay: u64,
+    pub(in crate::engine) replay: u64,
     /// Those of them that stand behind the full.
-    pub(crate) since_full: u64,
+    pub(in crate::engine) since_full: u64,
     /// The deltas that were read.
-    pub(crate) deltas: u32,
+    pub(in crate::engine) deltas: u32,
 }
 
 /// A state read back, with what a journal must know of it.
-pub(crate) struct Restored<S> {
+pub(crate) struct RestoredState<S> {
     pub(crate) state: S,
-    pub(crate) weights: Vec<Weight>,
+    pub(in crate::engine) weights: Vec<Weight>,
     /// The record was written by a graph with the same channels.
-    pub(crate) same_fields: bool,
+    pub(in crate::engine) same_fields: bool,
     /// What is stored beside them and was not let go.
-    pub(crate) unknown: Vec<UnknownField>,
+    pub(in crate::engine) unknown: Vec<UnknownField>,
 }
 
-impl<S> Restored<S> {
+impl<S> RestoredState<S> {
     /// Refuses to go on where that would lose what is stored.
     pub(crate) fn check(&self, keeps: bool, place: Place<'_>) -> Result<(), Error> {
         let lost = self.unknown.iter().filter(|_| !keeps);
@@ -71,7 +73,7 @@ pub(crate) async fn replay<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
     tail: &Tail,
-) -> Result<Replayed, Error> {
+) -> Result<Replay, Error> {
     replay_from(&*persistence.saver, place, tail).await
 }
 
@@ -80,8 +82,8 @@ pub(crate) async fn replay_from(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     tail: &Tail,
-) -> Result<Replayed, Error> {
-    let mut replayed = Replayed {
+) -> Result<Replay, Error> {
+    let mut replayed = Replay {
         id: CheckpointId::default(),
         map: HeaderMap::default(),
         header: Header::default(),
@@ -101,7 +103,7 @@ pub(crate) async fn replay_from(
     Ok(replayed)
 }
 
-impl Replayed {
+impl Replay {
     /// Has to be called after rows were taken over, before anybody looks at the header.
     pub(crate) fn read_header(&mut self, place: Place<'_>) -> Result<(), Error> {
         self.header = Header::of(&self.map).map_err(|error| unreadable(place, self.id, error))?;
@@ -111,7 +113,7 @@ impl Replayed {
 
 /// Takes one more row over.
 pub(crate) fn apply_row(
-    replayed: &mut Replayed,
+    replayed: &mut Replay,
     id: CheckpointId,
     kind: RowKind,
     record: &[u8],
@@ -146,12 +148,12 @@ pub(crate) fn apply_row(
 pub(crate) async fn fill_references<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &mut Replayed,
+    replayed: &mut Replay,
 ) -> Result<(), Error> {
     fill_from(&*persistence.saver, place, replayed).await
 }
 
-async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Replayed) -> Result<(), Error> {
+async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Replay) -> Result<(), Error> {
     for (field, id) in replayed.folded.elsewhere() {
         let row = saver.row(place, id).await?;
         let row = row.ok_or_else(|| {
@@ -174,8 +176,8 @@ pub(crate) fn restore<S: State>(
     core: &GraphCore<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &Replayed,
-) -> Result<Restored<S>, Error> {
+    replayed: &Replay,
+) -> Result<RestoredState<S>, Error> {
     let channels = S::channels(&core.schema);
     let stored = StoredValues::read(core, place, replayed)?;
     stored.check_that_some_is_known(channels, place)?;
@@ -190,14 +192,14 @@ pub(crate) fn restore<S: State>(
         weights[at] = Weight { live, whole_at };
     }
     let unknown = stored.unknown(core, place, replayed)?;
-    Ok(Restored { state, weights, same_fields: stored.same_fields, unknown })
+    Ok(RestoredState { state, weights, same_fields: stored.same_fields, unknown })
 }
 
 /// Whether going on with what is stored would lose some of it.
 pub(crate) fn check_fields<S: State>(
     core: &GraphCore<S>,
     place: Place<'_>,
-    replayed: &Replayed,
+    replayed: &Replay,
 ) -> Result<(), Error> {
     if core.unknown_fields.keeps || !replayed.header.fields.iter().any(|name| is_unknown(core, name)) {
         return Ok(());
@@ -253,7 +255,7 @@ struct StoredValue {
 }
 
 impl<'a> StoredValues<'a> {
-    fn read<S: State>(core: &GraphCore<S>, place: Place<'_>, replayed: &'a Replayed) -> Result<Self, Error> {
+    fn read<S: State>(core: &GraphCore<S>, place: Place<'_>, replayed: &'a Replay) -> Result<Self, Error> {
         let (channels, header) = (S::channels(&core.schema), &replayed.header);
         let names: Vec<&str> = header.fields.iter().map(String::as_str).collect();
         if header.schema != core.migrations.version {
@@ -276,7 +278,7 @@ impl<'a> StoredValues<'a> {
         &self,
         core: &GraphCore<S>,
         place: Place<'_>,
-        replayed: &Replayed,
+        replayed: &Replay,
     ) -> Result<Vec<UnknownField>, Error> {
         if let Some(fields) = &self.migrated {
             let unknown = fields.names().filter(|name| is_unknown(core, name));
@@ -321,7 +323,7 @@ impl<'a> StoredValues<'a> {
         at: usize,
         channel: &Channel,
         place: Place<'_>,
-        replayed: &Replayed,
+        replayed: &Replay,
     ) -> Result<Option<StoredValue>, Error> {
         if let Some(fields) = &self.migrated {
             let name = fields.names().find(|name| channel.is_called(name));
@@ -345,14 +347,14 @@ impl<'a> StoredValues<'a> {
     }
 }
 
-fn all_values(place: Place<'_>, replayed: &Replayed) -> Result<Vec<(String, Vec<u8>)>, Error> {
+fn all_values(place: Place<'_>, replayed: &Replay) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let fields = replayed.header.fields.iter().enumerate();
     let values =
         fields.map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value))));
     values.filter_map(Result::transpose).collect()
 }
 
-fn value_of(place: Place<'_>, replayed: &Replayed, field: usize) -> Result<Option<Vec<u8>>, Error> {
+fn value_of(place: Place<'_>, replayed: &Replay, field: usize) -> Result<Option<Vec<u8>>, Error> {
     match replayed.folded.value(field).map_err(|error| corrupt(place, replayed.id, error))? {
         Value::Absent => Ok(None),
         Value::Bytes(value) => Ok(Some(value)),
@@ -377,13 +379,13 @@ fn other_version(place: Place<'_>, id: CheckpointId, problem: &str) -> Error {
 }
 
 /// Where a stored run stands, by the ids of today's graph.
-pub(crate) struct LookedUp<S: State> {
+pub(crate) struct Lookup<S: State> {
     /// With the temporary edits of the run.
     pub(crate) graph: RunGraph<S>,
     pub(crate) frontier: Frontier,
     pub(crate) joins: Joins,
     /// What is open, if it has no supersteps.
-    pub(crate) eager: Option<Box<Eager<S>>>,
+    pub(crate) eager: Option<Box<Activations<S>>>,
 }
 
 /// Looks up the stored frontier and joins in the graph.
@@ -394,15 +396,16 @@ pub(crate) fn look_up<S: State>(
     core: &Arc<GraphCore<S>>,
     place: Place<'_>,
     header: &Header,
-) -> Result<LookedUp<S>, Error> {
-    if !header.next.is_empty() && header.discipline != core.discipline() {
-        return Err(other_discipline(place, header, core.discipline()));
+) -> Result<Lookup<S>, Error> {
+    if !header.next.is_empty() && header.discipline != core.discipline.name() {
+        return Err(other_discipline(place, header, core.discipline.name()));
     }
     let mut gone = Vec::new();
     let core = RunGraph::restore(core, header, &mut gone);
     let mut frontier = Frontier::default();
-    let eager = core.eager.then(|| Eager::of(Flow::of_header(&core, header, &mut gone)));
-    for activation in header.next.iter().filter(|_| !core.eager) {
+    let eager = (core.discipline == Discipline::Eager)
+        .then(|| Activations::of(Flow::of_header(&core, header, &mut gone)));
+    for activation in header.next.iter().filter(|_| core.discipline != Discipline::Eager) {
         let node = id_of(&core, &activation.node, &mut gone);
         match &activation.dispatch {
             None => frontier.pull(node),
@@ -419,7 +422,7 @@ pub(crate) fn look_up<S: State>(
     frontier.deferred.extend(header.deferred.iter().map(|node| id_of(&core, node, &mut gone)));
     let joins = stored_joins(&core, header, &mut gone);
     if gone.is_empty() {
-        return Ok(LookedUp { graph: core, frontier, joins, eager });
+        return Ok(Lookup { graph: core, frontier, joins, eager });
     }
     Err(graph_changed(place, gone))
 }
@@ -457,7 +460,7 @@ fn id_of<S: State>(core: &RunGraph<S>, name: &str, gone: &mut Vec<String>) -> u3
 
 fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Joins {
     let mut joins = Joins::of(&core.topology);
-    joins.inside.clone_from(&header.stuck);
+    joins.note_stuck_inside(header.stuck.iter().cloned());
     let pruned = core.overlay().into_iter().flat_map(|overlay| overlay.pruned());
     for (join, place) in pruned {
         joins.prune(&core.topology, join, place);
@@ -536,9 +539,9 @@ pub(crate) fn proposed<S: State>(
     core: &RunGraph<S>,
     thread: &str,
     edits: Vec<GraphEdit>,
-) -> Result<Vec<Proposed>, Error> {
+) -> Result<Vec<ProposedEdit>, Error> {
     let made = edits.into_iter().map(|edit| match core.make(&edit, None) {
-        Ok(made) => Ok(Proposed { edit, made, seen: core.log().len() }),
+        Ok(made) => Ok(ProposedEdit { edit, made, seen: core.log().len() }),
         Err(why) => {
             let problem = format!(
                 "the stored edits of a finished task cannot be used: {}; bring it back, or give the run up with `.abandon()`",
@@ -600,8 +603,8 @@ fn finished<S: State>(
 
 /// What pending writes say, sorted.
 #[derive(Default)]
-pub(crate) struct LeftBehind {
-    pub(crate) tasks: LeftOver,
+pub(crate) struct Remains {
+    pub(crate) tasks: Leftovers,
     /// The caller was told of the static interrupt here.
     pub(crate) told: bool,
     pub(crate) sessions: Option<StoredSessions>,
@@ -614,12 +617,12 @@ pub(crate) fn left_behind<S: State>(
     place: Place<'_>,
     (id, header): (CheckpointId, &Header),
     writes: &[PendingWrite],
-) -> Result<LeftBehind, Error> {
+) -> Result<Remains, Error> {
     let (of_run, of_tasks): (Vec<&PendingWrite>, _) = writes.iter().partition(|write| write.task == OF_RUN);
     let core = RunGraph::restore(core, header, &mut Vec::new());
     let handler_of = |failed: &str| Some(core.name(core.handler(core.id_of_any(failed)?)?).to_owned());
     let before = left_in_header(place, header, id, &handler_of)?;
-    let mut left = LeftBehind { tasks: left_over(place, before, &of_tasks)?, ..LeftBehind::default() };
+    let mut left = Remains { tasks: left_over(place, before, &of_tasks)?, ..Remains::default() };
     let at = |error: Error| error.on_thread(Some(place.thread));
     for write in of_run {
         match write.slot {
@@ -637,7 +640,7 @@ pub(crate) fn left_behind<S: State>(
     Ok(left)
 }
 
-fn left_over(place: Place<'_>, mut left: LeftOver, writes: &[&PendingWrite]) -> Result<LeftOver, Error> {
+fn left_over(place: Place<'_>, mut left: Leftovers, writes: &[&PendingWrite]) -> Result<Leftovers, Error> {
     for write in writes {
         let task = left.entry(write.task).or_default();
         let n = write.slot.saturating_sub(1) / 2;

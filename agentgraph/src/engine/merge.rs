@@ -4,10 +4,11 @@
 //! node's update; then the updates in task order; the frontier follows from both. A single task is simpler:
 //! its update is applied, then its routers look.
 
-use crate::engine::done::{Done, Goes, Target, target, undeclared_target, unknown_target};
-use crate::engine::plan::{Actors, Frontier};
+use crate::engine::actors::Actors;
+use crate::engine::channel_uses::ChannelUses;
+use crate::engine::frontier::Frontier;
 use crate::engine::recorder::Recorder;
-use crate::engine::uses::ChannelUses;
+use crate::engine::task_output::{Routing, Target, TaskOutput, target, undeclared_target, unknown_target};
 use crate::error::Error;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
@@ -18,15 +19,15 @@ use crate::step::{Goto, InputValue};
 
 /// What a merge changes beside the state.
 pub(crate) struct Merge<'a, S: State> {
-    pub(crate) core: &'a RunGraph<S>,
-    pub(crate) joins: &'a mut Joins,
-    pub(crate) next: &'a mut Frontier,
-    pub(crate) recorder: Recorder<'a, S>,
-    pub(crate) gotos: &'a mut Vec<Goto>,
+    pub(in crate::engine) core: &'a RunGraph<S>,
+    pub(in crate::engine) joins: &'a mut Joins,
+    pub(in crate::engine) next: &'a mut Frontier,
+    pub(in crate::engine) recorder: Recorder<'a, S>,
+    pub(in crate::engine) gotos: &'a mut Vec<Goto>,
     /// Set once the state is no longer what it was.
-    pub(crate) merging: &'a mut bool,
+    pub(in crate::engine) merging: &'a mut bool,
     /// The time in microseconds since 1970; only looked at for joins with a timeout, 0 without.
-    pub(crate) now: u64,
+    pub(in crate::engine) now: u64,
 }
 
 /// When a task arrives at the joins that it is a source of.
@@ -47,7 +48,7 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
         let exits = self.core.topology.exits(node);
         if exits.fallible_routers {
-            let done = Done { update: Some(update), goes: None };
+            let done = TaskOutput { update: Some(update), goes: None };
             return self.single(state, node, done);
         }
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
@@ -91,7 +92,7 @@ impl<S: State> Merge<'_, S> {
     }
 
     /// Merges the only task of a superstep.
-    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: Done<S>) -> Result<(), Error> {
+    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: TaskOutput<S>) -> Result<(), Error> {
         self.one(state, node, done, Arrival::WithEdits)?;
         self.settle();
         Ok(())
@@ -103,7 +104,7 @@ impl<S: State> Merge<'_, S> {
         &mut self,
         state: &mut S,
         node: u32,
-        mut done: Done<S>,
+        mut done: TaskOutput<S>,
         arrival: Arrival,
     ) -> Result<(), Error> {
         let replaces_edges = done.replaces_edges();
@@ -146,7 +147,7 @@ impl<S: State> Merge<'_, S> {
         &mut self,
         state: &mut S,
         actors: Actors<'_>,
-        tasks: &mut [Option<Done<S>>],
+        tasks: &mut [Option<TaskOutput<S>>],
         uses: &ChannelUses,
     ) -> Result<(), Error> {
         let mut replaces = Vec::new();
@@ -174,7 +175,7 @@ impl<S: State> Merge<'_, S> {
         self.fire_joins();
         uses.discard_overwritten(self.core, tasks);
         for (index, done) in tasks.iter_mut().enumerate() {
-            if let Some(Done { update: Some(update), .. }) = done.take() {
+            if let Some(TaskOutput { update: Some(update), .. }) = done.take() {
                 let node = actors.node(index);
                 self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
             }
@@ -191,9 +192,10 @@ impl<S: State> Merge<'_, S> {
     /// Applies the input of a run and finds its first frontier.
     pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
         let start = self.core.topology.start();
-        match self.core.edited {
-            None => self.update(state, start, input),
-            Some(_) => self.single(state, start, Done { update: Some(input), goes: None }),
+        if self.core.is_edited() {
+            self.single(state, start, TaskOutput { update: Some(input), goes: None })
+        } else {
+            self.update(state, start, input)
         }
     }
 
@@ -208,7 +210,7 @@ impl<S: State> Merge<'_, S> {
 
     fn settle_waiting(&mut self) {
         let (core, topology): (_, &Topology) = (self.core, &self.core.topology);
-        if core.edited.is_some() {
+        if core.is_edited() {
             self.next.cancel(|node| core.is_removed(node));
         }
         let put_off = |next: &mut Frontier| next.put_off(|node| core.is_deferred(node));
@@ -239,7 +241,7 @@ impl<S: State> Merge<'_, S> {
         if !core.may_wait() {
             return timed;
         }
-        if core.edited.is_some() {
+        if core.is_edited() {
             self.next.cancel(|node| core.is_removed(node));
         }
         let is_last = |next: &Frontier| nothing_else && next.nodes().all(|node| core.is_detached(node));
@@ -275,7 +277,12 @@ impl<S: State> Merge<'_, S> {
         self.recorder.apply(state, &self.core.schema, update).map_err(Error::from)
     }
 
-    fn route_on_own_update(&mut self, state: &mut S, node: u32, done: &mut Done<S>) -> Result<(), Error> {
+    fn route_on_own_update(
+        &mut self,
+        state: &mut S,
+        node: u32,
+        done: &mut TaskOutput<S>,
+    ) -> Result<(), Error> {
         if !self.core.exits(node).routers {
             return Ok(());
         }
@@ -335,7 +342,7 @@ impl<S: State> Merge<'_, S> {
     /// Takes from the joins the sources that the edits of this superstep took from them, and ends the rounds
     /// of those whose targets are gone. True if one may fire for it: [`fire_joins`](Self::fire_joins) looks.
     fn prune_joins(&mut self) -> bool {
-        let Some(staged) = self.core.edited.as_ref().and_then(|edited| edited.staged()) else { return false };
+        let Some(staged) = self.core.staged_edits() else { return false };
         let topology: &Topology = &self.core.topology;
         for node in staged.removed() {
             self.joins.end_rounds_into(topology, *node);
@@ -364,7 +371,7 @@ impl<S: State> Merge<'_, S> {
         for router in core.topology.routers.row(node) {
             let router = &core.routers[*router as usize];
             match &router.decide {
-                RouterFn::Typed(decide) if core.edited.is_none() => decide(state, &mut |pick| {
+                RouterFn::Typed(decide) if !core.is_edited() => decide(state, &mut |pick| {
                     if let Some(target) = router.targets.get(pick.target) {
                         self.go(node, *target, pick.input);
                     }
@@ -404,7 +411,7 @@ impl<S: State> Merge<'_, S> {
         Err(undeclared_target(self.core, "branch", "its list", found.node).at_node(from))
     }
 
-    fn follow_targets(&mut self, node: u32, goes: Option<Box<Goes>>) {
+    fn follow_targets(&mut self, node: u32, goes: Option<Box<Routing>>) {
         let Some(goes) = goes else { return };
         for target in goes.targets {
             // What a parallel task has removed is cancelled like everything else that was to run.

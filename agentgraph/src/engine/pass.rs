@@ -5,11 +5,11 @@
 //! which it came and what it has edited. So whoever goes on goes through these in order, and has the same
 //! graph and the same queue.
 
-mod again;
-mod finish;
-mod start;
+mod commit;
+mod execute;
+mod merge;
+mod plan;
 
-use crate::dependency::{Output, PassInput};
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,73 +20,28 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits;
-use crate::context::edits::Collected;
+use crate::context::edits::CollectedEdit;
 use crate::dependency::deps::Slot;
-use crate::dependency::edits::{Desk, Made, Op, Transaction};
+use crate::dependency::edits::{Desk, Op, SettledEdits, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
-use crate::dependency::plan::{Missed, Status};
 use crate::dependency::wiring::Wiring;
-use crate::dependency::{NotRun, NotRunReason, inline};
-use crate::engine::ends::sessions_write;
-use crate::engine::execute::node_error;
-use crate::engine::halt::Cut;
+use crate::dependency::{Output, PassInput, inline};
+use crate::engine::driver::{Driver, PassTurn};
+use crate::engine::executor::node_error;
+use crate::engine::halt::Cutoff;
 use crate::engine::host::LocalRunner;
-use crate::engine::load::finished_step;
-use crate::engine::plan::{LeftOver, TaskLeft};
-use crate::engine::running::{Running, beside, next};
-use crate::engine::stored::{StoredStep, StoredTurn};
-use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off, nowhere, yield_now};
-use crate::error::{Code, Error};
+use crate::engine::left_over::{Leftovers, TaskRemains};
+use crate::engine::pass::plan::PassReplay;
+use crate::engine::running_tasks::{RunningTask, next};
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
+use crate::error::Error;
 use crate::failure::Failure;
 use crate::policy::Siblings;
-use crate::state::State;
-use crate::step::Step;
-use crate::words::{Asked, DroppedEdits, EditError, GraphEdit, Interrupt, InterruptId, StopReason};
-use again::Again;
+use crate::words::{AskedQuestion, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
 use agentgraph_checkpoint::engine::TaskPlace;
-use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
+use agentgraph_checkpoint::{PendingWrite, TaskId};
 
-/// How the runs of a graph go on, where that is not from superstep to superstep.
-pub(crate) trait Discipline<S: State>: Send + Sync {
-    /// The nodes with which a run begins. `kept`: by a checkpointer.
-    ///
-    /// # Errors
-    /// The input asks for what cannot be.
-    fn entry(self: Arc<Self>, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
-
-    /// Lets a run begin with these edits.
-    ///
-    /// # Errors
-    /// One of them brings what cannot be a node of the graph.
-    fn edit_before(&self, input: &mut S::Update, edits: Vec<Collected>) -> Result<(), Error>;
-
-    /// The temporary edits that hold, in order, and the nodes that are skipped when their turn comes.
-    fn edits(&self, state: &S) -> (Vec<GraphEdit>, Vec<String>);
-
-    /// Whether a run can go on from what it has left behind.
-    ///
-    /// # Errors
-    /// The graph does not have what it needs, or its records cannot be.
-    fn check(self: Arc<Self>, thread: &str, state: &S, left: &LeftOver) -> Result<(), Error>;
-
-    /// Notes in the state of a pass under way what its nodes have done, in this order, and says who runs
-    /// next, those that have asked among them.
-    ///
-    /// # Errors
-    /// The graph does not have what the pass needs, or its records cannot be.
-    fn upcoming(
-        self: Arc<Self>,
-        thread: &str,
-        state: &mut S,
-        done: Vec<Turn<S>>,
-        asked: &HashSet<String>,
-    ) -> Result<Vec<String>, Error>;
-
-    /// Goes on until there is a reason to pause.
-    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
-}
-
-impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
+impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
     fn entry(
         self: Arc<Self>,
         state: &Outputs<O, S>,
@@ -101,7 +56,7 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         Ok(if kept { self.base.roots().collect() } else { Vec::new() })
     }
 
-    fn edit_before(&self, input: &mut OutputsUpdate<O, S>, edits: Vec<Collected>) -> Result<(), Error> {
+    fn edit_before(&self, input: &mut OutputsUpdate<O, S>, edits: Vec<CollectedEdit>) -> Result<(), Error> {
         let Some(begins) = &mut input.begins else { return Ok(()) };
         for (edit, made) in edits {
             let op = Op::of(&edit, made).map_err(|why| refused(EditError::new(edit, why)))?;
@@ -114,12 +69,12 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         outputs.edits_that_hold()
     }
 
-    fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &LeftOver) -> Result<(), Error> {
+    fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &Leftovers) -> Result<(), Error> {
         let desk = Desk::new(self, state.kept(), true);
-        let asked = left.values().filter_map(TaskLeft::asked_by).collect();
-        let mut again = Again::new(&desk, thread, &asked);
+        let asked = left.values().filter_map(TaskRemains::asked_by).collect();
+        let mut again = PassReplay::new(&desk, thread, &asked);
         again.begin(&state.before);
-        for turn in again::turns(left)? {
+        for turn in plan::turns(left)? {
             if let Some((node, _)) = again.turn(&turn)? {
                 desk.pass().plan.finish(node);
             }
@@ -134,11 +89,11 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
         self: Arc<Self>,
         thread: &str,
         state: &mut Outputs<O, S>,
-        done: Vec<Turn<Outputs<O, S>>>,
+        done: Vec<PassTurn<Outputs<O, S>>>,
         asked: &HashSet<String>,
     ) -> Result<Vec<String>, Error> {
         let desk = Desk::new(self, state.kept(), true);
-        let mut again = Again::new(&desk, thread, asked);
+        let mut again = PassReplay::new(&desk, thread, asked);
         let made = again.begin(&state.before);
         nodes_added(state, made.added);
         for (turn, update) in done {
@@ -171,11 +126,8 @@ impl<O: Output, S: PassInput> Discipline<Outputs<O, S>> for Wiring<O, S> {
     }
 }
 
-/// A node that is done in an unfinished pass, and what it gave if it was not skipped.
-pub(crate) type Turn<S> = (StoredTurn, Option<<S as State>::Update>);
-
 /// Takes over into the outputs of a pass what was edited, and which nodes were added.
-fn edited<O, S>(outputs: &mut Outputs<O, S>, made: Made) {
+fn edited<O, S>(outputs: &mut Outputs<O, S>, made: SettledEdits) {
     nodes_added(outputs, made.added);
     outputs.edits.extend(made.edits);
 }
@@ -188,16 +140,18 @@ fn nodes_added<O, S>(outputs: &mut Outputs<O, S>, names: Vec<Arc<str>>) {
 
 /// Whether nobody listens to a pass, stops it, stores it or has changed its graph.
 fn is_bare<O: Output, S: PassInput>(run: &Loop<Outputs<O, S>, LocalRunner>) -> bool {
-    let watched = run.events.is_some() || run.halt.is_some() || run.shared.spending.has_budget();
-    let limited = run.shared.max_supersteps != u64::MAX;
-    !(watched || limited || run.journal.is_some() || !run.state.before.is_empty())
+    let watched = run.listeners.events.is_some()
+        || run.listeners.halt.is_some()
+        || run.runtime.shared.spending.has_budget();
+    let limited = run.runtime.shared.max_supersteps != u64::MAX;
+    !(watched || limited || run.records.journal.is_some() || !run.position.state.before.is_empty())
 }
 
 fn bare<O: Output, S: PassInput>(
     wiring: &Wiring<O, S>,
     run: &mut Loop<Outputs<O, S>, LocalRunner>,
 ) -> Result<Pause, Error> {
-    let outputs = Arc::make_mut(&mut run.state);
+    let outputs = Arc::make_mut(&mut run.position.state);
     inline::run(wiring, outputs).map_err(|(node, error)| {
         let error = node_error(error).at_node(outputs.name(node));
         let failure = Failure::of(outputs.name(node), &error, &[]);
@@ -207,7 +161,10 @@ fn bare<O: Output, S: PassInput>(
 }
 
 /// Makes the edits of a pass that were said before it.
-fn settle_before<O: Output, S: PassInput>(desk: &Desk<O, S>, before: &[Op<O, S>]) -> Result<Made, Error> {
+fn settle_before<O: Output, S: PassInput>(
+    desk: &Desk<O, S>,
+    before: &[Op<O, S>],
+) -> Result<SettledEdits, Error> {
     let mut before = Transaction { ops: before.to_vec() };
     desk.settle_before(&mut before).map_err(refused)
 }
@@ -227,7 +184,7 @@ where
     desk: Arc<Desk<O, S>>,
     /// What a node sees that takes no outputs from there.
     view: Arc<Outputs<O, S>>,
-    running: FuturesUnordered<Running<Outputs<O, S>>>,
+    running: FuturesUnordered<RunningTask<Outputs<O, S>>>,
     /// How many tasks this call has started.
     started: u32,
     /// How many nodes are done, in all calls.
@@ -237,7 +194,7 @@ where
     /// Something became ready by what is not stored.
     must_store: bool,
     /// What nodes asked in earlier calls, with the answers.
-    answers: HashMap<u32, Vec<Asked>>,
+    answers: HashMap<u32, Vec<AskedQuestion>>,
     /// What tasks wait for, by the order in which nodes are declared.
     asked: Vec<(u32, Interrupt)>,
     /// The nodes that have failed, in the order in which they ended.
@@ -258,17 +215,21 @@ where
 {
     /// The pass as it stands: at its beginning, or where earlier calls have left it.
     fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, LocalRunner>) -> Result<Self, Error> {
-        let desk = Arc::new(Desk::new(Arc::clone(&wiring), run.state.kept(), run.journal.is_some()));
-        let view = Arc::new(run.state.view(None, &desk));
-        run.shared.see().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
-        run.shared.control.begin_step(1);
-        if let Some(journal) = &mut run.journal {
+        let desk = Arc::new(Desk::new(
+            Arc::clone(&wiring),
+            run.position.state.kept(),
+            run.records.journal.is_some(),
+        ));
+        let view = Arc::new(run.position.state.view(None, &desk));
+        run.runtime.shared.see().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
+        run.runtime.shared.control.begin_step(1);
+        if let Some(journal) = &mut run.records.journal {
             journal.begin();
         }
-        if let Some(halt) = &mut run.halt {
+        if let Some(halt) = &mut run.listeners.halt {
             halt.begin_step();
         }
-        if let Some(events) = &run.events {
+        if let Some(events) = &run.listeners.events {
             events.begin_step(1, Vec::new());
         }
         let mut pass = Pass {
@@ -293,98 +254,13 @@ where
         Ok(pass)
     }
 
-    /// Takes over what earlier calls have left.
-    fn go_through(&mut self) -> Result<(), Error> {
-        let left_over = std::mem::take(&mut self.run.left_over);
-        self.run.note_failure_of(&left_over);
-        let mut done = Vec::new();
-        let mut open = Vec::new();
-        for (task, left) in left_over {
-            if let Some(result) = &left.result {
-                let step = StoredStep::from_bytes(result);
-                let step = step.map_err(|error| error.on_thread(self.run.shared.thread.as_deref()))?;
-                let turn = step.turn.ok_or_else(|| self.not_of_a_pass())?;
-                done.push((turn, result.clone()));
-            } else {
-                self.had_error.extend(left.error.is_some().then_some(task));
-                open.push((task, left));
-            }
-        }
-        done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
-        let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
-        let (desk, thread) = (Arc::clone(&self.desk), self.run.shared.thread.clone());
-        let mut again = Again::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
-        let made = again.begin(&self.run.state.before);
-        if !made.added.is_empty() {
-            nodes_added(Arc::make_mut(&mut self.run.state), made.added);
-        }
-        for (turn, result) in done {
-            let Some((node, made)) = again.turn(&turn)? else { continue };
-            self.edited(made);
-            if let Some(dropped) = turn.dropped {
-                Arc::make_mut(&mut self.run.state).report.dropped.push(dropped.into());
-            }
-            self.done = turn.place;
-            let update = self.stored_update(&result)?;
-            self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
-        }
-        for (task, left) in open {
-            let Some((_, request)) = left.requests.first() else { continue };
-            if let Some(node) = again.asked(&request.node)? {
-                self.take_open(task, node, left);
-            }
-        }
-        self.asked.sort_by_key(|(node, _)| *node);
-        again.end()
-    }
-
-    /// A task that is not done and has asked.
-    fn take_open(&mut self, task: TaskId, node: u32, left: TaskLeft) {
-        if left.waits() {
-            let name = self.name(node).to_owned();
-            let asked = left.asks().requests.into_iter();
-            self.asked.extend(asked.map(|request| (node, Interrupt::asked(task, name.clone(), request))));
-            return;
-        }
-        self.began_with.insert(node, self.sources_of(node, &left));
-        self.answers.insert(node, left.asked());
-        self.desk.pass().plan.start_again(node);
-    }
-
-    /// What a node that has asked had of the nodes it depends on.
-    fn sources_of(&self, node: u32, left: &TaskLeft) -> Vec<u32> {
-        let mut sources = Vec::new();
-        let stored = left.requests.first().and_then(|(_, request)| request.sources.as_ref());
-        match stored {
-            Some(names) => {
-                sources.extend(names.iter().filter_map(|name| self.desk.find(name)));
-                sources.retain(|source| self.desk.pass().plan.status(*source) == Status::Done);
-            }
-            None => self.desk.pass().plan.sources_that_are_done(node, &mut sources),
-        }
-        sources
-    }
-
-    fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
-        let Some(journal) = &self.run.journal else { return Ok(None) };
-        match finished_step(&self.run.core, &journal.codec, &journal.thread, result)?.0 {
-            Step::Update(update) => Ok(Some(update)),
-            _ => Ok(None),
-        }
-    }
-
-    fn not_of_a_pass(&self) -> Error {
-        let problem = "the thread has an unfinished run of a state graph: go on with it there, or begin with `.abandon()`";
-        Error::new(Code::GraphChanged, problem).on_thread(self.run.shared.thread.as_deref())
-    }
-
     async fn run(mut self) -> Result<Pause, Error> {
         let cut = self.go_on().await?;
         self.end(cut).await
     }
 
     /// Runs nodes until none can start and none runs. Gives what cut them off, if something did.
-    async fn go_on(&mut self) -> Result<Option<Cut>, Error> {
+    async fn go_on(&mut self) -> Result<Option<Cutoff>, Error> {
         loop {
             while self.may_start() {
                 if self.must_store {
@@ -400,20 +276,20 @@ where
             if self.store().await? {
                 continue;
             }
-            let cancels = !self.failed.is_empty() && self.run.siblings == Siblings::Cancel;
+            let cancels = !self.failed.is_empty() && self.run.runtime.siblings == Siblings::Cancel;
             if self.running.is_empty() || cancels {
-                let held_up = self.run.events.as_ref().is_some_and(|events| !events.has_room());
+                let held_up = self.run.listeners.events.as_ref().is_some_and(|events| !events.has_room());
                 if !held_up || cancels || self.is_over() {
                     return Ok(None);
                 }
             } else {
-                match next(&mut self.running, self.run.halt.as_deref_mut()).await {
+                match next(&mut self.running, self.run.listeners.halt.as_deref_mut()).await {
                     Ok(Some((request, result))) => self.ended(request, result)?,
                     Ok(None) => {}
                     Err(cut) => return Ok(Some(cut)),
                 }
             }
-            if let Some(events) = &self.run.events {
+            if let Some(events) = &self.run.listeners.events {
                 events.room().await;
             }
         }
@@ -428,8 +304,8 @@ where
     fn may_start(&self) -> bool {
         self.failed.is_empty()
             && self.stopped.is_none()
-            && self.running.len() < self.run.max_concurrency
-            && self.run.events.as_ref().is_none_or(|events| events.has_room())
+            && self.running.len() < self.run.runtime.max_concurrency
+            && self.run.listeners.events.as_ref().is_none_or(|events| events.has_room())
     }
 
     /// The next node, unless the call must end before it.
@@ -445,10 +321,10 @@ where
     }
 
     fn boundary(&mut self) -> Option<StopReason> {
-        if let Some(reason) = self.run.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+        if let Some(reason) = self.run.listeners.halt.as_mut().and_then(|halt| halt.at_boundary()) {
             return Some(reason);
         }
-        let (shared, merged) = (&self.run.shared, self.run.scratch.merged);
+        let (shared, merged) = (&self.run.runtime.shared, self.run.position.merged);
         if shared.drains.load(Ordering::Acquire) {
             return Some(StopReason::Drained);
         }
@@ -459,43 +335,22 @@ where
         spent.then_some(StopReason::Budget)
     }
 
-    /// Stores what is done, if that is done at once, while the nodes that run go on. Whether any of them
-    /// ended meanwhile.
-    async fn store(&mut self) -> Result<bool, Error> {
-        self.must_store = false;
-        let Some(journal) = self.run.journal.as_mut().filter(|journal| !journal.waits()) else {
-            return Ok(false);
-        };
-        if self.writes.is_empty() {
-            return Ok(false);
-        }
-        let mut writes = std::mem::take(&mut self.writes);
-        writes.extend(sessions_write(&self.run.shared.sessions)?);
-        let (stored, ended) = beside(&mut self.running, journal.put_writes(&writes)).await;
-        stored?;
-        let any = !ended.is_empty();
-        for (request, result) in ended {
-            self.ended(request, result)?;
-        }
-        Ok(any)
-    }
-
     /// Takes over what was edited, and which nodes were added.
-    fn edited(&mut self, made: Made) {
+    fn edited(&mut self, made: SettledEdits) {
         if !made.edits.is_empty() {
-            edited(Arc::make_mut(&mut self.run.state), made);
+            edited(Arc::make_mut(&mut self.run.position.state), made);
         }
     }
 
     fn name(&self, node: u32) -> &str {
-        self.run.state.name(node)
+        self.run.position.state.name(node)
     }
 
     /// The id of a node's task, which is the same in every call of a pass.
     fn task_id(&self, node: u32) -> TaskId {
-        let place = match &self.run.journal {
+        let place = match &self.run.records.journal {
             Some(journal) => journal.step_place(),
-            None => nowhere(&self.run.shared, 0),
+            None => nowhere(&self.run.runtime.shared, 0),
         };
         TaskId::derive(&TaskPlace {
             thread: place.thread,
@@ -506,99 +361,5 @@ where
             node: self.name(node),
             dispatch: None,
         })
-    }
-}
-
-impl<O: Output, S: PassInput> Pass<'_, O, S> {
-    /// Ends the call.
-    async fn end(mut self, cut: Option<Cut>) -> Result<Pause, Error> {
-        let late: Vec<String> =
-            self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
-        self.running.clear();
-        self.report();
-        let over = cut.is_none() && self.failed.is_empty() && self.asked.is_empty() && self.stopped.is_none();
-        if over {
-            return self.commit().await;
-        }
-        self.run.end_waiting().await?;
-        self.store().await?;
-        let asked = std::mem::take(&mut self.asked);
-        match (self.take_failed(), cut) {
-            (Some(error), _) => Err(error),
-            (None, Some(cut)) => cut_off(cut, late.iter().map(String::as_str)),
-            (None, None) if !asked.is_empty() => {
-                Ok(Pause::Interrupted(asked.into_iter().map(|(_, interrupt)| interrupt).collect()))
-            }
-            (None, None) => Ok(Pause::Stopped(self.stopped.unwrap_or(StopReason::Limit))),
-        }
-    }
-
-    /// The first error, with all nodes that have failed in the order in which they are declared.
-    fn take_failed(&mut self) -> Option<Error> {
-        let mut failed = std::mem::take(&mut self.failed);
-        let mut failures: Vec<_> =
-            failed.iter().map(|(node, error)| (*node, self.failure_of(*node, error))).collect();
-        failures.sort_by_key(|(node, _)| *node);
-        let failures = failures.into_iter().map(|(_, failure)| failure).collect();
-        (!failed.is_empty()).then(|| failed.swap_remove(0).1.with_failures(failures))
-    }
-
-    fn failure_of(&self, node: u32, error: &Error) -> Failure {
-        Failure::of(self.name(node), error, &[])
-    }
-
-    /// Says what did not run.
-    fn report(&mut self) {
-        let missed = self.desk.pass().plan.missed();
-        let outputs = Arc::make_mut(&mut self.run.state);
-        let limit = self.stopped == Some(StopReason::Limit);
-        let not_run = missed.into_iter().map(|(node, missed)| NotRun {
-            node: outputs.name(node).to_owned(),
-            reason: match missed {
-                Missed::Pruned => NotRunReason::Pruned,
-                Missed::WaitsFor(nodes) => {
-                    NotRunReason::WaitsFor(nodes.iter().map(|node| outputs.name(*node).to_owned()).collect())
-                }
-                Missed::Unfinished if limit => NotRunReason::Limit,
-                Missed::Unfinished => NotRunReason::Unfinished,
-            },
-        });
-        outputs.report.not_run = not_run.collect();
-    }
-
-    /// Commits a pass that is over.
-    async fn commit(&mut self) -> Result<Pause, Error> {
-        let waits = |missed: &&NotRun| matches!(missed.reason, NotRunReason::WaitsFor(_));
-        if self.wiring.must_be_complete {
-            let waiting: Vec<String> =
-                self.run.state.not_run().iter().filter(waits).map(ToString::to_string).collect();
-            if !waiting.is_empty() {
-                self.run.end_waiting().await?;
-                self.store().await?;
-                let problem = format!("the pass is over and {}", waiting.join(", "));
-                return Err(Error::new(Code::NotRun, problem));
-            }
-        }
-        self.run.frontier.clear();
-        if self.run.journal.is_some() {
-            self.record_report()?;
-            self.run.commit(Source::Loop, None).await?;
-        }
-        Ok(Pause::Finished)
-    }
-}
-
-impl<S: State, R> Loop<S, R> {
-    /// The interrupts that an unfinished pass waits for.
-    pub(super) fn open_in_pass(&self) -> Vec<InterruptId> {
-        let open = self.left_over.iter().flat_map(|(task, left)| {
-            left.open().map(|(n, request)| {
-                let node = self.core.by_name.get(&*request.node).copied();
-                (node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n })
-            })
-        });
-        let mut open: Vec<_> = open.collect();
-        open.sort_unstable();
-        open.into_iter().map(|(_, id)| id).collect()
     }
 }

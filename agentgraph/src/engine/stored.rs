@@ -14,23 +14,22 @@ use crate::record::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
 use crate::words::{GraphEdit, Request, Spot, StoredStop};
-use agentgraph_checkpoint::delta;
 use agentgraph_checkpoint::frame::{NEEDS_KEY, SEALED};
 use agentgraph_checkpoint::header::StoredMemories;
-use agentgraph_checkpoint::{PendingWrite, TaskId};
+use agentgraph_checkpoint::{PendingWrite, TaskId, delta};
 
 /// A finished task's step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredStep {
     /// The version of the state that the update was written for.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub(crate) version: u32,
+    pub(in crate::engine) version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) update: Option<Bytes>,
     #[serde(default)]
-    pub(crate) targets: Vec<StoredTarget>,
+    pub(in crate::engine) targets: Vec<StoredTarget>,
     #[serde(default)]
-    pub(crate) replaces_edges: bool,
+    pub(in crate::engine) replaces_edges: bool,
     /// Of a node in a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) turn: Option<StoredTurn>,
@@ -39,27 +38,27 @@ pub(crate) struct StoredStep {
     pub(crate) edits: Vec<GraphEdit>,
     /// Where memories stand after its calls.
     #[serde(default, skip_serializing_if = "StoredMemories::is_empty")]
-    pub(crate) memories: StoredMemories,
+    pub(in crate::engine) memories: StoredMemories,
     /// Joins of the subgraph that it called, which were still waiting when that ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) stuck: Vec<StoredStuck>,
+    pub(in crate::engine) stuck: Vec<StoredStuck>,
     /// The kinds of the reducers that the update was written for, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) kinds: Vec<Cow<'static, str>>,
+    pub(in crate::engine) kinds: Vec<Cow<'static, str>>,
 }
 
 /// What is said of a node that is done in a pass, so that the pass can be gone through again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredTurn {
-    pub(crate) node: String,
+    pub(in crate::engine) node: String,
     /// How many were done before it.
-    pub(crate) place: u64,
+    pub(in crate::engine) place: u64,
     /// What it has edited, without what changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) edits: Vec<GraphEdit>,
+    pub(in crate::engine) edits: Vec<GraphEdit>,
     /// What it has edited, if that could not be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) dropped: Option<StoredDropped>,
+    pub(in crate::engine) dropped: Option<StoredDropped>,
 }
 
 impl StoredTurn {
@@ -71,12 +70,12 @@ impl StoredTurn {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredTarget {
-    pub(crate) node: String,
+    pub(in crate::engine) node: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) input: Option<Bytes>,
+    pub(in crate::engine) input: Option<Bytes>,
     /// The time limits of a dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) limits: Option<StoredLimits>,
+    pub(in crate::engine) limits: Option<StoredLimits>,
 }
 
 /// The "task" of pending writes that belong to the run and to none of its tasks.
@@ -110,14 +109,14 @@ pub(crate) const FAILED: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredRequest {
     pub(crate) node: String,
-    pub(crate) value: Value,
+    pub(in crate::engine) value: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) schema: Option<Value>,
+    pub(in crate::engine) schema: Option<Value>,
     /// What it had of the nodes it depends on, in a pass and where it does not wait for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) sources: Option<Vec<String>>,
+    pub(in crate::engine) sources: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "StoredSpot::follows_from_the_number")]
-    pub(crate) spot: StoredSpot,
+    pub(in crate::engine) spot: StoredSpot,
 }
 
 impl StoredRequest {

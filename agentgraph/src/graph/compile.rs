@@ -7,24 +7,11 @@ mod names;
 mod resolve;
 mod shape;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::mem::take;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::core::{GraphCore, NodeEntry, Router};
-use super::problem::{CompileError, Problem, ProblemKind};
-use super::template::{Defaults, Template, Templates};
-use super::{DeclaredNode, Name, Place, StateGraph};
-use crate::context::Deps;
-use crate::context::GraphShared;
-use crate::extract::RequirementKind;
-use crate::policy::{OnEnd, Policies};
-use crate::record::migrate::UnknownFields;
-use crate::record::migrate::{Migrate, Migrations};
-use crate::session::SessionKind;
-use crate::state::{Lifetime, State};
-use crate::words::Memory;
-use agentgraph_checkpoint::services::SystemServices;
 use inputs::check_inputs;
 use names::{Names, Problems, check_nodes};
 use resolve::{
@@ -32,98 +19,129 @@ use resolve::{
 };
 use shape::{Shape, check_detached};
 
+use super::core::{Discipline, GraphCore, NodeEntry, Router};
+use super::problem::{CompileError, Problem, ProblemKind};
+use super::template::{Defaults, Template, Templates};
+use super::{DeclaredNode, Name, Place, StateGraph};
+use crate::context::{Deps, GraphShared};
+use crate::extract::RequirementKind;
+use crate::policy::{OnEnd, Policies};
+use crate::record::migrate::{Migrate, Migrations, UnknownFields};
+use crate::session::SessionKind;
+use crate::state::{Lifetime, State};
+use crate::words::Memory;
+use agentgraph_checkpoint::services::SystemServices;
+
 /// A graph that was checked, and what all its runs share.
 pub(crate) struct Compiled<S: State> {
     pub(crate) core: GraphCore<S>,
     pub(crate) shared: GraphShared,
 }
 
-pub(crate) fn compile<S: State>(graph: StateGraph<S>) -> Result<Compiled<S>, CompileError> {
-    let StateGraph {
-        schema,
-        nodes,
-        edges,
-        routers,
-        breaks,
-        deps,
-        sessions,
-        siblings,
-        on_limit,
-        stuck_fails,
-        eager,
-        policies,
-        on_error,
-        version,
-        migrations,
-        drops,
-        keeps_unknown_fields,
-        templates,
-    } = graph;
+pub(crate) fn compile<S: State>(mut graph: StateGraph<S>) -> Result<Compiled<S>, CompileError> {
     let mut problems = Problems::default();
-    let names = check_nodes(&nodes, &mut problems);
-    check_requirements(&nodes, &sessions, &deps, &mut problems);
-    let targets = resolve_command_targets(&names, &nodes, &mut problems);
-    let edges = resolve_edges(&names, &edges, eager, &mut problems);
-    let routes = resolve_routers(&names, &routers, &mut problems);
-    let declared_breaks = breaks;
-    let breaks = resolve_breaks(&names, &declared_breaks, &mut problems);
-    let on_limit = on_limit.and_then(|(name, place)| {
-        let node = names.node("on_limit", &name).map_err(|kind| problems.add(kind, place)).ok();
-        node.map(|node| (node, place))
-    });
-    check_inputs(&names, &nodes, (&edges, &routes, on_limit), &mut problems);
-    let deferred = deferred(&nodes);
-    let default_handler = default_handler(&names, on_error, &mut problems);
-    let handlers = resolve_handlers(&names, &nodes, default_handler, &mut problems);
-    let migrations = check_migrations(version, migrations, &mut problems);
-    let drops = check_drops::<S>(&schema, drops, &mut problems);
-    let templates = check_templates(templates, &mut problems);
-    let shape = Shape {
-        names: &names,
-        edges: &edges,
-        routes: &routes,
-        targets: &targets,
-        deferred: &deferred,
-        on_limit: on_limit.map(|(node, _)| node),
-        handlers: &handlers,
-        eager,
-        templates: templates.keys().collect(),
-        keeps_output: keeps_output(&nodes),
-    };
-    let detached = shape.detached(&nodes);
-    check_detached(&shape, &nodes, &detached, &declared_breaks, &mut problems);
-    let start = names.start();
-    if !edges.iter().any(|edge| edge.sources.contains(&start))
-        && !routes.iter().any(|route| route.from == start)
-    {
+    let shape = resolve(&graph, &mut problems);
+    check_requirements(&graph.nodes, &graph.sessions, &graph.deps, &mut problems);
+    let detached = shape.detached(&graph.nodes);
+    check_detached(&shape, &graph.nodes, &detached, &graph.breaks, &mut problems);
+    if !shape.has_entry() {
         problems.list.push(Problem { kind: ProblemKind::NoEntry, place: None });
     }
-    if !problems.list.is_empty() {
-        return Err(CompileError::new(problems.in_order()));
+    let stored = StoredRules {
+        migrations: check_migrations(graph.version, take(&mut graph.migrations), &mut problems),
+        unknown_fields: UnknownFields {
+            drops: check_drops::<S>(&graph.schema, take(&mut graph.drops), &mut problems),
+            keeps: graph.keeps_unknown_fields,
+        },
+    };
+    let templates = check_templates(take(&mut graph.templates), &mut problems);
+    if problems.list.is_empty() {
+        Ok(lay_out(graph, shape, detached, stored, templates))
+    } else {
+        Err(CompileError::new(problems.in_order()))
     }
-    let warnings = shape.warnings(&nodes);
-    let drawing = shape.drawing(&nodes);
+}
+
+/// How stored states of other versions, and fields that are not channels, are read.
+struct StoredRules {
+    migrations: Migrations,
+    unknown_fields: UnknownFields,
+}
+
+/// Finds the nodes that all names of the builder's notes stand for.
+fn resolve<S: State>(graph: &StateGraph<S>, problems: &mut Problems) -> Shape {
+    let nodes = &graph.nodes;
+    let names = check_nodes(nodes, problems);
+    let targets = resolve_command_targets(&names, nodes, problems);
+    let edges = resolve_edges(&names, &graph.edges, graph.eager, problems);
+    let routes = resolve_routers(&names, &graph.routers, problems);
+    let breaks = resolve_breaks(&names, &graph.breaks, problems);
+    let on_limit = graph.on_limit.as_ref().and_then(|(name, place)| {
+        let node = names.node("on_limit", name).map_err(|kind| problems.add(kind, *place)).ok();
+        node.map(|node| (node, *place))
+    });
+    check_inputs(&names, nodes, (&edges, &routes, on_limit), problems);
+    let default_handler = default_handler(&names, graph.on_error.as_ref(), problems);
+    let handlers = resolve_handlers(&names, nodes, default_handler, problems);
+    Shape {
+        names,
+        edges,
+        routes,
+        targets,
+        breaks,
+        deferred: deferred(nodes),
+        on_limit: on_limit.map(|(node, _)| node),
+        default_handler,
+        handlers,
+        eager: graph.eager,
+        templates: graph.templates.iter().map(|(name, ..)| Arc::from(&**name)).collect(),
+        keeps_output: keeps_output(nodes),
+    }
+}
+
+/// Lays a graph without problems out for running.
+fn lay_out<S: State>(
+    graph: StateGraph<S>,
+    shape: Shape,
+    detached: Vec<bool>,
+    stored: StoredRules,
+    templates: Templates<S>,
+) -> Compiled<S> {
+    let StateGraph { schema, nodes, routers, deps, sessions, siblings, stuck_fails, policies, .. } = graph;
     let graphs: Vec<_> = nodes.iter().map(|node| node.node.settings.graph.clone()).collect();
-    let fingerprint = shape.fingerprint::<S>(&schema, &graphs);
-    let topology = shape.topology();
     let channels = S::channels(&schema);
     let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
-    let (has_ephemeral, has_run_channels) = (has(Lifetime::Ephemeral), has(Lifetime::Run));
+    let has_ephemeral = has(Lifetime::Ephemeral);
+    let has_run_channels = has(Lifetime::Run);
+    let fingerprint = shape.fingerprint::<S>(&schema, &graphs);
+    let warnings = shape.warnings(&nodes);
+    let drawing = shape.drawing(&nodes);
     let secrets = secrets::<S>(&schema, &nodes);
+    let topology = shape.topology();
+    let Shape {
+        names,
+        routes,
+        targets,
+        breaks,
+        on_limit,
+        default_handler,
+        handlers,
+        eager,
+        keeps_output,
+        ..
+    } = shape;
     let names: Arc<[Arc<str>]> = names.list.into();
-    let by_name =
-        names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect::<HashMap<_, _>>();
-    let keeps_outputs = nodes.iter().any(|node| node.node.settings.keeps_output);
+    let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
     let nodes = nodes.into_iter().zip(targets).zip(handlers);
     let nodes: Vec<NodeEntry<S>> =
         nodes.map(|((node, targets), on_error)| entry(node, targets, on_error, &policies)).collect();
-    let awaited_at_end = awaited_at_end(&detached, &nodes);
     let routers = routers.into_iter().zip(routes).map(|(router, route)| Router {
         decide: router.decide,
         targets: route.targets.into_iter().map(|(target, _)| target).collect(),
     });
     let core = GraphCore {
         schema,
+        awaited_at_end: awaited_at_end(&detached, &nodes),
         nodes,
         topology,
         routers: routers.collect(),
@@ -134,25 +152,23 @@ pub(crate) fn compile<S: State>(graph: StateGraph<S>) -> Result<Compiled<S>, Com
         breaks,
         has_ephemeral,
         has_run_channels,
-        awaited_at_end,
         has_graphs: graphs.iter().any(Option::is_some) || !templates.is_empty(),
         siblings,
-        on_limit: on_limit.map(|(node, _)| node),
+        on_limit,
         stuck_fails,
-        eager,
+        discipline: if eager { Discipline::Eager } else { Discipline::Superstep },
         detached,
-        migrations,
-        unknown_fields: UnknownFields { drops, keeps: keeps_unknown_fields },
+        migrations: stored.migrations,
+        unknown_fields: stored.unknown_fields,
         drawing,
-        discipline: None,
         templates,
         defaults: Defaults { policies, on_error: default_handler },
-        keeps_outputs,
+        keeps_outputs: keeps_output.contains(&true),
         secrets,
         constants: OnceLock::new(),
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
-    Ok(Compiled { core, shared })
+    Compiled { core, shared }
 }
 
 /// Whether everything that a node asks for is there.
@@ -270,9 +286,9 @@ fn check_drops<S: State>(
     drops
 }
 
-fn default_handler(names: &Names, declared: Option<(Name, Place)>, problems: &mut Problems) -> Option<u32> {
+fn default_handler(names: &Names, declared: Option<&(Name, Place)>, problems: &mut Problems) -> Option<u32> {
     let (name, place) = declared?;
-    names.node("on_error", &name).map_err(|kind| problems.add(kind, place)).ok()
+    names.node("on_error", name).map_err(|kind| problems.add(kind, *place)).ok()
 }
 
 fn check_templates<S: State>(

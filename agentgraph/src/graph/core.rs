@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::problem::Warning;
 use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
-use crate::engine::pass::Discipline;
 use crate::failure::KeptError;
 use crate::node::ErasedNode;
 use crate::node::inner::AnyGraph;
@@ -42,15 +41,12 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) on_limit: Option<u32>,
     /// A run that ends with a join that waits has failed.
     pub(crate) stuck_fails: bool,
-    /// Its runs have no supersteps.
-    pub(crate) eager: bool,
     /// The detached nodes; empty if there are none.
     pub(crate) detached: Vec<bool>,
     pub(crate) migrations: Migrations,
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) drawing: super::draw::Drawing,
-    /// Who runs next, if that is not a matter of supersteps.
-    pub(crate) discipline: Option<Arc<dyn Discipline<S>>>,
+    pub(crate) discipline: Discipline,
     pub(crate) templates: Templates<S>,
     /// What temporary nodes have that say nothing else.
     pub(crate) defaults: Defaults,
@@ -62,12 +58,34 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) constants: OnceLock<Pairs>,
 }
 
+/// The rule by which the runs of a graph decide what runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discipline {
+    /// All nodes whose trigger fired run side by side, and the next ones after the last of them.
+    Superstep,
+    /// A node runs as soon as one before it leads there.
+    Eager,
+    /// A node runs as soon as those it depends on are done.
+    Dependency,
+}
+
+impl Discipline {
+    /// Its name in checkpoints.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Discipline::Superstep => "superstep",
+            Discipline::Eager => "eager",
+            Discipline::Dependency => "dependency",
+        }
+    }
+}
+
 pub(crate) struct NodeEntry<S: State> {
     pub(crate) call: Arc<dyn ErasedNode<S>>,
     /// None if it has none, which most have not.
     pub(crate) policies: Option<Arc<Policies>>,
     /// The node that handles its failures.
-    pub(crate) on_error: Option<u32>,
+    pub(in crate::graph) on_error: Option<u32>,
     pub(crate) keeps: Vec<KeptError>,
     /// Where its commands may go, if it said so.
     pub(crate) targets: Option<Vec<u32>>,
@@ -76,7 +94,7 @@ pub(crate) struct NodeEntry<S: State> {
     /// What becomes of it at the end, if it is detached.
     pub(crate) on_end: OnEnd,
     /// What it gave last is kept, to be used again.
-    pub(crate) keeps_output: bool,
+    pub(in crate::graph) keeps_output: bool,
 }
 
 /// The nodes with static interrupts, by dense id.
@@ -99,15 +117,6 @@ pub(crate) enum RouterFn<S: State> {
 }
 
 impl<S: State> GraphCore<S> {
-    /// What checkpoints call the way in which it runs.
-    pub(crate) fn discipline(&self) -> &'static str {
-        match &self.discipline {
-            Some(_) => "dependency",
-            None if self.eager => "eager",
-            None => "superstep",
-        }
-    }
-
     /// Why that checkpointer must not be given what the graph has to store, if it must not.
     pub(crate) fn refusal(&self, saver: &dyn Checkpointer) -> Option<Refused> {
         if self.secrets.is_empty() || saver.keeps_secrets() || !saver.outlives_its_process() {

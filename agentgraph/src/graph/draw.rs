@@ -17,9 +17,9 @@ pub(crate) struct Drawing {
 /// One arrow; without a target it may go anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Line {
-    pub(crate) from: u32,
-    pub(crate) to: Option<u32>,
-    pub(crate) kind: LineKind,
+    pub(in crate::graph) from: u32,
+    pub(in crate::graph) to: Option<u32>,
+    pub(in crate::graph) kind: LineKind,
 }
 
 /// Writes a node, with a double border if it is a graph. Its id is ours, so that its name may hold any

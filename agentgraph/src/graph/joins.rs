@@ -21,7 +21,7 @@ pub(crate) struct Joins {
     /// The sources that are not waited for, by join and place: temporary edits took them away.
     pruned: HashMap<u32, Vec<u32>>,
     /// Joins of subgraphs that were still waiting when these ended, in the order of their calls.
-    pub(crate) inside: Vec<StoredStuck>,
+    inside: Vec<StoredStuck>,
 }
 
 /// The round of one join.
@@ -45,6 +45,19 @@ pub(crate) struct OpenRound<'a> {
 }
 
 impl Joins {
+    /// The joins that still waited when subgraphs ended which this run has called.
+    pub(crate) fn stuck_inside(&self) -> &[StoredStuck] {
+        &self.inside
+    }
+
+    pub(crate) fn note_stuck_inside(&mut self, stuck: impl IntoIterator<Item = StoredStuck>) {
+        self.inside.extend(stuck);
+    }
+
+    pub(crate) fn into_stuck_inside(self) -> Vec<StoredStuck> {
+        self.inside
+    }
+
     pub(crate) fn of(topology: &Topology) -> Self {
         Joins {
             arrived: vec![0; 2 * topology.join_words as usize],

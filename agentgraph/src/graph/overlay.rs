@@ -36,10 +36,10 @@ pub(crate) struct Overlay {
 #[derive(Clone, Debug)]
 pub(crate) struct TemporaryNode {
     pub(crate) name: Arc<str>,
-    pub(crate) deferred: bool,
-    pub(crate) detached: bool,
+    pub(in crate::graph) deferred: bool,
+    pub(in crate::graph) detached: bool,
     /// It is a graph.
-    pub(crate) is_graph: bool,
+    pub(in crate::graph) is_graph: bool,
 }
 
 /// How the edges of one source differ from those below.
@@ -202,21 +202,21 @@ enum Change {
 
 /// A compiled graph, as its overlays see it.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
-    pub(crate) topology: &'a Topology,
-    pub(crate) names: &'a [Arc<str>],
-    pub(crate) by_name: &'a HashMap<Arc<str>, u32>,
+pub(crate) struct OverlayBase<'a> {
+    pub(in crate::graph) topology: &'a Topology,
+    pub(in crate::graph) names: &'a [Arc<str>],
+    pub(in crate::graph) by_name: &'a HashMap<Arc<str>, u32>,
 }
 
 /// A compiled graph under overlays, the uppermost first.
 #[derive(Clone, Copy)]
 pub(crate) struct Layers<'a> {
-    ground: Ground<'a>,
+    ground: OverlayBase<'a>,
     over: [Option<&'a Overlay>; 3],
 }
 
 impl<'a> Layers<'a> {
-    pub(crate) fn of(ground: Ground<'a>, over: Option<&'a Overlay>) -> Self {
+    pub(crate) fn of(ground: OverlayBase<'a>, over: Option<&'a Overlay>) -> Self {
         Layers { ground, over: [None, None, over] }
     }
 

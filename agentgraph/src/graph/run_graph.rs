@@ -10,47 +10,47 @@ use std::sync::Arc;
 use super::core::{GraphCore, NodeEntry};
 use super::overlay::{Layers, Overlay, TemporaryNode};
 use super::topology::{END_ID, Exits};
-use crate::context::edits::Proposed;
+use crate::context::edits::ProposedEdit;
 use crate::record::header::Header;
 use crate::state::State;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 
 pub(crate) struct RunGraph<S: State> {
-    pub(crate) core: Arc<GraphCore<S>>,
-    pub(crate) edited: Option<Box<Edited<S>>>,
+    core: Arc<GraphCore<S>>,
+    edited: Option<Box<RunEdits<S>>>,
 }
 
 /// What the temporary edits of a run have made of its graph.
-pub(crate) struct Edited<S: State> {
+pub(crate) struct RunEdits<S: State> {
     overlay: Arc<Overlay>,
     /// The temporary nodes, in the order of their ids.
     entries: Vec<NodeEntry<S>>,
     /// The edits that hold, in order, without skips.
     log: Vec<GraphEdit>,
     /// Those of the superstep that is being merged.
-    staged: Option<Staged<S>>,
+    staged: Option<StagedEdits<S>>,
 }
 
 /// The edits of a superstep: they hold once its merge has succeeded.
-pub(crate) struct Staged<S: State> {
-    pub(crate) overlay: Overlay,
+pub(crate) struct StagedEdits<S: State> {
+    pub(in crate::graph) overlay: Overlay,
     entries: Vec<NodeEntry<S>>,
     /// Those that changed something and last, in order.
     log: Vec<GraphEdit>,
     /// Who made which.
     edits: Vec<(u32, Vec<GraphEdit>)>,
-    pub(crate) dropped: Vec<DroppedEdits>,
+    dropped: Vec<DroppedEdits>,
 }
 
 /// What became of the edits of a superstep.
-pub(crate) struct LaidDown {
+pub(crate) struct AppliedEdits {
     /// Those that hold, by who made them.
     pub(crate) edits: Vec<(u32, Vec<GraphEdit>)>,
     pub(crate) dropped: Vec<DroppedEdits>,
 }
 
 /// Whether edits add a node of that name.
-fn adds(edits: &[Proposed], wanted: &str) -> bool {
+fn adds(edits: &[ProposedEdit], wanted: &str) -> bool {
     edits.iter().any(|one| matches!(&one.edit, GraphEdit::AddNode { name, .. } if name == wanted))
 }
 
@@ -93,6 +93,28 @@ impl<S: State> RunGraph<S> {
         }
         graph
     }
+
+    /// The graph without the edits of the run.
+    pub(crate) fn compiled(&self) -> &GraphCore<S> {
+        &self.core
+    }
+
+    /// Whether temporary edits were made, or are being made.
+    #[inline]
+    pub(crate) fn is_edited(&self) -> bool {
+        self.edited.is_some()
+    }
+
+    /// Those of the superstep that is being merged.
+    pub(crate) fn staged_edits(&self) -> Option<&Overlay> {
+        self.edited.as_ref()?.staged()
+    }
+
+    /// Goes back to the compiled graph.
+    pub(crate) fn drop_edits(&mut self) {
+        self.edited = None;
+    }
+
     /// The layers of a run that has edits.
     #[inline]
     pub(crate) fn layers(&self) -> Option<Layers<'_>> {
@@ -227,8 +249,9 @@ impl<S: State> RunGraph<S> {
         skips.into_iter().map(|node| self.core.name(node)).collect()
     }
 
-    fn edited_mut(&mut self) -> &mut Edited<S> {
-        let fresh = || Edited { overlay: Arc::default(), entries: Vec::new(), log: Vec::new(), staged: None };
+    fn edited_mut(&mut self) -> &mut RunEdits<S> {
+        let fresh =
+            || RunEdits { overlay: Arc::default(), entries: Vec::new(), log: Vec::new(), staged: None };
         self.edited.get_or_insert_with(|| Box::new(fresh()))
     }
 
@@ -238,7 +261,7 @@ impl<S: State> RunGraph<S> {
         let edited = self.edited_mut();
         edited.staged = None;
         let overlay = edited.layers(&core).above();
-        edited.staged = Some(Staged {
+        edited.staged = Some(StagedEdits {
             overlay,
             entries: Vec::new(),
             log: Vec::new(),
@@ -253,8 +276,8 @@ impl<S: State> RunGraph<S> {
     pub(crate) fn stage_of(
         &mut self,
         by: u32,
-        proposed: Vec<Proposed>,
-        so_far: &mut Vec<Proposed>,
+        proposed: Vec<ProposedEdit>,
+        so_far: &mut Vec<ProposedEdit>,
     ) -> Result<(), EditError> {
         let core = Arc::clone(&self.core);
         let Some(edited) = &mut self.edited else { return Ok(()) };
@@ -263,7 +286,7 @@ impl<S: State> RunGraph<S> {
         let (mut entries, mut log, mut made) = (Vec::new(), Vec::new(), Vec::new());
         for one in proposed {
             let others = edited.log.get(one.seen..).unwrap_or_default();
-            let coincides = |one: &Proposed| {
+            let coincides = |one: &ProposedEdit| {
                 so_far.iter().any(|earlier| earlier.coincides(one)) || one.coincides_with(others)
             };
             // By now another node may have the name; the one that was meant is gone.
@@ -300,22 +323,24 @@ impl<S: State> RunGraph<S> {
         Ok(())
     }
 
-    /// What is gathered.
-    pub(crate) fn staged(&mut self) -> Option<&mut Staged<S>> {
-        self.edited.as_mut()?.staged.as_mut()
+    /// Notes which of the edits that are being gathered do not fit.
+    pub(crate) fn note_dropped(&mut self, dropped: Vec<DroppedEdits>) {
+        if let Some(staged) = self.edited.as_mut().and_then(|edited| edited.staged.as_mut()) {
+            staged.dropped = dropped;
+        }
     }
 
     /// Lets what was gathered hold from now on, and says what it was. Nobody else should hold the overlay
     /// meanwhile, or it is copied.
-    pub(crate) fn lay_down(&mut self) -> Option<LaidDown> {
+    pub(crate) fn lay_down(&mut self) -> Option<AppliedEdits> {
         let edited = self.edited.as_mut()?;
-        let Staged { overlay, entries, log, edits, dropped } = edited.staged.take()?;
+        let StagedEdits { overlay, entries, log, edits, dropped } = edited.staged.take()?;
         let below = Arc::make_mut(&mut edited.overlay);
         below.absorb(overlay);
         edited.entries.extend(entries);
         edited.log.extend(log);
         below.lay_down(edited.log.len());
-        Some(LaidDown { edits, dropped })
+        Some(AppliedEdits { edits, dropped })
     }
 
     /// Forgets what was gathered.
@@ -343,10 +368,10 @@ pub(crate) fn lacking(edit: &GraphEdit, why: Rejection) -> String {
     }
 }
 
-impl<S: State> Edited<S> {
+impl<S: State> RunEdits<S> {
     /// Makes an edit that held before. What the compiled graph has become by itself is no conflict.
     fn restore(&mut self, core: &GraphCore<S>, edit: &GraphEdit) -> Result<(), Rejection> {
-        let proposed = Proposed { edit: edit.clone(), made: core.make(edit, None)?, seen: 0 };
+        let proposed = ProposedEdit { edit: edit.clone(), made: core.make(edit, None)?, seen: 0 };
         let layers = self.layers(core);
         let (entry, shape) = core.temporary(&layers, &proposed)?.unzip();
         let mut top = layers.above();

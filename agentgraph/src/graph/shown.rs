@@ -76,7 +76,7 @@ pub enum EdgeKind {
 impl GraphTopology {
     pub(crate) fn of<S: State>(graph: &RunGraph<S>) -> Self {
         let layers = graph.layers();
-        let drawing = &graph.core.drawing;
+        let drawing = &graph.compiled().drawing;
         let removed = |node: u32| node != END_ID && graph.is_removed(node);
         let skipped = |node| layers.is_some_and(|layers| layers.is_skipped(node));
         let compiled = (0..).zip(&drawing.names).filter(|(node, _)| !removed(*node));
@@ -160,7 +160,7 @@ fn is_there<S: State>(graph: &RunGraph<S>, layers: Option<Layers<'_>>, line: &Li
     if is_gone(line.from) || line.to.is_some_and(is_gone) {
         return false;
     }
-    let topology = &graph.core.topology;
+    let topology = &graph.compiled().topology;
     match (line.kind, line.to) {
         (LineKind::Edge, Some(to)) => layers.keeps_edge(line.from, to),
         (LineKind::Join, Some(to)) => topology.join_sources.row(line.from).iter().any(|(join, place)| {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::core::{GraphCore, NodeEntry};
-use super::overlay::{Ground, Layers, Overlay, TemporaryNode};
+use super::core::{Discipline, GraphCore, NodeEntry};
+use super::overlay::{Layers, Overlay, OverlayBase, TemporaryNode};
 use super::run_graph::Temporary;
-use crate::context::edits::Proposed;
-use crate::context::edits::{Desk, Made};
+use crate::context::edits::ProposedEdit;
+use crate::context::edits::{Desk, NodeValue};
 use crate::context::{RunShared, TaskRequest};
 use crate::error::nearest;
 use crate::extract::RequirementKind;
@@ -46,17 +46,21 @@ where
 /// What temporary nodes have from their graph.
 #[derive(Default)]
 pub(crate) struct Defaults {
-    pub(crate) policies: Policies,
-    pub(crate) on_error: Option<u32>,
+    pub(in crate::graph) policies: Policies,
+    pub(in crate::graph) on_error: Option<u32>,
 }
 
 impl<S: State> GraphCore<S> {
-    pub(crate) fn ground(&self) -> Ground<'_> {
-        Ground { topology: &self.topology, names: &self.names, by_name: &self.by_name }
+    pub(crate) fn ground(&self) -> OverlayBase<'_> {
+        OverlayBase { topology: &self.topology, names: &self.names, by_name: &self.by_name }
     }
 
     /// The node that an edit adds; none if it adds none.
-    pub(crate) fn make(&self, edit: &GraphEdit, made: Option<Made>) -> Result<Option<Made>, Rejection> {
+    pub(crate) fn make(
+        &self,
+        edit: &GraphEdit,
+        made: Option<NodeValue>,
+    ) -> Result<Option<NodeValue>, Rejection> {
         let GraphEdit::AddNode { template, args, .. } = edit else { return Ok(None) };
         let Some(name) = template else {
             let made = made.ok_or(Rejection::NeedsTemplate)?;
@@ -79,7 +83,7 @@ impl<S: State> GraphCore<S> {
     pub(crate) fn temporary(
         &self,
         layers: &Layers<'_>,
-        proposed: &Proposed,
+        proposed: &ProposedEdit,
     ) -> Result<Option<Temporary<S>>, Rejection> {
         let GraphEdit::AddNode { name, .. } = &proposed.edit else { return Ok(None) };
         let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) else {
@@ -103,7 +107,7 @@ impl<S: State> GraphCore<S> {
             keeps_output: false,
             on_end: settings.on_end,
         };
-        if settings.detached && !self.eager {
+        if settings.detached && self.discipline != Discipline::Eager {
             let problem = "it is detached, which needs a graph with `.eager()`".to_owned();
             return Err(Rejection::Unfit(problem));
         }
@@ -146,14 +150,14 @@ impl<S: State> Desk for GraphCore<S> {
         shared: &RunShared,
         task: TaskRequest,
         edit: &GraphEdit,
-        made: Option<Made>,
+        made: Option<NodeValue>,
     ) -> Result<(), Rejection> {
         let is_function = matches!(edit, GraphEdit::AddNode { template: None, .. });
         if is_function && shared.stores_edits {
             return Err(Rejection::NeedsTemplate);
         }
         // Users' code makes the node, so nothing is locked meanwhile.
-        let proposed = Proposed { edit: edit.clone(), made: self.make(edit, made)?, seen: 0 };
+        let proposed = ProposedEdit { edit: edit.clone(), made: self.make(edit, made)?, seen: 0 };
         if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) {
             self.check_needs(shared, node)?;
         }
@@ -175,7 +179,7 @@ impl<S: State> Desk for GraphCore<S> {
                 let shape = self.temporary(&layers.under(Some(top)), &proposed)?.map(|(_, shape)| shape);
                 layers.edit(top, edit, shape, &reusable)?;
                 let seen = base.map_or(0, Overlay::laid_down);
-                Ok(Proposed { seen, ..proposed.clone() })
+                Ok(ProposedEdit { seen, ..proposed.clone() })
             },
         )
     }

@@ -89,11 +89,11 @@ pub(crate) struct Join {
     pub(crate) sources: Vec<u32>,
     pub(crate) target: u32,
     /// So many sources make it fire.
-    pub(crate) needed: u32,
-    pub(crate) timeout: Option<Duration>,
+    pub(in crate::graph) needed: u32,
+    pub(in crate::graph) timeout: Option<Duration>,
     /// Its target is deferred: what arrives before that is released belongs to the same round.
-    pub(crate) deferred: bool,
-    pub(crate) first_word: u32,
+    pub(in crate::graph) deferred: bool,
+    pub(in crate::graph) first_word: u32,
 }
 
 impl Join {
@@ -115,7 +115,7 @@ pub(crate) struct Exits {
     /// An update of the node is not just applied and its edges followed: one of the two above.
     pub(crate) special: bool,
     /// An edge to END, which asks for nothing.
-    pub(crate) ends: bool,
+    pub(in crate::graph) ends: bool,
 }
 
 /// Rows with more targets than this are also kept as sets.

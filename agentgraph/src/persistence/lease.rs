@@ -20,6 +20,7 @@ use super::Persistence;
 use crate::error::{Code, Error};
 use crate::state::State;
 use crate::words::WhenBusy;
+use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
 use agentgraph_checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 
@@ -66,10 +67,10 @@ struct Kept {
 
 /// Where and how leases are taken.
 pub(crate) struct Ground<'a> {
-    pub(crate) saver: &'a Arc<dyn Checkpointer>,
-    pub(crate) services: &'a Arc<dyn Services>,
-    pub(crate) keeper: &'a Arc<Keeper>,
-    pub(crate) length: Duration,
+    pub(in crate::persistence) saver: &'a Arc<dyn Checkpointer>,
+    pub(in crate::persistence) services: &'a Arc<dyn Services>,
+    pub(in crate::persistence) keeper: &'a Arc<Keeper>,
+    pub(in crate::persistence) length: Duration,
 }
 
 /// A thread that is a run's. Dropped, it is given back as soon as the store can.
@@ -78,7 +79,7 @@ pub(crate) struct RunLease {
     services: Arc<dyn Services>,
     keeper: Arc<Keeper>,
     thread: Arc<str>,
-    pub(crate) fence: u64,
+    fence: u64,
     lost: CancellationToken,
     /// None in a store that needs no renewal.
     renewal: Option<Renewal>,
@@ -93,6 +94,11 @@ struct Renewal {
 }
 
 impl RunLease {
+    /// What the run stores carries it; 0 without a lease.
+    pub(crate) fn fence(&self) -> u64 {
+        self.fence
+    }
+
     pub(crate) fn thread(&self) -> &str {
         &self.thread
     }
@@ -155,7 +161,7 @@ impl Ground<'_> {
                 Claim::Granted { fence } => return Ok(self.taken(thread, fence, false)),
                 Claim::Held { fence, until } => {
                     let left = until.duration_since(self.services.now()).unwrap_or_default();
-                    let released = self.saver.released(thread, fence);
+                    let released = leases_of(&**self.saver).released(thread, fence);
                     let look_again = self.services.sleep(left.clamp(Duration::from_millis(1), LOOK_AGAIN));
                     select(pin!(released), pin!(look_again)).await;
                     // Services of tests sleep without waiting, and the run that has the thread may need this
@@ -169,7 +175,7 @@ impl Ground<'_> {
     async fn ask(&self, thread: &str, seize: bool) -> Result<Claim, Error> {
         let now = self.services.now();
         let terms = LeaseTerms { now, until: self.until(now), seize };
-        Ok(self.saver.acquire(thread, terms).await?)
+        Ok(leases_of(&**self.saver).acquire(thread, terms).await?)
     }
 
     fn until(&self, now: SystemTime) -> SystemTime {
@@ -232,7 +238,8 @@ impl RunLease {
             return refused;
         }
         let length = self.renewal.as_ref().map_or(ENDLESS, |renewal| renewal.length);
-        match self.saver.renew(&self.thread, self.fence, after(self.services.now(), length)).await {
+        let until = after(self.services.now(), length);
+        match leases_of(&*self.saver).renew(&self.thread, self.fence, until).await {
             Ok(false) => lease_lost(&self.thread).into(),
             // The refusal is told even if the store fails now.
             Ok(true) | Err(_) => refused,
@@ -242,7 +249,7 @@ impl RunLease {
     /// Gives the thread back. A store that fails here has said so before, and the lease ends by itself.
     pub(crate) async fn end(mut self) {
         if self.fence > 0 {
-            let released = self.saver.release(&self.thread, self.fence).await;
+            let released = leases_of(&*self.saver).release(&self.thread, self.fence).await;
             drop(released);
             self.keeper.forget(&self.thread, self.fence);
             // Whoever is dropped before this lets go instead.
@@ -255,7 +262,7 @@ impl Drop for RunLease {
     fn drop(&mut self) {
         if self.fence > 0 {
             self.keeper.forget(&self.thread, self.fence);
-            self.saver.let_go(&self.thread, self.fence);
+            leases_of(&*self.saver).let_go(&self.thread, self.fence);
         }
     }
 }
@@ -387,7 +394,8 @@ async fn renew(renewer: Renewer, renewal: Renewal) {
         // Several at once: one that the store keeps waiting is not to cost the others their time.
         let renewed = stream::iter(leases).for_each_concurrent(RENEWED_AT_ONCE, async |(thread, fence)| {
             // A store that fails now may not the next time, and if it does the fence decides.
-            if let Ok(false) = saver.renew(&thread, fence, after(services.now(), length)).await {
+            let until = after(services.now(), length);
+            if let Ok(false) = leases_of(&*saver).renew(&thread, fence, until).await {
                 keeper.lose(&thread, fence);
             }
         });

@@ -60,10 +60,10 @@ impl Heartbeats {
         }
     }
 
-    fn watch(&self, task: TaskRequest) -> Watched<'_> {
+    fn watch(&self, task: TaskRequest) -> WatchedTask<'_> {
         let heard = Arc::new(Notify::new());
         self.watchers().insert((task.step, task.index), Arc::clone(&heard));
-        Watched { beats: self, task, heard }
+        WatchedTask { beats: self, task, heard }
     }
 
     fn watchers(&self) -> MutexGuard<'_, HashMap<(u64, u32), Arc<Notify>>> {
@@ -72,13 +72,13 @@ impl Heartbeats {
 }
 
 /// A task that is watched until this is dropped.
-struct Watched<'a> {
+struct WatchedTask<'a> {
     beats: &'a Heartbeats,
     task: TaskRequest,
     heard: Arc<Notify>,
 }
 
-impl Drop for Watched<'_> {
+impl Drop for WatchedTask<'_> {
     fn drop(&mut self) {
         self.beats.watchers().remove(&(self.task.step, self.task.index));
     }
@@ -109,7 +109,7 @@ pub(super) async fn within<S: State>(
 /// Goes on with an attempt as long as it is never silent for longer than that.
 async fn alive<S: State>(
     limit: Duration,
-    watched: Watched<'_>,
+    watched: WatchedTask<'_>,
     services: &dyn Services,
     mut attempt: Pin<&mut impl Future<Output = NodeResult<S>>>,
 ) -> NodeResult<S> {

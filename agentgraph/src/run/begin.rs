@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::eager::order::Order;
-use crate::engine::edit::Edit;
-use crate::engine::fields::{check_kept_states, check_results};
+use crate::engine::call::answers::Answers;
+use crate::engine::call::edit::Edit;
+use crate::engine::flow::order::Order;
+use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
-use crate::engine::load::{LeftBehind, LookedUp, Replayed, left_behind, look_up, replay, restore};
-use crate::engine::plan::{Frontier, LeftOver};
-use crate::engine::{Answers, Eager};
+use crate::engine::left_over::Leftovers;
+use crate::engine::load::{Lookup, Remains, Replay, left_behind, look_up, replay, restore};
+use crate::engine::position::Position;
+use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
-use crate::graph::GraphCore;
-use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::record::bytes::Bytes;
 use crate::run::CompiledGraph;
-use crate::run::busy::{RolledBack, newest_run};
+use crate::run::busy::{UndoneRun, newest_run};
 use crate::run::open::{inside_of, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
@@ -26,7 +27,7 @@ use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId};
 
 /// What the caller asks for.
-pub(crate) enum Start<S: State> {
+pub(crate) enum CallRequest<S: State> {
     Invoke(S::Update),
     Resume(Answers),
     Proceed,
@@ -37,18 +38,18 @@ pub(crate) enum Start<S: State> {
 pub(super) struct Thread<'a, S: State> {
     persistence: &'a Persistence<S>,
     name: Arc<str>,
-    found: Option<Found>,
+    found: Option<FoundCheckpoint>,
     /// A run that is not finished makes way.
     pub(super) gives_up: bool,
     /// The run that is undone.
-    rolled_back: Option<RolledBack>,
+    rolled_back: Option<UndoneRun>,
     /// The thread that this is a copy of, for an edit that makes what its tasks left behind the copy's.
     copied_from: Option<Arc<str>>,
 }
 
-struct Found {
-    replayed: Replayed,
-    left: LeftBehind,
+struct FoundCheckpoint {
+    replayed: Replay,
+    left: Remains,
     writes: Vec<PendingWrite>,
     /// The branch to begin, if the call goes on from an older checkpoint.
     forks: Option<u32>,
@@ -78,12 +79,12 @@ impl<'a, S: State> Thread<'a, S> {
                 let (forks, number) =
                     (forks.flatten(), replayed.id.step.saturating_add(replayed.header.ahead));
                 let order = match forks {
-                    Some(_) if core.eager => {
+                    Some(_) if core.discipline == Discipline::Eager => {
                         Some(Order::read(&*persistence.saver, place, replayed.id, number).await?)
                     }
                     _ => None,
                 };
-                Some(Found { replayed, left, writes: tail.writes, forks, order })
+                Some(FoundCheckpoint { replayed, left, writes: tail.writes, forks, order })
             }
         };
         Ok(Thread { persistence, name, found, gives_up: false, rolled_back: None, copied_from: None })
@@ -114,7 +115,7 @@ impl<'a, S: State> Thread<'a, S> {
     /// Says of which thread it is a copy. What tasks left behind has the ids that they have there.
     pub(super) fn is_copy_of(&mut self, core: &Arc<GraphCore<S>>, original: &Arc<str>) -> Result<(), Error> {
         self.copied_from = Some(Arc::clone(original));
-        let Some(Found { replayed, left, writes, .. }) = &mut self.found else { return Ok(()) };
+        let Some(FoundCheckpoint { replayed, left, writes, .. }) = &mut self.found else { return Ok(()) };
         let place = Place { thread: original, ..self.persistence.place(&self.name) };
         *left = left_behind(core, place, (replayed.id, &replayed.header), writes)?;
         Ok(())
@@ -133,7 +134,7 @@ impl<'a, S: State> Thread<'a, S> {
         goes_on: bool,
     ) -> Result<Vec<OpenRequest>, Error> {
         let mut open = Vec::new();
-        let Some(Found { replayed, left, .. }) = &self.found else { return Ok(open) };
+        let Some(FoundCheckpoint { replayed, left, .. }) = &self.found else { return Ok(open) };
         let place = self.persistence.place(&self.name);
         let core = &RunGraph::restore(core, &replayed.header, &mut Vec::new());
         for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
@@ -165,30 +166,23 @@ pub(crate) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
 }
 
 /// Where a call begins.
-pub(super) struct Begun<S: State> {
+pub(super) struct Opening<S: State> {
     pub(super) run: RunId,
-    pub(super) graph: RunGraph<S>,
+    pub(super) position: Position<S>,
+    pub(super) inheritance: Inheritance,
     /// What nodes gave last.
     pub(super) outputs: BTreeMap<String, Bytes>,
-    pub(super) state: Arc<S>,
-    pub(super) frontier: Frontier,
-    pub(super) joins: Joins,
-    pub(super) eager: Option<Box<Eager<S>>>,
     pub(super) journal: Option<Journal<S>>,
-    pub(super) left_over: LeftOver,
-    pub(super) past_breaks: bool,
-    /// The nodes after which the run stopped, if its caller was not told.
-    pub(super) halted: Vec<String>,
     pub(super) sessions: StoredSessions,
     /// They are newer than the checkpoint.
     pub(super) sessions_changed: bool,
     /// What earlier calls of the run used up.
     pub(super) spent: Spent,
-    pub(super) next: Next<S>,
+    pub(super) next: FirstMove<S>,
 }
 
 /// What the call does first.
-pub(super) enum Next<S: State> {
+pub(super) enum FirstMove<S: State> {
     Input {
         input: S::Update,
         abandoned: Option<RunId>,
@@ -198,11 +192,11 @@ pub(super) enum Next<S: State> {
     GoOn,
     /// Goes on from an older checkpoint, on a branch of its own.
     Fork,
-    Edit(Edit<S>, Option<EditedFrom>),
+    Edit(Edit<S>, Option<EditBase>),
 }
 
 /// The checkpoint that is edited: whose tasks left these writes.
-pub(super) struct EditedFrom {
+pub(super) struct EditBase {
     pub(super) run: RunId,
     pub(super) id: CheckpointId,
     pub(super) ahead: u64,
@@ -211,10 +205,10 @@ pub(super) struct EditedFrom {
     pub(super) thread: Option<Arc<str>>,
 }
 
-impl<S: State> Begun<S> {
+impl<S: State> Opening<S> {
     pub(super) fn of(
         graph: &CompiledGraph<S>,
-        start: Start<S>,
+        start: CallRequest<S>,
         thread: Option<Thread<'_, S>>,
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
@@ -222,28 +216,32 @@ impl<S: State> Begun<S> {
         let new_run = RunId::new(&*graph.shared.services);
         let Some(Thread { persistence, name, found, gives_up, rolled_back, copied_from }) = thread else {
             return match start {
-                Start::Invoke(input) => {
-                    let next = Next::Input { input, abandoned: None };
-                    Ok(Begun { next, ..fresh_parts(graph, None, new_run) })
+                CallRequest::Invoke(input) => {
+                    let next = FirstMove::Input { input, abandoned: None };
+                    Ok(Opening { next, ..fresh_parts(graph, None, new_run) })
                 }
-                Start::Resume(_) | Start::Proceed | Start::Edit(_) => Err(no_checkpointer()),
+                CallRequest::Resume(_) | CallRequest::Proceed | CallRequest::Edit(_) => {
+                    Err(no_checkpointer())
+                }
             };
         };
         let mut journal =
             Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
-        let Some(Found { replayed, left, writes, forks, order }) = found else {
+        let Some(FoundCheckpoint { replayed, left, writes, forks, order }) = found else {
             return match start {
-                Start::Invoke(input) => {
-                    journal.branch = rolled_back.as_ref().map_or(0, |gone| gone.branch);
+                CallRequest::Invoke(input) => {
+                    journal.begin_on(rolled_back.as_ref().map_or(0, |gone| gone.branch));
                     let abandoned = rolled_back.map(|gone| gone.run);
-                    let next = Next::Input { input, abandoned };
-                    Ok(Begun { next, ..fresh_parts(graph, journal, new_run) })
+                    let next = FirstMove::Input { input, abandoned };
+                    Ok(Opening { next, ..fresh_parts(graph, journal, new_run) })
                 }
-                Start::Edit(Edit::Here(None)) => Err(nothing_to_resume("the thread does not exist")),
-                Start::Edit(edit) => {
-                    Ok(Begun { next: Next::Edit(edit, None), ..fresh_parts(graph, journal, new_run) })
+                CallRequest::Edit(Edit::Here(None)) => Err(nothing_to_resume("the thread does not exist")),
+                CallRequest::Edit(edit) => {
+                    Ok(Opening { next: FirstMove::Edit(edit, None), ..fresh_parts(graph, journal, new_run) })
                 }
-                Start::Resume(_) | Start::Proceed => Err(nothing_to_resume("the thread does not exist")),
+                CallRequest::Resume(_) | CallRequest::Proceed => {
+                    Err(nothing_to_resume("the thread does not exist"))
+                }
             };
         };
         let place = persistence.place(&name);
@@ -251,10 +249,10 @@ impl<S: State> Begun<S> {
         // A copy is to hold what the thread holds, whatever its program knows of it.
         let keeps = core.unknown_fields.keeps || copied_from.is_some();
         restored.check(keeps, place)?;
-        if !keeps && !matches!(start, Start::Invoke(_)) {
+        if !keeps && !matches!(start, CallRequest::Invoke(_)) {
             check_kept_states(core, place, &replayed.header.eager.kept)?;
         }
-        let begins_anew = matches!(start, Start::Invoke(_) | Start::Edit(Edit::AsStart(_)));
+        let begins_anew = matches!(start, CallRequest::Invoke(_) | CallRequest::Edit(Edit::AsStart(_)));
         if copied_from.is_none() && forks.is_none() && !begins_anew {
             check_results(core, &persistence.codec, place, &left.tasks)?;
         }
@@ -264,60 +262,53 @@ impl<S: State> Begun<S> {
         }
         let unfinished = !replayed.header.next.is_empty();
         let state = Arc::new(restored.state);
-        if let Start::Invoke(input) = start {
+        if let CallRequest::Invoke(input) = start {
             let abandoned = rolled_back.map(|gone| gone.run).or(unfinished.then_some(replayed.header.run));
             if unfinished && !gives_up && forks.is_none() {
                 return Err(run_unfinished(&replayed, &left.tasks, &inside));
             }
             journal.begin_run(new_run);
-            return Ok(Begun {
-                state,
+            return Ok(Opening {
+                position: Position::first(&graph.core, state),
                 outputs: replayed.header.outputs,
-                next: Next::Input { input, abandoned },
+                next: FirstMove::Input { input, abandoned },
                 ..fresh_parts(graph, journal, new_run)
             });
         }
-        if !unfinished && !matches!(start, Start::Edit(_)) {
+        if !unfinished && !matches!(start, CallRequest::Edit(_)) {
             return Err(nothing_to_resume("its last run has finished"));
         }
-        let LookedUp { graph: run_graph, frontier, joins, mut eager } =
+        let Lookup { graph: run_graph, frontier, joins, mut eager } =
             look_up(&graph.core, place, &replayed.header)?;
         if let Some(eager) = eager.as_mut().filter(|_| forks.is_some()) {
-            eager.flow.forget_left();
-            eager.order = order.filter(|_| matches!(start, Start::Proceed));
+            eager.fork(order.filter(|_| matches!(start, CallRequest::Proceed)));
         }
-        let edits = matches!(start, Start::Edit(_));
+        let edits = matches!(start, CallRequest::Edit(_));
         let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
-        journal.run = run;
-        let Replayed { header, id, .. } = replayed;
-        let edited = EditedFrom { run: header.run, id, ahead: header.ahead, writes, thread: copied_from };
+        journal.set_run(run);
+        let Replay { header, id, .. } = replayed;
+        let edited = EditBase { run: header.run, id, ahead: header.ahead, writes, thread: copied_from };
         let next = match start {
-            Start::Edit(edit) => Next::Edit(edit, Some(edited).filter(|_| forks.is_none())),
-            Start::Resume(answers) => Next::Answer(answers, inside),
-            _ if forks.is_some() => Next::Fork,
-            _ => Next::GoOn,
+            CallRequest::Edit(edit) => FirstMove::Edit(edit, Some(edited).filter(|_| forks.is_none())),
+            CallRequest::Resume(answers) => FirstMove::Answer(answers, inside),
+            _ if forks.is_some() => FirstMove::Fork,
+            _ => FirstMove::GoOn,
         };
-        let begins = matches!(&next, Next::Edit(Edit::AsStart(_), _));
+        let begins = matches!(&next, FirstMove::Edit(Edit::AsStart(_), _));
         // Answers and what siblings finished belong to the checkpoint, and a branch begins without them.
-        let left = if forks.is_some() { LeftBehind::default() } else { left };
+        let left = if forks.is_some() { Remains::default() } else { left };
         // A run that begins has neither what the one before held in its sessions nor what it spent.
         let sessions_changed = begins || left.sessions.is_some();
         let (sessions, spent) = match begins {
             true => Default::default(),
             false => (left.sessions.unwrap_or(header.session), left.spent.unwrap_or(header.spent)),
         };
-        Ok(Begun {
+        Ok(Opening {
             run,
-            graph: run_graph,
+            position: Position::new(run_graph, state, frontier, joins, eager),
+            inheritance: Inheritance::of(left.tasks, left.told, header.halt),
             outputs: header.outputs,
-            state,
-            frontier,
-            joins,
-            eager,
             journal: Some(journal),
-            left_over: left.tasks,
-            past_breaks: left.told,
-            halted: if left.told { Vec::new() } else { header.halt },
             sessions,
             sessions_changed,
             spent,
@@ -331,23 +322,17 @@ fn fresh_parts<S: State>(
     graph: &CompiledGraph<S>,
     journal: impl Into<Option<Journal<S>>>,
     run: RunId,
-) -> Begun<S> {
-    Begun {
+) -> Opening<S> {
+    Opening {
         run,
-        graph: RunGraph::from(Arc::clone(&graph.core)),
+        position: Position::first(&graph.core, Arc::new(S::initial(&graph.core.schema))),
+        inheritance: Inheritance::default(),
         outputs: BTreeMap::new(),
-        state: Arc::new(S::initial(&graph.core.schema)),
-        frontier: Frontier::default(),
-        joins: Joins::of(&graph.core.topology),
-        eager: graph.core.eager.then(Box::default),
         journal: journal.into(),
-        left_over: LeftOver::new(),
-        past_breaks: false,
-        halted: Vec::new(),
         sessions: StoredSessions::new(),
         sessions_changed: false,
         spent: Spent::default(),
-        next: Next::GoOn,
+        next: FirstMove::GoOn,
     }
 }
 
@@ -369,7 +354,7 @@ fn nothing_to_resume(why: &str) -> Error {
     )
 }
 
-fn run_unfinished(replayed: &Replayed, left_over: &LeftOver, inside: &[OpenRequest]) -> Error {
+fn run_unfinished(replayed: &Replay, left_over: &Leftovers, inside: &[OpenRequest]) -> Error {
     let next: Vec<&str> = replayed.header.next.iter().map(|activation| &*activation.node).collect();
     let mut open: Vec<String> = left_over
         .iter()

@@ -6,12 +6,12 @@ use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, RunId, Source};
 
 /// A run that is to be undone.
-pub(crate) struct RolledBack {
-    pub(crate) run: RunId,
+pub(crate) struct UndoneRun {
+    pub(in crate::run) run: RunId,
     /// The checkpoint before it; `None` if the thread began with it.
-    pub(crate) before: Option<CheckpointId>,
+    pub(in crate::run) before: Option<CheckpointId>,
     /// The branch that has none of it.
-    pub(crate) branch: u32,
+    pub(in crate::run) branch: u32,
 }
 
 /// Rows read at a time.
@@ -21,14 +21,14 @@ const PAGE: usize = 64;
 pub(crate) async fn newest_run(
     saver: &dyn Checkpointer,
     place: Place<'_>,
-) -> Result<Option<RolledBack>, Error> {
+) -> Result<Option<UndoneRun>, Error> {
     let (mut branch, mut before) = (None, None);
     let mut newest = None;
     loop {
         let rows = page(saver, place, ListQuery { branch, before, limit: Some(PAGE) }).await?;
         let Some(oldest) = rows.last().map(|row| row.id) else { return Ok(newest) };
         let next_branch =
-            newest.as_ref().map_or(oldest.branch.saturating_add(1), |found: &RolledBack| found.branch);
+            newest.as_ref().map_or(oldest.branch.saturating_add(1), |found: &UndoneRun| found.branch);
         let mut parent = None;
         for row in rows {
             let header = Header::of_row(place, &row)?;
@@ -39,7 +39,7 @@ pub(crate) async fn newest_run(
                 (None, step) => (row.id.branch, step),
             };
             let before = step.map(|step| CheckpointId::new(on, step));
-            newest = Some(RolledBack { run: header.run, before, branch: next_branch });
+            newest = Some(UndoneRun { run: header.run, before, branch: next_branch });
             if header.source == Source::Input {
                 return Ok(newest);
             }

@@ -4,25 +4,27 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentgraph_checkpoint::Checkpointer;
-use agentgraph_checkpoint::services::Services;
-
 use crate::context::GraphShared;
+use crate::engine::driver::Driver;
 use crate::engine::host::{Host, HostRunner};
 use crate::error::Error;
-use crate::graph::compile::{self, Compiled};
-use crate::graph::{CompileError, GraphCore, StateGraph, Warning};
+use crate::graph::compile::Compiled;
+use crate::graph::{CompileError, GraphCore, StateGraph, Warning, compile};
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::state::{State, StoredState};
+use agentgraph_checkpoint::Checkpointer;
+use agentgraph_checkpoint::services::Services;
 
 /// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
 pub struct CompiledGraph<S: State> {
-    pub(crate) core: Arc<GraphCore<S>>,
-    pub(crate) shared: Arc<GraphShared>,
-    pub(crate) persistence: Option<Persistence<S>>,
-    pub(crate) host: Option<HostRunner<S>>,
+    pub(super) core: Arc<GraphCore<S>>,
+    pub(in crate::run) shared: Arc<GraphShared>,
+    pub(in crate::run) persistence: Option<Persistence<S>>,
+    pub(in crate::run) host: Option<HostRunner<S>>,
+    /// Drives its passes, if it is a dependency graph.
+    pub(in crate::run) driver: Option<Arc<dyn Driver<S>>>,
 }
 
 impl<S: State> StateGraph<S> {
@@ -35,7 +37,7 @@ impl<S: State> StateGraph<S> {
     /// targets may lead to both, there is no warning.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::Problem) there is, each with the file and line of the call it comes from.
+    /// Every [`Problem`](crate::graph::Problem) there is, each with the file and line of the call it comes from.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
         Ok(CompiledGraph::of(compile::compile(self)?))
     }
@@ -45,7 +47,18 @@ impl<S: State> CompiledGraph<S> {
     /// One that nothing keeps, and whose tasks run here.
     pub(super) fn of(compiled: Compiled<S>) -> Self {
         let Compiled { core, shared } = compiled;
-        CompiledGraph { core: Arc::new(core), shared: Arc::new(shared), persistence: None, host: None }
+        CompiledGraph {
+            core: Arc::new(core),
+            shared: Arc::new(shared),
+            persistence: None,
+            host: None,
+            driver: None,
+        }
+    }
+
+    /// The graph as the loop looks at it.
+    pub(crate) fn core(&self) -> &Arc<GraphCore<S>> {
+        &self.core
     }
 }
 
@@ -56,6 +69,7 @@ impl<S: State> Clone for CompiledGraph<S> {
             shared: Arc::clone(&self.shared),
             persistence: self.persistence.clone(),
             host: self.host.clone(),
+            driver: self.driver.clone(),
         }
     }
 }
@@ -145,7 +159,7 @@ impl<S: State> CompiledGraph<S> {
 
     /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A
     /// reduced channel shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`.
-    /// Untracked channels are left out, and secret ones show [`MASK`](crate::MASK) in the place of what is
+    /// Untracked channels are left out, and secret ones show [`MASK`](crate::state::MASK) in the place of what is
     /// written.
     ///
     /// ```
@@ -170,7 +184,7 @@ impl<S: State> CompiledGraph<S> {
     }
 
     /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels
-    /// are left out, and secret ones show [`MASK`](crate::MASK). A channel that JSON cannot show is null.
+    /// are left out, and secret ones show [`MASK`](crate::state::MASK). A channel that JSON cannot show is null.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use crate::engine::edit::Edit;
+use crate::engine::call::edit::Edit;
 use crate::error::{Code, Error};
-use crate::run::CompiledGraph;
-use crate::run::RunBuilder;
-use crate::run::begin::Start;
+use crate::run::begin::CallRequest;
+use crate::run::{CompiledGraph, RunBuilder};
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
 
@@ -121,7 +120,7 @@ impl<S: State> StateEdit<S> {
     }
 
     async fn run(self) -> Result<CheckpointId, Error> {
-        let run = RunBuilder::edit(self.graph, Start::Edit(self.edit)).thread(self.thread);
+        let run = RunBuilder::edit(self.graph, CallRequest::Edit(self.edit)).thread(self.thread);
         let run = match self.at {
             None => run,
             Some(checkpoint) => run.from(checkpoint),

@@ -1,9 +1,9 @@
 //! Events: what a run tells whoever streams it.
 
-mod inside;
+mod child_events;
 mod queue;
 
-pub(crate) use inside::Inside;
+pub(crate) use child_events::ChildEvents;
 pub(crate) use queue::EventQueue;
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::extract::Snapshot;
-use crate::state::{Hidden, Shown, State};
+use crate::state::{HiddenValue, ShownState, State};
 use crate::words::{DroppedEdits, EditError, GraphEdit, Outcome, Replaced, TaskEnd, TaskRef};
 use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
@@ -153,7 +153,7 @@ where
 {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EventKind::Values(state) => out.debug_tuple("Values").field(&Shown(&**state)).finish(),
+            EventKind::Values(state) => out.debug_tuple("Values").field(&ShownState(&**state)).finish(),
             EventKind::Update { node, update } => {
                 out.debug_struct("Update").field("node", node).field("update", update).finish()
             }
@@ -192,7 +192,7 @@ where
                 out.debug_struct("Custom").field("node", node).field("value", value).finish()
             }
             EventKind::Ended(Ok(outcome)) if S::HIDES => {
-                out.debug_tuple("Ended").field(&outcome.clone().map(|_| Hidden::of::<S>())).finish()
+                out.debug_tuple("Ended").field(&outcome.clone().map(|_| HiddenValue::of::<S>())).finish()
             }
             EventKind::Ended(outcome) => out.debug_tuple("Ended").field(outcome).finish(),
         }

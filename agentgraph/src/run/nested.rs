@@ -12,30 +12,31 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::context::edits::Desk;
-use crate::context::{Call, Control, Inside, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
-use crate::engine::execute::Left;
-use crate::engine::fields::{Misfit, fit};
+use crate::context::{Call, ChildPause, Control, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
+use crate::engine::call::end::CallEnd;
+use crate::engine::executor::ParentExit;
 use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
-use crate::engine::load::{LeftBehind, LookedUp, Replayed, Restored, look_up, stuck_at_end};
-use crate::engine::plan::{Frontier, LeftOver};
-use crate::engine::recorder::{Trace, add_step};
-use crate::engine::reuse::KeptOutputs;
+use crate::engine::listeners::Listeners;
+use crate::engine::load::{Lookup, Replay, RestoredState, look_up, stuck_at_end};
+use crate::engine::position::Position;
+use crate::engine::recorder::add_step;
+use crate::engine::records::Records;
+use crate::engine::runtime::TaskRuntime;
 use crate::engine::stored::StoredStep;
-use crate::engine::{Eager, Loop, Pause, Scratch};
-use crate::error::OwnError;
-use crate::error::{BoxError, Code, Error};
-use crate::graph::GraphCore;
-use crate::graph::joins::Joins;
-use crate::graph::run_graph::RunGraph;
+use crate::engine::unknown_fields::{Misfit, fit};
+use crate::engine::{Loop, Pause};
+use crate::error::{BoxError, Code, Error, OwnError};
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::policy::Heartbeats;
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredCall, StoredStuck};
 use crate::run::CompiledGraph;
-use crate::run::event::{EventQueue, Inside as HeardInside};
-use crate::run::nested::ground::{Found, Ground};
+use crate::run::event::{ChildEvents, EventQueue};
+use crate::run::nested::ground::{CallGround, FoundRun};
 use crate::run::outcome::stored_stuck_error;
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
@@ -55,24 +56,24 @@ pub(crate) struct Callee<C: State> {
 }
 
 /// What a call begins with.
-pub(crate) struct Begin<C: State> {
+pub(crate) struct ChildInput<C: State> {
     /// The state around it, if it is over the same.
     pub(crate) state: Option<Arc<C>>,
     pub(crate) input: C::Update,
 }
 
 /// What a call comes to.
-pub(crate) enum End<C: State> {
+pub(crate) enum ChildEnd<C: State> {
     /// The last state.
     State(C),
     /// Of a call that began with the state around it: the sum of its updates.
     Updates(C::Update),
     /// It was left for a node of the graph around it.
-    Left(Left),
+    Left(ParentExit),
 }
 
 /// A call as its parts need it.
-struct Entry<'a, C: State> {
+struct ChildCall<'a, C: State> {
     callee: &'a Callee<C>,
     outer: &'a Arc<RunShared>,
     request: TaskRequest,
@@ -82,18 +83,15 @@ struct Entry<'a, C: State> {
     kept: Option<(Persistence<C>, Arc<str>)>,
 }
 
-/// Where a call stands before its next superstep.
-struct Standing<C: State> {
-    state: Arc<C>,
-    frontier: Frontier,
-    joins: Joins,
-    eager: Option<Box<Eager<C>>>,
-    graph: RunGraph<C>,
+/// Where a call begins, or goes on.
+struct ChildOpening<C: State> {
+    position: Position<C>,
+    inheritance: Inheritance,
     outputs: BTreeMap<String, Bytes>,
     journal: Option<Journal<C>>,
-    left: LeftBehind,
-    halted: Vec<String>,
     sessions: StoredSessions,
+    /// They are newer than the checkpoint.
+    sessions_changed: bool,
     /// The sum of what was merged in earlier calls.
     total: C::Update,
     /// What a new run begins with.
@@ -103,10 +101,10 @@ struct Standing<C: State> {
 /// Calls a graph in the place of a node.
 pub(crate) async fn enter<C: State>(
     callee: &Callee<C>,
-    begin: Begin<C>,
+    begin: ChildInput<C>,
     outer: Arc<RunShared>,
     request: TaskRequest,
-) -> Result<End<C>, BoxError> {
+) -> Result<ChildEnd<C>, BoxError> {
     let nowhere = Call { task: TaskId::from_u128(0), again: false, shares_memory: false };
     let nest = outer.nest.as_deref();
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
@@ -122,13 +120,13 @@ pub(crate) async fn enter<C: State>(
     if let Some((persistence, _)) = &kept
         && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
     {
-        let broken = Inside::Broken(Error::new(refused.code.into(), refused.why));
+        let broken = ChildPause::Broken(Error::new(refused.code.into(), refused.why));
         return Err(outer.control.put_inside(request, broken).into());
     }
     let updates = begin.state.is_some();
     let is_named = callee.memory == Memory::PerThread;
     let stored = StoredCall { task: call.task, updates, is_named, unnamed: None };
-    let entry = Entry { callee, outer: &outer, request, namespace: name, call: stored, kept };
+    let entry = ChildCall { callee, outer: &outer, request, namespace: name, call: stored, kept };
     let may_be_there = call.again || callee.memory == Memory::PerThread;
     match entry.run(begin, may_be_there).await {
         Ok((end, stand)) => {
@@ -137,52 +135,56 @@ pub(crate) async fn enter<C: State>(
             }
             Ok(end)
         }
-        Err(NotEnded::Stands(inside)) => Err(outer.control.put_inside(request, inside).into()),
-        Err(NotEnded::Failed(error)) => Err(error.into()),
+        Err(ChildStop::Stands(inside)) => Err(outer.control.put_inside(request, inside).into()),
+        Err(ChildStop::Failed(error)) => Err(error.into()),
     }
 }
 
 /// Why a call did not come to its end.
-enum NotEnded {
+enum ChildStop {
     /// It goes on when its task is called again, and no retry or handler can help.
-    Stands(Inside),
+    Stands(ChildPause),
     /// A node in it failed.
     Failed(Error),
 }
 
-impl From<Error> for NotEnded {
+impl From<Error> for ChildStop {
     /// What nodes fail with is for the policies of the task around; what is wrong with a store or an answer
     /// is not.
     fn from(error: Error) -> Self {
         match error.code().ends_the_run() {
-            true => NotEnded::Stands(Inside::Broken(error)),
-            false => NotEnded::Failed(error),
+            true => ChildStop::Stands(ChildPause::Broken(error)),
+            false => ChildStop::Failed(error),
         }
     }
 }
 
-impl<C: State> Entry<'_, C> {
+impl<C: State> ChildCall<'_, C> {
     /// Comes to its end, and says where memories stand then.
-    async fn run(&self, begin: Begin<C>, may_be_there: bool) -> Result<(End<C>, StoredMemories), NotEnded> {
+    async fn run(
+        &self,
+        begin: ChildInput<C>,
+        may_be_there: bool,
+    ) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
         let ground = match &self.kept {
             Some((persistence, thread)) if may_be_there => self.ground(persistence, thread).await?,
-            _ => Ground::default(),
+            _ => CallGround::default(),
         };
-        let standing = match ground.found {
+        let opening = match ground.found {
             Some(found) if !found.is(self.call) => self.anew(begin, found, ground.branch, ground.unnamed)?,
             Some(found) if found.has_ended() => return self.ended_before(found).await,
             Some(found) => self.go_on(found).await?,
             None => {
                 let mut journal = self.journal(ground.unnamed);
                 if let (Some(journal), Some(branch)) = (&mut journal, ground.branch) {
-                    journal.branch = branch;
+                    journal.begin_on(branch);
                 }
                 self.fresh(begin, journal)
             }
         };
         match self.callee.graph.host.clone() {
-            None => self.drive(standing, LocalRunner).await,
-            Some(host) => Box::pin(self.drive(standing, host)).await,
+            None => self.drive(opening, LocalRunner).await,
+            Some(host) => Box::pin(self.drive(opening, host)).await,
         }
     }
 
@@ -190,7 +192,7 @@ impl<C: State> Entry<'_, C> {
         let (persistence, thread) = self.kept.as_ref()?;
         let channels = C::channels(&self.callee.graph.core.schema).len();
         let mut journal = Journal::new(persistence, Arc::clone(thread), self.outer.run, channels);
-        journal.call = Some(self.call_after(unnamed));
+        journal.set_call(self.call_after(unnamed));
         Some(journal)
     }
 
@@ -199,19 +201,16 @@ impl<C: State> Entry<'_, C> {
         StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
     }
 
-    fn fresh(&self, begin: Begin<C>, journal: Option<Journal<C>>) -> Standing<C> {
+    fn fresh(&self, begin: ChildInput<C>, journal: Option<Journal<C>>) -> ChildOpening<C> {
         let core = &self.callee.graph.core;
-        Standing {
-            state: begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema))),
-            frontier: Frontier::default(),
-            joins: Joins::of(&core.topology),
-            eager: core.eager.then(Box::default),
-            graph: RunGraph::from(Arc::clone(core)),
+        let state = begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema)));
+        ChildOpening {
+            position: Position::first(core, state),
+            inheritance: Inheritance::default(),
             outputs: BTreeMap::new(),
             journal,
-            left: LeftBehind::default(),
-            halted: Vec::new(),
             sessions: StoredSessions::new(),
+            sessions_changed: false,
             total: C::Update::default(),
             input: Some((begin.input, None)),
         }
@@ -220,12 +219,12 @@ impl<C: State> Entry<'_, C> {
     /// A new run on what another one left, on a branch of its own if that is not the newest.
     fn anew(
         &self,
-        begin: Begin<C>,
-        found: Found<C>,
+        begin: ChildInput<C>,
+        found: FoundRun<C>,
         branch: Option<u32>,
         unnamed: Option<CheckpointId>,
-    ) -> Result<Standing<C>, Error> {
-        let Found { replayed, restored, writes, .. } = found;
+    ) -> Result<ChildOpening<C>, Error> {
+        let FoundRun { replayed, restored, writes, .. } = found;
         let mut journal = self.journal_behind(&replayed, &restored, &writes);
         let input = begin.input;
         let remembered = begin.state.is_none().then(|| Arc::new(restored.state));
@@ -235,22 +234,24 @@ impl<C: State> Entry<'_, C> {
                 journal.fork(branch);
             }
             journal.begin_run(self.outer.run);
-            journal.call = Some(self.call_after(unnamed));
-            if let Some(memories) = &journal.memories {
+            journal.set_call(self.call_after(unnamed));
+            if let Some(memories) = journal.memories() {
                 memories.begin_call();
             }
             // A state that is not the one that was stored.
-            journal.must_be_full |= remembered.is_none();
+            if remembered.is_none() {
+                journal.write_whole();
+            }
         }
-        let begin = Begin { state: remembered.or(begin.state), input: C::Update::default() };
+        let begin = ChildInput { state: remembered.or(begin.state), input: C::Update::default() };
         let outputs = replayed.header.outputs;
-        Ok(Standing { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
+        Ok(ChildOpening { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
     }
 
     fn journal_behind(
         &self,
-        replayed: &Replayed,
-        restored: &Restored<C>,
+        replayed: &Replay,
+        restored: &RestoredState<C>,
         writes: &[PendingWrite],
     ) -> Option<Journal<C>> {
         let mut journal = self.journal(None)?;
@@ -258,24 +259,20 @@ impl<C: State> Entry<'_, C> {
         Some(journal)
     }
 
-    async fn go_on(&self, found: Found<C>) -> Result<Standing<C>, Error> {
+    async fn go_on(&self, found: FoundRun<C>) -> Result<ChildOpening<C>, Error> {
         let total = self.stored_total(&found).await?;
-        let Found { replayed, restored, left, writes } = found;
+        let FoundRun { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
-        let LookedUp { graph, frontier, joins, eager } =
+        let Lookup { graph, frontier, joins, eager } =
             look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
         let Header { halt, session, outputs, .. } = replayed.header;
-        Ok(Standing {
-            state: Arc::new(restored.state),
-            frontier,
-            joins,
-            eager,
-            graph,
+        Ok(ChildOpening {
+            position: Position::new(graph, Arc::new(restored.state), frontier, joins, eager),
+            inheritance: Inheritance::of(left.tasks, left.told, halt),
             outputs,
             journal,
-            halted: if left.told { Vec::new() } else { halt },
-            sessions: left.sessions.clone().unwrap_or(session),
-            left,
+            sessions_changed: left.sessions.is_some(),
+            sessions: left.sessions.unwrap_or(session),
             total,
             input: None,
         })
@@ -283,7 +280,7 @@ impl<C: State> Entry<'_, C> {
 
     /// The end of a call that had come to it before, and where memories stood then.
     /// The end of a call that was stored when the task around it was cut off, or tried again.
-    async fn ended_before(&self, found: Found<C>) -> Result<(End<C>, StoredMemories), NotEnded> {
+    async fn ended_before(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
         let core = &self.callee.graph.core;
         let header = &found.replayed.header;
         if core.stuck_fails
@@ -295,11 +292,11 @@ impl<C: State> Entry<'_, C> {
         Ok(self.stored_end(found).await?)
     }
 
-    async fn stored_end(&self, found: Found<C>) -> Result<(End<C>, StoredMemories), Error> {
+    async fn stored_end(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), Error> {
         let stand = self.stand(found.replayed.header.memories.clone(), Some(found.replayed.id));
         let end = match self.call.updates {
-            true => End::Updates(self.stored_total(&found).await?),
-            false => End::State(found.restored.state),
+            true => ChildEnd::Updates(self.stored_total(&found).await?),
+            false => ChildEnd::State(found.restored.state),
         };
         Ok((end, stand))
     }
@@ -313,14 +310,14 @@ impl<C: State> Entry<'_, C> {
     }
 
     /// The sum of the updates that the records of the call hold.
-    async fn stored_total(&self, found: &Found<C>) -> Result<C::Update, Error> {
+    async fn stored_total(&self, found: &FoundRun<C>) -> Result<C::Update, Error> {
         let mut total = C::Update::default();
         let Some((persistence, _)) = self.kept.as_ref().filter(|_| self.call.updates) else {
             return Ok(total);
         };
         let core = &self.callee.graph.core;
         let schema = &core.schema;
-        for Written { version, update } in
+        for StoredUpdate { version, update } in
             written(&*persistence.saver, self.place(), found.replayed.id).await?
         {
             let mut step = StoredStep::of_update(version, update).migrated(&core.migrations)?;
@@ -339,19 +336,12 @@ impl<C: State> Entry<'_, C> {
 
     async fn drive<R: TaskRunner<C>>(
         &self,
-        standing: Standing<C>,
+        opening: ChildOpening<C>,
         runner: R,
-    ) -> Result<(End<C>, StoredMemories), NotEnded> {
-        let mut run = self.make_loop(standing.journal, &standing.left, standing.sessions, runner)?;
-        (run.state, run.frontier, run.joins) = (standing.state, standing.frontier, standing.joins);
-        run.kept = KeptOutputs::of(&standing.graph, standing.outputs);
-        run.core = standing.graph;
+    ) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
+        let (mut run, input) = self.make_loop(opening, runner)?;
         run.show_edits();
-        (run.left_over, run.past_breaks) = (standing.left.tasks, standing.left.told);
-        run.eager = standing.eager;
-        run.halted = standing.halted;
-        run.trace = self.call.updates.then(|| Box::new(Trace::after(standing.total)));
-        let paused = match standing.input {
+        let paused = match input {
             Some((input, abandoned)) => match run.input(input, abandoned).await {
                 Ok(()) => run.go_on().await,
                 Err(error) => Err(error),
@@ -366,44 +356,47 @@ impl<C: State> Entry<'_, C> {
             false => paused,
         };
         run.gather_stuck();
-        let waits = run.journal.as_ref().is_some_and(Journal::waits);
-        let paused = if waits { Box::pin(run.settle(paused)).await } else { paused };
+        let paused = if run.has_deferred_commits() { Box::pin(run.settle(paused)).await } else { paused };
         match paused {
             Ok(pause) => match run.stuck_error(&pause) {
                 None => {
-                    let named = run.journal.as_ref().and_then(|journal| journal.memories.as_ref());
-                    let named = named.map(|memories| memories.named()).unwrap_or_default();
-                    let stand = self.stand(named, run.journal.as_ref().and_then(Journal::checkpoint));
-                    Ok((self.end(run, pause)?, stand))
+                    let (named, own) = run.named_memories();
+                    Ok((self.end(run.into_end(), pause)?, self.stand(named, own)))
                 }
-                Some(error) => Err(error.with_state(run.state).into()),
+                Some(error) => Err(run.fail_with(error).into()),
             },
-            Err(error) if run.scratch.merging => Err(error.into()),
-            Err(error) => Err(error.with_state(run.state).into()),
+            Err(error) => Err(run.fail_with(error).into()),
         }
     }
 
+    #[allow(clippy::type_complexity)]
     fn make_loop<R: TaskRunner<C>>(
         &self,
-        mut journal: Option<Journal<C>>,
-        left: &LeftBehind,
-        sessions: StoredSessions,
+        opening: ChildOpening<C>,
         runner: R,
-    ) -> Result<Loop<C, R>, Error> {
+    ) -> Result<(Loop<C, R>, Option<(C::Update, Option<RunId>)>), Error> {
+        let ChildOpening {
+            position,
+            inheritance,
+            outputs,
+            mut journal,
+            sessions,
+            sessions_changed,
+            total,
+            input,
+        } = opening;
         let (graph, outer) = (&self.callee.graph, self.outer);
         let around = outer.nest.as_deref();
         let durability = around.map_or(Durability::Sync, |nest| nest.durability);
         if let Some(journal) = journal.as_mut().filter(|_| durability == Durability::Exit) {
             journal.wait_for_the_end(moves_from(&graph.core, || outer.services.random()));
         }
-        let own = Sessions::open(&graph.shared.sessions, &sessions, left.sessions.is_some())?;
+        let own = Sessions::open(&graph.shared.sessions, &sessions, sessions_changed)?;
         let max_concurrency = around.map_or(usize::MAX, |nest| nest.max_concurrency);
         let nest = graph.core.has_graphs.then(|| {
-            let saver = journal.as_ref().map(|journal| Arc::clone(&journal.saver));
-            let resumed = journal.as_ref().is_some_and(|journal| journal.head.is_some());
-            let memories =
-                journal.as_mut().map(|journal| Arc::clone(journal.memories.get_or_insert_default()));
-            let memories = memories.unwrap_or_default();
+            let saver = journal.as_ref().map(Journal::saver);
+            let resumed = journal.as_ref().is_some_and(|journal| journal.checkpoint().is_some());
+            let memories = journal.as_mut().map(Journal::share_memories).unwrap_or_default();
             Box::new(Nest::new(saver, durability, max_concurrency, None, resumed, memories))
         });
         let root = match &outer.outer {
@@ -416,11 +409,11 @@ impl<C: State> Entry<'_, C> {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
             thread: outer.thread.clone(),
-            control: Control::of(graph.core.eager),
+            control: Control::of(graph.core.discipline == Discipline::Eager),
             sessions: outer.sessions.within(own),
             sink: events.clone().map(|events| events as Arc<dyn Sink>),
-            hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
-            hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
+            hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
+            hears_messages: events.as_ref().is_some_and(|events| events.views().messages),
             max_supersteps: outer.max_supersteps,
             services: Arc::clone(&outer.services),
             spending: Spending::default(),
@@ -437,26 +430,11 @@ impl<C: State> Entry<'_, C> {
             stores_edits: journal.is_some() || graph.host.is_some(),
             visible: Mutex::default(),
         };
-        Ok(Loop {
-            core: RunGraph::from(Arc::clone(&graph.core)),
-            kept: KeptOutputs::default(),
-            runner,
-            shared: Arc::new(shared),
-            state: Arc::new(C::initial(&graph.core.schema)),
-            frontier: Frontier::default(),
-            joins: Joins::of(&graph.core.topology),
-            journal,
-            events,
-            halt: None,
-            siblings: graph.core.siblings,
-            max_concurrency,
-            left_over: LeftOver::new(),
-            past_breaks: false,
-            halted: Vec::new(),
-            trace: None,
-            eager: None,
-            scratch: Scratch::default(),
-        })
+        let traced = self.call.updates.then_some(total);
+        let records = Records::new(journal, &position, outputs, traced);
+        let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.siblings, max_concurrency);
+        let run = Loop::new(position, inheritance, records, Listeners::new(events, None), runtime, None);
+        Ok((run, input))
     }
 
     /// Where its events go, if somebody streams subgraphs too.
@@ -464,36 +442,36 @@ impl<C: State> Entry<'_, C> {
         let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?);
         let graph = &self.callee.graph;
         let (schema, namespace) = (graph.core.schema.clone(), Arc::clone(&self.namespace));
-        let inside = HeardInside { to, namespace, schema, codec: self.callee.codec };
+        let inside = ChildEvents { to, namespace, schema, codec: self.callee.codec };
         let events = EventQueue::inside(inside, &graph.shared.names);
         events.begin(self.outer.run);
         Some(Arc::new(events))
     }
 
-    fn end<R: TaskRunner<C>>(&self, run: Loop<C, R>, pause: Pause) -> Result<End<C>, NotEnded> {
-        match &pause {
-            Pause::Finished => {
-                self.tell_stuck(run.stuck().map(|stuck| stuck.within(&self.namespace)).collect())
-            }
-            // Its own joins are left with it.
-            Pause::Left(_) => self.tell_stuck(run.joins.inside.clone()),
-            Pause::Interrupted(_) | Pause::Stopped(_) => {}
-        }
+    fn end(&self, end: CallEnd<C>, pause: Pause) -> Result<ChildEnd<C>, ChildStop> {
         match pause {
-            Pause::Finished => Ok(match run.trace {
-                Some(trace) => End::Updates(trace.into_total()),
-                None => End::State(Arc::unwrap_or_clone(run.state)),
-            }),
-            Pause::Left(left) => Ok(End::Left(left)),
-            Pause::Stopped(reason) => Err(NotEnded::Stands(Inside::Stopped(reason))),
+            Pause::Finished => {
+                let own = end.stuck.into_iter().map(|stuck| stuck.within(&self.namespace));
+                self.tell_stuck(own.chain(end.stuck_inside).collect());
+                Ok(match end.updates {
+                    Some(total) => ChildEnd::Updates(total),
+                    None => ChildEnd::State(Arc::unwrap_or_clone(end.state)),
+                })
+            }
+            Pause::Left(left) => {
+                // Its own joins are left with it.
+                self.tell_stuck(end.stuck_inside);
+                Ok(ChildEnd::Left(left))
+            }
+            Pause::Stopped(reason) => Err(ChildStop::Stands(ChildPause::Stopped(reason))),
             Pause::Interrupted(_) if self.cannot_go_on() => {
                 let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so nobody \
                                could go on with it: give it `Memory::PerCall`";
-                Err(NotEnded::Failed(Error::new(Code::NoCheckpointer, problem)))
+                Err(ChildStop::Failed(Error::new(Code::NoCheckpointer, problem)))
             }
             Pause::Interrupted(interrupts) => {
                 let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
-                Err(NotEnded::Stands(Inside::Waits(named, run.scratch.untold)))
+                Err(ChildStop::Stands(ChildPause::Waits(named, end.untold)))
             }
         }
     }
@@ -524,7 +502,7 @@ pub(super) fn moves_from<S: State>(core: &GraphCore<S>, random: impl FnOnce() ->
     match core.has_graphs {
         true => Some(random() & u64::from(u32::MAX)),
         // Activations are told apart by the commits that made them, stored or not.
-        false => core.eager.then_some(0),
+        false => (core.discipline == Discipline::Eager).then_some(0),
     }
 }
 
@@ -538,7 +516,7 @@ fn called_twice() -> OwnError {
 const PAGE: usize = 256;
 
 /// The update of a record and the version of the state that it was written for.
-struct Written {
+struct StoredUpdate {
     version: u32,
     update: Vec<u8>,
 }
@@ -549,8 +527,8 @@ async fn written(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     head: CheckpointId,
-) -> Result<Vec<Written>, Error> {
-    let mut found: Vec<Written> = Vec::new();
+) -> Result<Vec<StoredUpdate>, Error> {
+    let mut found: Vec<StoredUpdate> = Vec::new();
     // Deltas have the version of the full before them.
     let (mut unversioned, mut oldest_read) = (0, head);
     let (mut branch, mut before) = (head.branch, head.step.checked_add(1));
@@ -561,7 +539,7 @@ async fn written(
         let mut parent = None;
         for row in rows {
             let header = Header::of_row(place, &row)?;
-            found.extend(header.wrote.map(|wrote| Written { version: 0, update: wrote.0 }));
+            found.extend(header.wrote.map(|wrote| StoredUpdate { version: 0, update: wrote.0 }));
             oldest_read = row.id;
             if row.kind == RowKind::Full {
                 found[unversioned..].iter_mut().for_each(|written| written.version = header.schema);

@@ -2,11 +2,13 @@
 
 use async_trait::async_trait;
 
-use crate::engine::eager::record::stored_id;
-use crate::engine::fields::{check_kept_states, check_results, is_unknown};
+use crate::engine::flow::record::stored_id;
+use crate::engine::frontier::{Dispatched, Frontier};
+use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{check_fields, left_behind, replay_from};
-use crate::engine::plan::{Dispatched, Frontier, LeftOver, StepPlace, TaskLeft, handler_id, task_id};
 use crate::engine::stored::OF_RUN;
+use crate::engine::task_id::{StepPlace, handler_id, task_id};
+use crate::engine::unknown_fields::{check_kept_states, check_results, is_unknown};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
@@ -58,7 +60,7 @@ impl<C: State> AnyGraph for Callee<C> {
         }
         for task in tasks(&graph, place, &header, id, &left) {
             found.failures.extend(task.failure(place));
-            if task.left.is_some_and(TaskLeft::waits) {
+            if task.left.is_some_and(TaskRemains::waits) {
                 let asked = interrupts(place, &task);
                 found.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
             } else {
@@ -95,9 +97,9 @@ impl<C: State> Callee<C> {
 
 /// A task, by the names that were stored.
 pub(crate) struct OpenTask<'a> {
-    pub(crate) id: TaskId,
-    pub(crate) node: String,
-    pub(crate) left: Option<&'a TaskLeft>,
+    pub(in crate::run) id: TaskId,
+    pub(in crate::run) node: String,
+    pub(in crate::run) left: Option<&'a TaskRemains>,
 }
 
 impl OpenTask<'_> {
@@ -108,7 +110,7 @@ impl OpenTask<'_> {
 }
 
 /// What a superstep failed with that was none of its tasks.
-pub(crate) fn failure_of_all(place: Place<'_>, left: &LeftOver) -> Option<Failure> {
+pub(crate) fn failure_of_all(place: Place<'_>, left: &Leftovers) -> Option<Failure> {
     Some(left.get(&OF_RUN)?.error.clone()?.within(place.namespace))
 }
 
@@ -118,7 +120,7 @@ pub(crate) fn tasks<'a, S: State>(
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
-    left: &'a LeftOver,
+    left: &'a Leftovers,
 ) -> impl Iterator<Item = OpenTask<'a>> {
     let all = all_tasks(core, place, header, id, left).into_iter();
     all.filter(|task| task.left.is_none_or(|left| left.result.is_none()))
@@ -130,7 +132,7 @@ pub(crate) fn done<'a, S: State>(
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
-    left: &'a LeftOver,
+    left: &'a Leftovers,
 ) -> impl Iterator<Item = &'a [u8]> {
     let all = all_tasks(core, place, header, id, left).into_iter();
     all.filter_map(|task| task.left?.result.as_deref())
@@ -142,7 +144,7 @@ fn all_tasks<'a, S: State>(
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
-    left: &'a LeftOver,
+    left: &'a Leftovers,
 ) -> Vec<OpenTask<'a>> {
     if header.discipline == "eager" {
         let open = header.next.iter().filter_map(|activation| {
@@ -180,7 +182,7 @@ pub(crate) fn tasks_and_calls<S: State>(
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
-    left: &LeftOver,
+    left: &Leftovers,
 ) -> Vec<TaskId> {
     let mut ids: Vec<TaskId> = left.values().filter_map(|left| left.call).collect();
     // A failed node's own calls, too: its handler has another id.
@@ -254,7 +256,7 @@ fn named_frontier(header: &Header) -> (Frontier, Vec<String>) {
             Some(dispatch) => {
                 let from = id(&dispatch.from);
                 let input = InputValue::stored(dispatch.input.0.clone(), dispatch.limits);
-                frontier.dispatched.push(Dispatched { node, from, index: dispatch.index, input });
+                frontier.add_dispatch(Dispatched { node, from, index: dispatch.index, input });
             }
         }
     }

@@ -1,56 +1,33 @@
-//! From the end of the loop to an [`Outcome`], with the joins that still wait.
+//! From the end of a call to an [`Outcome`], with the joins that still wait.
 
 use std::sync::Arc;
 
-use crate::engine::host::TaskRunner;
-use crate::engine::journal::Journal;
-use crate::engine::{Loop, Pause};
+use crate::engine::Pause;
+use crate::engine::call::end::CallEnd;
 use crate::error::Error;
 use crate::record::header::StoredStuck;
 use crate::state::State;
 use crate::words::{Outcome, StuckJoin, stuck_joins};
 
 impl<S: State> Outcome<S> {
-    pub(super) fn of<R: TaskRunner<S>>(run: Loop<S, R>, pause: Pause) -> Self {
-        let checkpoint = run.journal.as_ref().and_then(Journal::checkpoint);
-        let id = run.shared.run;
-        let stuck = run.stuck().collect();
-        let spent = run.spent().units;
-        let cancelled = run.scratch.cancelled;
-        let dropped = run.scratch.dropped;
-        let output = Arc::unwrap_or_clone(run.state);
+    pub(super) fn of(end: CallEnd<S>, pause: Pause) -> Self {
+        let CallEnd { state, run, checkpoint, mut stuck, stuck_inside, spent, cancelled, dropped, .. } = end;
+        let output = Arc::unwrap_or_clone(state);
         match pause {
             // A graph that nothing is around cannot be left.
             Pause::Finished | Pause::Left(_) => {
-                Outcome::Finished { output, stuck, cancelled, run: id, checkpoint, spent, dropped }
+                stuck.extend(stuck_inside.into_iter().map(StuckJoin::from));
+                Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent, dropped }
             }
             Pause::Interrupted(interrupts) => {
-                Outcome::Interrupted { output, interrupts, run: id, checkpoint, spent, dropped }
+                Outcome::Interrupted { output, interrupts, run, checkpoint, spent, dropped }
             }
-            Pause::Stopped(reason) => {
-                Outcome::Stopped { output, reason, run: id, checkpoint, spent, dropped }
-            }
+            Pause::Stopped(reason) => Outcome::Stopped { output, reason, run, checkpoint, spent, dropped },
         }
     }
 }
 
-impl<S: State, R> Loop<S, R> {
-    /// What a run that is over failed with if its graph does not let joins wait in vain.
-    pub(crate) fn stuck_error(&self, pause: &Pause) -> Option<Error> {
-        if !self.core.stuck_fails || !matches!(pause, Pause::Finished) {
-            return None;
-        }
-        stuck_joins(&self.stuck().collect::<Vec<_>>())
-    }
-
-    /// The joins that still wait, those of subgraphs that were called after those of the graph itself.
-    pub(super) fn stuck(&self) -> impl Iterator<Item = StuckJoin> {
-        let inside = self.joins.inside.iter().cloned().map(StuckJoin::from);
-        StuckJoin::of(self).into_iter().chain(inside)
-    }
-}
-
-/// [`Loop::stuck_error`] for a run that was over before.
+/// The error of a run that was over before, with joins that still waited.
 pub(crate) fn stored_stuck_error(stuck: Vec<StoredStuck>) -> Option<Error> {
     stuck_joins(&stuck.into_iter().map(StuckJoin::from).collect::<Vec<_>>())
 }
@@ -67,22 +44,5 @@ impl StuckJoin {
         let StuckJoin { namespace: own, to, arrived, missing } = self;
         let namespace = if own.is_empty() { namespace.to_owned() } else { own };
         StoredStuck { namespace, to, arrived, missing }
-    }
-
-    fn of<S: State, R>(run: &Loop<S, R>) -> Vec<StuckJoin> {
-        let name = |node: u32| run.core.name(node).to_owned();
-        let open = run.joins.open(&run.core.topology).filter(|round| !round.fired);
-        open.map(|round| {
-            let join = round.join;
-            let places =
-                (0..join.sources.len() as u32).filter(|place| !run.joins.is_pruned(round.at, *place));
-            let (here, missing): (Vec<u32>, Vec<u32>) =
-                places.partition(|place| round.arrived.contains(place));
-            let names =
-                |places: Vec<u32>| places.iter().map(|place| name(join.sources[*place as usize])).collect();
-            let namespace = String::new();
-            StuckJoin { namespace, to: name(join.target), arrived: names(here), missing: names(missing) }
-        })
-        .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! [`Ready`]: a call that has found everything it needs, to be driven to its end.
+//! [`PreparedCall`]: a call that has found everything it needs, to be driven to its end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
@@ -6,65 +6,67 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 
-use super::begin::{Begun, EditedFrom, Next, Start, Thread};
+use super::begin::{CallRequest, EditBase, FirstMove, Opening, Thread};
+use super::call_plan::CallPlan;
 use super::event::EventQueue;
-use super::{RunBuilder, nested};
-use crate::context::Hears;
+use super::nested;
 use crate::context::edits::Desk;
-use crate::context::{Control, Nest, RunShared, Sink, Spending};
-use crate::engine::edit::Behind;
-use crate::engine::edit::Edit;
+use crate::context::{ChildListener, Control, Nest, RunShared, Sink, Spending};
+use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
-use crate::engine::plan::StepPlace;
-use crate::engine::recorder::Trace;
-use crate::engine::reuse::KeptOutputs;
-use crate::engine::{Loop, Pause, Scratch};
+use crate::engine::journal::Journal;
+use crate::engine::left_over::EditedTasks;
+use crate::engine::listeners::Listeners;
+use crate::engine::records::Records;
+use crate::engine::runtime::TaskRuntime;
+use crate::engine::task_id::StepPlace;
+use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
+use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
 use crate::policy::Heartbeats;
 use crate::session::Sessions;
 use crate::state::State;
 use crate::step::MakeEdits;
 use crate::words::{Durability, OpenRequest, Outcome};
-use agentgraph_checkpoint::engine::Leased;
 
 /// It is made in one go, since what is held across an await is a part of the run's future, which is written
 /// and moved before the first node runs.
-pub(super) struct Ready<S: State, R: TaskRunner<S>> {
+pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
     run: Loop<S, R>,
-    next: Next<S>,
+    next: FirstMove<S>,
     edits: Vec<MakeEdits>,
     /// It edits the state instead of running nodes.
     is_edit: bool,
 }
 
 /// What a call that is kept has found.
-pub(super) struct OnThread<'a, S: State> {
+pub(super) struct OpenedThread<'a, S: State> {
     pub(super) thread: Thread<'a, S>,
     pub(super) fence: u64,
     /// What subgraphs ask there.
     pub(super) inside: Vec<OpenRequest>,
 }
 
-impl<S: State> RunBuilder<S> {
+impl<S: State> CallPlan<S> {
     pub(super) fn make_ready<R: TaskRunner<S>>(
         self,
-        start: Start<S>,
-        found: Option<OnThread<'_, S>>,
+        start: CallRequest<S>,
+        found: Option<OpenedThread<'_, S>>,
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Ready<S, R>, Error> {
+    ) -> Result<PreparedCall<S, R>, Error> {
         let (thread, fence, inside) = match found {
-            Some(OnThread { thread, fence, inside }) => (Some(thread), fence, inside),
+            Some(OpenedThread { thread, fence, inside }) => (Some(thread), fence, inside),
             None => (None, 0, Vec::new()),
         };
-        let mut begun = Begun::of(&self.graph, start, thread, inside)?;
+        let mut begun = Opening::of(&self.graph, start, thread, inside)?;
         if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
-            begun.state = state;
+            begun.position = begun.position.with_state(state);
         }
         if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
-            match self.durability {
+            match self.keeping.durability {
                 Durability::Sync => {}
                 Durability::Async => journal.hand_over_to(persistence.behind()?),
                 Durability::Exit => {
@@ -74,39 +76,44 @@ impl<S: State> RunBuilder<S> {
             }
         }
         if let (Some(journal), 1..) = (&mut begun.journal, fence) {
-            journal.saver = Arc::new(Leased { inner: Arc::clone(&journal.saver), fence });
+            journal.set_fence(fence);
         }
         if let Some(events) = &events {
             events.begin(begun.run);
         }
         let services = &self.graph.shared.services;
-        let spending = Spending::new(self.budget, begun.spent, || services.now());
+        let spending = Spending::new(self.limits.budget, begun.spent, || services.now());
         let nest = self.graph.core.has_graphs.then(|| {
-            let saver = begun.journal.as_ref().map(|journal| Arc::clone(&journal.saver));
-            let resumed = !matches!(begun.next, Next::Input { .. } | Next::Fork);
-            let drain = self.limits.drain.clone();
-            let memories =
-                begun.journal.as_mut().map(|journal| Arc::clone(journal.memories.get_or_insert_default()));
-            let memories = memories.unwrap_or_default();
-            let mut nest = Nest::new(saver, self.durability, self.max_concurrency, drain, resumed, memories);
-            let heard = events.as_ref().filter(|_| self.subgraphs);
-            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn Hears>);
+            let saver = begun.journal.as_ref().map(Journal::saver);
+            let resumed = !matches!(begun.next, FirstMove::Input { .. } | FirstMove::Fork);
+            let drain = self.limits.halt.drain.clone();
+            let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
+            let mut nest = Nest::new(
+                saver,
+                self.keeping.durability,
+                self.limits.max_concurrency,
+                drain,
+                resumed,
+                memories,
+            );
+            let heard = events.as_ref().filter(|_| self.stream.subgraphs);
+            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
             Box::new(nest)
         });
-        let halt = Halt::of(self.limits, spending.time_left(), services);
+        let halt = Halt::of(self.limits.halt, spending.time_left(), services);
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&self.graph.shared),
             run: begun.run,
             thread: self.thread,
-            control: Control::of(self.graph.core.eager),
+            control: Control::of(self.graph.core.discipline == Discipline::Eager),
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             sink: events
                 .as_ref()
-                .filter(|events| events.views.custom || events.views.messages || events.views.edits)
+                .filter(|events| events.views().custom || events.views().messages || events.views().edits)
                 .map(|events| Arc::clone(events) as Arc<dyn Sink>),
-            hears_custom: events.as_ref().is_some_and(|events| events.views.custom),
-            hears_messages: events.as_ref().is_some_and(|events| events.views.messages),
-            max_supersteps: self.max_supersteps,
+            hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
+            hears_messages: events.as_ref().is_some_and(|events| events.views().messages),
+            max_supersteps: self.limits.max_supersteps,
             services: Arc::clone(services),
             spending,
             drains: AtomicBool::new(false),
@@ -118,35 +125,21 @@ impl<S: State> RunBuilder<S> {
             visible: Mutex::default(),
         });
         // The records of a subgraph whose updates are its result say them, whoever writes them.
-        let updates =
-            begun.journal.as_ref().and_then(|journal| journal.call).is_some_and(|call| call.updates);
-        let mut run = Loop {
-            kept: KeptOutputs::of(&begun.graph, begun.outputs),
-            core: begun.graph,
-            runner,
-            shared,
-            state: begun.state,
-            frontier: begun.frontier,
-            joins: begun.joins,
-            journal: begun.journal,
-            events,
-            halt,
-            siblings: self.siblings.unwrap_or(self.graph.core.siblings),
-            max_concurrency: self.max_concurrency,
-            left_over: begun.left_over,
-            past_breaks: begun.past_breaks,
-            halted: begun.halted,
-            trace: updates.then(|| Box::new(Trace::after(S::Update::default()))),
-            eager: begun.eager,
-            scratch: Scratch::default(),
-        };
+        let updates = begun.journal.as_ref().and_then(Journal::call).is_some_and(|call| call.updates);
+        let traced = updates.then(S::Update::default);
+        let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
+        let siblings = self.limits.siblings.unwrap_or(self.graph.core.siblings);
+        let runtime = TaskRuntime::new(runner, shared, siblings, self.limits.max_concurrency);
+        let listeners = Listeners::new(events, halt);
+        let driver = self.graph.driver.clone();
+        let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, driver);
         run.show_edits();
-        let is_edit = matches!(begun.next, Next::Edit(..));
-        Ok(Ready { run, next: begun.next, edits: self.edits, is_edit })
+        let is_edit = matches!(begun.next, FirstMove::Edit(..));
+        Ok(PreparedCall { run, next: begun.next, edits: self.edits, is_edit })
     }
 }
 
-impl<S: State, R: TaskRunner<S>> Ready<S, R> {
+impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
     /// Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise
     /// themselves.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
@@ -163,19 +156,11 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
         if self.is_edit {
             return Ok(Pause::Finished);
         }
-        let mut paused = match run.core.discipline.clone() {
-            None => run.go_on().await,
-            Some(discipline) => match R::here(run) {
-                Some(run) => discipline.drive(run).await,
-                None => {
-                    Err(Error::new(Code::Host, "the nodes of a dependency graph run where its passes do"))
-                }
-            },
-        };
+        let mut paused = run.go_on().await;
         if run.may_keep_failure(&paused) {
             paused = Box::pin(run.keep_failure(paused)).await;
         }
-        if !run.scratch.untold.is_empty() && matches!(paused, Ok(Pause::Interrupted(_))) {
+        if run.has_untold() && matches!(paused, Ok(Pause::Interrupted(_))) {
             paused = match Box::pin(run.tell_inside()).await {
                 Ok(()) => paused,
                 Err(error) => Err(error),
@@ -190,23 +175,23 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
     async fn begin(&mut self) -> Result<(), Error> {
         let edits = std::mem::take(&mut self.edits);
         let run = &mut self.run;
-        match std::mem::replace(&mut self.next, Next::GoOn) {
-            Next::Input { input, abandoned } => {
+        match std::mem::replace(&mut self.next, FirstMove::GoOn) {
+            FirstMove::Input { input, abandoned } => {
                 let input = run.edit_before(edits, input)?;
                 run.input(input, abandoned).await
             }
             _ if !edits.is_empty() => Err(edits_of_an_earlier_run()),
-            Next::Answer(answers, inside) => {
+            FirstMove::Answer(answers, inside) => {
                 run.adopt_failures();
                 run.check_left_over()?;
                 Box::pin(run.give_answers(answers, inside)).await
             }
-            Next::GoOn => {
+            FirstMove::GoOn => {
                 run.adopt_failures();
                 Ok(())
             }
-            Next::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
-            Next::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
+            FirstMove::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
+            FirstMove::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
         }
     }
 
@@ -215,13 +200,12 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
         run.gather_stuck();
         match driven {
             // An edit is no run's end: its joins may yet be filled.
-            Ok(pause) if self.is_edit => Ok(Outcome::of(run, pause)),
+            Ok(pause) if self.is_edit => Ok(Outcome::of(run.into_end(), pause)),
             Ok(pause) => match run.stuck_error(&pause) {
-                None => Ok(Outcome::of(run, pause)),
-                Some(error) => Err(error.with_state(run.state)),
+                None => Ok(Outcome::of(run.into_end(), pause)),
+                Some(error) => Err(run.fail_with(error)),
             },
-            Err(error) if run.scratch.merging => Err(error),
-            Err(error) => Err(error.with_state(run.state)),
+            Err(error) => Err(run.fail_with(error)),
         }
     }
 }
@@ -229,16 +213,16 @@ impl<S: State, R: TaskRunner<S>> Ready<S, R> {
 async fn edit_state<S: State, R: TaskRunner<S>>(
     run: &mut Loop<S, R>,
     edit: Edit<S>,
-    from: Option<EditedFrom>,
+    from: Option<EditBase>,
 ) -> Result<(), Error> {
     if let Some(from) = &from {
         // The edit is a run of its own, and what failed is of the run before.
         run.adopt_failures_of(from.run, from.id.step.saturating_add(from.ahead), from.thread.as_deref());
     }
     let copied = from.as_ref().and_then(|from| from.thread.clone());
-    let thread = copied.or(run.shared.thread.clone()).unwrap_or_default();
-    let namespace = run.journal.as_ref().map(|journal| Arc::clone(&journal.namespace)).unwrap_or_default();
-    let behind = from.map(|from| Behind {
+    let thread = copied.or(run.thread()).unwrap_or_default();
+    let namespace = run.namespace();
+    let behind = from.map(|from| EditedTasks {
         place: StepPlace {
             thread: &thread,
             namespace: &namespace,

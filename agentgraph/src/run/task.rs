@@ -3,12 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
-
 use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
-use crate::context::{Control, Refusal, RunShared, Spending, Standing, TaskRequest, Visible};
-use crate::engine::execute::node_error;
+use crate::context::{Control, Refusal, RunShared, Spending, TaskRequest, TaskVerdict, VisibleEdits};
+use crate::engine::executor::node_error;
 use crate::engine::host::{LocalRunner, Question, Reply, TaskCall, TaskReply, TaskRunner, damaged};
 use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
 use crate::error::{Code, Error};
@@ -20,9 +18,10 @@ use crate::record::header::Header;
 use crate::session::Sessions;
 use crate::state::StoredState;
 use crate::step::InputValue;
+use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 
 impl<S: StoredState> CompiledGraph<S> {
-    /// Runs one task that a [`Host`](crate::Host) brought here, with the node's layers and policies. For the
+    /// Runs one task that a [`Host`](crate::host::Host) brought here, with the node's layers and policies. For the
     /// far side of a host; the graph must have the node that the call names.
     ///
     /// Channels that are never stored have their initial values here, there are no sessions, and events go
@@ -41,7 +40,8 @@ impl<S: StoredState> CompiledGraph<S> {
             Error::new(Code::GraphChanged, problem)
         })?;
         let kept = call.kept.iter().filter_map(|name| core.id(name)).collect();
-        let visible = Visible { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
+        let visible =
+            VisibleEdits { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
         let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
         let failure = call.failure.map(Arc::new);
         let handles = failure.is_some();
@@ -78,18 +78,18 @@ impl<S: StoredState> CompiledGraph<S> {
         let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
         let result = make_edits(&shared, request, result);
         let reply = match (shared.control.standing(0), result) {
-            (Some(Standing::Waits(asks)), _) => {
+            (Some(TaskVerdict::Waits(asks)), _) => {
                 let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
                 Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?)
             }
-            (Some(Standing::Refused(Refusal { n, problem, asked })), _) => {
+            (Some(TaskVerdict::Refused(Refusal { n, problem, asked })), _) => {
                 Reply::Refused { n, problem, schema: asked.and_then(|asked| asked.schema) }
             }
-            (Some(Standing::Unaskable(why)), _) => {
+            (Some(TaskVerdict::Unaskable(why)), _) => {
                 let error = why.error();
                 Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
             }
-            (Some(Standing::Inside(_)), _) => {
+            (Some(TaskVerdict::Inside(_)), _) => {
                 let problem =
                     "a subgraph runs where the graph around it runs, and not where a host runs single tasks";
                 Reply::Failed { code: Code::Host.as_str().to_owned(), problem: problem.to_owned() }

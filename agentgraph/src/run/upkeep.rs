@@ -17,8 +17,10 @@ use crate::record::header::Header;
 use crate::run::CompiledGraph;
 use crate::state::State;
 use crate::words::WhenBusy;
+use agentgraph_checkpoint::catalog::namespaces;
 use agentgraph_checkpoint::engine::Leased;
 use agentgraph_checkpoint::prune::{prune_place, remove_place};
+use agentgraph_checkpoint::upkeep::{compact, copy_thread};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId};
 
 /// Pruning in the making: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
@@ -90,7 +92,7 @@ impl<S: State> Prune<S> {
                 }
             }
         }
-        persistence.saver.compact().await?;
+        compact(&*persistence.saver).await?;
         Ok(pruned)
     }
 
@@ -98,7 +100,7 @@ impl<S: State> Prune<S> {
         let services = &self.graph.shared.services;
         let ground = Ground::of(persistence, services);
         let Taken { lease, .. } = ground.take(thread, WhenBusy::Refuse, None).await?;
-        let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence };
+        let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence() };
         let pruned = lease.keep_up(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
         lease.end().await;
         pruned
@@ -132,7 +134,7 @@ pub(crate) async fn prune_thread<S: State>(
     let open = open_tasks(&graph.core, saver, root).await?;
     // First the root's: what its checkpoints name stays until they are gone.
     let (mut removed, named) = prune_place(saver, root, retention, now, None).await?;
-    for namespace in saver.namespaces(thread).await? {
+    for namespace in namespaces(saver, thread).await? {
         let place = Place { thread, namespace: &namespace };
         match (namespace.is_empty(), call_of(&namespace), &open) {
             (true, ..) => {}
@@ -223,7 +225,7 @@ impl<S: State> CompiledGraph<S> {
         persistence.settle(from).await;
         persistence.settle(to).await;
         let saver = &*persistence.saver;
-        match saver.copy_thread(from, to).await {
+        match copy_thread(saver, from, to).await {
             Err(error) if error.code() != Code::ThreadExists || !are_alike(saver, from, to).await? => {
                 Err(error.into())
             }
@@ -240,11 +242,11 @@ impl<S: State> CompiledGraph<S> {
 /// Whether the one stands where the other does, to the byte: nobody has gone on in either since the store
 /// copied it.
 async fn are_alike(saver: &dyn Checkpointer, from: &str, to: &str) -> Result<bool, Error> {
-    let namespaces = saver.namespaces(to).await?;
-    if from == to || namespaces.is_empty() || namespaces != saver.namespaces(from).await? {
+    let copied = namespaces(saver, to).await?;
+    if from == to || copied.is_empty() || copied != namespaces(saver, from).await? {
         return Ok(false);
     }
-    for namespace in namespaces {
+    for namespace in copied {
         let place = |thread| Place { thread, namespace: &namespace };
         let (original, copy) = (place(from), place(to));
         if saver.get(original, None).await? != saver.get(copy, None).await? {

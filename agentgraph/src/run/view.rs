@@ -7,22 +7,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::engine::done::Done;
+use crate::engine::channel_uses::keep_overwrites;
+use crate::engine::driver::Driver;
+use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{
-    Replayed, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
+    Replay, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
 };
-use crate::engine::pass::Discipline;
-use crate::engine::plan::{LeftOver, TaskLeft};
 use crate::engine::stored::{OF_RUN, StoredStep};
-use crate::engine::uses::keep_overwrites;
+use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
-use crate::graph::{GraphCore, GraphTopology};
+use crate::graph::{Discipline, GraphCore, GraphTopology};
 use crate::persistence::Persistence;
 use crate::run::CompiledGraph;
 use crate::run::open::{OpenTask, done, failure_of_all, inside_of, interrupts, tasks};
-use crate::state::{Shown, State};
+use crate::state::{ShownState, State};
 use crate::step::Step;
 use crate::words::{GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::page;
@@ -101,7 +101,7 @@ impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
         let Checkpoint { interrupts, failures, children, abandoned, edits, skips, memories, .. } = self;
         let mut parts = out.debug_struct("Checkpoint");
         parts.field("id", id).field("parent", parent).field("run", run).field("source", source);
-        parts.field("created", created).field("values", &Shown(values)).field("next", next);
+        parts.field("created", created).field("values", &ShownState(values)).field("next", next);
         parts.field("deferred", deferred).field("interrupts", interrupts).field("failures", failures);
         parts.field("children", children);
         parts
@@ -130,8 +130,12 @@ pub(crate) async fn state<S: State>(
     let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
     let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
-    let in_a_pass = graph.core.discipline.is_some() && !checkpoint.next.is_empty();
-    if !tail.writes.is_empty() || graph.core.has_graphs || graph.core.eager || in_a_pass {
+    let in_a_pass = graph.driver.is_some() && !checkpoint.next.is_empty();
+    if !tail.writes.is_empty()
+        || graph.core.has_graphs
+        || graph.core.discipline == Discipline::Eager
+        || in_a_pass
+    {
         add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint).await?;
     }
     Ok(Some(checkpoint))
@@ -170,7 +174,7 @@ pub(crate) async fn topology_at<S: State>(
     }
 }
 
-fn parent(replayed: &Replayed) -> Option<CheckpointId> {
+fn parent(replayed: &Replay) -> Option<CheckpointId> {
     let CheckpointId { branch, step, .. } = replayed.id;
     let before = step.checked_sub(1)?;
     let began = replayed.header.parent.filter(|(_, parent)| *parent == before);
@@ -182,12 +186,12 @@ fn checkpoint<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &Replayed,
+    replayed: &Replay,
 ) -> Result<Checkpoint<S>, Error> {
     let header = &replayed.header;
     let values = restore(&graph.core, persistence, place, replayed)?.state;
-    let (edits, skips) = match &graph.core.discipline {
-        Some(discipline) => discipline.edits(&values),
+    let (edits, skips) = match &graph.driver {
+        Some(driver) => driver.edits(&values),
         None => (header.overlay.clone(), header.skips.clone()),
     };
     let memories = header.memories.iter();
@@ -217,19 +221,19 @@ async fn add_left_over<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &Replayed,
+    replayed: &Replay,
     tail: &Tail,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
     let header = &replayed.header;
     let left = left_behind(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
-    if let Some(discipline) = &graph.core.discipline {
-        return add_pass(graph, persistence, place, Arc::clone(discipline), &left, checkpoint);
+    if let Some(driver) = &graph.driver {
+        return add_pass(graph, persistence, place, Arc::clone(driver), &left, checkpoint);
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
         let (step, _) = shown_step(core, &persistence.codec, place.thread, result)?;
-        Ok(Some(Done { update: update_of(step), goes: None }))
+        Ok(Some(TaskOutput { update: update_of(step), goes: None }))
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
     keep_overwrites(core, &mut finished);
@@ -239,7 +243,7 @@ async fn add_left_over<S: State>(
     checkpoint.next.clear();
     for task in tasks(core, place, header, replayed.id, &left) {
         checkpoint.failures.extend(task.failure(place));
-        if task.left.is_some_and(TaskLeft::waits) {
+        if task.left.is_some_and(TaskRemains::waits) {
             checkpoint.interrupts.extend(interrupts(place, &task));
         } else if core.has_graphs {
             let inside = inside_of(core, &*persistence.saver, place, &task).await?;
@@ -258,7 +262,7 @@ async fn failures<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    replayed: &Replayed,
+    replayed: &Replay,
     writes: &[PendingWrite],
 ) -> Result<Vec<Failure>, Error> {
     let header = &replayed.header;
@@ -266,14 +270,14 @@ async fn failures<S: State>(
         return Ok(Vec::new());
     }
     let left = left_behind(&graph.core, place, (replayed.id, header), writes)?.tasks;
-    if graph.core.discipline.is_some() {
+    if graph.driver.is_some() {
         return Ok(failures_of_pass(&graph.core, place, &left));
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let mut found = Vec::new();
     for task in tasks(core, place, header, replayed.id, &left) {
         found.extend(task.failure(place));
-        if core.has_graphs && !task.left.is_some_and(TaskLeft::waits) {
+        if core.has_graphs && !task.left.is_some_and(TaskRemains::waits) {
             found.extend(inside_of(core, &*persistence.saver, place, &task).await?.failures);
         }
     }
@@ -282,7 +286,7 @@ async fn failures<S: State>(
 }
 
 /// In the order in which the nodes are declared.
-fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &LeftOver) -> Vec<Failure> {
+fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &Leftovers) -> Vec<Failure> {
     let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
     let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
     let at = |failure: &Failure| core.by_name.get(failure.node()).copied().unwrap_or(u32::MAX);
@@ -296,8 +300,8 @@ fn add_pass<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    discipline: Arc<dyn Discipline<S>>,
-    left: &LeftOver,
+    driver: Arc<dyn Driver<S>>,
+    left: &Leftovers,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
     let core = &graph.core;
@@ -312,9 +316,9 @@ fn add_pass<S: State>(
     });
     let mut done = done.collect::<Result<Vec<_>, Error>>()?;
     done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
-    let asked = left.values().filter_map(TaskLeft::asked_by).collect();
-    checkpoint.next = Arc::clone(&discipline).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
-    (checkpoint.edits, checkpoint.skips) = discipline.edits(&checkpoint.values);
+    let asked = left.values().filter_map(TaskRemains::asked_by).collect();
+    checkpoint.next = Arc::clone(&driver).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
+    (checkpoint.edits, checkpoint.skips) = driver.edits(&checkpoint.values);
     for (task, left) in left {
         let Some((_, request)) = left.open().next() else { continue };
         let task = OpenTask { id: *task, node: request.node.clone(), left: Some(left) };
@@ -459,10 +463,10 @@ impl<S: State> History<S> {
         &self,
         persistence: &Persistence<S>,
         place: Place<'_>,
-        replayed: &Replayed,
+        replayed: &Replay,
     ) -> Result<Checkpoint<S>, Error> {
         let mut found = checkpoint(&self.graph, persistence, place, replayed)?;
-        if self.graph.core.eager {
+        if self.graph.core.discipline == Discipline::Eager {
             let left = left_behind(&self.graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
             let core = &RunGraph::restore(&self.graph.core, &replayed.header, &mut Vec::new());
             let tasks = tasks(core, place, &replayed.header, replayed.id, &left);

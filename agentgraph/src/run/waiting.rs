@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::run::CompiledGraph;
 use crate::state::State;
 use crate::words::{Interrupt, StoredStop};
+use agentgraph_checkpoint::catalog;
 use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 
 /// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for
@@ -184,7 +185,7 @@ impl Asking {
     async fn page(&mut self, limit: Option<usize>) -> Result<Page, Error> {
         let limit = limit.into_iter().chain(self.at_once).min();
         let query = WaitingQuery { after: self.after.as_deref(), limit };
-        let found = match self.saver.waiting(query).await {
+        let found = match catalog::waiting(&*self.saver, query).await {
             Ok(found) => found,
             Err(error) => return self.stop_at(limit, error.into()),
         };

@@ -1,7 +1,7 @@
 //! Temporary edits: changes of the graph that hold for one run.
 //!
 //! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names;
-//! [`Edits`](crate::Edits) is what a task makes them with; [`EditError`] says why one was refused. What an
+//! [`Edits`](crate::edit::Edits) is what a task makes them with; [`EditError`] says why one was refused. What an
 //! edit *means*, and what it is checked against, is up to the discipline that runs.
 //!
 //! A compiled graph is never touched: edits go onto an overlay that belongs to the run. They are checked when
@@ -18,7 +18,7 @@ use super::rejection::EditError;
 /// One temporary edit, by the names that the graph and its drawing use.
 ///
 /// ```
-/// use agentgraph::GraphEdit;
+/// use agentgraph::edit::GraphEdit;
 /// let edit = GraphEdit::AddEdge { from: "plan".into(), to: "check#1".into() };
 /// assert_eq!(edit.to_string(), "add edge `plan` -> `check#1`");
 /// ```

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::words::{Replaces, Request, Spot};
+use crate::words::{Request, Spot, VoidedQuestion};
 use agentgraph_checkpoint::{InvalidId, TaskId};
 
 /// Something a run waits for.
@@ -75,8 +75,8 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    pub(crate) fn of(task: TaskId, question: Replaces) -> Self {
-        let Replaces { n, value, times } = question;
+    pub(crate) fn of(task: TaskId, question: VoidedQuestion) -> Self {
+        let VoidedQuestion { n, value, times } = question;
         Replaced { id: InterruptId { task, n }, value, times }
     }
 }

@@ -24,7 +24,7 @@ impl Spot {
 /// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). Made of text, by `into()`.
 ///
 /// ```
-/// use agentgraph::InterruptKey;
+/// use agentgraph::run::InterruptKey;
 /// let key = InterruptKey::new("order-7").for_any_value();
 /// assert_eq!(key.as_str(), "order-7");
 /// ```
@@ -61,7 +61,7 @@ impl<T: Into<String>> From<T> for InterruptKey {
 
 /// A question that was asked in an earlier call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct AskedQuestion {
     /// Its number among all questions of the task, which makes its id.
     pub(crate) n: u32,
     pub(crate) spot: Spot,
@@ -69,12 +69,12 @@ pub(crate) struct Asked {
     pub(crate) schema: Option<Value>,
     /// How many answers were voided at its spot before it was asked.
     pub(crate) voided_before: u32,
-    pub(crate) answer: Answered,
+    pub(crate) answer: AnswerState,
 }
 
 /// What became of a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Answered {
+pub(crate) enum AnswerState {
     NotYet,
     With(Value),
     /// Its answer counts for no question any more.
@@ -88,12 +88,12 @@ pub(crate) struct Request {
     pub(crate) spot: Spot,
     pub(crate) value: Value,
     pub(crate) schema: Option<Value>,
-    pub(crate) replaces: Option<Replaces>,
+    pub(crate) replaces: Option<VoidedQuestion>,
 }
 
 /// The question at the same spot whose answer was voided last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Replaces {
+pub(crate) struct VoidedQuestion {
     pub(crate) n: u32,
     pub(crate) value: Value,
     /// How many answers were voided at the spot, this one included.

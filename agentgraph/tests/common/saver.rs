@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, StoreCode, StoreError,
-    Tail, Usage, Waiting, WaitingQuery,
+    Catalog, Claim, LeaseTerms, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row,
+    StoreCode, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery, catalog, upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use futures_util::future::BoxFuture;
@@ -233,35 +234,76 @@ impl Checkpointer for NotingSaver {
         self.inner.delete_thread(thread).await
     }
 
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+}
+
+#[async_trait::async_trait]
+impl Leases for NotingSaver {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
-        self.inner.acquire(thread, terms).await
+        leases_of(&*self.inner).acquire(thread, terms).await
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         self.notes.lock().unwrap().renewed.push(thread.to_owned());
         self.may_hang(thread).await;
-        self.inner.renew(thread, fence, until).await
+        leases_of(&*self.inner).renew(thread, fence, until).await
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         self.breathe().await;
-        self.inner.release(thread, fence).await
+        leases_of(&*self.inner).release(thread, fence).await
     }
 
     fn let_go(&self, thread: &str, fence: u64) {
-        self.inner.let_go(thread, fence);
+        leases_of(&*self.inner).let_go(thread, fence);
     }
 
     async fn released(&self, thread: &str, fence: u64) {
-        self.inner.released(thread, fence).await;
+        leases_of(&*self.inner).released(thread, fence).await;
     }
+}
 
+#[async_trait::async_trait]
+impl Catalog for NotingSaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        self.inner.waiting(query).await
+        catalog::waiting(&*self.inner, query).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        self.inner.namespaces(thread).await
+        catalog::namespaces(&*self.inner, thread).await
+    }
+
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+        catalog::branches(&*self.inner, place).await
+    }
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        catalog::usage(&*self.inner).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Upkeep for NotingSaver {
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        upkeep::copy_thread(&*self.inner, from, to).await
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
@@ -272,10 +314,10 @@ impl Checkpointer for NotingSaver {
                 None => fails(&mut notes.fail_rewrites)?,
             }
         }
-        self.inner.rewrite(rewrite).await
+        upkeep::rewrite(&*self.inner, rewrite).await
     }
 
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        self.inner.usage().await
+    async fn compact(&self) -> Result<(), StoreError> {
+        upkeep::compact(&*self.inner).await
     }
 }

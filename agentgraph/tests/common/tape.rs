@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::{
-    ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail,
+    Catalog, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail, Upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use serde::{Deserialize, Serialize};
@@ -165,5 +165,25 @@ impl Checkpointer for Recorder {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
+    }
+
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        None
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        None
     }
 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{Claim, LeaseTerms, Place, SqliteSaver, StoreError};
+use agentgraph::checkpoint::leases::leases_of;
+use agentgraph::checkpoint::{Claim, LeaseTerms, Place, SqliteSaver, StoreError, catalog};
 use agentgraph::prelude::*;
-use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
+use agentgraph::run::WhenBusy;
+use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
@@ -171,13 +173,14 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, S
 /// The server may still be at the last statement of a process that is dead: only who has the thread reads
 /// what stays so.
 async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), StoreError> {
+    let leases = leases_of(store);
     loop {
         let now = SystemTime::now();
         let terms = LeaseTerms { now, until: now + Duration::from_secs(30), seize: false };
-        match store.acquire(thread, terms).await? {
-            Claim::Granted { fence } => return store.release(thread, fence).await,
+        match leases.acquire(thread, terms).await? {
+            Claim::Granted { fence } => return leases.release(thread, fence).await,
             Claim::Held { fence, .. } => {
-                let _ = tokio::time::timeout(LOOK_AGAIN, store.released(thread, fence)).await;
+                let _ = tokio::time::timeout(LOOK_AGAIN, leases.released(thread, fence)).await;
             }
         }
     }
@@ -186,7 +189,7 @@ async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), 
 /// The marks in the bytes of the store that the thread's own state does not show yet.
 async fn inside(saver: &dyn Checkpointer, thread: &str) -> Result<Vec<Mark>, Error> {
     let mut found = Vec::new();
-    for namespace in saver.namespaces(thread).await? {
+    for namespace in catalog::namespaces(saver, thread).await? {
         let place = Place { thread, namespace: &namespace };
         let Some(tail) = saver.get(place, None).await? else { continue };
         let rows = tail.rows.iter().flat_map(|row| Mark::all_in(&row.record));

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use agentgraph::checkpoint::TaskId;
+use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail,
+    Catalog, Claim, LeaseTerms, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind,
+    StoreError, Tail, Upkeep,
 };
-use agentgraph::{CheckpointId, Checkpointer, Durability, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Durability};
 use serde::{Deserialize, Serialize};
 
 use super::check::Rule;
@@ -276,35 +279,54 @@ impl Checkpointer for Faulty {
         self.inner.delete_thread(thread).await
     }
 
+    fn outlives_its_process(&self) -> bool {
+        self.inner.outlives_its_process()
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        self.inner.keeps_secrets()
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        self.inner.catalog()
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        self.inner.upkeep()
+    }
+}
+
+#[async_trait::async_trait]
+impl Leases for Faulty {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         if self.fault == Fault::IgnoresFences {
             let terms = LeaseTerms { seize: true, ..terms };
-            return self.inner.acquire(thread, terms).await;
+            return leases_of(&*self.inner).acquire(thread, terms).await;
         }
-        self.inner.acquire(thread, terms).await
+        leases_of(&*self.inner).acquire(thread, terms).await
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         if self.fault == Fault::IgnoresFences {
             return Ok(true);
         }
-        self.inner.renew(thread, fence, until).await
+        leases_of(&*self.inner).renew(thread, fence, until).await
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         self.store_late().await?;
-        self.inner.release(thread, fence).await
+        leases_of(&*self.inner).release(thread, fence).await
     }
 
     fn let_go(&self, thread: &str, fence: u64) {
-        self.inner.let_go(thread, fence);
-    }
-
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        self.inner.namespaces(thread).await
+        leases_of(&*self.inner).let_go(thread, fence);
     }
 
     async fn released(&self, thread: &str, fence: u64) {
-        self.inner.released(thread, fence).await;
+        leases_of(&*self.inner).released(thread, fence).await;
     }
 }

@@ -4,8 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, Place, Put, PutWrites, Rewrite, Row, StoreError, Tail,
+    Catalog, Claim, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites, Row, StoreError, Tail, Upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer};
 
@@ -110,9 +111,28 @@ impl Checkpointer for Watched {
         self.inner.outlives_its_process()
     }
 
+    fn keeps_secrets(&self) -> bool {
+        self.inner.keeps_secrets()
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        self.inner.catalog()
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        self.inner.upkeep()
+    }
+}
+
+#[async_trait::async_trait]
+impl Leases for Watched {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         self.points.pass("before the lease");
-        let claim = self.inner.acquire(thread, terms).await?;
+        let claim = leases_of(&*self.inner).acquire(thread, terms).await?;
         if let Claim::Granted { fence } = claim {
             self.log.write(Event::Took { fence });
             self.points.pass("after the lease");
@@ -121,37 +141,21 @@ impl Checkpointer for Watched {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        self.inner.renew(thread, fence, until).await
+        leases_of(&*self.inner).renew(thread, fence, until).await
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         self.points.pass("before the release");
-        let released = self.inner.release(thread, fence).await;
+        let released = leases_of(&*self.inner).release(thread, fence).await;
         self.points.pass("after the release");
         released
     }
 
     fn let_go(&self, thread: &str, fence: u64) {
-        self.inner.let_go(thread, fence);
+        leases_of(&*self.inner).let_go(thread, fence);
     }
 
     async fn released(&self, thread: &str, fence: u64) {
-        self.inner.released(thread, fence).await;
-    }
-
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        self.inner.namespaces(thread).await
-    }
-
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.inner.copy_thread(from, to).await
-    }
-
-    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
-        self.inner.rewrite(rewrite).await
-    }
-
-    async fn compact(&self) -> Result<(), StoreError> {
-        self.inner.compact().await
+        leases_of(&*self.inner).released(thread, fence).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentgraph::CheckpointId;
-use agentgraph::checkpoint::{Checkpointer, Place, PostgresSaver, Put, RowKind};
+use agentgraph::checkpoint::{Catalog, Checkpointer, Place, PostgresSaver, Put, RowKind};
 use proptest::prelude::*;
 
 use super::model::{self, FROM, INVARIANTS, Model, calls};

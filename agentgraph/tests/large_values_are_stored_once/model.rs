@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, RowKind, SqliteSaver,
 };
-use agentgraph::{CheckpointId, MemorySaver, TaskId};
+use agentgraph::{CheckpointId, MemorySaver};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -151,7 +152,7 @@ impl Model {
                     .extend(writes.into_iter().map(|write| ((at.branch, at.step, write.slot), write.bytes)));
             }
             Call::Copy { from, to } => {
-                let copied = store.copy_thread(THREADS[*from], THREADS[*to]).await;
+                let copied = store.upkeep().unwrap().copy_thread(THREADS[*from], THREADS[*to]).await;
                 let there = self.0.get(to).is_some_and(|thread| !thread.is_empty());
                 assert_eq!(copied.is_ok(), !there, "{call:?}");
                 if let (false, Some(thread)) = (there, self.0.get(from).cloned()) {
@@ -212,7 +213,7 @@ impl Model {
         let (fulls, gone) = ([(id, full.clone())], [(branch, 0..end)]);
         let place = Place::root(THREADS[thread]);
         let rewrite = Rewrite { place, fence: 0, fulls: &fulls, unfold: &[], gone: &gone };
-        store.rewrite(rewrite).await.unwrap();
+        store.upkeep().unwrap().rewrite(rewrite).await.unwrap();
         found.rows.retain(|(of, step), _| *of != branch || *step >= end);
         found.segments.retain(|(of, step), _| *of != branch || *step > end);
         found.writes.retain(|(of, step, _), _| *of != branch || *step >= end);
@@ -254,7 +255,7 @@ impl Model {
             large.extend(held.all().filter(|bytes| bytes.len() >= FROM));
         }
         let once: BTreeSet<&Vec<u8>> = large.iter().copied().collect();
-        let usage = store.usage().await.unwrap();
+        let usage = store.catalog().unwrap().usage().await.unwrap();
         let bytes: usize = once.iter().map(|bytes| bytes.len()).sum();
         assert_eq!(
             (usage.uses, usage.values, usage.value_bytes),

@@ -4,9 +4,10 @@
 use std::future::IntoFuture;
 use std::sync::Arc;
 
-use agentgraph::checkpoint::{Claim, Place, PostgresSaver, Put, StoreError};
+use agentgraph::checkpoint::{Catalog, Claim, Leases, Place, PostgresSaver, Put, StoreError, Upkeep};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, WhenBusy};
+use agentgraph::run::WhenBusy;
+use agentgraph::{CheckpointId, Checkpointer, Code};
 use tokio::task::JoinHandle;
 
 use super::common::words::{Words, says, text};

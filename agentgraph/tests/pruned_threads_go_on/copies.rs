@@ -49,7 +49,7 @@ async fn a_copy_that_was_cut_off_is_completed_by_the_next_call() {
     for saver in savers() {
         let (graph, runs) = half_done(Arc::clone(&saver));
         graph.invoke(said("i")).thread("t").await.unwrap();
-        saver.copy_thread("t", "copy").await.unwrap();
+        saver.upkeep().unwrap().copy_thread("t", "copy").await.unwrap();
         graph.copy_thread("t", "copy").await.unwrap();
         let copy = graph.state("copy").await.unwrap().unwrap();
         let waiting = graph.waiting().await.unwrap().remove(0);
@@ -70,7 +70,7 @@ async fn a_copy_in_which_somebody_went_on_or_whose_original_did_is_left_as_it_is
         let (graph, _) = half_done(Arc::clone(&saver));
         graph.invoke(said("i")).thread("t").await.unwrap();
         for copy in ["ran", "edited", "other", "late"] {
-            saver.copy_thread("t", copy).await.unwrap();
+            saver.upkeep().unwrap().copy_thread("t", copy).await.unwrap();
         }
         // Its tasks finish and ask once more, under ids of their own, and nothing is committed.
         graph.proceed().thread("ran").await.unwrap();

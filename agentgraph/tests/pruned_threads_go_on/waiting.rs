@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
-    ListQuery, PendingWrite, Place, Put, PutWrites, Row, StoreError, Tail, Waiting, WaitingQuery, stale,
+    Catalog, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, StoreError, Tail, Upkeep, Usage,
+    Waiting, WaitingQuery, stale,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Interrupt, InterruptId, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Code, Interrupt, InterruptId};
 
 use super::common::poll::at_most;
 use super::common::saver::NotingSaver;
@@ -48,30 +50,72 @@ impl Checkpointer for Unreadable {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }
+
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         self.inner.row(place, id).await
     }
+
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.inner.put(put).await
     }
+
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.inner.put_writes(put).await
     }
+
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.inner.list(place, query).await
     }
+
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
         self.inner.threads().await
     }
+
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
     }
+
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        None
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        None
+    }
+}
+
+#[async_trait::async_trait]
+impl Catalog for Unreadable {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let found = self.inner.waiting(query).await?;
         match found.iter().find(|one| self.threads.contains(&&*one.thread)) {
             None => Ok(found),
             Some(one) => Err(stale(Place::root(&one.thread), one.at)),
         }
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
+        self.inner.namespaces(thread).await
+    }
+
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+        self.inner.branches(place).await
+    }
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        self.inner.usage().await
     }
 }
 

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use agentgraph::checkpoint::Leases;
+
 use super::*;
 
 const PATH: &str = "AGENTGRAPH_TEST_READ_ONLY";

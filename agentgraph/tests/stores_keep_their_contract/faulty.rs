@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Claim, LeaseTerms, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, StoreCode,
-    StoreError, Tail, Usage, Waiting, WaitingQuery,
+    Catalog, Claim, LeaseTerms, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row,
+    RowKind, StoreCode, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery,
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 
@@ -297,36 +297,6 @@ impl Checkpointer for Faulty {
         self.inner.put_writes(PutWrites { place, fence, writes: &writes, ..put }).await
     }
 
-    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        let mut branches = self.inner.branches(place).await?;
-        if self.has(Kind::CountsBranchesWithWrites) {
-            branches.dedup_by_key(|branch| *branch > 0);
-            branches.push(2);
-        }
-        Ok(branches)
-    }
-
-    async fn compact(&self) -> Result<(), StoreError> {
-        if self.has(Kind::CompactsAwayWrites) {
-            let gone = [(0, 2..3)];
-            let rewrite = Rewrite { place: Place::root("t"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
-            self.inner.rewrite(rewrite).await?;
-        }
-        self.inner.compact().await
-    }
-
-    fn let_go(&self, thread: &str, fence: u64) {
-        if !self.has(Kind::NeverLetsGo) {
-            self.inner.let_go(thread, fence);
-        }
-    }
-
-    async fn released(&self, thread: &str, fence: u64) {
-        if !self.has(Kind::TellsAtOnce) {
-            self.inner.released(thread, fence).await;
-        }
-    }
-
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         let mut changed = Default::default();
         let mut rows = self.inner.list(self.place(place, &mut changed), query).await?;
@@ -383,6 +353,29 @@ impl Checkpointer for Faulty {
         self.inner.delete_thread(thread).await
     }
 
+    fn outlives_its_process(&self) -> bool {
+        true
+    }
+
+    fn keeps_secrets(&self) -> bool {
+        false
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        Some(self)
+    }
+
+    fn catalog(&self) -> Option<&dyn Catalog> {
+        Some(self)
+    }
+
+    fn upkeep(&self) -> Option<&dyn Upkeep> {
+        Some(self)
+    }
+}
+
+#[async_trait::async_trait]
+impl Leases for Faulty {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         let mut terms = terms;
         match self.kind {
@@ -421,6 +414,21 @@ impl Checkpointer for Faulty {
         }
     }
 
+    fn let_go(&self, thread: &str, fence: u64) {
+        if !self.has(Kind::NeverLetsGo) {
+            self.inner.let_go(thread, fence);
+        }
+    }
+
+    async fn released(&self, thread: &str, fence: u64) {
+        if !self.has(Kind::TellsAtOnce) {
+            self.inner.released(thread, fence).await;
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Catalog for Faulty {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let mut waiting = self.inner.waiting(query).await?;
         if self.has(Kind::WaitsForAnswered) {
@@ -456,6 +464,29 @@ impl Checkpointer for Faulty {
         Ok(names)
     }
 
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+        let mut branches = self.inner.branches(place).await?;
+        if self.has(Kind::CountsBranchesWithWrites) {
+            branches.dedup_by_key(|branch| *branch > 0);
+            branches.push(2);
+        }
+        Ok(branches)
+    }
+
+    async fn usage(&self) -> Result<Usage, StoreError> {
+        if self.has(Kind::CountsNothing) {
+            return Ok(Usage::default());
+        }
+        let mut usage = self.inner.usage().await?;
+        let (values, bytes) = self.memory().kept;
+        usage.values += values;
+        usage.value_bytes += bytes;
+        Ok(usage)
+    }
+}
+
+#[async_trait::async_trait]
+impl Upkeep for Faulty {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         match self.kind {
             Kind::CopiesOntoOthers => self.inner.delete_thread(to).await?,
@@ -502,14 +533,12 @@ impl Checkpointer for Faulty {
         self.inner.rewrite(rewrite).await
     }
 
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        if self.has(Kind::CountsNothing) {
-            return Ok(Usage::default());
+    async fn compact(&self) -> Result<(), StoreError> {
+        if self.has(Kind::CompactsAwayWrites) {
+            let gone = [(0, 2..3)];
+            let rewrite = Rewrite { place: Place::root("t"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
+            self.inner.rewrite(rewrite).await?;
         }
-        let mut usage = self.inner.usage().await?;
-        let (values, bytes) = self.memory().kept;
-        usage.values += values;
-        usage.value_bytes += bytes;
-        Ok(usage)
+        self.inner.compact().await
     }
 }

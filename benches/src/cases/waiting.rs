@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::upkeep::copy_thread;
 use agentgraph::checkpoint::{Checkpointer, Retention, SqliteSaver};
 use agentgraph::prelude::*;
 use tokio::runtime::Runtime;
@@ -48,7 +49,7 @@ async fn waits(saver: Arc<dyn Checkpointer>, threads: usize) -> CompiledGraph<Co
     for number in 0..threads {
         match number % (threads / ANSWERED) {
             0 => drop(invoke(name(number)).await.expect("it asks")),
-            _ => saver.copy_thread("original", &name(number)).await.expect("a copy"),
+            _ => copy_thread(&*saver, "original", &name(number)).await.expect("a copy"),
         }
     }
     graph

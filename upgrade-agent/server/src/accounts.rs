@@ -1,4 +1,4 @@
-//! `/users` and `/login/user`: who may use the admin routes. Nobody is sent a mail.
+//! `/users` and `/login/user`: the accounts of administrators. No mail is sent.
 
 pub(crate) mod audit;
 pub(crate) mod gate;
@@ -7,7 +7,7 @@ pub(crate) mod settings;
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::text as given;
 use crate::wire::fault::Fault;
 use crate::wire::paging::{self, by_name};
@@ -16,13 +16,13 @@ use crate::wire::shape::{filled, has, number, one_of, optional, text};
 use crate::world::model::{Account, Stamp};
 use crate::world::table::key;
 
-/// The one who is there from the start.
+/// The account that exists from the start.
 const FIRST: &str = "admin@example.com";
 const ROLES: [&str; 4] = ["admin", "creator", "user manager", "reader"];
 const KEYS: [&str; 5] = ["all", "firstName", "lastName", "email", "role"];
 
 /// `POST /users/paginated`.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !is_page(body) {
         return Err(Fault::body());
@@ -65,20 +65,20 @@ fn column_of(account: &Account, column: &str) -> String {
 }
 
 /// `GET /users/:email`.
-pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(core.world.accounts.get(&key(&[&asked.id])).into_iter().map(row).collect())
 }
 
 /// `POST /users`.
-pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upsert(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
     Ok(save(core, &asked.body))
 }
 
-/// `POST /login/user`: nobody gives himself a role.
-pub(crate) fn login(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /login/user`: the role in the body is ignored.
+pub(crate) fn login(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -87,8 +87,8 @@ pub(crate) fn login(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(save(core, &body))
 }
 
-/// `POST /users/details`: changes one who is known.
-pub(crate) fn details(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /users/details`: changes a known account.
+pub(crate) fn details(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !is_account(&asked.body) {
         return Err(Fault::body());
     }
@@ -99,8 +99,8 @@ pub(crate) fn details(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(json!([save(core, &asked.body)]))
 }
 
-/// `DELETE /users/:email`: the rows that went.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `DELETE /users/:email`: returns the deleted rows.
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(core.world.accounts.remove(&key(&[&asked.id])).iter().map(row).collect())
 }
 
@@ -153,7 +153,7 @@ fn is_url(text: &str) -> bool {
     rest.split('/').next().is_some_and(|host| host.contains('.') && !rest.contains(' '))
 }
 
-/// Sees that there is somebody.
+/// Makes sure that there is an account.
 pub(crate) fn found_account(core: &mut Core) {
     let account = Account { role: "admin".to_owned(), ..blank(FIRST.to_owned(), &core.now()) };
     core.world.accounts.insert_first(key(&[FIRST]), account);

@@ -1,5 +1,5 @@
-//! Which condition a student gets: rules that read the world alone, and the strata that the draw of some
-//! experiments weighs.
+//! The choice of a student's condition: rules that only read the world, and the strata of stratified
+//! experiments.
 
 pub(crate) mod answer;
 pub(crate) mod assign;

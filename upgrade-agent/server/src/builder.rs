@@ -1,4 +1,4 @@
-//! Settings of an embedded server.
+//! The settings of an embedded server.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use crate::contexts::Contexts;
 use crate::core::Core;
 use crate::error::ServerError;
 use crate::handle::ServerHandle;
-use crate::routes::{Face, Sites};
-use crate::shared::Shared;
+use crate::routes::{RouteContext, Sites};
+use crate::shared_core::SharedCore;
 use crate::wire::dialect::Dialect;
 use crate::wire::fault::Fault;
 use crate::world::World;
@@ -28,8 +28,7 @@ use crate::{metrics, segments};
 pub struct EmbeddedServer;
 
 impl EmbeddedServer {
-    /// Starts to describe a server: in memory, on a free port, with the two contexts
-    /// `assign-prog` and `mathstream`, unless told otherwise.
+    /// Starts a builder. The defaults: in memory, a free port, the contexts `assign-prog` and `mathstream`.
     pub fn builder() -> EmbeddedServerBuilder {
         EmbeddedServerBuilder {
             port: 0,
@@ -45,7 +44,7 @@ impl EmbeddedServer {
     }
 }
 
-/// Collects the settings of an [`EmbeddedServer`].
+/// The settings of an [`EmbeddedServer`].
 pub struct EmbeddedServerBuilder {
     port: u16,
     data_file: Option<PathBuf>,
@@ -59,50 +58,50 @@ pub struct EmbeddedServerBuilder {
 }
 
 impl EmbeddedServerBuilder {
-    /// The port on loopback; 0, the default, takes a free one.
+    /// Sets the port on loopback; 0, the default, takes a free one.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// Keeps everything in this SQLite file, which is made with its folder if it does not exist.
-    /// One server at a time can use it.
+    /// Stores all data in this SQLite file, which is created with its folder if it does not exist. Only one
+    /// server can use it at a time.
     pub fn data_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.data_file = Some(path.into());
         self
     }
 
-    /// Keeps everything in memory only, as is the default.
+    /// Stores all data in memory, which is the default.
     pub fn in_memory(mut self) -> Self {
         self.data_file = None;
         self
     }
 
-    /// Where the times in answers come from.
+    /// Sets the clock of the server.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Box::new(clock);
         self
     }
 
-    /// Where the ids of new things come from. They must differ from each other.
+    /// Sets the source of ids, which must be unique.
     pub fn ids(mut self, ids: impl FnMut() -> Uuid + Send + 'static) -> Self {
         self.ids = Box::new(ids);
         self
     }
 
-    /// Derives the ids of new things from a seed.
+    /// Derives ids from a seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.ids = sources::seeded(seed);
         self
     }
 
-    /// The contexts to serve.
+    /// Sets the contexts.
     pub fn contexts(mut self, contexts: impl Into<Contexts>) -> Self {
         self.contexts = contexts.into();
         self
     }
 
-    /// Which of the two servers it is: 6.5.0, the default, or 6.2.0.
+    /// Sets the emulated version: 6.5.0, the default, or 6.2.0.
     ///
     /// ```
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -123,32 +122,31 @@ impl EmbeddedServerBuilder {
         self
     }
 
-    /// Keeps connections open after a bad answer. UpGrade up to 6.2 breaks them then without having
-    /// said so, and so does this server in that dialect; a client that does not expect it sees its
-    /// next call die.
+    /// Keeps connections open after an error response. UpGrade up to 6.2 closes them without notice, and so
+    /// does this server in that dialect by default; the next call on such a connection fails.
     pub fn lasting_connections(mut self) -> Self {
         self.lasting = true;
         self
     }
 
-    /// Asks administrators for a bearer token, as a server does that is in earnest. Each token stands
-    /// for the account of an email; whether there is such an account, the server's data tell (at
+    /// Requires a bearer token from administrators. Each token belongs to the account with an email; the
+    /// accounts are in the server's data (at first `admin@example.com`). By default no token is required.
     /// first there is `admin@example.com`). Without a token, the default, nobody is asked.
     pub fn admin_token(mut self, token: SecretString, email: impl Into<String>) -> Self {
         self.gate.admins.push((token, email.into()));
         self
     }
 
-    /// The key of the students' applications and the secret with which they sign it. They are asked
-    /// for it while the setting `toCheckAuth` holds.
+    /// Sets the key of the students' applications and the secret for its signature. They are required while
+    /// the setting `toCheckAuth` is on.
     pub fn client_key(mut self, key: impl Into<String>, secret: SecretString) -> Self {
         self.gate.client = Some((key.into(), secret));
         self
     }
 
-    /// The sites whose web pages may call the server, instead of `localhost` alone: a name such as
-    /// `example.org` stands for its subdomains, every scheme and every port too, as in the setting
-    /// `CORS_WHITELIST` of UpGrade; an address stands for itself. Callers that are no pages are not asked.
+    /// Sets the sites whose web pages may call the server, in place of `localhost`. A name such as
+    /// `example.org` includes its subdomains, every scheme and every port, as in UpGrade's setting
+    /// `CORS_WHITELIST`; an address stands for itself. Other callers are not checked.
     ///
     /// ```
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -173,14 +171,15 @@ impl EmbeddedServerBuilder {
         let failed = |source| ServerError::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let addr = listener.local_addr().map_err(failed)?;
-        let (dialect, lasting) = (self.dialect, self.lasting);
+        let dialect = self.dialect;
+        let lasting = self.lasting;
         let sites = Sites::of(&self.sites);
         let core = self.shared()?;
-        let face = Face { core, dialect, breaks: dialect == Dialect::V62 && !lasting, sites };
+        let face = RouteContext { core, dialect, breaks: dialect == Dialect::V62 && !lasting, sites };
         Ok(ServerHandle::serve(listener, addr, &face))
     }
 
-    fn shared(self) -> Result<Shared, ServerError> {
+    fn shared(self) -> Result<SharedCore, ServerError> {
         let open = |path| Journal::open(path, self.dialect);
         let journal = self.data_file.as_deref().map(open).transpose()?;
         let world = journal.as_ref().map_or_else(|| Ok(World::new(self.dialect)), Journal::load)?;
@@ -190,11 +189,11 @@ impl EmbeddedServerBuilder {
             why: "it cannot be written".to_owned(),
         };
         found(&mut core).map_err(unwritten)?;
-        Ok(Shared::new(core, self.gate))
+        Ok(SharedCore::new(core, self.gate))
     }
 }
 
-/// Sees that there is what the original makes when it starts, on disk as well.
+/// Creates the rows that the original creates at its start, on disk as well.
 fn found(core: &mut Core) -> Result<(), Fault> {
     segments::found_global_lists(core);
     settings::found_setting(core);

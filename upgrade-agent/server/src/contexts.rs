@@ -1,4 +1,4 @@
-//! The contexts that are served: what the applications offer to experiments.
+//! The contexts of the server: the vocabularies of applications.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contexts(BTreeMap<String, Context>);
 
-/// What an application offers to experiments. Which of its sites goes with which target it does not say.
+/// The vocabulary of an application. It does not define which target belongs to which site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Codes of conditions that the application can show (`CONDITIONS`).
+    /// The codes of conditions that the application supports (`CONDITIONS`).
     pub conditions: Vec<String>,
-    /// Kinds of groups that it reports for students (`GROUP_TYPES`).
+    /// The kinds of groups that it reports for students (`GROUP_TYPES`).
     pub group_types: Vec<String>,
-    /// Sites of decision points (`EXP_POINTS`).
+    /// The sites of decision points (`EXP_POINTS`).
     pub sites: Vec<String>,
-    /// Targets of decision points (`EXP_IDS`).
+    /// The targets of decision points (`EXP_IDS`).
     pub targets: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! The world, the journal and the sources together, for one call. A call that is answered well is on disk
-//! before; one that is answered badly has changed nothing. What the calls are, this file does not know.
+//! The world, the journal, the clock and the ids, for one request. The changes of a successful request are on
+//! disk before the response; a failed request changes nothing. This file does not know the routes.
 
 use std::time::SystemTime;
 
@@ -13,32 +13,32 @@ use crate::world::journal::Journal;
 use crate::world::model::User;
 use crate::world::sources::{Clock, Ids};
 
-/// What a route is asked.
+/// A request to a route.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ApiRequest {
     pub(crate) method: String,
-    /// Path and query, as they came.
+    /// Path and query, as received.
     pub(crate) endpoint: String,
-    /// The path of the route, as the tables have it.
+    /// The path of the route, as in the tables.
     pub(crate) route: &'static str,
-    /// The header by which the caller says who he is.
+    /// The authorization header.
     pub(crate) authorization: Option<String>,
-    /// The part of the path that is an id, without its escapes, if the route has one.
+    /// The id in the path, unescaped, if the route has one.
     pub(crate) id: String,
-    /// What follows the question mark, as it came.
+    /// The query, as received.
     pub(crate) query: String,
     /// The student in the header.
     pub(crate) user: Option<String>,
     pub(crate) body: Value,
 }
 
-impl Asked {
-    /// The id in the header that names a student.
+impl ApiRequest {
+    /// The student id in the header.
     pub(crate) fn student_id(&self) -> Result<&str, Fault> {
         self.user.as_deref().filter(|id| !id.is_empty()).ok_or_else(Fault::no_user_header)
     }
 
-    /// The values of a name after the question mark, which may be there more than once.
+    /// The values of a query parameter, which may occur several times.
     pub(crate) fn values_of(&self, name: &str) -> Vec<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         let is_named = |key: &str| {
@@ -49,7 +49,7 @@ impl Asked {
     }
 }
 
-/// Everything behind the routes.
+/// The data and sources behind the routes.
 pub(crate) struct Core {
     pub(crate) world: World,
     pub(crate) contexts: Contexts,
@@ -58,8 +58,8 @@ pub(crate) struct Core {
     ids: Ids,
 }
 
-/// What answers a route. `null` goes out as an answer without a body (204).
-pub(crate) type Answer = fn(&mut Core, &Asked) -> Result<Value, Fault>;
+/// The function that answers a route. `null` becomes a response without a body (204).
+pub(crate) type Answer = fn(&mut Core, &ApiRequest) -> Result<Value, Fault>;
 
 impl Core {
     pub(crate) fn new(
@@ -72,8 +72,8 @@ impl Core {
         Self { world, contexts, journal, clock, ids }
     }
 
-    /// Runs one call and writes down what it changed, if it is answered well.
-    pub(crate) fn run(&mut self, answer: Answer, asked: &Asked) -> Result<Value, Fault> {
+    /// Runs one request and stores its changes if it succeeds.
+    pub(crate) fn run(&mut self, answer: Answer, asked: &ApiRequest) -> Result<Value, Fault> {
         let answered = answer(self, asked);
         let done = answered.and_then(|answered| self.commit().map(|()| answered));
         if done.is_err() {
@@ -82,7 +82,7 @@ impl Core {
         done
     }
 
-    /// Writes down what changed, and lets it stand.
+    /// Stores the changes and keeps them.
     pub(crate) fn commit(&mut self) -> Result<(), Fault> {
         if let Some(journal) = &mut self.journal {
             let changes = self.world.changes().map_err(|why| why.to_string());
@@ -96,8 +96,8 @@ impl Core {
         Ok(())
     }
 
-    /// The student whom the header names, who must be known.
-    pub(crate) fn student(&self, asked: &Asked) -> Result<User, Fault> {
+    /// The student in the header, who must be known.
+    pub(crate) fn student(&self, asked: &ApiRequest) -> Result<User, Fault> {
         let id = asked.student_id()?;
         self.world.user(id).cloned().ok_or_else(|| Fault::unknown_user(id))
     }
@@ -114,7 +114,7 @@ impl Core {
         (self.ids)().to_string()
     }
 
-    /// The world and the maker of ids, for changes that need both at once.
+    /// The world and the source of ids, for changes that need both.
     pub(crate) fn world_and_ids(&mut self) -> (&mut World, impl FnMut() -> String + '_) {
         let ids = &mut self.ids;
         (&mut self.world, move || ids().to_string())

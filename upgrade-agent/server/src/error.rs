@@ -1,17 +1,17 @@
-//! Why an embedded server could not start.
+//! The errors of a start.
 
 use std::path::PathBuf;
 
-/// A server that could not start.
+/// The reason for which a server could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The address is taken or not allowed.
     #[error("E_SERVER_BIND: cannot listen on port {port}: {source}; choose another port, or 0 for any")]
     Bind {
-        /// The port asked for.
+        /// The requested port.
         port: u16,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// Another server has the data file open.
@@ -20,18 +20,18 @@ pub enum ServerError {
         /// The data file.
         path: PathBuf,
     },
-    /// The data file cannot be opened, or is not one of ours.
+    /// The data file cannot be opened, or is not one of this server.
     #[error("E_SERVER_DATA: cannot use the data file {}: {why}; move it away to start afresh", path.display())]
     Data {
         /// The data file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
 
 impl ServerError {
-    /// A code that does not change between versions of this crate.
+    /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Bind { .. } => "E_SERVER_BIND",

@@ -1,4 +1,4 @@
-//! Reading experiments, moving them between states and deleting them.
+//! Routes that read experiments, set their states and delete them.
 
 pub(crate) mod by_date;
 pub(crate) mod create;
@@ -16,7 +16,7 @@ mod view;
 use serde_json::{Value, json};
 
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments::segment;
 use crate::wire::body::time;
 use crate::wire::fault::Fault;
@@ -26,7 +26,7 @@ use crate::world::model::Experiment;
 use crate::world::table::key;
 
 /// `GET /experiments/contextMetaData`.
-pub(crate) fn contexts(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn contexts(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let contexts = core.contexts.iter();
     let contexts = contexts.map(|(name, context)| {
         let words = json!({
@@ -41,37 +41,37 @@ pub(crate) fn contexts(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /experiments/names`.
-pub(crate) fn names(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn names(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let all = core.world.experiments_in_order().into_iter();
     Ok(all.map(|e| json!({ "id": e.columns.id, "name": e.columns.name })).collect())
 }
 
 /// `GET /experiments`.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     Ok(world.experiments_in_order().into_iter().map(|e| view::listed(world, e)).collect())
 }
 
-/// `GET /experiments/partitions`: the points of all experiments, repeated as often as they occur.
-pub(crate) fn partitions(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+/// `GET /experiments/partitions`: the points of all experiments, with repetitions.
+pub(crate) fn partitions(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let all = core.world.experiments_in_order().into_iter();
     let points = all.flat_map(|experiment| &experiment.partitions);
     Ok(points.map(|point| json!({ "site": point.site, "target": point.target })).collect())
 }
 
 /// `GET /experiments/single/:id`.
-pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     found(core, asked).map(|experiment| view::single(&core.world, experiment))
 }
 
 /// `GET /experiments/conditions/:id`.
-pub(crate) fn conditions(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn conditions(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     found(core, asked).map(view::conditions)
 }
 
-/// `GET /experiments/getGroupAssignmentStatus/:id`: how many groups have all the students that they
-/// need for the experiment to end; nothing if it does not end by groups.
-pub(crate) fn full_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `GET /experiments/getGroupAssignmentStatus/:id`: the number of groups with enough students for the end of
+/// the experiment; empty if the experiment does not end by groups.
+pub(crate) fn full_groups(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let columns = &found(core, asked)?.columns;
     let wanted = |field| columns.enrollment_complete_condition.as_ref()?.get(field)?.as_u64();
     let (Some(users), Some(_)) =
@@ -86,7 +86,7 @@ pub(crate) fn full_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 }
 
 /// `POST /experiments/state`.
-pub(crate) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_state(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let dialect = core.world.dialect;
     validate::state_change(dialect, &asked.body)?;
     let id = asked.body["experimentId"].as_str().unwrap_or_default().to_lowercase();
@@ -94,7 +94,8 @@ pub(crate) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     let before = core.world.experiments.get(&key(&[&id])).cloned();
     let before = before.ok_or_else(|| Fault::reads_nothing("null", "context"))?;
     audit::moved(core, &before.columns, &to, &asked.body["scheduleDate"]);
-    let (now, log_id) = (core.now(), core.new_id());
+    let now = core.now();
+    let log_id = core.new_id();
     state::shut_out_early_visitors(&mut core.world, &id, &to);
     state::enter(&mut core.world, &id, &to, &now, log_id);
     let lost = || Fault::internal("lost experiment");
@@ -106,9 +107,9 @@ pub(crate) fn set_state(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     Ok(view::state_changed(&core.world, &before, after))
 }
 
-/// `DELETE /experiments/:id`: all that hangs on it goes, but for the visits, which were at a
-/// place and not in an experiment.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `DELETE /experiments/:id`: deletes all dependent rows except visits, which belong to a place and not to an
+/// experiment.
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let world = &mut core.world;
     let gone = world.experiments.remove(&key(&[&id])).ok_or_else(Fault::nothing_to_delete)?;
@@ -124,12 +125,12 @@ pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(view::deleted(&gone))
 }
 
-/// The id in the path, in the form in which ids are stored.
-pub(crate) fn path_id(asked: &Asked) -> Result<String, Fault> {
+/// The id in the path, in its stored form.
+pub(crate) fn path_id(asked: &ApiRequest) -> Result<String, Fault> {
     validate::path_id(&asked.id)
 }
 
-fn found<'c>(core: &'c Core, asked: &Asked) -> Result<&'c Experiment, Fault> {
+fn found<'c>(core: &'c Core, asked: &ApiRequest) -> Result<&'c Experiment, Fault> {
     let id = path_id(asked)?;
     core.world.experiments.get(&key(&[&id])).ok_or_else(Fault::no_experiment)
 }

@@ -1,4 +1,4 @@
-//! `/flags`: features that applications show to some students only, by lists as experiments have them.
+//! `/flags`: features that applications show to some students only, selected by lists.
 
 pub(crate) mod files;
 pub(crate) mod lists;
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments::{self, segment};
 use crate::wire::body::{entries, text};
 use crate::wire::fault::Fault;
@@ -23,12 +23,12 @@ use crate::world::table::key;
 const STATUSES: [&str; 3] = ["enabled", "disabled", "archived"];
 
 /// `GET /flags`.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(core.world.flags_in_order().into_iter().map(|flag| row(&flag.columns)).collect())
 }
 
 /// `GET /flags/:id`.
-pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     Ok(find(&core.world, &id).map_or(Value::Null, |flag| whole(&core.world, flag)))
 }
@@ -50,29 +50,30 @@ fn whole(world: &World, flag: &Flag) -> Value {
 }
 
 /// `GET /flags/export/:id`.
-pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let flag = find(&core.world, &id).ok_or_else(|| Fault::not_found("Feature Flag not found"))?;
-    let (shown, name) = (whole(&core.world, flag), flag.columns.name.clone());
+    let shown = whole(&core.world, flag);
+    let name = flag.columns.name.clone();
     audit::flagged(core, "featureFlagDesignExported", json!({ "flagName": name }));
     Ok(shown)
 }
 
-/// `POST /flags`: always under a new id; lists in the body are not looked at.
-pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /flags`: always with a new id; lists in the body are ignored.
+pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     check(core, body, body["id"].as_str())?;
     let description = described(body)?;
     Ok(row(&insert(core, body, description)))
 }
 
-/// The description of a new flag, which the original leaves to its database to ask for.
+/// The description of a new flag, which the original's database requires.
 pub(crate) fn described(body: &Value) -> Result<String, Fault> {
     let doing = "Error in creating feature flag document \"addFeatureFlagInDB\"";
     text(body, "description").ok_or_else(|| no_description(doing))
 }
 
-/// Makes a flag without lists.
+/// Creates a flag without lists.
 pub(crate) fn insert(core: &mut Core, body: &Value, description: String) -> FlagColumns {
     let stamp = Stamp::new(&core.now());
     let columns = FlagColumns { description, ..columns(body, core.new_id(), stamp) };
@@ -84,7 +85,7 @@ pub(crate) fn insert(core: &mut Core, body: &Value, description: String) -> Flag
     columns
 }
 
-/// The shape, the context, and whether another flag has the key already.
+/// Checks the shape, the context, and that the key is free.
 fn check(core: &Core, body: &Value, own: Option<&str>) -> Result<(), Fault> {
     validate::flag(body)?;
     let context = body["context"][0].as_str().unwrap_or_default();
@@ -94,9 +95,10 @@ fn check(core: &Core, body: &Value, own: Option<&str>) -> Result<(), Fault> {
     let is_other = |flag: &Flag| own.is_none_or(|own| !own.eq_ignore_ascii_case(&flag.columns.id));
     let is_same =
         |flag: &Flag| flag.columns.key == body["key"] && json!(flag.columns.context) == body["context"];
-    match core.world.flags.values().any(|flag| is_other(flag) && is_same(flag)) {
-        true => Err(Fault::flag_key_is_taken()),
-        false => Ok(()),
+    if core.world.flags.values().any(|flag| is_other(flag) && is_same(flag)) {
+        Err(Fault::flag_key_is_taken())
+    } else {
+        Ok(())
     }
 }
 
@@ -121,8 +123,8 @@ fn columns(body: &Value, id: String, stamp: Stamp) -> FlagColumns {
     }
 }
 
-/// `PUT /flags/:id`. A flag that goes to another context leaves its lists behind.
-pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `PUT /flags/:id`. A flag with a new context loses its lists.
+pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
     check(core, body, Some(&id))?;
@@ -152,7 +154,7 @@ pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `PATCH /flags/status`.
-pub(crate) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_status(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_status(&asked.body)?;
     let status = text(&asked.body, "status").unwrap_or_default();
     let (old, new) = change(core, &asked.body, |columns| status.clone_into(&mut columns.status))
@@ -168,7 +170,7 @@ pub(crate) fn set_status(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `PATCH /flags/filterMode`.
-pub(crate) fn set_filter(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_filter(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_filter(&asked.body)?;
     let filter = FilterMode::from(asked.body["filterMode"].as_str().unwrap_or_default());
     let (old, new) = change(core, &asked.body, |columns| columns.filter_mode = filter)
@@ -182,7 +184,7 @@ pub(crate) fn set_filter(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
     Ok(row(&new))
 }
 
-/// The columns of the flag that a body names, before and after.
+/// The columns of the flag in a body, before and after.
 fn change(
     core: &mut Core,
     body: &Value,
@@ -198,7 +200,7 @@ fn change(
 }
 
 /// `DELETE /flags/:id`: with its lists.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = validate::path_id(&asked.id)?;
     let flag = core.world.flags.remove(&key(&[&id])).ok_or_else(Fault::nothing)?;
     for tie in flag.inclusion.iter().chain(&flag.exclusion) {
@@ -210,7 +212,7 @@ pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /flags/paginated`.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::flag_page(body)?;
     let world = &core.world;
@@ -233,7 +235,7 @@ fn node(world: &World, flag: &Flag) -> Value {
     with(shown, [("featureFlagSegmentInclusion", ties.collect())])
 }
 
-/// There is no search by key: it looks everywhere else.
+/// The key is not searched; a search for it searches all other fields.
 fn matches(columns: &FlagColumns, search: &Value) -> bool {
     let Some(wanted) = search["string"].as_str().map(str::to_lowercase) else { return true };
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
@@ -267,8 +269,8 @@ fn sort(found: &mut [&Flag], by: &Value) {
     found.sort_by(|a, b| if by["sortAs"] == "DESC" { compare(b, a) } else { compare(a, b) });
 }
 
-/// `POST /flags/date`: how many students were shown a feature first, and when.
-pub(crate) fn exposures(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /flags/date`: the number of first exposures by date.
+pub(crate) fn exposures(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::exposures(body)?;
     let id = body["flagId"].as_str().unwrap_or_default();
@@ -286,8 +288,7 @@ pub(crate) fn exposures(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     spans::counted(&now, made, range, ahead, &times).ok_or_else(|| Fault::internal("lost date"))
 }
 
-/// The keys of the flags that a student gets: first those that are for all. That he was shown them is
-/// noted of one who is known.
+/// The keys of a student's flags, those for all students first. The exposure of a known student is recorded.
 pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
     let world = &core.world;
     let (mut of_all, of_some): (Vec<&Flag>, Vec<&Flag>) = world
@@ -311,7 +312,7 @@ pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
     shown.into_iter().map(|(_, key)| key).collect()
 }
 
-/// Lists that are not enabled do not count, nor does an inclusion list where all are included.
+/// Disabled lists do not count, nor does an inclusion list if all students are included.
 fn is_shown(world: &World, flag: &Flag, user: &User) -> bool {
     let enabled = |ties: &'_ [FlagTie]| -> Vec<String> {
         ties.iter().filter(|tie| tie.enabled).map(|tie| tie.segment_id.clone()).collect()

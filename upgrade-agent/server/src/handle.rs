@@ -1,4 +1,4 @@
-//! A running server, and its end.
+//! A running server and its shutdown.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,25 +8,25 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::routes::connection::{Breakable, Breaker};
-use crate::routes::{Face, routes};
-use crate::shared::Shared;
+use crate::routes::connection::{BreakableListener, Breaker};
+use crate::routes::{RouteContext, routes};
+use crate::shared_core::SharedCore;
 
-/// How long the end waits for a client that has begun a request and does not finish it.
+/// The time for which the shutdown waits for a client with an unfinished request.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] lets the
-/// calls that are under way end first.
+/// A running embedded server. Dropping it stops the server at once; [`Self::shutdown`] completes pending
+/// requests first.
 pub struct ServerHandle {
     url: String,
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
-    core: Shared,
+    core: SharedCore,
 }
 
 impl ServerHandle {
-    pub(crate) fn serve(listener: TcpListener, addr: SocketAddr, face: &Face) -> Self {
+    pub(crate) fn serve(listener: TcpListener, addr: SocketAddr, face: &RouteContext) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let routes = routes(face).into_make_service_with_connect_info::<Breaker>();
         let core = face.core.clone();
@@ -35,7 +35,8 @@ impl ServerHandle {
                 // A dropped sender is a stop as well.
                 let _ = stopped.await;
             };
-            let served = axum::serve(Breakable(listener), routes).with_graceful_shutdown(stopped).await;
+            let served =
+                axum::serve(BreakableListener(listener), routes).with_graceful_shutdown(stopped).await;
             if let Err(why) = served {
                 tracing::error!(%why, "the embedded UpGrade server stopped");
             }
@@ -48,23 +49,20 @@ impl ServerHandle {
         &self.url
     }
 
-    /// What UpGrade's own client libraries want as the URL of the host: the one of the API without `/api`,
-    /// which they add.
+    /// The URL of the host for UpGrade's own client libraries: the API's URL without `/api`, which they add.
     pub fn host_url(&self) -> &str {
         self.url.trim_end_matches("/api")
     }
 
-    /// The address that it listens on.
+    /// The address of the listener.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Takes no more calls, waits for those under way (five seconds at most) and closes the data
-    /// file.
+    /// Accepts no more requests, waits for pending ones (five seconds at most) and closes the data file.
     pub async fn shutdown(mut self) {
         self.stop.take();
-        // Dropping the handle ends what did not end by itself. The task only fails by a panic,
-        // which the runtime has reported already.
+        // Dropping the handle ends the rest. The task fails only by a panic, which the runtime has reported.
         let _ = tokio::time::timeout(GRACE, &mut self.task).await;
     }
 }
@@ -72,7 +70,7 @@ impl ServerHandle {
 impl Drop for ServerHandle {
     fn drop(&mut self) {
         self.task.abort();
-        // Connections have tasks of their own, which outlive the one that accepts.
+        // Connections have tasks of their own, which outlive the listener's.
         self.core.close();
     }
 }

@@ -1,9 +1,9 @@
 //! An UpGrade server inside the process: routes, bodies, errors and quirks of UpGrade 6.5.0, or of
 //! 6.2.0 in the old dialect, with the same draws for the same ids ([`draw_condition`]).
 //!
-//! It listens on loopback only, and asks nobody for a token unless it is told which. Experiments and students
-//! live in memory; with a data file every change is written there before it is answered, so that a server
-//! which is killed and started again knows everything it has answered for.
+//! It listens on loopback only, and requires tokens only if they were set. Data live in memory. With a data
+//! file, each change is written there before its request is answered, so a server that was killed has, after its
+//! next start, every change that it had confirmed.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -21,35 +21,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! It shares no type with a client of the same API, so that a mistake in one of the two shows. Its answers
-//! are compared with recordings of real servers.
+//! It shares no type with a client of the same API, so a mistake in one of them shows in the tests of both.
+//! Its answers are compared with recordings of real servers.
 //!
-//! # What is missing
+//! # Limits
 //!
-//! Adaptive experiments, rewards and mail need services outside of UpGrade; they are refused as by an UpGrade
-//! server that has none. The log of deeds does not say how a changed experiment or flag differed.
+//! Adaptive experiments, rewards and mail need services outside of UpGrade. They are refused with the errors of
+//! an UpGrade server that lacks these services. The audit log does not contain the difference that a change made.
 //!
 //! # Rooms
 //!
 //! The files of this crate, from the top of the house to the bottom. A file imports from its own room and
-//! from rooms further down; `tests/files_import_only_from_rooms_below.rs` holds it to that.
+//! from rooms further down; `tests/files_import_only_from_rooms_below.rs` checks it.
 //!
-//! - `builder`: settings, and the start
-//! - `handle`: a running server, and its end
-//! - `routes`: HTTP: connections, paths, origins, and which path is answered by what
-//! - `shared`: one call at a time, if the gate admits it
-//! - `students`: the calls of their applications, old and new; visits, aliases, groups; preview users
-//! - `flags`: features that some students are shown, with their lists and files
-//! - `experiments`: creating, updating, showing, moving between states, counting; lists and files
-//! - `assignment`: which condition a student gets: draws, strata, pools, queues
-//! - `segments`: named sets of students, what uses them, and whom a list takes in
-//! - `metrics`: what applications log, and what experiments ask of it
-//! - `accounts`: who may call what, settings, the log of deeds
-//! - `core`: a call as a route is asked it, and what an answer may touch: world, journal, clock, ids
-//! - `contexts`: what applications offer to experiments
-//! - `world`: all that is stored, in tables, and the journal that keeps it on disk
-//! - `error`: why a server does not start
-//! - `wire`: words, bodies and their forms, times, tokens, bad answers
+//! - `builder`: the settings and the start of a server
+//! - `handle`: a running server and its end
+//! - `routes`: HTTP: connections, origins, and the table from paths to answers
+//! - `shared_core`: runs one call at a time, after the gate has admitted it
+//! - `students`: the routes of applications, old and new; visits, aliases, groups; preview users
+//! - `flags`: feature flags, with their lists and files
+//! - `experiments`: routes that create, update, show, start, stop and count experiments; lists and files
+//! - `assignment`: the choice of a student's condition: draws, strata, pools, queues
+//! - `segments`: named sets of students, their use, and the verdict of lists on a student
+//! - `metrics`: logs of applications, and the queries of experiments over them
+//! - `accounts`: authorization, accounts, settings, the audit log
+//! - `core`: a request to a route, and the data that an answer may touch: world, journal, clock, ids
+//! - `contexts`: the sites, targets and conditions that applications offer
+//! - `world`: all stored data in tables, and the journal that keeps it on disk
+//! - `error`: the errors of a start
+//! - `wire`: words, bodies and their validation, times, tokens, error answers
 
 mod accounts;
 mod assignment;
@@ -63,7 +63,7 @@ mod handle;
 mod metrics;
 mod routes;
 mod segments;
-mod shared;
+mod shared_core;
 mod students;
 mod wire;
 mod world;

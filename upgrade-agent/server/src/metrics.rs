@@ -1,5 +1,5 @@
-//! `/metric`: what applications may log. A metric in a group has a key of several parts, and all are
-//! shown as a tree.
+//! `/metric`: the metrics of applications. A metric in a group has a key of several parts, and all are
+//! returned as a tree.
 
 pub(crate) mod analysis;
 mod decimal;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::accounts::settings;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::{entries, text};
 use crate::wire::fault::Fault;
 use crate::wire::row::{row, with};
@@ -20,29 +20,29 @@ use crate::world::World;
 use crate::world::model::{Metric, Stamp};
 use crate::world::table::{key, parts};
 
-/// Between the parts of a key.
+/// The separator of the parts of a key.
 pub(crate) const JOIN: &str = "@__@";
 
-/// The most parts of a key. Logged values and the tree are as deep as a key has parts, and neither is written
-/// or read back from any depth.
+/// The limit of parts of a key. Logged values and the tree are as deep as a key, and JSON is not written or
+/// read at any depth.
 const PARTS: usize = 50;
 
-/// The most metrics and groups of one declaration: groups multiply keys by attributes, at each level anew.
+/// The limit of metrics and groups of one declaration: groups multiply keys by attributes at each level.
 const UNITS: usize = 10_000;
 
-/// What is there when a server starts, if its context is.
+/// The metrics that exist at the start, if their context does.
 const FIRST: [(&str, &str); 2] = [
     ("assign-prog", "totalTimeSeconds"),
     ("assign-prog", "masteryWorkspace@__@calculating_area_various_figures@__@timeSeconds"),
 ];
 
 /// `GET /metric`.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(tree(&in_order(&core.world, |_, _| true)))
 }
 
 /// `GET /metric/:context`.
-pub(crate) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn of_context(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let context = &asked.id;
     let metrics = in_order(&core.world, |_, metric| metric.context.contains(context));
     if metrics.is_empty() {
@@ -51,8 +51,8 @@ pub(crate) fn of_context(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
     Ok(tree(&metrics))
 }
 
-/// `POST /metric/save`: only where metrics are filtered.
-pub(crate) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /metric/save`: allowed only while metrics are filtered.
+pub(crate) fn save(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::metrics(&asked.body)?;
     if !settings::setting(&core.world).is_some_and(|setting| setting.to_filter_metric) {
         return Err(Fault::metrics_are_free());
@@ -73,8 +73,8 @@ pub(crate) fn save(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(tree(&in_order(&core.world, |key, _| keys.contains(key))))
 }
 
-/// `DELETE /metric/:key`: the metric, all below it, and what experiments ask of them.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `DELETE /metric/:key`: deletes the metric, all below it, and the queries over them.
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let gone = &asked.id;
     let doomed = in_order(&core.world, |key, _| is_below(key, gone));
     let doomed: Vec<String> = doomed.iter().map(|(key, _)| key.clone()).collect();
@@ -100,12 +100,12 @@ fn is_below(key: &str, root: &str) -> bool {
     key.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(JOIN))
 }
 
-/// What the original leaves to its database to refuse, which bears more.
+/// The values that the original's database rejects; its limit is higher.
 fn check_key(key: &str) -> Result<(), Fault> {
     if key.split(JOIN).count() > PARTS { Err(Fault::database("stack depth limit exceeded")) } else { Ok(()) }
 }
 
-/// Sees that there are the first metrics.
+/// Makes sure that the first metrics exist.
 pub(crate) fn found_metrics(core: &mut Core) {
     for (context, metric) in FIRST {
         if core.contexts.get(context).is_some() && !core.world.metrics.contains(&key(&[metric])) {
@@ -116,7 +116,8 @@ pub(crate) fn found_metrics(core: &mut Core) {
 
 fn declare(core: &mut Core, metric: &str, unit: &Value, contexts: &[String]) {
     let now = core.now();
-    let (at, old) = (key(&[metric]), core.world.metrics.get(&key(&[metric])));
+    let at = key(&[metric]);
+    let old = core.world.metrics.get(&key(&[metric]));
     let next = core.world.metrics.values().map(|metric| metric.sequence + 1).max().unwrap_or(0);
     let mut stamp = old.map_or_else(|| Stamp::new(&now), |old| old.stamp.clone());
     if old.is_some() {
@@ -132,8 +133,8 @@ fn declare(core: &mut Core, metric: &str, unit: &Value, contexts: &[String]) {
     core.world.metrics.insert(at, new);
 }
 
-/// The metrics that a declaration means, with their keys: every attribute under every key of a group. Nothing
-/// more once nothing is left of so many units.
+/// The metrics of a declaration with their keys: every attribute under every key of a group. Stops when the
+/// limit is used up.
 fn unfold<'u>(unit: &'u Value, above: &str, left: &mut usize, leaves: &mut Vec<(String, &'u Value)>) {
     let under = |name: &str| if above.is_empty() { name.to_owned() } else { format!("{above}{JOIN}{name}") };
     *left = left.saturating_sub(1);
@@ -151,7 +152,7 @@ fn unfold<'u>(unit: &'u Value, above: &str, left: &mut usize, leaves: &mut Vec<(
     }
 }
 
-/// Metrics with their keys, in the order of their making.
+/// The metrics with their keys, in the order of their creation.
 fn in_order(world: &World, is_meant: impl Fn(&str, &Metric) -> bool) -> Vec<(String, &Metric)> {
     let all = world.metrics.entries().map(|(at, metric)| (parts(at).concat(), metric));
     let mut meant: Vec<_> = all.filter(|(key, metric)| is_meant(key, metric)).collect();
@@ -159,7 +160,7 @@ fn in_order(world: &World, is_meant: impl Fn(&str, &Metric) -> bool) -> Vec<(Str
     meant
 }
 
-/// A group shows the type and context of the first metric in it.
+/// A group has the type and context of its first metric.
 fn tree(metrics: &[(String, &Metric)]) -> Value {
     let mut roots = Vec::new();
     for (key, metric) in metrics {
@@ -182,7 +183,7 @@ fn tree(metrics: &[(String, &Metric)]) -> Value {
     json!(roots)
 }
 
-/// A metric as those see it who ask for it; none that is unknown.
+/// A metric in the form of queries; none if it is unknown.
 pub(crate) fn shown(world: &World, metric: &str) -> Value {
     let found = world.metrics.get(&key(&[metric]));
     let mut shown = found.map_or(Value::Null, |found| with(row(found), [("key", json!(metric))]));

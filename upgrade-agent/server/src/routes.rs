@@ -24,15 +24,15 @@ use axum::routing::MethodFilter;
 use serde_json::{Value, json};
 
 use crate::accounts::gate::Caller;
-use crate::core::{Answer, Asked};
-use crate::shared::Shared;
+use crate::core::{Answer, ApiRequest};
+use crate::shared_core::SharedCore;
 use crate::wire::dialect::Dialect;
 use crate::wire::fault::Fault;
 use connection::Breaker;
 pub(crate) use origin::Sites;
 
 use origin::Origin;
-use paths::{Found, Paths};
+use paths::{Paths, RouteMatch};
 use reading::read;
 
 const JSON: &str = "application/json; charset=utf-8";
@@ -58,8 +58,8 @@ const AREAS: [&[Route]; 6] = [
 
 /// What all routes share.
 #[derive(Clone)]
-pub(crate) struct Face {
-    pub(crate) core: Shared,
+pub(crate) struct RouteContext {
+    pub(crate) core: SharedCore,
     pub(crate) dialect: Dialect,
     /// Whether a bad answer ends the connection.
     pub(crate) breaks: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Face {
 }
 
 /// The routes of a dialect. Up to 6.2 an experiment's lists have none of their own.
-pub(crate) fn routes(face: &Face) -> Router {
+pub(crate) fn routes(face: &RouteContext) -> Router {
     let lists = if face.dialect == Dialect::V62 { &[] } else { experiments::LISTS };
     let paths = Arc::new(Paths::of(AREAS.into_iter().flatten().chain(lists).copied()));
     let face = face.clone();
@@ -76,7 +76,7 @@ pub(crate) fn routes(face: &Face) -> Router {
 }
 
 /// Nothing may be awaited between the break of a connection and the end.
-async fn serve(face: Face, paths: Arc<Paths>, request: Request) -> Response {
+async fn serve(face: RouteContext, paths: Arc<Paths>, request: Request) -> Response {
     let breaker = request.extensions().get::<ConnectInfo<Breaker>>().cloned();
     let origin = Origin::of(request.headers());
     let stranger = origin.stranger(&face.sites);
@@ -101,7 +101,7 @@ fn endpoint(request: &Request) -> String {
     request.uri().path_and_query().map_or_else(String::new, ToString::to_string)
 }
 
-async fn respond_to(face: &Face, paths: &Paths, request: Request) -> Response {
+async fn respond_to(face: &RouteContext, paths: &Paths, request: Request) -> Response {
     let endpoint = endpoint(&request);
     let (parts, body) = request.into_parts();
     let is_blob = parts.uri.path().trim_end_matches('/').eq_ignore_ascii_case(BLOBS);
@@ -110,11 +110,11 @@ async fn respond_to(face: &Face, paths: &Paths, request: Request) -> Response {
         Err(fault) => return refuse(face.dialect, &fault, &endpoint, &json!({})),
     };
     let ((_, route, answer), id) = match paths.find(&parts.method, parts.uri.path()) {
-        Found::Route(route, id) => (route, id),
-        Found::Garbled(part) => return refuse(face.dialect, &Fault::garbled(&part), &endpoint, &body),
-        Found::Nothing => return unknown(&parts.method, parts.uri.path()),
+        RouteMatch::Route(route, id) => (route, id),
+        RouteMatch::Garbled(part) => return refuse(face.dialect, &Fault::garbled(&part), &endpoint, &body),
+        RouteMatch::Nothing => return unknown(&parts.method, parts.uri.path()),
     };
-    let asked = Asked {
+    let asked = ApiRequest {
         method: parts.method.as_str().to_owned(),
         endpoint,
         route,

@@ -9,7 +9,7 @@ pub(crate) mod view;
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::fault::Fault;
 use crate::wire::row::with;
 use crate::wire::{paging, validate};
@@ -19,14 +19,14 @@ use crate::world::table::key;
 use usage::Usage;
 
 /// `GET /segments`: the public ones, with what uses them.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let public = world.segments_in_order().into_iter().filter(|s| s.kind == SegmentKind::Public);
     Ok(Usage::of(world, &public.collect::<Vec<_>>()).answer)
 }
 
 /// `GET /segments/global`: one per context, newest first.
-pub(crate) fn global(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn global(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let all = world.segments_in_order().into_iter().rev();
     let global = all.filter(|segment| segment.kind == SegmentKind::GlobalExclude);
@@ -36,7 +36,7 @@ pub(crate) fn global(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /segments/paginated`.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !validate::is_segment_page(body) {
         return Err(Fault::body());
@@ -79,13 +79,13 @@ fn sort(page: &mut [&Segment], by: &Value) {
 }
 
 /// `GET /segments/:id`: lists are not found here.
-pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let segment = found(&core.world, asked)?;
     Ok(untied(view::whole(&core.world, segment)))
 }
 
 /// `GET /segments/status/:id`: with what uses it; its lists are shown with their members.
-pub(crate) fn status(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn status(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let segment = found(world, asked)?;
     let subs: Vec<&Segment> = segment.sub_segments.iter().filter_map(|id| world.segment(id)).collect();
@@ -105,7 +105,7 @@ fn untied(shown: Value) -> Value {
 }
 
 /// `POST /segments`: makes or rewrites one.
-pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upsert(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::segment(body)?;
     let context = body["context"].as_str().unwrap_or_default();
@@ -122,7 +122,8 @@ pub(crate) fn upsert(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 
 /// Among those that have a name of their own, no two of a context have the same.
 fn check_name(world: &World, body: &Value) -> Result<(), Fault> {
-    let (name, context) = (&body["name"], &body["context"]);
+    let name = &body["name"];
+    let context = &body["context"];
     let is_other =
         |segment: &&Segment| body["id"].as_str().is_none_or(|id| !id.eq_ignore_ascii_case(&segment.id));
     let named = world.segments.values().filter(|segment| segment.kind != SegmentKind::Private);
@@ -135,7 +136,7 @@ fn check_name(world: &World, body: &Value) -> Result<(), Fault> {
 }
 
 /// `DELETE /segments/:id`: it goes with its lists, whatever uses it.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(&asked.id)?;
     let gone = segment::remove_with_lists(&mut core.world, &id);
     let gone = gone.ok_or_else(|| Fault::thrown("Query Failed"))?;
@@ -143,7 +144,7 @@ pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /segments/list`: a list for a segment.
-pub(crate) fn add_list(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add_list(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::segment(body)?;
     if !validate::is_uuid(&body["parentSegmentId"]) {
@@ -178,7 +179,7 @@ pub(crate) fn adopt(core: &mut Core, parent: &str, list: &str) {
 }
 
 /// `DELETE /segments/list/:id`: the list goes; lists in it stay.
-pub(crate) fn delete_list(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete_list(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(&asked.id)?;
     if !validate::is_uuid(&asked.body["parentSegmentId"]) {
         return Err(Fault::body());
@@ -204,7 +205,7 @@ fn path_id(id: &str) -> Result<String, Fault> {
     validate::path_id(id)
 }
 
-fn found<'w>(world: &'w World, asked: &Asked) -> Result<&'w Segment, Fault> {
+fn found<'w>(world: &'w World, asked: &ApiRequest) -> Result<&'w Segment, Fault> {
     let segment = world.segment(&path_id(&asked.id)?);
     segment.filter(|segment| segment.kind != SegmentKind::Private).ok_or_else(Fault::no_segment)
 }

@@ -12,21 +12,21 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::assignment::{answer, assign};
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::flags;
 use crate::metrics::logs;
 use crate::wire::body::check_texts;
 use crate::wire::fault::Fault;
 use crate::wire::validate;
 use crate::world::model::User;
-use groups::Working;
+use groups::WorkingGroups;
 use mark::Report;
 
 /// The groups that a student belongs to, by kind.
 type Groups = BTreeMap<String, Vec<String>>;
 
 /// `POST /v6/init`: parts that are not given stay as they are.
-pub(crate) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn init(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = asked.student_id()?;
     validate::init(&asked.body)?;
     Ok(join(core, id, &asked.body, true))
@@ -35,7 +35,8 @@ pub(crate) fn init(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 /// Makes a student known, or tells his groups anew.
 pub(crate) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Value {
     let old = core.world.user(id).cloned();
-    let (group, working) = (part(body, "group"), part(body, "workingGroup"));
+    let group = part(body, "group");
+    let working = part(body, "workingGroup");
     let mut answer = json!({ "id": old.as_ref().map_or(id, |user| &user.id) });
     let mut user = old.clone().unwrap_or_else(|| new_user(id));
     let old = old.unwrap_or_default();
@@ -71,7 +72,7 @@ fn sorted(mut groups: Groups) -> Groups {
 }
 
 /// `PATCH /v6/groupmembership`.
-pub(crate) fn set_groups(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_groups(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = core.student(asked)?;
     validate::group_membership(&asked.body)?;
     Ok(belong(core, user, asked.student_id()?, &asked.body))
@@ -91,7 +92,7 @@ pub(crate) fn belong(core: &mut Core, mut user: User, called: &str, body: &Value
 }
 
 /// `PATCH /v6/workinggroup`.
-pub(crate) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_working_group(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = core.student(asked)?;
     validate::working_group(&asked.body)?;
     Ok(work(core, user, asked.student_id()?, &asked.body))
@@ -100,7 +101,7 @@ pub(crate) fn set_working_group(core: &mut Core, asked: &Asked) -> Result<Value,
 /// Tells where a student works. By an alias he stays where he is in the original, and is let go there
 /// all the same.
 pub(crate) fn work(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
-    let working: Working = part(body, "workingGroup").unwrap_or_default();
+    let working: WorkingGroups = part(body, "workingGroup").unwrap_or_default();
     let answer = json!({ "id": user.id, "workingGroup": working });
     if let Some(old) = &user.working_group {
         groups::change(&mut core.world, &user.id, old, &working);
@@ -113,14 +114,14 @@ pub(crate) fn work(core: &mut Core, mut user: User, called: &str, body: &Value) 
 }
 
 /// `PATCH /v6/useraliases`.
-pub(crate) fn set_aliases(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn set_aliases(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = core.student(asked)?;
     validate::aliases(&asked.body)?;
     aliases::add(core, &user, asked.student_id()?, &asked.body)
 }
 
 /// `POST /v6/assign`: stores nothing.
-pub(crate) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn assign(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = core.student(asked)?;
     validate::assign(&asked.body)?;
     conditions(core, &user, &asked.body)
@@ -143,7 +144,7 @@ fn context<'b>(core: &Core, body: &'b Value) -> Result<&'b str, Fault> {
 
 /// `POST /v6/featureflag`. Groups that are told for this call alone make a student known for it, or
 /// stand beside those that are stored.
-pub(crate) fn flags(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn flags(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = asked.student_id()?;
     let told = part::<Groups>(&asked.body, "groupsForSession");
     let is_alone =
@@ -166,14 +167,14 @@ pub(crate) fn flags_of(core: &mut Core, user: &User, body: &Value) -> Result<Val
 }
 
 /// `POST /v6/reward`: nobody learns from it here.
-pub(crate) fn reward(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn reward(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     core.student(asked)?;
     validate::reward(&asked.body)?;
     Err(Fault::no_rewards())
 }
 
 /// `POST /batch-assign`: what many students get at one place; stores nothing.
-pub(crate) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn assign_many(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !validate::is_batch(body) {
         return Err(Fault::body());
@@ -192,7 +193,7 @@ pub(crate) fn assign_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault
 }
 
 /// `POST /v6/mark`.
-pub(crate) fn mark(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn mark(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = core.student(asked)?;
     validate::mark(&asked.body)?;
     visit(core, &user, &asked.body)
@@ -225,7 +226,7 @@ pub(crate) fn visit(core: &mut Core, user: &User, body: &Value) -> Result<Value,
 }
 
 /// `POST /v6/log`.
-pub(crate) fn log(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn log(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = core.student(asked)?;
     validate::log(&asked.body)?;
     logs::take_in(core, &user, &asked.body)

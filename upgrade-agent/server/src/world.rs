@@ -1,5 +1,5 @@
-//! All that the server knows, in memory. Rules read it, changes go through it, the journal writes
-//! down what changed; it knows neither HTTP nor disk.
+//! All data of the server, in memory. Rules read it, changes are made through it, and the journal stores the
+//! changes. Knows neither HTTP nor disk.
 
 pub(crate) mod journal;
 mod migrate;
@@ -9,27 +9,27 @@ pub(crate) mod table;
 
 use crate::wire::dialect::Dialect;
 use model::{
-    Account, Deed, Exclusion, Experiment, Exposure, Flag, GroupEnrollment, Log, Metric, PreviewUser,
+    Account, AuditEntry, Exclusion, Experiment, Exposure, Flag, GroupEnrollment, Log, Metric, PreviewUser,
     RepeatedEnrollment, Segment, Setting, StratificationFactor, Stratum, User, UserEnrollment, Visit,
 };
 use table::{Change, Table, key, parts};
 
-/// The tables.
+/// The tables. One field per table.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// Whose rules hold.
+    /// The dialect whose rules apply.
     pub(crate) dialect: Dialect,
     pub(crate) experiments: Table<Experiment>,
     pub(crate) segments: Table<Segment>,
     pub(crate) preview_users: Table<PreviewUser>,
-    /// By the one key that there is.
+    /// By the single key.
     pub(crate) settings: Table<Setting>,
     /// By email.
     pub(crate) accounts: Table<Account>,
-    /// By number, in the order in which they were done.
-    pub(crate) deeds: Table<Deed>,
+    /// By number, in order.
+    pub(crate) deeds: Table<AuditEntry>,
     pub(crate) users: Table<User>,
-    /// Alias to the id of the student that it stands for.
+    /// From an alias to the id of the student.
     pub(crate) aliases: Table<String>,
     /// By site, target and student.
     pub(crate) visits: Table<Visit>,
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// The experiments in the order of their making.
+    /// The experiments in the order of their creation.
     pub(crate) fn experiments_in_order(&self) -> Vec<&Experiment> {
         let mut all: Vec<&Experiment> = self.experiments.values().collect();
         all.sort_by_key(|experiment| experiment.sequence);
@@ -117,7 +117,7 @@ impl World {
         self.segments.get(&key(&[id]))
     }
 
-    /// The segments in the order of their making.
+    /// The segments in the order of their creation.
     pub(crate) fn segments_in_order(&self) -> Vec<&Segment> {
         let mut all: Vec<&Segment> = self.segments.values().collect();
         all.sort_by_key(|segment| segment.sequence);
@@ -128,19 +128,19 @@ impl World {
         self.segments.values().map(|segment| segment.sequence + 1).max().unwrap_or(0)
     }
 
-    /// The flags in the order of their making.
+    /// The flags in the order of their creation.
     pub(crate) fn flags_in_order(&self) -> Vec<&Flag> {
         let mut all: Vec<&Flag> = self.flags.values().collect();
         all.sort_by_key(|flag| flag.sequence);
         all
     }
 
-    /// Whether a student sees experiments before they start.
+    /// Whether a student is a preview user.
     pub(crate) fn is_preview_user(&self, id: &str) -> bool {
         self.preview_users.contains(&key(&[id]))
     }
 
-    /// The student of this id or alias.
+    /// The student with this id or alias.
     pub(crate) fn user(&self, id: &str) -> Option<&User> {
         let id = self.aliases.get(id).map_or(id, String::as_str);
         self.users.get(id)
@@ -151,7 +151,7 @@ impl World {
         self.enrolled.under(&[experiment, user]).map(|(_, row)| row).next()
     }
 
-    /// Forgets all visits within subjects at an experiment's point.
+    /// Deletes all visits within subjects at an experiment's point.
     pub(crate) fn forget_visits(&mut self, experiment: &str, point: &str) {
         let visits = self.repeated.under(&[experiment]).map(|(at, _)| at.to_owned());
         let there: Vec<String> = visits.filter(|at| parts(at).get(2).is_some_and(|p| p == point)).collect();
@@ -189,7 +189,7 @@ impl World {
         self.excluded_groups.insert_first(key(&[experiment, group]), why);
     }
 
-    /// Puts a row back that was read from disk. Says whether there is such a table.
+    /// Restores a row from disk. Returns whether the table exists.
     pub(crate) fn restore(&mut self, table: &str, key: String, row: &str) -> Result<bool, serde_json::Error> {
         each_table!(self, one => if table == one.name() {
             one.restore(key, row)?;
@@ -198,7 +198,7 @@ impl World {
         Ok(false)
     }
 
-    /// All rows that changed.
+    /// All changed rows.
     pub(crate) fn changes(&mut self) -> Result<Vec<Change>, serde_json::Error> {
         let mut all = Vec::new();
         each_table!(self, one => for change in one.changes() {
@@ -207,12 +207,12 @@ impl World {
         Ok(all)
     }
 
-    /// Lets the changes stand.
+    /// Keeps the changes.
     pub(crate) fn keep_changes(&mut self) {
         each_table!(self, one => one.keep_changes());
     }
 
-    /// Makes everything as it was before the changes.
+    /// Reverts the changes.
     pub(crate) fn undo_changes(&mut self) {
         each_table!(self, one => one.undo_changes());
     }

@@ -11,11 +11,13 @@ use upgrade_simulator::{Dialect, EmbeddedServer};
 /// Plays the calls of a scene in their order. An answer that was not recorded is not compared.
 async fn play(dialect: Dialect, scene: &str) {
     let server = EmbeddedServer::builder().dialect(dialect).lasting_connections().start().await.unwrap();
-    let (http, mut ids) = (http(), Ids::default());
+    let http = http();
+    let mut ids = Ids::default();
     let calls: Vec<Recording> = serde_json::from_value(fixture(scene)).unwrap();
     for (at, call) in calls.into_iter().enumerate() {
         let Recording { method, path, headers, request, status, content_type, mut response } = call;
-        let (path, request) = (ids.text(&path), ids.value(&request));
+        let path = ids.text(&path);
+        let request = ids.value(&request);
         let mut answer = send(&http, server.url(), &method, &path, &headers, &request).await;
         let place = format!("{scene}, call {at}: {method} {path}");
         assert_eq!(

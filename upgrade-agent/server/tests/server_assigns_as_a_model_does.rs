@@ -278,12 +278,15 @@ fn body(plan: &Plan) -> Value {
         json!({ "id": part_id(plan, at), "name": name, "order": at + 1,
                 "payload": { "type": "string", "value": "" } })
     };
-    let elements = |at: usize| match plan.factorial {
-        true => json!([
-            { "id": part_id(plan, 50 + at), "level": level(at, &format!("l{at}")) },
-            { "id": part_id(plan, 60 + at), "level": level(40, "same") },
-        ]),
-        false => json!([]),
+    let elements = |at: usize| {
+        if plan.factorial {
+            json!([
+                { "id": part_id(plan, 50 + at), "level": level(at, &format!("l{at}")) },
+                { "id": part_id(plan, 60 + at), "level": level(40, "same") },
+            ])
+        } else {
+            json!([])
+        }
     };
     let condition = |(at, weight): (usize, &f64)| {
         json!({ "id": format!("condition-{at}"), "conditionCode": code(at), "assignmentWeight": weight,
@@ -294,12 +297,13 @@ fn body(plan: &Plan) -> Value {
                 "order": at + 1, "excludeIfReached": early })
     };
     let levels: Vec<Value> = (0..plan.weights.len()).map(|at| level(at, &format!("l{at}"))).collect();
-    let factors = match plan.factorial {
-        true => json!([
+    let factors = if plan.factorial {
+        json!([
             { "name": "Level", "order": 1, "levels": levels },
             { "name": "Side", "order": 2, "levels": [level(40, "same")] },
-        ]),
-        false => json!([]),
+        ])
+    } else {
+        json!([])
     };
     json!({
         "id": plan.id,

@@ -75,7 +75,8 @@ impl Stage {
     async fn compare(&mut self, scene: &str, name: &str) {
         let Recording { method, path, headers, request, status, content_type, mut response } =
             recording(&format!("v65/{name}"));
-        let (path, request) = (self.ids.text(&path), self.ids.value(&request));
+        let path = self.ids.text(&path);
+        let request = self.ids.value(&request);
         let url = self.server.url();
         let mut answer = send(&self.http, url, &method, &path, &headers, &request).await;
         assert_eq!(answer.status, status, "{scene}, {name}: {}", answer.body);

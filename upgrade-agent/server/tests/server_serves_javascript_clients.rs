@@ -222,7 +222,8 @@ async fn send(server: &ServerHandle, call: &Call, body: &Value) -> Answer {
         request = request.body(body.to_string());
     }
     let answer = request.send().await.unwrap();
-    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+    let status = answer.status().as_u16();
+    let headers = answer.headers().clone();
     let text = answer.text().await.unwrap();
     Answer { status, headers, body: serde_json::from_str(&text).unwrap_or(Value::String(text)) }
 }

@@ -234,7 +234,8 @@ impl Pair {
 
     fn apply(&mut self, change: &Change, body: &mut Value) {
         let count = |body: &Value, field: &str| body[field].as_array().map_or(0, Vec::len);
-        let (conditions, points) = (count(body, "conditions"), count(body, "partitions"));
+        let conditions = count(body, "conditions");
+        let points = count(body, "partitions");
         let payloads = count(body, "conditionPayloads");
         let payload = |at: usize| at % payloads.max(1);
         match change {
@@ -274,10 +275,8 @@ impl Pair {
                 body["conditionPayloads"][payload(*at)]["parentCondition"] = to;
             }
             Change::MorePayloads(condition, point) => {
-                let (condition, point) = (
-                    body["conditions"][condition % conditions]["id"].clone(),
-                    body["partitions"][point % points]["id"].clone(),
-                );
+                let condition = body["conditions"][condition % conditions]["id"].clone();
+                let point = body["partitions"][point % points]["id"].clone();
                 let id = self.id();
                 body["conditionPayloads"].as_array_mut().unwrap().push(json!({
                     "id": id, "parentCondition": condition, "decisionPoint": point,

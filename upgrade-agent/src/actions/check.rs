@@ -1,11 +1,11 @@
-//! Holding an action against what the server told: everything the server itself would let pass.
+//! Compares an action with the server's data, and finds mistakes that the server would accept.
 
 mod parts;
 mod simulations;
 mod students;
 mod words;
 
-use super::shown::shown;
+use super::display::display;
 use super::transitions::{is_usual, usual_targets};
 use super::{Action, CreateExperiment, Facts, UpdateExperiment, UpdateExperimentStatus};
 use crate::client::{
@@ -13,15 +13,14 @@ use crate::client::{
     PostExperimentRule,
 };
 use parts::{
-    Named, TOLERANCE, check_conditions, check_context, check_filter, check_list, check_name, check_points,
-    check_rule, check_tags, check_unit, rounded,
+    NamedContext, TOLERANCE, check_conditions, check_context, check_filter, check_list, check_name,
+    check_points, check_rule, check_tags, check_unit, rounded,
 };
 use simulations::{check_balance, check_journey, check_visit};
 use students::{check_init, check_mark, check_user};
 use words::{check_known, in_context, not_a_word};
 
-/// Says what is wrong with an action and what would do, a sentence each. What the facts do not hold is not
-/// checked.
+/// The mistakes of an action, a sentence each, with what would be right. Missing facts are not checked.
 ///
 /// ```
 /// use serde_json::json;
@@ -53,14 +52,14 @@ pub fn check(action: &Action, facts: &Facts<'_>) -> Vec<String> {
     found
 }
 
-/// What is wrong with the name of a context.
+/// The mistake in the name of a context.
 pub(crate) fn unknown_context(name: &str, contexts: &ContextMetadata) -> Option<String> {
     let mut found = Vec::new();
     check_context(name, &Facts { contexts: Some(contexts), ..Facts::default() }, &mut found);
     found.pop()
 }
 
-/// Says that there is no experiment of that name, and which one may be meant.
+/// The sentence for an unknown experiment, with the name that may be meant.
 pub(crate) fn unknown_experiment(name: &str, names: &[ExperimentName]) -> String {
     let known: Vec<&str> = names.iter().map(|known| known.name.as_str()).collect();
     let mut found = Vec::new();
@@ -102,9 +101,11 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     }
     check_filter(update.filter_mode.as_ref(), found);
     check_tags(update.tags.as_deref().unwrap_or_default(), found);
-    let (users, groups) = (update.inclusion_users.as_deref(), update.inclusion_groups.as_deref());
+    let users = update.inclusion_users.as_deref();
+    let groups = update.inclusion_groups.as_deref();
     check_list("inclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
-    let (users, groups) = (update.exclusion_users.as_deref(), update.exclusion_groups.as_deref());
+    let users = update.exclusion_users.as_deref();
+    let groups = update.exclusion_groups.as_deref();
     check_list("exclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
     check_new_rule(update, old, found);
     let Some(old) = old else { return };
@@ -115,11 +116,11 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     }
 }
 
-/// The unit with its group type and consistency rule, as they will be.
+/// The unit with its group type and consistency rule, after the change.
 fn check_new_unit(
     update: &UpdateExperiment,
     old: Option<&Experiment>,
-    context: Option<Named<'_>>,
+    context: Option<NamedContext<'_>>,
     found: &mut Vec<String>,
 ) {
     if update.assignment_unit.is_none() && update.group_type.is_none() && update.consistency_rule.is_none() {
@@ -137,7 +138,7 @@ fn check_new_unit(
     check_unit(unit, group_type, rule, context, found);
 }
 
-/// The post-experiment rule against the conditions as they will be.
+/// The post-experiment rule and the conditions, after the change.
 fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &mut Vec<String>) {
     let given =
         update.conditions.as_deref().unwrap_or_default().iter().map(|condition| condition.code.as_str());
@@ -157,7 +158,7 @@ fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &m
     }
 }
 
-/// What must not change while students are in an experiment.
+/// The changes that are not allowed while students are in an experiment.
 fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
     let locked = matches!(old.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
     if !locked || update.force {
@@ -168,7 +169,7 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
         found.push(format!(
             "experiment '{}' is {}, and its conditions and decision points must not change while students are in it; \
              say that you want it forced if you mean it",
-            shown(&old.name),
+            display(&old.name),
             old.state
         ));
     }
@@ -180,36 +181,36 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
             found.push(format!(
                 "experiment '{}' is {}, and its {what} must not change while students are in it; say that you want it \
                  forced if you mean it",
-                shown(&old.name),
+                display(&old.name),
             old.state
             ));
         }
     }
 }
 
-/// Designs that cannot be told in these parameters are left whole.
+/// Designs that these parameters cannot express are not changed.
 fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
     if old.design == ExperimentType::Factorial && update.conditions.is_some() {
         found.push(format!(
             "experiment '{}' is factorial: its conditions are combinations of levels, which can be changed on UpGrade's \
              own screen only",
-            shown(&old.name)
+            display(&old.name)
         ));
     }
     let unit = update.assignment_unit.is_some() || update.consistency_rule.is_some();
     if old.assignment_unit == AssignmentUnit::WithinSubjects && unit {
         found.push(format!(
             "experiment '{}' is within-subjects: its unit and consistency can be changed on UpGrade's own screen only",
-            shown(&old.name)
+            display(&old.name)
         ));
     }
 }
 
-/// In another context the parts that stay must be known there, too.
+/// The remaining parts must be known in the new context too.
 fn check_kept_parts(
     update: &UpdateExperiment,
     old: &Experiment,
-    (name, context): Named<'_>,
+    (name, context): NamedContext<'_>,
     found: &mut Vec<String>,
 ) {
     if old.context.iter().any(|known| known == name) {
@@ -220,7 +221,7 @@ fn check_kept_parts(
         found.push(format!(
             "{} does not know the conditions of experiment '{}': give the conditions for it, too",
             in_context(name),
-            shown(&old.name)
+            display(&old.name)
         ));
     }
     let is_known =
@@ -230,7 +231,7 @@ fn check_kept_parts(
         found.push(format!(
             "{} does not know the decision points of experiment '{}': give the decision_points for it, too",
             in_context(name),
-            shown(&old.name)
+            display(&old.name)
         ));
     }
     let kind =
@@ -251,7 +252,9 @@ fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut 
         return;
     }
     let Some(experiment) = facts.experiment else { return };
-    let (name, from, to) = (shown(&experiment.name), &experiment.state, &change.status);
+    let name = display(&experiment.name);
+    let from = &experiment.state;
+    let to = &change.status;
     if from == to {
         found.push(format!("experiment '{name}' is {to} already"));
         return;
@@ -272,9 +275,9 @@ fn unusual(from: &ExperimentState, to: &ExperimentState) -> String {
     )
 }
 
-/// What UpGrade's own screen asks before it lets an experiment start.
+/// The conditions under which UpGrade's own screen lets an experiment start.
 fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     if experiment.decision_points.is_empty() {
         found.push(format!(
             "experiment '{name}' has no decision points, so it cannot start: give it one first"
@@ -292,7 +295,7 @@ fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
         return;
     }
     let sum: f64 = weights.sum();
-    // Within-subjects experiments show each condition in turn and weigh none.
+    // Within-subjects experiments show each condition in turn and have no weights.
     let weighs = experiment.assignment_unit != AssignmentUnit::WithinSubjects;
     if weighs && (sum - 100.0).abs() > TOLERANCE {
         let sum = rounded(sum);

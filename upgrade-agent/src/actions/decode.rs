@@ -1,36 +1,36 @@
-//! From the loose JSON of a model to a typed action.
+//! Decodes the untyped JSON of a model into a typed action.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use super::half;
-use super::shown::{shown, shown_to};
+use super::display::{display, display_up_to};
+use super::half_place;
 use super::{Action, ActionKind};
 use crate::state::Params;
 
-/// How much is told of why parameters do not fit, in characters: the reason quotes what was given.
+/// The limit of characters of a decoding error, which quotes the parameters.
 const LONGEST_REASON: usize = 300;
 
-/// The longest text that may be a slip of a known word, in bytes.
+/// The limit of bytes of a text that may be a misspelling.
 const LONGEST_WORD: usize = 400;
 
-/// Why parameters are no action yet.
+/// The reason for which parameters are not an action yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Required parameters are not there.
+    /// Required parameters are missing.
     #[error("still needed: {}", .0.join(", "))]
     Missing(Vec<String>),
-    /// Parameters that do not fit, each with what would.
+    /// Parameters are invalid; each entry says what would be valid.
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
 }
 
-/// Turns parameters into an action. A parameter that is `null` counts as not given, and so does a decision
-/// point of which only the site or only the target is said yet.
+/// Decodes parameters into an action. A parameter that is `null` counts as missing, and so does a decision
+/// point with only a site or only a target.
 ///
 /// # Errors
-/// Parameters that do not fit come before parameters that are missing.
+/// Invalid parameters are reported before missing ones.
 ///
 /// ```
 /// use serde_json::json;
@@ -44,7 +44,7 @@ pub enum DecodeError {
 pub fn decode(kind: ActionKind, params: &Params) -> Result<Action, DecodeError> {
     let given: Params = params.iter().filter(|(_, value)| !value.is_null()).map(owned).collect();
     let mut problems = unknown_parameters(kind, &given);
-    let halves = half::places(&given);
+    let halves = half_place::places(&given);
     let lacks = |name: &String| is_absent(&given, name) || halves.contains(name);
     let mut missing: Vec<String> = required(kind).into_iter().filter(lacks).collect();
     missing.extend(halves.iter().filter(|name| !missing.contains(name)).cloned().collect::<Vec<_>>());
@@ -56,26 +56,23 @@ pub fn decode(kind: ActionKind, params: &Params) -> Result<Action, DecodeError> 
         }
         _ => {}
     }
-    match problems.is_empty() {
-        true => Err(DecodeError::Missing(missing)),
-        false => Err(DecodeError::Invalid(problems)),
-    }
+    if problems.is_empty() { Err(DecodeError::Missing(missing)) } else { Err(DecodeError::Invalid(problems)) }
 }
 
-/// The required parameters, in the order in which they are asked for.
+/// The required parameters, in the order of the questions for them.
 pub fn required(kind: ActionKind) -> Vec<String> {
     let schema = kind.schema();
     let names = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// One sentence for each parameter that the action does not have.
+/// A sentence for each parameter that the action does not have.
 pub fn unknown_parameters(kind: ActionKind, params: &Params) -> Vec<String> {
     let known = known_parameters(kind);
     let unknown = params.keys().filter(|name| !known.contains(name));
     let sentence = |name: &String| match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("`{kind}` has no parameter `{}`; did you mean `{near}`?", shown(name)),
-        None => format!("`{kind}` has no parameter `{}`; it has {}", shown(name), known.join(", ")),
+        Some(near) => format!("`{kind}` has no parameter `{}`; did you mean `{near}`?", display(name)),
+        None => format!("`{kind}` has no parameter `{}`; it has {}", display(name), known.join(", ")),
     };
     unknown.map(sentence).collect()
 }
@@ -93,8 +90,8 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The known word that is nearest to a wrong one, whatever the case, if one is near. Telling how near takes
-/// the product of the lengths, so a text that is no word is near to none.
+/// The most similar known word, ignoring case, if one is similar enough. The time is the product of the
+/// lengths, so long texts are not compared.
 pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if wrong.len() > LONGEST_WORD {
         return None;
@@ -109,7 +106,7 @@ pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(_, word)| word)
 }
 
-/// An empty text or list is what a model writes for what it does not know.
+/// Models write an empty text or list for an unknown value.
 fn is_absent(params: &Params, name: &str) -> bool {
     match params.get(name) {
         None | Some(Value::Null) => true,
@@ -124,11 +121,10 @@ fn is_about(error: &serde_json::Error, missing: &[String]) -> bool {
     missing.iter().any(|name| said.starts_with(&format!("missing field `{name}`")))
 }
 
-/// Serde does not say in which parameter it failed: it is the one without which it fails otherwise, or not at
-/// all.
+/// Serde does not report the invalid parameter, so it is found by leaving out one at a time.
 fn misfit(kind: ActionKind, params: &Params, error: &serde_json::Error) -> String {
     let said = error.to_string();
-    let shown = shown_to(&said, LONGEST_REASON);
+    let shown = display_up_to(&said, LONGEST_REASON);
     let fails_alike = |without: &str| {
         let mut rest = params.clone();
         rest.remove(without);

@@ -1,24 +1,24 @@
-//! Actions in words: a title, the question before it is run, and what a status means.
+//! Actions in words: a title, the question before an action, and the meaning of a status.
 
 use std::collections::BTreeMap;
 
+use super::display::{display, on_one_line};
 use super::params::weights;
-use super::shown::{on_one_line, shown};
 use super::{
     Action, ConditionParam, CreateExperiment, DecisionPointParam, GroupParam, JourneyStep, Proposal,
     SimulateUserJourney, UpdateExperiment,
 };
 use crate::client::{ExperimentState, FilterMode};
-use crate::plan::Step;
+use crate::plan::PlanStep;
 
-/// Of more students than this, the question names the first ones only.
+/// With more students than this, the question names only the first ones.
 const NAMED_STUDENTS: usize = 20;
 
-/// The action in a few words, such as `delete experiment 'Foo'`.
+/// A short title, such as `delete experiment 'Foo'`.
 pub(crate) fn title(proposal: &Proposal) -> String {
     let name = name(proposal);
     let title = match &proposal.action {
-        Action::CreateExperiment(create) => format!("create experiment '{}'", shown(&create.name)),
+        Action::CreateExperiment(create) => format!("create experiment '{}'", display(&create.name)),
         Action::UpdateExperiment(_) => format!("update experiment '{name}'"),
         Action::UpdateExperimentStatus(to) => format!("change experiment '{name}' to {}", to.status),
         Action::DeleteExperiment(_) => format!("delete experiment '{name}'"),
@@ -41,7 +41,7 @@ pub(crate) fn title(proposal: &Proposal) -> String {
     on_one_line(&title)
 }
 
-/// The question to the person. How to say yes is not part of it.
+/// The question to the person, without the instructions for a yes.
 pub(crate) fn question(proposal: &Proposal) -> String {
     let mut lines = match &proposal.action {
         Action::CreateExperiment(create) => create_lines(create),
@@ -74,7 +74,8 @@ pub(crate) fn question(proposal: &Proposal) -> String {
             vec![format!("Mark decision point visit of user '{}' at {place}{whose}{code}?", mark.user_id)]
         }
         Action::VisitDecisionPoint(visit) => {
-            let (user, context) = (&visit.user_id, &visit.context);
+            let user = &visit.user_id;
+            let context = &visit.context;
             let mut lines = vec![format!(
                 "Let user '{user}' visit {} / {} in context '{context}'?",
                 visit.site, visit.target
@@ -99,11 +100,11 @@ pub(crate) fn question(proposal: &Proposal) -> String {
         }
     };
     lines.extend(proposal.warnings.iter().map(|warning| format!("Note: {warning}")));
-    // Each line is the agent's: what others typed must not begin one.
+    // Each line starts with the agent's words, so that a text of others cannot imitate a line.
     lines.iter().map(|line| on_one_line(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// What an experiment in this status does.
+/// The meaning of a status.
 pub(crate) fn effect(state: &ExperimentState) -> &'static str {
     match state {
         ExperimentState::Inactive => "Nobody is assigned; everybody gets the default.",
@@ -125,7 +126,7 @@ pub(crate) fn effect(state: &ExperimentState) -> &'static str {
     }
 }
 
-/// Groups by kind, and the one of each kind that is worked in.
+/// The groups by kind, and the working group of each kind.
 type Groups<'a> = (Option<&'a BTreeMap<String, Vec<String>>>, Option<&'a BTreeMap<String, String>>);
 
 fn group_lines<'a>((groups, works): Groups<'a>) -> impl Iterator<Item = String> + use<'a> {
@@ -133,7 +134,7 @@ fn group_lines<'a>((groups, works): Groups<'a>) -> impl Iterator<Item = String> 
     groups.chain(works.into_iter().flatten().map(|(kind, id)| format!("- works in {kind} {id}")))
 }
 
-/// A question with the steps that a yes lets run.
+/// A question with the steps of a plan.
 fn with_plan(question: String, groups: Groups<'_>, proposal: &Proposal) -> Vec<String> {
     let mut lines = vec![question];
     lines.extend(group_lines(groups));
@@ -150,30 +151,30 @@ fn with_plan(question: String, groups: Groups<'_>, proposal: &Proposal) -> Vec<S
     lines
 }
 
-fn step_in_words(step: &Step, names_students: bool) -> String {
+fn step_in_words(step: &PlanStep, names_students: bool) -> String {
     match step {
-        Step::SetStatus { to } => format!("change the status to {to}"),
-        Step::Crowd { students: number, site, target } => {
+        PlanStep::SetStatus { to } => format!("change the status to {to}"),
+        PlanStep::Crowd { students: number, site, target } => {
             format!(
                 "play {} at {site} / {target}: made known, assigned, visit marked",
                 students(*number as usize)
             )
         }
-        Step::Begin { students: 1 } if names_students => "make the student known".to_owned(),
-        Step::Begin { .. } if names_students => "make the students known".to_owned(),
-        Step::Begin { students: number } => format!("make {} known", students(*number)),
-        Step::VisitAssigned => "let each visit every place where he is assigned something".to_owned(),
-        Step::Journey(JourneyStep::Assign {}) => "look at what they would get".to_owned(),
-        Step::Journey(JourneyStep::Visit { site, target }) => format!("let them visit {site} / {target}"),
-        Step::Journey(JourneyStep::SetWorkingGroup { working_group }) => {
+        PlanStep::Begin { students: 1 } if names_students => "make the student known".to_owned(),
+        PlanStep::Begin { .. } if names_students => "make the students known".to_owned(),
+        PlanStep::Begin { students: number } => format!("make {} known", students(*number)),
+        PlanStep::VisitAssigned => "let each visit every place where he is assigned something".to_owned(),
+        PlanStep::Journey(JourneyStep::Assign {}) => "look at what they would get".to_owned(),
+        PlanStep::Journey(JourneyStep::Visit { site, target }) => format!("let them visit {site} / {target}"),
+        PlanStep::Journey(JourneyStep::SetWorkingGroup { working_group }) => {
             let groups = working_group.iter().map(|(kind, id)| format!("{kind} {id}"));
             format!("let them work in {}", groups.collect::<Vec<_>>().join(", "))
         }
-        Step::Journey(JourneyStep::SetStatus { status }) => format!("change the status to {status}"),
+        PlanStep::Journey(JourneyStep::SetStatus { status }) => format!("change the status to {status}"),
     }
 }
 
-/// Those whom the person named, else how many are made up.
+/// The named students, otherwise the number of generated ones.
 fn travellers(journey: &SimulateUserJourney) -> String {
     let ids = journey.user_ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
     let more = ids.len().saturating_sub(NAMED_STUDENTS);
@@ -193,7 +194,7 @@ fn students(number: usize) -> String {
 }
 
 fn name(proposal: &Proposal) -> String {
-    shown(match &proposal.about {
+    display(match &proposal.about {
         Some(about) => &about.name,
         None => proposal.action.experiment_id().unwrap_or_default(),
     })

@@ -1,32 +1,32 @@
-//! What is known of the server when an action is judged. What is not known is not judged.
+//! The server's data for the judgement of an action. Missing data are not judged.
 
 use crate::client::{
     ContextMetadata, Dialect, EnrollmentDetail, Experiment, ExperimentName, GlobalExclusion,
 };
 
-/// What is known of the server.
+/// The known data of the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts<'a> {
     /// The contexts.
     pub contexts: Option<&'a ContextMetadata>,
-    /// The experiments' names.
+    /// The names of the experiments.
     pub names: &'a [ExperimentName],
-    /// The experiment that the action is about.
+    /// The experiment of the action.
     pub experiment: Option<&'a Experiment>,
-    /// The experiments of the server, with their decision points; the one above may be among them.
+    /// The experiments of the server with their decision points; the one above may be among them.
     pub experiments: &'a [Experiment],
-    /// Who takes part in the experiment.
+    /// The enrolments of the experiment.
     pub enrollment: Option<&'a EnrollmentDetail>,
-    /// Who is excluded from every experiment of the context that the action is about.
+    /// The global exclusion list of the context.
     pub globally_excluded: Option<&'a GlobalExclusion>,
-    /// At least how many students were at the points that leave early visitors out, as far as enrolments
-    /// tell: of visits without one the server tells nothing.
+    /// A lower bound for the number of students at the points that exclude early visitors. It comes from
+    /// enrolments, because the server does not report other visits.
     pub seen_before: Option<u64>,
-    /// The most students that one simulation may play; 1,000 if it is not known.
+    /// The limit of simulated students; 1,000 if unknown.
     pub max_students: Option<u32>,
-    /// The wire dialect; the newer one if it is not known.
+    /// The wire dialect; the newer one if unknown.
     pub dialect: Option<Dialect>,
-    /// What the server was asked for and did not tell.
+    /// The data that the server failed to return.
     pub untold: &'a [&'static str],
 }
 
@@ -38,7 +38,7 @@ impl<'a> Facts<'a> {
         others.filter(move |other| other.context.iter().any(|name| name == context))
     }
 
-    /// Whether the server speaks the dialect up to 6.2.
+    /// Whether the server has the dialect up to 6.2.
     pub(super) fn is_old(self) -> bool {
         self.dialect == Some(Dialect::V62)
     }

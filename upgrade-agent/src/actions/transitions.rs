@@ -1,12 +1,12 @@
-//! Which moves between statuses are usual.
+//! The usual changes between statuses.
 //!
-//! The server refuses none, so this table is all that stands between a slip of the tongue and a running
-//! experiment that is suddenly archived. A move that is not in it needs the force flag.
+//! The server accepts any change, so only this table protects a running experiment from a slip such as an
+//! accidental archiving. Other changes need the force flag.
 
 use crate::client::ExperimentState;
 use ExperimentState::{Archived, Cancelled, Enrolling, EnrollmentComplete, Inactive, Preview, Scheduled};
 
-/// Whether a move is a usual one.
+/// Whether a change is a usual one.
 ///
 /// ```
 /// use upgrade_agent::actions::is_usual;
@@ -19,7 +19,7 @@ pub fn is_usual(from: &ExperimentState, to: &ExperimentState) -> bool {
     usual_targets(from).contains(to)
 }
 
-/// Where an experiment usually goes from a status.
+/// The usual next statuses.
 pub(super) fn usual_targets(from: &ExperimentState) -> &'static [ExperimentState] {
     match from {
         Inactive => &[Enrolling, Preview, Scheduled, Cancelled],

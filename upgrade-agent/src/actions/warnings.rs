@@ -1,156 +1,156 @@
-//! What is allowed and probably not meant: each as a value, with its words in one place. When one is due is
-//! told by [`due`].
+//! Warnings: settings that are allowed and probably not intended. Each is a value with its text here;
+//! [`triggers`] decides which apply.
 
-mod due;
 mod enrolments;
 mod lists;
 mod points;
+mod triggers;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::shown::{listed, shown};
+use super::display::{display, display_list};
 use crate::client::ExperimentState;
-pub use due::warnings;
+pub use triggers::warnings;
 
-/// Something the person should know before he says yes.
+/// A warning that the person reads before a yes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Warning {
-    /// Filter mode `excludeAll` and an empty inclusion list: nobody takes part.
+    /// Filter mode `excludeAll` with an empty inclusion list: no student takes part.
     NobodyIncluded {
         /// Whether the experiment does not exist yet, so that the request itself can be changed.
         new: bool,
     },
-    /// The rule `assign` reaches only those who are enrolled.
+    /// The rule `assign` applies only to enrolled students.
     AssignReachesNobodyNew {
-        /// The code that they get; with none, everybody gets the default.
+        /// The assigned code; without one, everybody gets the default.
         code: Option<String>,
-        /// Whether it takes effect with this action.
+        /// Whether the rule takes effect with this action.
         now: bool,
-        /// How many students are enrolled, if that is known.
+        /// The number of enrolled students, if known.
         enrolled: Option<u64>,
     },
-    /// The context's global exclusion list names groups.
+    /// The global exclusion list of the context has groups.
     GlobalGroupExclusion {
         /// The context.
         context: String,
-        /// How many groups it names.
+        /// The number of groups.
         groups: usize,
     },
-    /// Other experiments use the same decision point.
+    /// Other experiments have the same decision point.
     SharedPoint {
-        /// Site and target.
+        /// The site and target.
         point: String,
         /// The other experiments, by name and status.
         experiments: Vec<String>,
     },
-    /// Starting leaves out everybody who was there before.
+    /// The start excludes earlier visitors.
     EarlierVisitors {
-        /// The points that do so, by site and target.
+        /// The points that exclude them, by site and target.
         points: Vec<String>,
-        /// At least how many such students there are.
+        /// A lower bound for their number.
         known: u64,
     },
-    /// Deleting the experiment takes its enrolments with it.
+    /// Deleting the experiment deletes its enrolments.
     EnrolmentsDeleted {
-        /// Students enrolled.
+        /// The number of enrolled students.
         users: u64,
-        /// Groups enrolled.
+        /// The number of enrolled groups.
         groups: u64,
     },
     /// Students are enrolled while the status changes.
     EnrolledMeanwhile {
-        /// Students enrolled.
+        /// The number of enrolled students.
         users: u64,
-        /// Groups enrolled.
+        /// The number of enrolled groups.
         groups: u64,
-        /// The status they come to be in.
+        /// The new status.
         to: ExperimentState,
     },
-    /// A condition or decision point that students are enrolled in is removed.
+    /// A condition or decision point with enrolled students is removed.
     EnrolmentsDropped {
-        /// What is removed.
+        /// The removed parts.
         removed: Vec<String>,
-        /// Students enrolled in it.
+        /// The number of students enrolled in them.
         users: u64,
     },
-    /// Changing the context drops every list.
+    /// A new context drops every list.
     ListsDropped {
-        /// How many students, groups and segments are on them.
+        /// The number of students, groups and segments on the lists.
         entries: usize,
-        /// The context that is left.
+        /// The old context.
         from: String,
-        /// Whether nobody takes part then.
+        /// Whether no student takes part afterwards.
         closed: bool,
     },
-    /// Weights of a running experiment change.
+    /// The weights of a running experiment change.
     WeightsOfRunning {
-        /// Students who are enrolled, if that is known.
+        /// The number of enrolled students, if known.
         enrolled: Option<u64>,
     },
-    /// The server gives payloads to conditions that have none.
+    /// The server adds payloads to conditions without one.
     DefaultPayloads {
-        /// To how many pairs of a condition and a decision point.
+        /// The number of pairs of condition and decision point.
         pairs: usize,
     },
-    /// Students or groups are on both lists: being excluded wins.
+    /// Students or groups are on both lists, and exclusion wins.
     ListedTwice {
-        /// Who.
+        /// Their names.
         who: Vec<String>,
     },
-    /// It is scheduled without a date.
+    /// The experiment is scheduled without a date.
     NoDate,
-    /// A name that differs from another one only in its spelling.
+    /// The name differs from another one only in its spelling.
     NearName {
         /// The other name.
         name: String,
     },
-    /// A student works in a group that he is not in.
+    /// The working group of a student is not one of the student's groups.
     WorkingGroupElsewhere {
         /// The kind of group.
         kind: String,
-        /// The group he works in.
+        /// The working group.
         group: String,
     },
-    /// A kind of group that no application reports.
+    /// The kind of group is unknown to all contexts.
     UnknownGroupType {
         /// The kind of group.
         kind: String,
-        /// The one that may be meant.
+        /// The kind that may be meant.
         near: Option<String>,
     },
-    /// A place that no context knows.
+    /// The place is unknown to all contexts.
     UnknownPlace {
-        /// Site and target.
+        /// The site and target.
         point: String,
     },
-    /// A visit that enrols nobody, because of the experiment's status.
+    /// The visit enrols no student, because of the experiment's status.
     MarkEnrolsNobody {
-        /// That status.
+        /// The status.
         state: ExperimentState,
     },
-    /// Students are played in an experiment that real ones take part in.
+    /// Students are simulated in an experiment with real students.
     PlayedAmongReal {
-        /// Whether only their split is asked for, which could be computed as well.
+        /// Whether only their split is asked for, which could be computed instead.
         split: bool,
     },
-    /// An experiment is started for played students, and real ones may come.
+    /// The experiment is started for simulated students, and real ones may come.
     RealMeanwhile,
-    /// The draw adapts, so that the weights do not say what to expect.
+    /// The experiment is adaptive, so the weights do not determine the split.
     SplitAdapts,
-    /// A plan that is under way waits for the answer, and its experiment with it.
+    /// A running plan waits for the answer, and its experiment with it.
     PlanWaits {
         /// The status meanwhile.
         now: ExperimentState,
         /// The status that is restored at the end.
         first: ExperimentState,
     },
-    /// The server did not tell what the warnings depend on.
+    /// Data for the warnings could not be read.
     Untold {
-        /// What it did not tell.
+        /// The missing data.
         what: Vec<String>,
     },
 }
@@ -171,14 +171,14 @@ impl Warning {
             Warning::GlobalGroupExclusion { context, groups } => format!(
                 "The global exclusion list of {} names {}. UpGrade then leaves out every student without a working \
                  group as well.",
-                shown(context),
+                display(context),
                 counted(*groups as u64, "group")
             ),
             Warning::SharedPoint { point, experiments } => format!(
                 "The decision point {} is also used by {}. Of running experiments that share a point, a student takes \
                  part in one only.",
-                shown(point),
-                listed(experiments.iter().map(String::as_str))
+                display(point),
+                display_list(experiments.iter().map(String::as_str))
             ),
             Warning::EarlierVisitors { points, known } => earlier_visitors(points, *known),
             Warning::EnrolmentsDeleted { users, groups } => format!(
@@ -199,28 +199,28 @@ impl Warning {
             Warning::ListedTwice { who } => format!(
                 "Both included and excluded: {}. Who is excluded by his own id is left out whatever else is said; a group \
                  that is excluded is left out but for its students who are included by their own id.",
-                listed(who.iter().map(String::as_str))
+                display_list(who.iter().map(String::as_str))
             ),
             Warning::NoDate => {
                 "It has no date, so that it never starts by itself. A date is set on UpGrade's own screen."
                     .to_owned()
             }
             Warning::NearName { name } => {
-                format!("There is an experiment '{}' already, which differs in spelling only.", shown(name))
+                format!("There is an experiment '{}' already, which differs in spelling only.", display(name))
             }
             Warning::WorkingGroupElsewhere { kind, group } => format!(
                 "The working group {} is none of the student's groups of the type {}: group experiments skip him.",
-                shown(group),
-                shown(kind)
+                display(group),
+                display(kind)
             ),
             Warning::UnknownGroupType { kind, near } => format!(
                 "No context of this server has the group type `{}`{}.",
-                shown(kind),
-                near.as_ref().map_or_else(String::new, |near| format!("; did you mean `{}`?", shown(near)))
+                display(kind),
+                near.as_ref().map_or_else(String::new, |near| format!("; did you mean `{}`?", display(near)))
             ),
             Warning::UnknownPlace { point } => format!(
                 "No context of this server has the decision point {}: the visit is written down and enrols nobody.",
-                shown(point)
+                display(point)
             ),
             Warning::MarkEnrolsNobody { state } => {
                 format!("The experiment is {state}: the visit is written down and enrols nobody.")
@@ -252,15 +252,16 @@ impl Warning {
 }
 
 fn nobody_included(new: bool) -> String {
-    let remedy = match new {
-        true => "Say \"modify\" and choose includeAll to take everybody in.",
-        false => "Set its filter mode to includeAll, or include somebody, to change that.",
+    let remedy = if new {
+        "Say \"modify\" and choose includeAll to take everybody in."
+    } else {
+        "Set its filter mode to includeAll, or include somebody, to change that."
     };
     format!("With the filter mode excludeAll and nobody on the inclusion list, nobody takes part. {remedy}")
 }
 
 fn assign(code: Option<&str>, now: bool, enrolled: Option<u64>) -> String {
-    let Some(code) = code.map(shown) else {
+    let Some(code) = code.map(display) else {
         return "The post-experiment rule is assign without a condition: once enrolment is complete, everybody gets the \
                 default, the enrolled too."
             .to_owned();
@@ -278,7 +279,7 @@ fn assign(code: Option<&str>, now: bool, enrolled: Option<u64>) -> String {
 }
 
 fn earlier_visitors(points: &[String], known: u64) -> String {
-    let points = listed(points.iter().map(String::as_str));
+    let points = display_list(points.iter().map(String::as_str));
     let known = match known {
         0 => "How many that are the server does not say.".to_owned(),
         count => format!("I know of at least {}.", counted(count, "such student")),
@@ -287,7 +288,7 @@ fn earlier_visitors(points: &[String], known: u64) -> String {
 }
 
 fn enrolments_dropped(removed: &[String], users: u64) -> String {
-    let removed = listed(removed.iter().map(String::as_str));
+    let removed = display_list(removed.iter().map(String::as_str));
     let lose = if users == 1 { "loses" } else { "lose" };
     format!("{} enrolled in what is removed ({removed}) and {lose} that enrolment for good.", are(users, 0))
 }
@@ -311,17 +312,18 @@ fn lists_dropped(entries: usize, from: &str, closed: bool) -> String {
             format!("Its inclusion and exclusion lists are dropped ({})", counted(count as u64, "entry"))
         }
     };
-    let then = match closed {
-        true => ", so that nobody takes part until that is changed again",
-        false => " before it takes what is given here",
+    let then = if closed {
+        ", so that nobody takes part until that is changed again"
+    } else {
+        " before it takes what is given here"
     };
     format!(
         "The experiment leaves the context {}. {whom}, and UpGrade sets the filter mode excludeAll{then}.",
-        shown(from)
+        display(from)
     )
 }
 
-/// What becomes of those enrolled.
+/// The effect on the enrolled students.
 fn fate(to: &ExperimentState) -> &'static str {
     match to {
         ExperimentState::EnrollmentComplete => "they keep what they got, and nobody is added",

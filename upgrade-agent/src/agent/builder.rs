@@ -1,4 +1,4 @@
-//! Building an agent.
+//! The builder of an agent.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -18,7 +18,7 @@ const MAX_TOKENS: u32 = 4096;
 const HISTORY_WINDOW: usize = 20;
 const STUDENTS_AT_ONCE: usize = 8;
 
-/// Collects the settings of an [`UpgradeAgent`].
+/// The settings of an [`UpgradeAgent`].
 #[must_use = "a builder does nothing until `build()`"]
 pub struct UpgradeAgentBuilder {
     model: Option<Arc<dyn ChatModel>>,
@@ -37,57 +37,58 @@ impl UpgradeAgentBuilder {
         }
     }
 
-    /// The model that understands and speaks.
+    /// Sets the chat model.
     pub fn model(mut self, model: impl ChatModel + 'static) -> Self {
         self.model = Some(Arc::new(model));
         self
     }
 
-    /// The UpGrade server.
+    /// Sets the client of the UpGrade server.
     pub fn client(mut self, client: UpgradeClient) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// Where threads are kept; in memory if not set. An `Arc` of one can be shared.
+    /// Sets the store of the threads; in memory if not set. An `Arc` of a store can be shared.
     pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self {
         self.checkpointer = Arc::new(checkpointer);
         self
     }
 
-    /// How sure the analyzer must be, 0 to 1; 0.7 if not set. Below it the agent asks what is meant.
+    /// Sets the lowest accepted confidence of the analyzer, from 0 to 1; 0.7 if not set. Below it the agent
+    /// asks what is meant.
     pub fn confidence(mut self, confidence: f64) -> Self {
         self.settings.confidence = confidence;
         self
     }
 
-    /// The temperature to ask the model for; none is sent if not set, since newer models take none.
+    /// Sets the temperature of requests to the model; none is sent if not set, since newer models reject it.
     pub fn temperature(mut self, temperature: impl Into<Option<f32>>) -> Self {
         self.settings.temperature = temperature.into();
         self
     }
 
-    /// The most tokens of one answer of the model; 4,096 if not set.
+    /// Limits the tokens of one answer of the model; 4,096 if not set.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.settings.max_tokens = Some(tokens);
         self
     }
 
-    /// How many messages of the history the model sees; 20 if not set, the person's own message at least.
+    /// Limits the messages of the history that the model sees; 20 if not set, and at least the person's own
+    /// message.
     pub fn history_window(mut self, messages: usize) -> Self {
         self.settings.history_window = messages.max(1);
         self
     }
 
-    /// How many simulated students call the server at once; 8 if not set. 0 counts as 1.
+    /// Limits the simulated students that call the server at the same time; 8 if not set. 0 counts as 1.
     pub fn students_at_once(mut self, students: usize) -> Self {
         self.settings.students_at_once = students.max(1);
         self
     }
 
-    /// The most simulated students of one balance test or journey; 1,000 if not set. More are refused before
-    /// anything is asked. 0 counts as 1: played students stay on the server, and none at all would leave
-    /// nothing to play.
+    /// Limits the simulated students of a balance test or journey; 1,000 if not set. A larger number is
+    /// refused before the question. 0 counts as 1, because a simulation needs a student.
     ///
     /// ```
     /// use upgrade_agent::agent::UpgradeAgent;
@@ -100,20 +101,20 @@ impl UpgradeAgentBuilder {
         self
     }
 
-    /// Where the keys of approvals come from; random if not set. They must differ from each other: a created
-    /// experiment gets its key as its id.
+    /// Sets the source of the keys of approvals; random if not set. Keys must be unique: a created experiment
+    /// has its key as its id.
     pub fn ids(mut self, ids: impl Fn() -> Uuid + Send + Sync + 'static) -> Self {
         self.settings.ids = Arc::new(ids);
         self
     }
 
-    /// Where the times in the execution log come from; the system's clock if not set.
+    /// Sets the clock of the execution log; the system's clock if not set.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.settings.clock = Arc::new(clock);
         self
     }
 
-    /// Builds the agent. Nothing is sent yet.
+    /// Builds the agent. Sends nothing.
     ///
     /// # Errors
     /// `E_AGENT_CONFIG` if the model or the client is missing or a number is out of its range.
@@ -141,7 +142,7 @@ impl std::fmt::Debug for UpgradeAgentBuilder {
     }
 }
 
-/// The graph with a model that says nothing and a server that is nowhere, to be drawn.
+/// The graph over a silent model and an unreachable server, for drawings.
 pub(super) fn without_world() -> Result<CompiledGraph<ConversationState>, AgentError> {
     let nowhere = UpgradeClient::builder("http://localhost").build();
     let nowhere = nowhere.map_err(|error| AgentError::Config(error.to_string()))?;

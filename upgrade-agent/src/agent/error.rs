@@ -1,23 +1,23 @@
-//! What keeps a turn from ending with a reply.
+//! The errors of the agent.
 
 use agentgraph::{Code, CompileError, Error};
 
-/// Why there is no [`Turn`](super::Turn), or no agent.
+/// The reason for which there is no [`Turn`](super::Turn), or no agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The agent cannot be built from what it was given.
+    /// The settings of the agent are invalid.
     #[error("E_AGENT_CONFIG: {0}")]
     Config(String),
     /// The message has no words.
     #[error("E_AGENT_EMPTY: the message is empty: say what you want")]
     Empty,
-    /// The turn went round in circles.
+    /// The turn exceeded its limit of supersteps.
     #[error(
         "E_AGENT_ENDLESS: the turn did not come to an end; say it in other words, on a new thread if it comes again"
     )]
     Endless,
-    /// Somebody else went on with the thread, from another process.
+    /// Another process runs a turn of the thread.
     #[error("{}: somebody else is using this thread: wait until that turn has ended, or use another thread", .0.code())]
     Busy(#[source] Error),
     /// The store or the engine failed.
@@ -26,7 +26,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// The stable code, such as `E_AGENT_EMPTY`; the engine's own for what the engine failed with.
+    /// The stable code, such as `E_AGENT_EMPTY`; errors of the engine have the engine's code.
     pub fn code(&self) -> &'static str {
         match self {
             AgentError::Config(_) => "E_AGENT_CONFIG",

@@ -1,4 +1,4 @@
-//! A turn as it happens.
+//! A turn as a stream of events.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,35 +7,35 @@ use agentgraph::{EventKind, EventStream, View};
 use futures_util::stream::{self, Stream, StreamExt};
 use serde_json::Value;
 
-use super::threads::Held;
+use super::threads::ThreadGuard;
 use super::{AgentError, Turn, UpgradeAgent};
 use crate::state::ConversationState;
 
-/// Something that happens in a turn.
+/// An event of a turn.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// The reply of an unfinished turn, which was ended first. It comes before all else, and is in
+    /// The reply of an unfinished turn, which was ended first. It precedes all other events and is in
     /// [`Turn::recovered`] too.
     Recovered(String),
-    /// A node has begun.
+    /// A node has started.
     Node(String),
-    /// A piece of the reply. The pieces, one after the other, are the reply.
+    /// A piece of the reply. All pieces joined are the reply.
     Text(String),
-    /// So much of a long action is done. A later one of the same label replaces it.
+    /// The progress of a long action. A later event with the same label replaces it.
     Progress {
-        /// What is being done.
+        /// The name of the action.
         label: String,
-        /// How much of it is done.
+        /// The amount done.
         done: u64,
-        /// How much there is.
+        /// The total amount.
         total: u64,
     },
-    /// The turn has ended: exactly one, the last.
+    /// The end of the turn: exactly one event, and the last.
     Done(Result<Turn, AgentError>),
 }
 
-/// The events of a turn. The turn makes progress while the stream is polled, and stops when it is dropped.
+/// The events of a turn. The turn runs while the stream is polled, and stops when it is dropped.
 #[must_use = "a turn makes progress only while its stream is polled"]
 pub struct TurnStream(Pin<Box<dyn Stream<Item = TurnEvent> + Send>>);
 
@@ -49,8 +49,8 @@ impl TurnStream {
                     let first = recovered.clone().map(TurnEvent::Recovered);
                     let events = run.views([View::Custom]).stream();
                     let rest = stream::unfold(
-                        Running { agent, thread, events, recovered, _held: held },
-                        Running::next,
+                        RunningTurn { agent, thread, events, recovered, _held: held },
+                        RunningTurn::next,
                     );
                     stream::iter(first).chain(rest).boxed()
                 }
@@ -68,16 +68,16 @@ impl Stream for TurnStream {
     }
 }
 
-struct Running {
+struct RunningTurn {
     agent: UpgradeAgent,
     thread: String,
     events: EventStream<ConversationState>,
     recovered: Option<String>,
     /// Held until the turn has ended or is dropped.
-    _held: Held,
+    _held: ThreadGuard,
 }
 
-impl Running {
+impl RunningTurn {
     async fn next(mut self) -> Option<(TurnEvent, Self)> {
         loop {
             let event = match self.events.next().await?.kind {

@@ -1,5 +1,5 @@
-//! Whose turn it is on a thread, what was going on there when a message came, and which question its caller
-//! has got. Knows nothing of what turns do.
+//! The locks of threads, their state at the arrival of a message, and the questions that were delivered to
+//! the caller. Knows nothing of the content of turns.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,33 +9,33 @@ use tokio::sync::OwnedMutexGuard;
 
 #[derive(Default)]
 pub(super) struct Threads {
-    /// One lock a thread, as long as somebody holds or awaits it.
+    /// One lock per thread, as long as it is held or awaited.
     locks: Mutex<HashMap<String, Weak<Thread>>>,
-    /// The turns whose replies were given to the caller and ask for a yes.
+    /// The turns whose replies were delivered to the caller and ask for a yes.
     asked: Mutex<HashMap<String, u64>>,
 }
 
 #[derive(Default)]
 struct Thread {
     lock: Arc<tokio::sync::Mutex<()>>,
-    /// How many turns have had the lock.
+    /// The number of turns that have taken the lock.
     begun: AtomicU64,
-    /// How many of them have given it back.
+    /// The number of turns that have released the lock.
     ended: AtomicU64,
 }
 
-/// A message that has come, and waits for its turn.
+/// A message that waits for the lock of its thread.
 pub(super) struct Arrival {
     thread: Arc<Thread>,
     free: bool,
     begun: u64,
 }
 
-/// The thread is held until this is dropped.
-pub(super) struct Held {
+/// The lock of a thread, released on drop.
+pub(super) struct ThreadGuard {
     _guard: OwnedMutexGuard<()>,
     thread: Arc<Thread>,
-    /// Whether another turn ran or began between the arrival and now.
+    /// Whether another turn ran or started since the message arrived.
     pub(super) waited: bool,
 }
 
@@ -47,22 +47,23 @@ impl Threads {
         Arrival { thread, free: begun == ended, begun }
     }
 
-    /// Waits until no turn runs, and keeps them away. A message that comes meanwhile does not count as one
-    /// that waited.
+    /// Waits until no turn runs, and prevents new ones. A message that arrives meanwhile does not count as
+    /// one that waited.
     pub(super) async fn between_turns(&self, thread: &str) -> OwnedMutexGuard<()> {
         Arc::clone(&self.thread(thread).lock).lock_owned().await
     }
 
-    /// The caller gets the reply of a turn, which asks for a yes or does not.
+    /// Records that the caller gets the reply of a turn, and whether it asks for a yes.
     pub(super) fn give(&self, thread: &str, turn: u64, asks: bool) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        match asks {
-            true => drop(asked.insert(thread.to_owned(), turn)),
-            false => drop(asked.remove(thread)),
+        if asks {
+            asked.insert(thread.to_owned(), turn);
+        } else {
+            asked.remove(thread);
         }
     }
 
-    /// The turn whose question the caller has got.
+    /// The turn whose question was delivered to the caller.
     pub(super) fn given(&self, thread: &str) -> Option<u64> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(thread).copied()
     }
@@ -82,14 +83,14 @@ impl Threads {
 }
 
 impl Arrival {
-    pub(super) async fn hold(self) -> Held {
+    pub(super) async fn hold(self) -> ThreadGuard {
         let guard = Arc::clone(&self.thread.lock).lock_owned().await;
         let others = self.thread.begun.fetch_add(1, Ordering::SeqCst) != self.begun;
-        Held { _guard: guard, thread: self.thread, waited: others || !self.free }
+        ThreadGuard { _guard: guard, thread: self.thread, waited: others || !self.free }
     }
 }
 
-impl Drop for Held {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         self.thread.ended.fetch_add(1, Ordering::SeqCst);
     }

@@ -1,31 +1,30 @@
-//! What came of one message.
+//! The outcome of one message.
 
 use serde::Serialize;
 
 use crate::balance::BalanceReport;
 use crate::state::{ConversationState, PendingSummary, ResponseKind, TurnError};
 
-/// One turn, ended.
+/// One finished turn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Turn {
-    /// How many turns the thread has had with this one; what
-    /// [`UpgradeAgent::heard`](super::UpgradeAgent::heard) is told.
+    /// The number of this turn on its thread, for [`UpgradeAgent::heard`](super::UpgradeAgent::heard).
     pub number: u64,
-    /// What the agent says.
+    /// The agent's reply.
     pub reply: String,
-    /// What kind of reply it is.
+    /// The kind of the reply.
     pub kind: ResponseKind,
-    /// Answers the person may want to give.
+    /// Suggested answers.
     pub suggested: Vec<String>,
     /// The nodes that ran, in order.
     pub path: Vec<String>,
     /// The reply of the unfinished turn that was ended before this one.
     pub recovered: Option<String>,
-    /// What went wrong.
+    /// The errors of the turn.
     pub errors: Vec<TurnError>,
-    /// How a split came out, if the turn looked at one.
+    /// The split of students that the turn looked at.
     pub balance: Option<Box<BalanceReport>>,
-    /// What the agent waits for now.
+    /// The parameters or the confirmation that the agent waits for.
     pub pending: Option<PendingSummary>,
 }
 

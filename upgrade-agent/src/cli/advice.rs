@@ -1,11 +1,11 @@
-//! What to do about a failure, where only the program knows it: its files, its commands and its flags.
+//! Advice on failures that only the program can give: about its files, commands and flags.
 
 use std::path::Path;
 
 use agentgraph::Code;
 use upgrade_agent::agent::AgentError;
 
-/// The failure of a turn, with the way out.
+/// The failure of a turn, with the advice.
 pub(super) fn told(error: &AgentError, thread: &str, file: &Path) -> String {
     let code = match error {
         AgentError::Engine(error) => error.code(),

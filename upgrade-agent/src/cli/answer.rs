@@ -1,4 +1,4 @@
-//! What programs read: one JSON object a line. Names and meanings do not change; fields may be added.
+//! The output for programs: one JSON object per line. Names and meanings are stable; fields may be added.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use upgrade_agent::agent::Turn;
 use upgrade_agent::balance::BalanceReport;
 use upgrade_agent::state::{ErrorClass, PendingSummary, ResponseKind, TurnError};
 
-use super::harmless::harmless_json;
+use super::escape::escape_json;
 use super::screen::Screen;
 
 /// A turn.
@@ -19,7 +19,7 @@ pub(super) struct Answer<'a> {
     suggested: &'a [String],
     path: &'a [String],
     errors: &'a [TurnError],
-    /// How a split came out, if the turn looked at one.
+    /// The split of students that the turn looked at.
     balance: Option<&'a BalanceReport>,
     pending: Option<&'a PendingSummary>,
     recovered: Option<&'a str>,
@@ -43,19 +43,20 @@ impl<'a> Answer<'a> {
 
 /// Prints a value as one line.
 pub(super) fn print(screen: Screen, value: &impl Serialize) {
-    // Texts, lists and words: their writing cannot fail.
+    // Texts, lists and words can always be written as JSON.
     let line = serde_json::to_string(value).unwrap_or_default();
-    screen.raw(&format!("{}\n", harmless_json(&line)));
+    screen.raw(&format!("{}\n", escape_json(&line)));
 }
 
-/// Whether a server or a model failed in the turn; a request that made no sense was answered.
+/// Whether the server or a model failed in the turn. A request that makes no sense is answered and does not
+/// count.
 pub(super) fn is_broken(turn: &Turn) -> bool {
     let broken =
         |error: &TurnError| matches!(error.class, ErrorClass::Api | ErrorClass::Auth | ErrorClass::Unknown);
     turn.errors.iter().any(broken)
 }
 
-/// The exit code for it.
+/// The exit code of the turn.
 pub(super) fn exit_code(is_broken: bool) -> ExitCode {
     if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

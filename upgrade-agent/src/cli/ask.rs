@@ -1,4 +1,4 @@
-//! One turn: a text in, a reply or a line of JSON out.
+//! The command `ask`: runs one turn with a text and prints the reply or a line of JSON.
 
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ pub(super) async fn run(
     told
 }
 
-/// Prints the turn. Only what came out can be answered with a yes.
+/// Prints the turn, and marks it as delivered if all of it was printed.
 async fn tell(
     world: &World,
     thread: &str,
@@ -40,9 +40,10 @@ async fn tell(
     json: bool,
     screen: Screen,
 ) -> Result<ExitCode, Failure> {
-    match json {
-        true => answer::print(screen, &Answer::of(thread, turn)),
-        false => print_text(turn, screen),
+    if json {
+        answer::print(screen, &Answer::of(thread, turn))
+    } else {
+        print_text(turn, screen)
     }
     if screen.has_lost() {
         return Err(Failure::Output);

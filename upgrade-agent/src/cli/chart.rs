@@ -1,23 +1,22 @@
-//! How a split came out, drawn: a bar for each condition, and a mark where it should end.
+//! A split of students as a bar chart, with a mark at the expected number of each condition.
 //!
-//! Where nothing can be drawn (a pipe, a file) the figures stand alone, if the reply has not told them
-//! already.
+//! Where no bars can be drawn (a pipe, a file) the numbers are printed alone, unless the reply contains them.
 
 use unicode_width::UnicodeWidthStr;
 use upgrade_agent::agent::Turn;
 use upgrade_agent::balance::{BalanceReport, ConditionCount, Verdict};
 
-use super::harmless::harmless_line;
+use super::escape::escape_line;
 use super::screen::Screen;
 use super::wrap::cut;
 
-/// The columns of a bar at most, and at least: below that there is none.
+/// The maximum and minimum width of a bar; with less room there is none.
 const BAR: usize = 40;
 const FEWEST: usize = 8;
-/// A terminal that does not tell its width has at least this one.
+/// The assumed width of a terminal that does not report one.
 const WIDTH: usize = 80;
 
-/// What is shown below a reply of the split that the turn looked at, if it did.
+/// The text below a reply about a split.
 pub(super) fn below(turn: &Turn, screen: Screen) -> Option<String> {
     let report = turn.balance.as_deref().filter(|report| report.draws() > 0)?;
     if screen.is_watched() {
@@ -28,18 +27,18 @@ pub(super) fn below(turn: &Turn, screen: Screen) -> Option<String> {
 }
 
 fn plain(report: &BalanceReport) -> String {
-    let line = |one: &ConditionCount| format!("{}: {}", harmless_line(&one.code), figures(one, report));
+    let line = |one: &ConditionCount| format!("{}: {}", escape_line(&one.code), figures(one, report));
     report.conditions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn chart(report: &BalanceReport, width: usize, unicode: bool) -> String {
-    let code = |one: &ConditionCount| cut(&harmless_line(&one.code), width / 3);
+    let code = |one: &ConditionCount| cut(&escape_line(&one.code), width / 3);
     let rows: Vec<(String, String, &ConditionCount)> =
         report.conditions.iter().map(|one| (code(one), figures(one, report), one)).collect();
     let widest = |part: fn(&(String, String, &ConditionCount)) -> usize| rows.iter().map(part).max();
     let labels = widest(|row| row.0.width()).unwrap_or(0);
     let numbers = widest(|row| row.1.width()).unwrap_or(0);
-    // One column stays free, or some terminals begin a new line.
+    // One column stays free, because some terminals would start a new line.
     let room = width.saturating_sub(labels + numbers + 3).min(BAR);
     let most = report.conditions.iter().map(|one| one.expected.max(one.observed as f64)).fold(0.0, f64::max);
     let line = |(code, figures, one): &(String, String, &ConditionCount)| {
@@ -52,7 +51,7 @@ fn chart(report: &BalanceReport, width: usize, unicode: bool) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Where the draw adapts nothing is expected.
+/// An adaptive experiment has no expected numbers.
 fn figures(one: &ConditionCount, report: &BalanceReport) -> String {
     match report.verdict {
         Verdict::Adaptive => one.observed.to_string(),
@@ -60,9 +59,9 @@ fn figures(one: &ConditionCount, report: &BalanceReport) -> String {
     }
 }
 
-/// Full up to what was observed, and a mark in the column where the expected number ends.
+/// Filled up to the observed number, with a mark in the column of the expected one.
 fn bar(one: &ConditionCount, most: f64, room: usize, unicode: bool) -> String {
-    // Shares of a few columns: nothing is lost that could be seen.
+    // A share of a few columns, so the conversion loses nothing visible.
     let columns = |count: f64| if most > 0.0 { (count / most * room as f64).round() as usize } else { 0 };
     let full = columns(one.observed as f64);
     let mark = columns(one.expected).checked_sub(1);

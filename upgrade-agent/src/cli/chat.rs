@@ -1,6 +1,6 @@
-//! The chat: lines in, turns out, until the input ends.
+//! The interactive chat: reads lines and shows turns until the input ends.
 //!
-//! This file knows the commands and the prompt; `turn.rs` shows one turn while it happens.
+//! This file contains the commands and the prompt; `turn.rs` shows a running turn.
 
 mod turn;
 
@@ -11,7 +11,7 @@ use upgrade_agent::state::{ConfirmKind, ConversationState, Pending, PendingSumma
 
 use super::failure::Failure;
 use super::interrupts::Interrupts;
-use super::keyboard::{Keyboard, Questions, Typed};
+use super::keyboard::{Keyboard, KeyboardInput, Questions};
 use super::screen::{Screen, Style};
 use super::threads;
 use super::world::World;
@@ -55,22 +55,21 @@ struct Chat {
     world: World,
     thread: String,
     screen: Screen,
-    /// Quick answers to the last reply.
+    /// The suggested answers to the last reply.
     answers: Vec<String>,
-    /// The conversations as they were listed last.
+    /// The conversations of the last listing.
     listed: Vec<String>,
     /// Whether the next message may be a yes.
     waits_for_yes: bool,
-    /// The last turn of the thread whose reply stands on this screen; another process may have gone on with
-    /// it since.
+    /// The last turn of the thread whose reply is on this screen. Another process may have continued since.
     shown: u64,
     questions: Questions,
-    /// Whether a reply could not be printed.
+    /// Whether printing a reply failed.
     is_unread: bool,
 }
 
-/// What follows a line.
-enum Then {
+/// The effect of a line on the chat.
+enum ChatFlow {
     GoOn,
     Leave,
 }
@@ -85,17 +84,17 @@ impl Chat {
         let mut hints = 0;
         while !self.is_unread {
             match self.typed(&mut keyboard, &mut interrupts).await {
-                Typed::Line(line) => {
+                KeyboardInput::Line(line) => {
                     hints = 0;
-                    if matches!(self.take_or_stop(&line, &mut interrupts).await, Then::Leave) {
+                    if matches!(self.take_or_stop(&line, &mut interrupts).await, ChatFlow::Leave) {
                         return;
                     }
                 }
-                Typed::Interrupt if hints == 0 => {
+                KeyboardInput::Interrupt if hints == 0 => {
                     hints = 1;
                     self.screen.styled(Style::Faint, "Ctrl-C again, Ctrl-D or /quit leaves.");
                 }
-                Typed::Interrupt | Typed::End => return,
+                KeyboardInput::Interrupt | KeyboardInput::End => return,
             }
         }
     }
@@ -109,32 +108,29 @@ impl Chat {
         self.open_thread().await;
     }
 
-    /// Where Ctrl-C is a signal and not a key it leaves. A line that is there comes first: the interrupt is
-    /// then for its turn.
-    async fn typed(&self, keyboard: &mut Keyboard, interrupts: &mut Interrupts) -> Typed {
+    /// Where Ctrl-C is a signal and not a key, it ends the chat. A line that was read already comes first,
+    /// and the interrupt is for its turn.
+    async fn typed(&self, keyboard: &mut Keyboard, interrupts: &mut Interrupts) -> KeyboardInput {
         let edited = keyboard.is_edited();
         if edited {
             self.screen.raw("\n");
         }
         let waits_for_yes = self.waits_for_yes;
         let mut line = std::pin::pin!(async {
-            match waits_for_yes {
-                true => keyboard.answer().await,
-                false => keyboard.line().await,
-            }
+            if waits_for_yes { keyboard.answer().await } else { keyboard.line().await }
         });
         loop {
             tokio::select! {
                 biased;
                 typed = &mut line => return typed,
-                // The editor has the terminal until it gives a line, and is not left alone with it.
-                () = interrupts.next() => if !edited { return Typed::End },
+                // The editor owns the terminal until it returns a line, so the chat waits for it.
+                () = interrupts.next() => if !edited { return KeyboardInput::End },
             }
         }
     }
 
-    /// An interrupt stops what the line began; what was done stays done.
-    async fn take_or_stop(&mut self, line: &str, interrupts: &mut Interrupts) -> Then {
+    /// An interrupt stops the turn; finished actions stay done.
+    async fn take_or_stop(&mut self, line: &str, interrupts: &mut Interrupts) -> ChatFlow {
         tokio::select! {
             biased;
             then = self.take(line) => return then,
@@ -147,13 +143,13 @@ impl Chat {
             () = self.end_plan() => {}
             () = interrupts.next() => {}
         }
-        Then::GoOn
+        ChatFlow::GoOn
     }
 
-    async fn take(&mut self, line: &str) -> Then {
+    async fn take(&mut self, line: &str) -> ChatFlow {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("", _) => {}
-            ("/quit" | "/exit", _) | ("quit" | "exit", "") => return Then::Leave,
+            ("/quit" | "/exit", _) | ("quit" | "exit", "") => return ChatFlow::Leave,
             ("/help", _) => self.screen.line(HELP),
             ("/threads", _) => self.list_threads().await,
             ("/thread", name) => self.change_thread(name.trim()).await,
@@ -166,10 +162,10 @@ impl Chat {
                 self.turn(&text).await;
             }
         }
-        Then::GoOn
+        ChatFlow::GoOn
     }
 
-    /// The quick answer with this number.
+    /// The suggested answer with this number.
     fn chosen(&self, line: &str) -> Option<&str> {
         nth(&self.answers, line)
     }
@@ -213,7 +209,7 @@ impl Chat {
         }
     }
 
-    /// Ends an unfinished turn, and shows where the conversation stands.
+    /// Ends an unfinished turn, and shows the state of the conversation.
     async fn open_thread(&mut self) {
         self.answers.clear();
         self.waits_for_yes = false;
@@ -253,18 +249,18 @@ impl Chat {
         }
     }
 
-    /// Notes that what was asked so far came out: a yes to it counts here, and in every process that has
-    /// shown nothing yet.
+    /// Marks the questions so far as delivered: a yes is accepted here, and in every process that has shown
+    /// nothing yet.
     async fn heard(&mut self, turn: u64) {
         self.is_unread |= self.screen.has_lost();
         self.shown = turn;
         if self.waits_for_yes && !self.is_unread {
-            // What is not kept is asked again by another process, and known by this one.
+            // If the mark cannot be stored, another process asks again; this process remembers it.
             let _ = self.world.agent.heard(&self.thread, turn).await;
         }
     }
 
-    /// The question can be read; what may be answered to it is offered after this.
+    /// The question can be read now; suggested answers follow.
     fn expect_yes(&mut self, waits_for_yes: bool) {
         self.waits_for_yes = waits_for_yes;
         if waits_for_yes {
@@ -280,8 +276,7 @@ impl Chat {
     }
 }
 
-/// Whether a word is to be typed: it is not offered as an answer with a number, and a number is no answer to
-/// it.
+/// Whether the answer is a word to type. It is not offered with a number, and a number does not select it.
 fn wants_a_word(pending: Option<&PendingSummary>) -> bool {
     matches!(pending, Some(PendingSummary::Confirmation { answer: ConfirmKind::TypeDelete, .. }))
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+
 const DAY: u64 = 24 * 60 * 60;
 
 /// How long ago something was.
@@ -18,23 +20,8 @@ pub(super) fn ago(passed: Duration) -> String {
 
 /// The time in UTC, to the second; times before 1970 are 1970.
 pub(super) fn rfc3339(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    let (year, month, day) = date(seconds / DAY);
-    let second = seconds % DAY;
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// The date of a day since 1970, counted in years that begin in March, so that the leap day is the last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let date = day - (153 * month + 2) / 5 + 1;
-    let (month, more) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + more, month, date)
+    let time = Timestamp::try_from(time.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
+    format!("{time:.0}")
 }
 
 #[cfg(test)]

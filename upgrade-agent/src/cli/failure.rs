@@ -1,4 +1,4 @@
-//! What ends the program, told to a person.
+//! The failures that end the program, as messages.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::occupant::{self, Occupant};
 use super::screen::Screen;
 use crate::config::ConfigError;
 
-/// Why the program ends early. Every text begins with a stable code and says what to do.
+/// The reason for the end of the program. Every text starts with a stable code and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub(super) enum Failure {
     Model(#[from] agentgraph_llm::Error),
     #[error("{0}")]
     Agent(#[from] AgentError),
-    /// A turn that failed, with the way out.
+    /// A failed turn, with advice.
     #[error("{0}")]
     Turn(String),
     #[error(
@@ -51,7 +51,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Prints it and gives the exit code.
+    /// Prints the failure and returns the exit code.
     pub(super) fn report(&self, screen: Screen) -> ExitCode {
         screen.warn(&self.to_string());
         let misused = matches!(self, Failure::Config(_))
@@ -73,7 +73,7 @@ impl From<ServerError> for Failure {
     }
 }
 
-/// The library names its own way to allow plain http, which nobody has here.
+/// The library's message names its own method for plain http; the program has a flag.
 fn of_model(error: &agentgraph_llm::Error) -> String {
     error.to_string().replace("`.allow_plain_http()`", "--allow-plain-http")
 }

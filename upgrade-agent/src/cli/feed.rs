@@ -1,4 +1,4 @@
-//! The chat for programs: a message a line in, events as JSON lines out.
+//! The chat for programs: one message per input line, events as lines of JSON.
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use upgrade_agent::state::PendingSummary;
 use super::answer::{self, Answer};
 use super::failure::Failure;
 use super::interrupts::Interrupts;
-use super::keyboard::{Keyboard, Typed};
+use super::keyboard::{Keyboard, KeyboardInput};
 use super::screen::Screen;
 use super::world::World;
 use crate::config::Config;
@@ -23,7 +23,7 @@ enum Event<'a> {
     /// The chat is open; the first line.
     Ready {
         thread: &'a str,
-        /// The reply of a turn that had not ended and was ended now.
+        /// The reply of an unfinished turn, which was ended first.
         recovered: Option<String>,
         pending: Option<PendingSummary>,
         suggested: Vec<String>,
@@ -41,7 +41,7 @@ enum Event<'a> {
     },
     /// The turn has ended.
     Turn(Answer<'a>),
-    /// There is no turn; the chat goes on.
+    /// There is no turn; the chat continues.
     Error {
         thread: &'a str,
         code: &'a str,
@@ -49,12 +49,12 @@ enum Event<'a> {
     },
 }
 
-/// A message with what goes with it.
+/// A message as a JSON object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct InputMessage {
     text: String,
-    /// The conversation; the one of the command line if not given.
+    /// The conversation; by default the one of the command line.
     thread: Option<String>,
 }
 
@@ -63,13 +63,13 @@ struct Feed {
     thread: String,
     screen: Screen,
     broken: bool,
-    /// The thread of the turn that runs.
+    /// The thread of the running turn.
     under_way: Option<String>,
     /// The last turn of each thread whose reply was printed here.
     shown: HashMap<String, u64>,
 }
 
-/// Until the input ends, or an interrupt.
+/// Runs until the input ends, or an interrupt.
 pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Result<ExitCode, Failure> {
     let mut interrupts = Interrupts::listen()?;
     let world = World::open(config).await?;
@@ -93,7 +93,7 @@ impl Feed {
     async fn run(&mut self) -> Result<(), Failure> {
         self.ready().await?;
         let mut lines = Keyboard::plain();
-        while let Typed::Line(line) = lines.line().await {
+        while let KeyboardInput::Line(line) = lines.line().await {
             match read(&line, &self.thread) {
                 None => {}
                 Some(Ok(said)) => self.turn(said).await?,
@@ -103,7 +103,7 @@ impl Feed {
         Ok(())
     }
 
-    /// What an interrupt cuts off has not ended; but a plan is not left in the middle.
+    /// An interrupted turn has not ended; a plan, however, is ended.
     async fn stop(&mut self) {
         let Some(thread) = self.under_way.take() else { return };
         self.broken = true;
@@ -123,19 +123,19 @@ impl Feed {
         self.heard(&thread, state.turns).await
     }
 
-    /// A question that is printed can be answered, here or by a process that has printed nothing yet; what
-    /// could not be printed is not answered.
+    /// Marks a printed question as delivered, for this process and for those that have printed nothing yet. A
+    /// question that could not be printed is not marked.
     async fn heard(&mut self, thread: &str, turn: u64) -> Result<(), Failure> {
         if self.screen.has_lost() {
             return Err(Failure::Output);
         }
         self.shown.insert(thread.to_owned(), turn);
-        // What is not kept is asked again by another process, and known by this one.
+        // If the mark cannot be stored, another process asks again; this process remembers it.
         let _ = self.world.agent.heard(thread, turn).await;
         Ok(())
     }
 
-    async fn turn(&mut self, said: Said) -> Result<(), Failure> {
+    async fn turn(&mut self, said: InputMessage) -> Result<(), Failure> {
         let thread = said.thread.as_deref().unwrap_or(&self.thread).to_owned();
         if let Err(error) = self.world.is_ready(&thread).await {
             self.failed(&thread, error.code(), &error.to_string());
@@ -180,20 +180,20 @@ impl Feed {
     }
 }
 
-/// A line that is a JSON object is one; every other is the message itself. `None` for a blank one.
-fn read(line: &str, thread: &str) -> Option<Result<Said, String>> {
+/// A line that is a JSON object is decoded; any other line is the text of a message. `None` for a blank line.
+fn read(line: &str, thread: &str) -> Option<Result<InputMessage, String>> {
     if line.is_empty() {
         return None;
     }
     let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line).is_ok();
     if !is_object {
-        return Some(Ok(Said { text: line.to_owned(), thread: Some(thread.to_owned()) }));
+        return Some(Ok(InputMessage { text: line.to_owned(), thread: Some(thread.to_owned()) }));
     }
     let wrong = |why| format!("E_CHAT_LINE: {why}: an object has a `text`, and a `thread` if it is another");
-    let said = serde_json::from_str::<Said>(line).map_err(|error| wrong(error.to_string()));
+    let said = serde_json::from_str::<InputMessage>(line).map_err(|error| wrong(error.to_string()));
     Some(said.and_then(|said| match said.thread.as_deref().map(super::thread_name) {
         Some(Err(why)) => Err(wrong(why)),
-        Some(Ok(name)) => Ok(Said { thread: Some(name), ..said }),
+        Some(Ok(name)) => Ok(InputMessage { thread: Some(name), ..said }),
         None => Ok(said),
     }))
 }

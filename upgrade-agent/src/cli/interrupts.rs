@@ -1,10 +1,10 @@
-//! Ctrl-C as a signal. Whoever asks later hears of it too: from the first word on no interrupt is lost
-//! between a turn and the prompt, and none ends the program by itself.
+//! Ctrl-C as a signal. An interrupt that arrives while no one waits is kept for the next waiter, so none is
+//! lost between a turn and the prompt, and none ends the program by itself.
 
 use std::io;
 
-/// The interrupts of this process. One that came while nobody waited is told to the next who does; several
-/// count as one.
+/// The interrupts of this process. An interrupt that arrives while no one waits is kept; several count as
+/// one.
 pub(super) struct Interrupts(Signals);
 
 #[cfg(unix)]
@@ -13,7 +13,7 @@ type Signals = tokio::signal::unix::Signal;
 type Signals = tokio::signal::windows::CtrlC;
 
 impl Interrupts {
-    /// Listens from now on.
+    /// Starts to listen.
     pub(super) fn listen() -> io::Result<Self> {
         #[cfg(unix)]
         let signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
@@ -22,10 +22,10 @@ impl Interrupts {
         Ok(Interrupts(signals))
     }
 
-    /// Resolves on the next one. Dropped before that, it has taken none.
+    /// Resolves on the next interrupt. Cancel-safe.
     pub(super) async fn next(&mut self) {
         if self.0.recv().await.is_none() {
-            // Without signals nothing interrupts.
+            // On a platform without signals there are no interrupts.
             std::future::pending::<()>().await;
         }
     }
@@ -44,7 +44,7 @@ mod tests {
         let mut witness = Interrupts::listen().unwrap();
         assert!(Command::new("kill").args(["-INT", &id().to_string()]).status().unwrap().success());
         witness.next().await;
-        // It has come, and nobody waited for it here.
+        // Whether an interrupt is kept.
         interrupts.next().await;
         let again = tokio::time::timeout(Duration::ZERO, interrupts.next()).await;
         assert!(again.is_err(), "told twice");

@@ -1,6 +1,6 @@
-//! What the person types, read on a thread of its own: a turn can be listened to and stopped meanwhile.
+//! Reads lines on a thread of its own, so that a turn can be shown and stopped meanwhile.
 //!
-//! At a terminal lines are edited and remembered; through a pipe they are read as they come.
+//! At a terminal, lines are edited and stored in a history. From a pipe they are read as they are.
 
 mod history;
 
@@ -16,12 +16,12 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel, unbounded_ch
 
 use super::screen::{Screen, Style};
 
-/// What came from the keyboard.
+/// The next input from the keyboard.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum KeyboardInput {
     /// A line, without the spaces around it.
     Line(String),
-    /// Ctrl-C; what stood in the line is gone.
+    /// Ctrl-C; the text of the line is discarded.
     Interrupt,
     /// Ctrl-D, or the end of the input.
     End,
@@ -31,22 +31,22 @@ const PROMPT: &str = "> ";
 
 /// The keyboard.
 pub(super) struct Keyboard {
-    /// What came, and how many questions had been put then.
-    typed: Receiver<(Typed, u64)>,
-    /// Asks for one line, and tells whether it is to be typed from now on. Without it lines come by
-    /// themselves.
+    /// The input, and the number of questions at that time.
+    typed: Receiver<(KeyboardInput, u64)>,
+    /// Requests one line, which has to be typed from now on if `true`. Without the channel, lines come
+    /// unrequested.
     asks: Option<UnboundedSender<bool>>,
-    /// Whether a person types, who may be faster than the reply.
+    /// Whether a person types, who may type before the reply is shown.
     by_person: bool,
     questions: Questions,
 }
 
-/// How many questions were put that want a yes.
+/// The number of questions that need a yes.
 #[derive(Clone, Default)]
 pub(super) struct Questions(Arc<AtomicU64>);
 
 impl Questions {
-    /// One more can be read now.
+    /// Counts one more question.
     pub(super) fn put(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -57,7 +57,7 @@ impl Questions {
 }
 
 impl Keyboard {
-    /// Edited lines are remembered in the file.
+    /// Edited lines are stored in the file.
     pub(super) fn open(screen: Screen, history: &Path) -> Self {
         match screen.is_edited().then(|| editor(history)).flatten() {
             Some(editor) => Self::edited(editor, screen, history.to_owned()),
@@ -65,43 +65,43 @@ impl Keyboard {
         }
     }
 
-    /// Whether Ctrl-C is a key here, and not a signal.
+    /// Whether Ctrl-C is read as a key rather than a signal.
     pub(super) fn is_edited(&self) -> bool {
         self.asks.is_some()
     }
 
     /// The next line.
-    pub(super) async fn line(&mut self) -> Typed {
+    pub(super) async fn line(&mut self) -> KeyboardInput {
         self.line_of(false).await
     }
 
-    /// To be told of the questions.
+    /// A handle that counts the questions.
     pub(super) fn questions(&self) -> Questions {
         self.questions.clone()
     }
 
-    /// The next line that a person types now that he can read the last question; what he typed before is
-    /// dropped. A program may write its lines ahead.
-    pub(super) async fn answer(&mut self) -> Typed {
+    /// The next line that a person types after the last question can be read; earlier lines are dropped. A
+    /// program may write its lines ahead.
+    pub(super) async fn answer(&mut self) -> KeyboardInput {
         self.line_of(self.by_person).await
     }
 
-    async fn line_of(&mut self, from_now: bool) -> Typed {
+    async fn line_of(&mut self, from_now: bool) -> KeyboardInput {
         let since = if from_now { self.questions.so_far() } else { 0 };
         if let Some(asks) = &self.asks {
-            // A thread that is gone is seen below.
+            // The end of the thread is noticed below.
             let _ = asks.send(from_now);
         }
         loop {
             match self.typed.recv().await {
-                Some((Typed::Line(_), questions)) if questions < since => {}
+                Some((KeyboardInput::Line(_), questions)) if questions < since => {}
                 Some((typed, _)) => return typed,
-                None => return Typed::End,
+                None => return KeyboardInput::End,
             }
         }
     }
 
-    /// Lines as they come.
+    /// Reads lines as they come.
     pub(super) fn plain() -> Self {
         let (sender, typed) = channel(1);
         let questions = Questions::default();
@@ -110,8 +110,8 @@ impl Keyboard {
         Keyboard { typed, asks: None, by_person: false, questions }
     }
 
-    /// The terminal is the editor's only while a line is asked for: in between Ctrl-C is a signal again, and
-    /// the terminal itself keeps what is typed.
+    /// The editor owns the terminal only while a line is requested. In between Ctrl-C is a signal, and the
+    /// terminal itself stores typed characters.
     fn edited(mut editor: Editor<(), FileHistory>, screen: Screen, history: PathBuf) -> Self {
         let (sender, typed) = channel(1);
         let (asks, mut asked) = unbounded_channel();
@@ -131,10 +131,10 @@ impl Keyboard {
     }
 }
 
-/// Drops what the terminal keeps of what was typed.
+/// Discards the characters that the terminal has stored.
 #[cfg(unix)]
 fn forget_typed() {
-    // A terminal that cannot do that is no worse than a pipe.
+    // If the terminal cannot do it, it behaves like a pipe.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
@@ -142,32 +142,32 @@ fn forget_typed() {
 fn forget_typed() {}
 
 fn editor(history: &Path) -> Option<Editor<(), FileHistory>> {
-    // What begins with a space is not remembered, as in shells.
+    // Lines that start with a space are not stored, as in shells.
     let config = Config::builder().history_ignore_space(true).build();
     let mut editor = Editor::with_config(config).ok()?;
     history::load(&mut editor, history);
     Some(editor)
 }
 
-fn edit(editor: &mut Editor<(), FileHistory>, prompt: &(&str, String), history: &Path) -> Typed {
+fn edit(editor: &mut Editor<(), FileHistory>, prompt: &(&str, String), history: &Path) -> KeyboardInput {
     match editor.readline(prompt) {
         Ok(line) => {
             history::remember(editor, &line, history);
-            Typed::Line(line.trim().to_owned())
+            KeyboardInput::Line(line.trim().to_owned())
         }
-        Err(ReadlineError::Interrupted) => Typed::Interrupt,
-        Err(_) => Typed::End,
+        Err(ReadlineError::Interrupted) => KeyboardInput::Interrupt,
+        Err(_) => KeyboardInput::End,
     }
 }
 
-fn read_lines(sender: &Sender<(Typed, u64)>, questions: &Questions) {
+fn read_lines(sender: &Sender<(KeyboardInput, u64)>, questions: &Questions) {
     let mut input = std::io::stdin().lock();
     let mut bytes = Vec::new();
     while input.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
         let line = String::from_utf8_lossy(&bytes).trim().to_owned();
         bytes.clear();
         let put = questions.so_far();
-        if sender.blocking_send((Typed::Line(line), put)).is_err() {
+        if sender.blocking_send((KeyboardInput::Line(line), put)).is_err() {
             return;
         }
     }

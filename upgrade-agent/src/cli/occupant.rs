@@ -1,13 +1,13 @@
-//! Who serves a data file: a note beside it, read by the program that finds the file in use.
+//! The process that serves a data file: a note beside the file, read by a program that finds it in use.
 //!
-//! The lock is SQLite's and lies on the data file; a note that a killed program left behind keeps nobody out.
+//! The lock itself is SQLite's, on the data file. A note that a killed program left behind blocks nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The program that has a data file.
+/// The program that serves a data file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Occupant {
     process: u32,
@@ -24,12 +24,12 @@ impl fmt::Display for Occupant {
     }
 }
 
-/// A note that is gone with this value.
+/// A note that is deleted on drop.
 #[derive(Debug)]
 pub(super) struct Note(PathBuf);
 
 impl Note {
-    /// Says that this process serves the file. Without the note all goes on: it is for a message only.
+    /// Writes the note for this process. A failure is ignored, because the note is only used in a message.
     pub(super) fn leave(data_file: &Path, url: &str) -> Self {
         let note = Note(beside(data_file));
         let text = serde_json::to_string(&Occupant { process: std::process::id(), url: url.to_owned() });
@@ -44,7 +44,7 @@ impl Drop for Note {
     }
 }
 
-/// Who has the file, as far as he has told.
+/// The process in the note, if it can be read.
 pub(super) fn of(data_file: &Path) -> Option<Occupant> {
     let text = std::fs::read_to_string(beside(data_file)).ok()?;
     serde_json::from_str(&text).ok()

@@ -1,14 +1,13 @@
-//! Printing, and who looks: a person at a terminal, or a pipe. Everything that is printed as text goes
-//! through here, and comes out harmless.
+//! Prints to a terminal or a pipe. All text is printed through this file, and is escaped here.
 //!
-//! A reader that went away (`| head`) is no failure by itself: what cannot be printed is dropped. But that
-//! something was is known, for a reply that nobody got asks nothing.
+//! A closed pipe (`| head`) is not an error by itself: the rest is dropped. The loss is recorded, because a
+//! reply that was not printed asks no question.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::harmless::harmless;
+use super::escape::escape;
 
 /// When text is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -22,24 +21,24 @@ pub(super) enum Colors {
     Never,
 }
 
-/// How text looks.
+/// The style of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// What is beside the matter.
+    /// Secondary text.
     Faint,
-    /// What can be chosen or typed at.
+    /// Something to choose or type.
     Accent,
-    /// What went wrong.
+    /// An error.
     Alarm,
 }
 
-/// Whether something could not be printed: as with the output itself, there is one for the process.
+/// Whether something could not be printed. One flag for the process, like the output itself.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// What is known of the terminal. Cheap to copy.
+/// The properties of the terminal. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Screen {
-    /// Whether the output is a terminal that can move its cursor.
+    /// Whether the output is a terminal with a movable cursor.
     watched: bool,
     /// Whether a person types.
     typed: bool,
@@ -49,7 +48,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Looks at the process's own output and environment.
+    /// Inspects the process's output and environment.
     pub(super) fn new(colors: Colors) -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let watched = stdout().is_terminal() && set("TERM").is_none_or(|kind| kind != "dumb");
@@ -65,7 +64,7 @@ impl Screen {
         }
     }
 
-    /// Whether what is on the screen can be changed again.
+    /// Whether printed text can be changed again.
     pub(super) fn is_watched(&self) -> bool {
         self.watched
     }
@@ -75,12 +74,12 @@ impl Screen {
         self.typed
     }
 
-    /// Whether lines can be edited: a person types and sees it.
+    /// Whether lines can be edited: typed by a person, at a visible terminal.
     pub(super) fn is_edited(&self) -> bool {
         self.watched && self.typed
     }
 
-    /// The columns of the terminal; `None` if there is none, where a line may be as long as it is.
+    /// The width of the terminal; `None` without one, where lines may be of any length.
     pub(super) fn width(&self) -> Option<usize> {
         let size = self.watched.then(terminal_size::terminal_size).flatten();
         size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
@@ -88,20 +87,20 @@ impl Screen {
 
     /// Prints a line.
     pub(super) fn line(&self, text: &str) {
-        self.raw(&format!("{}\n", harmless(text)));
+        self.raw(&format!("{}\n", escape(text)));
     }
 
     /// Prints a line in a style.
     pub(super) fn styled(&self, style: Style, text: &str) {
-        self.raw(&format!("{}\n", self.paint(style, &harmless(text))));
+        self.raw(&format!("{}\n", self.paint(style, &escape(text))));
     }
 
-    /// Prints a piece of a line, at once.
+    /// Prints a piece of a line and flushes it.
     pub(super) fn piece(&self, text: &str) {
-        self.raw(&harmless(text));
+        self.raw(&escape(text));
     }
 
-    /// Prints what is harmless already, at once.
+    /// Prints escaped text and flushes it.
     pub(super) fn raw(&self, text: &str) {
         let mut out = stdout();
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
@@ -109,19 +108,19 @@ impl Screen {
         }
     }
 
-    /// Whether something of what was printed so far was lost.
+    /// Whether printing has failed so far.
     pub(super) fn has_lost(&self) -> bool {
         LOST.load(Ordering::Relaxed)
     }
 
-    /// Prints a line beside the answer.
+    /// Prints a line to standard error.
     pub(super) fn warn(&self, text: &str) {
-        let text = harmless(text);
+        let text = escape(text);
         let text = if stderr().is_terminal() { self.paint(Style::Alarm, &text) } else { text };
         let _ = writeln!(stderr(), "{text}");
     }
 
-    /// The text in a style, if there are colours.
+    /// The text in a style, if colours are on.
     pub(super) fn paint<'a>(&self, style: Style, text: &'a str) -> Cow<'a, str> {
         let code = match style {
             _ if !self.colored || text.is_empty() => return text.into(),

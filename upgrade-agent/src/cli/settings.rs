@@ -1,19 +1,19 @@
-//! `config`: the settings as they are, and where each comes from.
+//! The command `config`: the settings and their sources.
 
 use serde::Serialize;
 
 use super::answer;
 use super::screen::{Screen, Style};
-use crate::config::{Config, Told};
+use crate::config::{Config, SettingReport};
 
-/// What `--json` prints. Names and meanings do not change; fields may be added.
+/// The output of `--json`. Names and meanings are stable; fields may be added.
 #[derive(Serialize)]
 struct Settings<'a> {
-    settings: &'a [Told],
+    settings: &'a [SettingReport],
     files: Files,
 }
 
-/// Where things are kept.
+/// The files of the program.
 #[derive(Serialize)]
 struct Files {
     threads: String,
@@ -46,7 +46,7 @@ fn line(name: &str, value: &str, from: &str, screen: Screen) {
     screen.styled(Style::Faint, &format!("   ({from})"));
 }
 
-fn value(told: &Told) -> String {
+fn value(told: &SettingReport) -> String {
     match (&told.value, told.set) {
         (Some(value), _) => value.clone(),
         (None, true) => "set, and not shown".to_owned(),

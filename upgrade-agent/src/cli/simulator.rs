@@ -12,7 +12,7 @@ use super::occupant::Note;
 use super::screen::Screen;
 use crate::config::ConfigError;
 
-/// The account that the administrators' token stands for; the server has it from the start.
+/// The account of the administrators' token; the server has it from the start.
 const ADMIN: &str = "admin@example.com";
 const TOKEN: &str = "UPGRADE_TOKEN";
 const CLIENT_KEY: &str = "UPGRADE_CLIENT_KEY";
@@ -47,12 +47,13 @@ pub(super) struct Options {
     cors_origin: Vec<String>,
 }
 
-/// A host, which may come as the origin of a page.
+/// A host name; the origin of a page is accepted as well.
 fn site(name: &str) -> Result<String, String> {
     let name = name.trim();
-    match name.is_empty() || name.contains(['*', ',']) || name.chars().any(char::is_whitespace) {
-        true => Err("name one host, such as localhost, 127.0.0.1 or example.org".to_owned()),
-        false => Ok(name.to_owned()),
+    if name.is_empty() || name.contains(['*', ',']) || name.chars().any(char::is_whitespace) {
+        Err("name one host, such as localhost, 127.0.0.1 or example.org".to_owned())
+    } else {
+        Ok(name.to_owned())
     }
 }
 
@@ -102,7 +103,8 @@ fn contexts(path: &Path) -> Result<ContextMetadata, ConfigError> {
 pub(super) async fn run(options: Options, screen: Screen) -> Result<(), Failure> {
     let data_file = options.data_file.clone();
     let builder = options.builder(|name| std::env::var(name).ok())?;
-    // The signals are caught before the address is told, so that whoever reads it can end us properly.
+    // Signals are caught before the address is printed, so a reader of the address can end the process
+    // cleanly.
     let ended = ended()?;
     let server = builder.start().await?;
     let _note = data_file.map(|path| Note::leave(&path, server.url()));
@@ -134,7 +136,7 @@ fn ended() -> Result<impl Future<Output = ()>, Failure> {
 #[cfg(not(unix))]
 fn ended() -> Result<impl Future<Output = ()>, Failure> {
     Ok(async {
-        // Without signals it runs until it is killed.
+        // On a platform without signals it runs until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,30 +1,30 @@
-//! The line that tells what goes on, and is gone when there is something to read: a spinner with the node's
-//! name, or a bar.
+//! The status line: a spinner with the name of the node, or a progress bar. It is removed before other
+//! output.
 //!
-//! Only on a terminal: elsewhere nothing of it is printed.
+//! Printed on a terminal only.
 
-use super::harmless::harmless_line;
+use super::escape::escape_line;
 use super::screen::{Screen, Style};
 use super::wrap::cut;
 
 const SPIN: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPIN_ASCII: [&str; 4] = ["|", "/", "-", "\\"];
-/// The columns of a bar at most.
+/// The maximum width of a bar.
 const BAR: usize = 30;
-/// A terminal that does not tell its width has at least this one.
+/// The assumed width of a terminal that does not report one.
 const WIDTH: usize = 80;
 
-/// The line.
+/// The status line.
 #[derive(Debug)]
 pub(super) struct Status {
     screen: Screen,
     frame: usize,
-    doing: Option<Doing>,
+    doing: Option<Activity>,
     drawn: bool,
 }
 
 #[derive(Debug)]
-enum Doing {
+enum Activity {
     Node(String),
     Counted { label: String, done: u64, total: u64 },
 }
@@ -34,23 +34,23 @@ impl Status {
         Status { screen, frame: 0, doing: None, drawn: false }
     }
 
-    /// A node has begun.
+    /// Shows a node.
     pub(super) fn node(&mut self, name: &str) {
-        self.show(Doing::Node(harmless_line(name).into_owned()));
+        self.show(Activity::Node(escape_line(name).into_owned()));
     }
 
-    /// So much of something is done.
+    /// Shows progress.
     pub(super) fn progress(&mut self, label: &str, done: u64, total: u64) {
-        self.show(Doing::Counted { label: harmless_line(label).into_owned(), done, total });
+        self.show(Activity::Counted { label: escape_line(label).into_owned(), done, total });
     }
 
-    /// Time has passed.
+    /// Advances the spinner.
     pub(super) fn tick(&mut self) {
         self.frame += 1;
         self.draw();
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(super) fn clear(&mut self) {
         self.doing = None;
         if std::mem::take(&mut self.drawn) {
@@ -58,18 +58,18 @@ impl Status {
         }
     }
 
-    fn show(&mut self, doing: Doing) {
+    fn show(&mut self, doing: Activity) {
         self.doing = Some(doing);
         self.draw();
     }
 
     fn draw(&mut self) {
         let Some(doing) = self.doing.as_ref().filter(|_| self.screen.is_watched()) else { return };
-        // One column less, or some terminals begin a new line.
+        // One column less, because some terminals would start a new line.
         let width = self.screen.width().unwrap_or(WIDTH).saturating_sub(1);
         let text = match doing {
-            Doing::Node(name) => format!("{} {name}", self.spinner()),
-            Doing::Counted { label, done, total } => {
+            Activity::Node(name) => format!("{} {name}", self.spinner()),
+            Activity::Counted { label, done, total } => {
                 counted(label, *done, *total, width, self.screen.unicode)
             }
         };
@@ -90,7 +90,7 @@ impl Drop for Status {
     }
 }
 
-/// `label [####----] 40/100`, without the bar where there is no room for one.
+/// `label [####----] 40/100`, without the bar if there is no room.
 fn counted(label: &str, done: u64, total: u64, width: usize, unicode: bool) -> String {
     use unicode_width::UnicodeWidthStr;
     let figures = format!("{done}/{total}");
@@ -98,7 +98,7 @@ fn counted(label: &str, done: u64, total: u64, width: usize, unicode: bool) -> S
     if room < 5 {
         return format!("{label} {figures}");
     }
-    // Shares of at most thirty columns: nothing is lost that could be seen.
+    // A share of at most thirty columns, so the conversion loses nothing visible.
     let share = if total == 0 { 1.0 } else { (done as f64 / total as f64).min(1.0) };
     let full = (share * room as f64) as usize;
     let (on, off) = if unicode { ("█", "░") } else { ("#", "-") };

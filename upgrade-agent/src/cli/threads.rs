@@ -1,4 +1,4 @@
-//! The conversations that are kept: a list of them, and the end of one.
+//! The stored conversations: listing and deletion.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,30 +10,30 @@ use upgrade_agent::state::{ConversationState, PendingSummary};
 
 use super::answer;
 use super::clock::{ago, rfc3339};
+use super::escape::escape_line;
 use super::failure::Failure;
-use super::harmless::harmless_line;
 use super::screen::{Screen, Style};
 use super::world::Threads;
 use super::wrap::cut;
 use crate::config::Config;
 
-/// The columns of a list where the terminal does not tell them.
+/// The width of a list if the terminal does not report one.
 const WIDTH: usize = 100;
 const INDENT: &str = "    ";
 
-/// A conversation in a list. Names and meanings in its JSON do not change; fields may be added.
+/// A conversation in a list. Its JSON is stable; fields may be added.
 #[derive(Debug, Serialize)]
 pub(super) struct ThreadLine {
     pub(super) name: String,
-    /// When something was said last.
+    /// The time of the last message.
     last: Option<String>,
     turns: u64,
     /// The person's first words.
     first: Option<String>,
     pending: Option<PendingSummary>,
-    /// Whether its last turn was cut off.
+    /// Whether the last turn was interrupted.
     unfinished: bool,
-    /// Why it cannot be read.
+    /// The error, if the conversation cannot be read.
     error: Option<String>,
     #[serde(skip)]
     time: Option<SystemTime>,
@@ -75,9 +75,10 @@ pub(super) async fn delete(store: &SqliteSaver, name: &str) -> Result<(), Failur
 
 async fn known(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
     let names = store.threads().await?;
-    match names.iter().any(|known| known == name) {
-        true => Ok(()),
-        false => Err(Failure::NoThread { name: name.to_owned(), near: nearest(name, &names) }),
+    if names.iter().any(|known| known == name) {
+        Ok(())
+    } else {
+        Err(Failure::NoThread { name: name.to_owned(), near: nearest(name, &names) })
     }
 }
 
@@ -88,7 +89,7 @@ fn nearest(wrong: &str, names: &[String]) -> Option<String> {
     near.filter(|(distance, _)| *distance <= limit).min().map(|(_, name)| name.clone())
 }
 
-/// All conversations, the latest first. One that cannot be read is in the list too, with the reason.
+/// All conversations, the latest first. An unreadable one is listed with its error.
 pub(super) async fn all(agent: &UpgradeAgent, store: &SqliteSaver) -> Result<Vec<ThreadLine>, Failure> {
     let mut lines = Vec::new();
     for name in store.threads().await? {
@@ -128,7 +129,7 @@ fn first_words(state: &ConversationState) -> Option<String> {
     state.history.iter().find(|message| message.role == Role::User).map(Message::text)
 }
 
-/// The list with numbers, and a mark on the one that is open.
+/// The list with numbers, and a mark on the open conversation.
 pub(super) fn print_numbered(all: &[ThreadLine], here: &str, screen: Screen, now: SystemTime) {
     for (at, thread) in all.iter().enumerate() {
         let mark = if thread.name == here { " (this one)" } else { "" };
@@ -137,11 +138,11 @@ pub(super) fn print_numbered(all: &[ThreadLine], here: &str, screen: Screen, now
     }
 }
 
-/// A line with the name, and one each with the first words and what is waited for.
+/// A line with the name, one with the first words, and one with the pending question.
 fn print(thread: &ThreadLine, mark: &str, screen: Screen, now: SystemTime) {
     let width = screen.width().unwrap_or(WIDTH).saturating_sub(INDENT.len());
     let beside = |text: &str| {
-        let text = cut(&harmless_line(text), width);
+        let text = cut(&escape_line(text), width);
         screen.styled(Style::Faint, &format!("{INDENT}{text}"));
     };
     screen.line(&format!("{}{mark}{}", thread.name, activity(thread, now)));

@@ -1,5 +1,4 @@
-//! Everything a conversation needs: the data folder, the server, the model, the threads, and the agent over
-//! them.
+//! The parts of a conversation: the data folder, the server, the model, the threads, and the agent over them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use super::failure::Failure;
 use super::occupant::Note;
 use crate::config::{Config, ModelConfig};
 
-/// All of it.
+/// The parts of a conversation.
 pub(super) struct World {
     pub(super) agent: UpgradeAgent,
     pub(super) client: UpgradeClient,
@@ -25,9 +24,9 @@ pub(super) struct World {
     /// Lives as long as the conversation.
     server: Option<ServerHandle>,
     _note: Option<Note>,
-    /// Where the threads lie.
+    /// The path of the threads.
     threads_file: PathBuf,
-    /// What answers, in a sentence.
+    /// A sentence about the server and the model.
     pub(super) introduction: String,
 }
 
@@ -64,11 +63,11 @@ impl World {
         })
     }
 
-    /// Whether a message can be taken now. A yes that cannot be carried out is better given later: before one
-    /// the server must not only be there but let us in.
+    /// Whether a message can be taken now. A yes that could not be carried out is better given later, so
+    /// before one the server must be reachable and accept the authorization.
     pub(super) async fn is_ready(&self, thread: &str) -> Result<(), ClientError> {
         self.client.connect().await?;
-        // A thread that cannot be read is told by the turn.
+        // The turn reports a thread that cannot be read.
         let state = self.agent.conversation(thread).await.ok().flatten();
         if state.is_some_and(|state| matches!(state.pending, Pending::Confirm(_))) {
             self.client.context_metadata().await?;
@@ -76,21 +75,20 @@ impl World {
         Ok(())
     }
 
-    /// A plan that was stopped has perhaps set a status that nobody else restores: it is not left until
-    /// somebody goes on.
+    /// A stopped plan may have set a status that nothing else restores, so the turn is ended now.
     pub(super) async fn end_plan(&self, thread: &str) -> Option<Turn> {
         let stopped = self.agent.conversation(thread).await.ok().flatten();
         stopped.filter(|state| state.plan.is_some())?;
-        // What fails now is told when it is tried again, before the next turn.
+        // A failure here appears again before the next turn, and is reported then.
         self.agent.recover(thread).await.ok().flatten()
     }
 
-    /// What a turn failed with, and the way out.
+    /// The failure of a turn, with advice.
     pub(super) fn told(&self, error: &AgentError, thread: &str) -> String {
         advice::told(error, thread, &self.threads_file)
     }
 
-    /// Lets the embedded server's last calls end.
+    /// Waits for the last calls of the embedded server.
     pub(super) async fn close(self) {
         if let Some(server) = self.server {
             server.shutdown().await;
@@ -98,7 +96,7 @@ impl World {
     }
 }
 
-/// The conversations alone, to be read: without a server and a model.
+/// Opens the conversations for reading, without a server and a model.
 pub(super) struct Threads {
     pub(super) agent: UpgradeAgent,
     pub(super) store: Arc<SqliteSaver>,
@@ -127,12 +125,12 @@ fn make_folder(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A folder that was there before may be open to everybody: what is said and stored is not. Made before
-/// SQLite opens it, the file gives its mode to the ones beside it.
+/// An existing folder may be readable by others, and the conversations must not be. If the file is created
+/// before SQLite opens it, SQLite's other files get its mode.
 #[cfg(unix)]
 fn keep_private(file: &Path) {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    // What cannot be done here is told by whoever opens the file.
+    // A failure is reported when the file is opened.
     let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     if file.is_file() {
         let _ = std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600));
@@ -142,15 +140,14 @@ fn keep_private(file: &Path) {
 #[cfg(not(unix))]
 fn keep_private(_: &Path) {}
 
-/// A folder that is there may still be nobody's to write to; SQLite would only say that it cannot open its
-/// file.
+/// An existing folder may be read-only, for which SQLite's message would be unclear.
 fn try_to_write(folder: &Path) -> std::io::Result<()> {
     let trial = folder.join(format!(".trial-{}", uuid::Uuid::new_v4()));
     std::fs::File::create_new(&trial)?;
     std::fs::remove_file(trial)
 }
 
-/// Makes folders for their owner alone.
+/// Creates folders that only their owner can read.
 fn private_folder() -> std::fs::DirBuilder {
     let mut folder = std::fs::DirBuilder::new();
     folder.recursive(true);
@@ -162,7 +159,7 @@ fn private_folder() -> std::fs::DirBuilder {
 fn client(config: &Config, server: Option<&ServerHandle>) -> Result<UpgradeClient, Failure> {
     let url = config.url.as_deref().or(server.map(ServerHandle::url)).unwrap_or_default();
     let mut builder = UpgradeClient::builder(url).timeout(config.timeout);
-    // The embedded server asks for no token, and what is for a real one is none of its business.
+    // The embedded server requires no token, and a token for a real server must not be sent to it.
     if server.is_some() {
         return Ok(builder.build()?);
     }

@@ -1,19 +1,19 @@
-//! Breaking lines between words while a text still comes in pieces.
+//! Wraps lines between words while a text arrives in pieces.
 //!
-//! Knows columns, not terminals: it is told the width and gives back what is to be printed.
+//! Knows columns and not terminals: it takes a width and returns the text to print.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 const TAB: &str = "    ";
 
-/// Breaks one text. A word is held back until its end is there.
+/// Wraps one text. A word is held back until it is complete.
 #[derive(Debug)]
 pub(super) struct Wrap {
-    /// The columns of a line; `None` leaves all lines as they are.
+    /// The width of a line; `None` leaves lines unchanged.
     width: Option<usize>,
-    /// Where the next character goes.
+    /// The column of the next character.
     column: usize,
-    /// Spaces that are printed only if a word follows on the same line.
+    /// Spaces that are printed only if a word follows on the line.
     gap: usize,
     word: String,
 }
@@ -23,7 +23,7 @@ impl Wrap {
         Wrap { width, column: 0, gap: 0, word: String::new() }
     }
 
-    /// What can be printed after this piece.
+    /// The text to print after this piece.
     pub(super) fn push(&mut self, piece: &str) -> String {
         let mut out = String::new();
         if self.width.is_none() {
@@ -72,7 +72,7 @@ impl Wrap {
         }
         out.extend(std::iter::repeat_n(' ', self.gap));
         out.push_str(&word);
-        // The terminal itself breaks a word that no line can hold.
+        // The terminal breaks a word that is longer than a line.
         let end = self.column + self.gap + columns;
         self.column = if end > width { (end - 1) % width + 1 } else { end };
         self.gap = 0;
@@ -87,7 +87,7 @@ pub(super) fn wrapped(text: &str, width: Option<usize>) -> String {
     out
 }
 
-/// The beginning of a text that fits into these columns, with a mark where it was cut.
+/// The beginning of a text that fits into this width, with a mark if it was cut.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

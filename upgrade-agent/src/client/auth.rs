@@ -1,5 +1,5 @@
-//! Who calls: the admin with a bearer token or as a Google service account, a student's application
-//! with the client key. What is secret here is shown by nothing.
+//! Authorization: the admin's bearer token or Google service account, and the client key of a student's
+//! application. Secrets are never displayed.
 
 mod jwt;
 mod service_account;
@@ -13,7 +13,7 @@ use super::error::{ClientError, ErrorKind};
 
 pub(super) use service_account::{KeyFile, ServiceAccount, TokenHttp};
 
-/// How admin calls authenticate.
+/// The authorization of admin calls.
 #[derive(Clone)]
 pub(super) enum Admin {
     Nobody,
@@ -22,7 +22,7 @@ pub(super) enum Admin {
 }
 
 impl Admin {
-    /// The header to send, fetched if need be.
+    /// The header to send; fetches a token if necessary.
     pub(super) async fn header(&self) -> Result<Option<HeaderValue>, ClientError> {
         match self {
             Self::Nobody => Ok(None),
@@ -31,7 +31,7 @@ impl Admin {
         }
     }
 
-    /// Whether there may be another header than this one, which the server has refused.
+    /// Discards the header that the server has refused. Returns whether a new one can be fetched.
     pub(super) async fn renews(&self, refused: Option<&HeaderValue>) -> bool {
         match (self, refused) {
             (Self::Account(account), Some(refused)) => {
@@ -43,7 +43,7 @@ impl Admin {
     }
 }
 
-/// A header that is shown nowhere.
+/// A header marked as sensitive.
 pub(super) fn bearer(token: &str) -> Result<HeaderValue, ClientError> {
     let token = token.trim();
     if token.is_empty() {
@@ -55,8 +55,8 @@ pub(super) fn bearer(token: &str) -> Result<HeaderValue, ClientError> {
     Ok(value)
 }
 
-/// What a student's application sends: the key, signed with the secret. The server checks the
-/// signature and takes the same text again and again.
+/// The authorization of a student's application: the key, signed with the secret. The token does not expire,
+/// so it is built once.
 pub(super) fn client_bearer(key: &str, secret: &SecretString) -> Result<HeaderValue, ClientError> {
     if key.trim().is_empty() || secret.expose_secret().is_empty() {
         return Err(refused("the client key and its secret must not be empty"));

@@ -1,4 +1,4 @@
-//! Settings of a client, checked once when it is built.
+//! The settings of a client, checked once when it is built.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -21,10 +21,10 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const RETRIES: u32 = 2;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// Longer than anybody waits, and short enough to be added to any time.
+/// The longest duration: practically endless, and small enough to be added to any time.
 const LONGEST: Duration = Duration::from_secs(86_400 * 365);
 
-/// Collects the settings of an [`UpgradeClient`].
+/// The settings of an [`UpgradeClient`].
 #[derive(Clone)]
 pub struct UpgradeClientBuilder {
     url: String,
@@ -53,8 +53,8 @@ impl UpgradeClientBuilder {
         }
     }
 
-    /// Sends this bearer token with every admin call. It is never shown, and not sent with the
-    /// health call, nor for a student.
+    /// Sends this bearer token with every admin call. It is never displayed, and not sent with the health
+    /// call or with calls of students.
     pub fn token(mut self, token: SecretString) -> Self {
         self.token = Some(token);
         self
@@ -76,8 +76,8 @@ impl UpgradeClientBuilder {
         self
     }
 
-    /// Allows tokens and keys to go to another machine without encryption, where whoever carries the
-    /// traffic can read them. For a server in a network of one's own.
+    /// Allows tokens and keys on an unencrypted connection to another machine, for a server in a private
+    /// network. Anyone on the network path can then read them.
     ///
     /// ```
     /// use upgrade_agent::client::UpgradeClient;
@@ -91,54 +91,52 @@ impl UpgradeClientBuilder {
         self
     }
 
-    /// How long one attempt of a call may take, 30 seconds if not set.
+    /// Limits one attempt of a call, 30 seconds if not set.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.times.attempt = timeout;
         self
     }
 
-    /// How long it may take until a connection stands, 10 seconds if not set.
+    /// Limits the time until a connection is open, 10 seconds if not set.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.times.connect = timeout;
         self
     }
 
-    /// How long a call may take with all its retries, two minutes if not set. A retry that cannot
-    /// begin before is not made.
+    /// Limits a call with all its retries, two minutes if not set. No retry starts after that.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.times.total = deadline;
         self
     }
 
-    /// How often a call is tried again after the server could not be reached or was too busy, twice
-    /// if not set. A call that creates, changes or deletes is repeated only if it certainly was not
-    /// heard.
+    /// Sets the number of retries after connection failures and overload, 2 if not set. A call that creates,
+    /// changes or deletes is retried only if the server certainly did not process it.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.retries = retries;
         self
     }
 
-    /// The pause before the first retry, 200 milliseconds if not set; it doubles each time, up to
-    /// 20 seconds. A server that asks for a longer one (`Retry-After`) gets it.
+    /// Sets the back-off before the first retry, 200 milliseconds if not set. It doubles with each retry, up
+    /// to 20 seconds. A longer `Retry-After` of the server takes precedence.
     pub fn retry_pause(mut self, pause: Duration) -> Self {
         self.policy.pause = pause;
         self
     }
 
-    /// Where the time comes from, the system's clock if not set.
+    /// Sets the clock, the system's clock if not set.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Where chance comes from, as a number from 0 to 1 that takes up to half off each pause, so
-    /// that many clients do not come back at once.
+    /// Sets the randomness of the back-off, a number from 0 to 1 that takes up to half off each wait, so that
+    /// many clients do not retry at the same time.
     pub fn jitter(mut self, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.jitter = Arc::new(jitter);
         self
     }
 
-    /// Builds the client. Nothing is sent yet.
+    /// Builds the client. Sends nothing.
     ///
     /// # Errors
     ///
@@ -189,13 +187,13 @@ impl Times {
     }
 }
 
-/// Good enough to spread clients out, which is all it is for.
+/// Good enough to spread retries of several clients.
 fn random() -> f64 {
     let bits = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0);
     f64::from(bits) / f64::from(u32::MAX)
 }
 
-/// Without the URL, which is not checked yet and may carry a password.
+/// Without the URL, which is unchecked and may contain a password.
 impl fmt::Debug for UpgradeClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpgradeClientBuilder")
@@ -223,7 +221,8 @@ fn base_url(text: &str) -> Result<Url, ClientError> {
     Ok(url)
 }
 
-/// Shows the URL that was meant, if there can be no password in it.
+/// The error for a URL without a scheme, with the URL that was probably meant if it cannot contain a
+/// password.
 fn without_scheme(text: &str) -> String {
     let told = "the URL must begin with http:// or https://";
     let meant = ["http", "https"].map(|scheme| Url::parse(&format!("{scheme}://{text}")));

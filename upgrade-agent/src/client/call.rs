@@ -1,4 +1,4 @@
-//! One request to be made, before it is known how and how often.
+//! A request, independent of routes' versions and retries.
 
 use reqwest::Method;
 use reqwest::header::HeaderValue;
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::error::{ClientError, ErrorKind};
 
-/// For whom the server's answer is, which decides who has to show himself how.
+/// The caller of a route, which decides about the authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// The health call, which may go to a server that is not the right one.
+    /// The health call, which may go to a wrong server and so carries no secret.
     Anybody,
     Admin,
     /// A student's application.
     Student,
 }
 
-/// One request to be made.
+/// A request.
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) method: Method,
@@ -28,7 +28,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A read, which may be repeated.
+    /// A read, which may be retried.
     pub(super) fn get(path: &[&str]) -> Self {
         Self { repeatable: true, ..Self::new(Method::GET, path) }
     }
@@ -58,19 +58,19 @@ impl Call {
         Self { method, path, user: None, body: None, repeatable: false, audience: Audience::Admin }
     }
 
-    /// Says that a second call does nothing that the first one did not.
+    /// Marks the call as idempotent.
     pub(super) fn repeatable(self) -> Self {
         Self { repeatable: true, ..self }
     }
 
-    /// Speaks for a student, who is named in the body.
+    /// A call for a student who is named in the body.
     pub(super) fn of_student(self) -> Self {
         Self { audience: Audience::Student, ..self }
     }
 
-    /// Names the student in a header. Servers read it as Latin-1, so an id beyond that arrives as
-    /// another one, though always as the same; space around an id would be lost, so that it could
-    /// be another student's.
+    /// Names the student in a header. Servers read it as Latin-1, so an id beyond that arrives as another
+    /// one, though always as the same. Space around an id would be lost, and the id might be another
+    /// student's.
     pub(super) fn of_user(self, id: &str) -> Result<Self, ClientError> {
         let latin: Option<Vec<u8>> = id.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
         let bytes = latin.unwrap_or_else(|| id.as_bytes().to_vec());
@@ -83,7 +83,7 @@ impl Call {
         }
     }
 
-    /// How the call is named in errors.
+    /// The name of the call in errors.
     pub(super) fn name(&self) -> String {
         format!("{} /{}", self.method, self.path.join("/"))
     }

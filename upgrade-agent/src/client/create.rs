@@ -1,4 +1,4 @@
-//! Creating an experiment: look the id up, post, and set the rule which a post cannot set.
+//! Creates an experiment: looks the id up, posts, and sets the rule that a POST cannot set.
 
 use serde_json::Value;
 
@@ -15,11 +15,11 @@ const CALL: &str = "POST /experiments";
 impl UpgradeClient {
     /// Creates an experiment.
     ///
-    /// Servers from 6.3 on ignore the rule `assign` here, so a second request sets it. Should the
-    /// client die between the two, the experiment exists with the rule `continue`; with an id of
-    /// one's own it can be found again and the rule set by [`Self::update`].
+    /// Servers from 6.3 on ignore the rule `assign` here, so a second request sets it. If the client dies
+    /// between the two, the experiment exists with the rule `continue`. With an id chosen by the caller it
+    /// can be found again, and [`Self::update`] sets the rule.
     ///
-    /// An experiment that was created but cannot be read back is answered as far as it is known.
+    /// An experiment that was created but cannot be read back is returned as far as it is known.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl UpgradeClient {
     }
 }
 
-/// A rule that names a condition must name one of the experiment's own.
+/// A rule that names a condition must name one of the experiment.
 pub(super) fn check_rule<'a>(
     call: &str,
     rule: &PostRule,

@@ -1,8 +1,8 @@
-//! Which of UpGrade's two wire dialects a server speaks.
+//! The two wire dialects of UpGrade.
 
 use std::fmt;
 
-/// A wire dialect, told by the version in a server's health answer.
+/// A wire dialect, which follows from the version in a server's health response.
 ///
 /// ```
 /// use upgrade_agent::client::Dialect;
@@ -21,12 +21,12 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The dialect of a version such as `6.5.0`, or `None` if that is no version.
+    /// The dialect of a version such as `6.5.0`; `None` if the text is not a version.
     pub fn of_version(version: &str) -> Option<Self> {
         Some(if parts(version)? < (6, 3) { Self::V62 } else { Self::V65 })
     }
 
-    /// Whether a version has no routes of version 6 for students' applications.
+    /// Whether a version lacks the routes of version 6 for students' applications.
     pub(super) fn is_before_6(version: &str) -> bool {
         parts(version).is_some_and(|parts| parts < (6, 0))
     }

@@ -1,6 +1,5 @@
 //! What a caller wants of an experiment: a new one, or changes to one.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::model::{Members, PostRule};
@@ -19,7 +18,7 @@ use super::words::{AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentT
 /// assert_eq!(hints.conditions[1].code, "variant");
 /// assert_eq!(hints.filter_mode, FilterMode::IncludeAll);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewExperiment {
     /// The id to give it, a UUID. The server chooses one if there is none.
     #[serde(default)]
@@ -130,7 +129,7 @@ impl NewExperiment {
 }
 
 /// A condition to be created or kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewCondition {
     /// The code that the application knows it by; not `default`.
     pub code: String,
@@ -146,7 +145,7 @@ impl NewCondition {
 }
 
 /// A decision point to be created or kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewDecisionPoint {
     /// The place.
     pub site: String,
@@ -169,7 +168,7 @@ impl NewDecisionPoint {
 ///
 /// Conditions and points are given whole: one whose code (or site and target) exists keeps its
 /// id, so that its students keep it; one that is not given is removed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExperimentPatch {
     /// The name.

@@ -1,4 +1,4 @@
-//! What can go wrong between a caller and an UpGrade server.
+//! The errors of the client.
 
 use std::fmt;
 
@@ -6,35 +6,34 @@ use reqwest::Url;
 
 use super::draft::ExperimentPatch;
 
-/// The kinds of trouble, each with a stable code.
+/// The kinds of errors, each with a stable code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The client cannot be built from what it was given.
+    /// The settings of the client are invalid.
     Config,
-    /// Nobody answers at the address.
+    /// No connection to the address.
     Connect,
-    /// No answer in time. Whether the server acted is unknown.
+    /// No response in time. It is unknown whether the server acted.
     Timeout,
-    /// The server does not know who asks, or does not let him.
+    /// The server rejects the authorization.
     Auth,
-    /// The server does not accept what was sent.
+    /// The server rejects the request.
     BadRequest,
-    /// There is no such experiment, student or route.
+    /// The experiment, student or route does not exist.
     NotFound,
     /// The id is taken, or somebody else changed the experiment meanwhile.
     Conflict,
-    /// A change of several calls stopped between them: [`ClientError::unfinished`] tells what is
-    /// missing.
+    /// A change of several calls stopped in between; [`ClientError::unfinished`] has the missing part.
     Unfinished,
     /// The server failed.
     Server,
-    /// The answer is not one that an UpGrade server gives.
+    /// The response is not one of an UpGrade server.
     Protocol,
 }
 
 impl ErrorKind {
-    /// A code that does not change between versions of this crate.
+    /// The stable code.
     pub fn code(self) -> &'static str {
         match self {
             Self::Config => "E_UPGRADE_CONFIG",
@@ -72,14 +71,14 @@ const ADVICE_FOR_APPLICATIONS: &str =
     "give the server's client key and its secret (UPGRADE_CLIENT_KEY and UPGRADE_CLIENT_SECRET)";
 const ADVICE_FOR_READERS: &str = "try again later, or allow it more time (--timeout)";
 
-/// A failed call: what was asked, how it failed, what the server said.
+/// A failed call: its name, the kind of the error, and the message.
 ///
-/// Carries no headers, no body that was sent and no token, so it may be shown and logged.
+/// Contains no headers, no request body and no token, so it may be displayed and logged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientError {
     kind: ErrorKind,
     call: String,
-    /// Where the server should be, if that is in doubt.
+    /// The URL of the API, for errors that may come from a wrong URL.
     place: Option<String>,
     status: Option<u16>,
     message: String,
@@ -87,14 +86,14 @@ pub struct ClientError {
     unfinished: Option<Box<Unfinished>>,
 }
 
-/// A change of which a part is done.
+/// A change that was made in part.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Unfinished {
     /// The experiment, which exists.
     pub experiment_id: String,
-    /// What it may still lack; given to [`super::UpgradeClient::update`] it finishes the change, and does no
-    /// harm if nothing was missing.
+    /// The part that may be missing. [`super::UpgradeClient::update`] with it completes the change, and has
+    /// no effect if nothing was missing.
     pub missing: ExperimentPatch,
 }
 
@@ -111,7 +110,7 @@ impl ClientError {
         }
     }
 
-    /// This failure as one in the middle of a change.
+    /// Turns the error into one in the middle of a change.
     pub(super) fn in_the_middle(self, experiment_id: &str, done: &str, missing: ExperimentPatch) -> Self {
         let message = format!("{done}, but the rest failed: {} ({})", self.message, self.kind.code());
         let experiment_id = experiment_id.to_owned();
@@ -119,7 +118,7 @@ impl ClientError {
         Self { kind: ErrorKind::Unfinished, message, unfinished, ..self }
     }
 
-    /// Names the URL of the API, if the failure leaves in doubt whether the server is there.
+    /// Adds the URL of the API, if the server may be elsewhere.
     pub(super) fn at(mut self, url: &Url) -> Self {
         if matches!(self.kind, ErrorKind::Connect | ErrorKind::Timeout | ErrorKind::Protocol) {
             self.place = Some(url.to_string());
@@ -127,7 +126,7 @@ impl ClientError {
         self
     }
 
-    /// This failure of a call that every UpGrade server answers: whoever does not know it is none.
+    /// Turns the error of a health call, which every UpGrade server answers, into one of a wrong server.
     pub(super) fn of_health(mut self) -> Self {
         if matches!(self.kind, ErrorKind::NotFound | ErrorKind::BadRequest) {
             self.kind = ErrorKind::Protocol;
@@ -135,7 +134,7 @@ impl ClientError {
         self
     }
 
-    /// Says that the server was reached and may have done what was asked.
+    /// Marks the error as one after which the server may have acted.
     pub(super) fn maybe_done(mut self) -> Self {
         self.maybe_done = true;
         self
@@ -146,7 +145,7 @@ impl ClientError {
         self
     }
 
-    /// How it failed.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -161,11 +160,11 @@ impl ClientError {
         &self.call
     }
 
-    /// Whether the server may have done what was asked nevertheless: it was reached, and did not
-    /// say that it refused. Read before you repeat such a call.
+    /// Whether the server may have acted nevertheless: it was reached and did not refuse. Read the data
+    /// before you repeat such a call.
     pub fn may_have_acted(&self) -> bool {
         match self.kind {
-            // Who asks too often is not heard.
+            // A rate-limited call was not processed.
             ErrorKind::Server => self.status != Some(429),
             ErrorKind::Timeout | ErrorKind::Protocol | ErrorKind::Unfinished => true,
             ErrorKind::Connect | ErrorKind::Conflict => self.maybe_done,
@@ -173,17 +172,17 @@ impl ClientError {
         }
     }
 
-    /// What a change of several calls still lacks, if it stopped between them.
+    /// The missing part of a change of several calls.
     pub fn unfinished(&self) -> Option<&Unfinished> {
         self.unfinished.as_deref()
     }
 
-    /// The HTTP status of the answer, if there was one.
+    /// The HTTP status, if there was a response.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// Whether it is a student whom the server does not know. Its versions say it in three ways.
+    /// Whether the student is unknown to the server. Its versions report this in three ways.
     fn lacks_student(&self) -> bool {
         let said = self.message.to_lowercase();
         self.kind == ErrorKind::NotFound
@@ -200,7 +199,7 @@ impl ClientError {
         }
     }
 
-    /// What the server said, or what this client found wrong.
+    /// The message of the server or of this client.
     pub fn message(&self) -> &str {
         &self.message
     }

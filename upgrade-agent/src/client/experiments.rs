@@ -1,4 +1,4 @@
-//! Calls about experiments, one method per endpoint; creating and updating have their own files.
+//! Calls about experiments, one method per endpoint. Creating and updating have their own files.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ impl UpgradeClient {
     ///
     /// # Errors
     ///
-    /// Those of any call: no answer, refused token, failed server, strange answer.
+    /// Those of any call: no response, rejected token, failing server, invalid response.
     pub async fn context_metadata(&self) -> Result<ContextMetadata, ClientError> {
         let answer = self.call(Call::get(&["experiments", "contextMetaData"])).await?;
         wire::context_metadata(&answer).ok_or_else(|| strange("GET /experiments/contextMetaData"))
@@ -65,18 +65,17 @@ impl UpgradeClient {
         wire::conditions(&answer).ok_or_else(|| strange(call))
     }
 
-    /// Moves an experiment to a state. The server allows every move; what the answer leaves out is
-    /// filled from a reading before.
+    /// Sets the state of an experiment. The server accepts every change. Fields that its response omits come
+    /// from a read before.
     ///
     /// # Errors
     ///
-    /// As [`Self::experiment`]; nothing is sent if there is no such experiment.
+    /// As [`Self::experiment`]; nothing is changed if the experiment does not exist.
     pub async fn set_state(&self, id: &str, state: &ExperimentState) -> Result<Experiment, ClientError> {
         self.move_to(id, json!({ "experimentId": id, "state": state })).await
     }
 
-    /// Moves an experiment to the state `scheduled`, to start at a time (RFC 3339, as in
-    /// `2027-01-31T08:00:00.000Z`).
+    /// Sets the state `scheduled` with a start time (RFC 3339, as in `2027-01-31T08:00:00.000Z`).
     ///
     /// # Errors
     ///
@@ -106,7 +105,7 @@ impl UpgradeClient {
         Ok(wire::deleted(id, &answer))
     }
 
-    /// How many students and groups take part in an experiment, per condition and point.
+    /// The numbers of students and groups in an experiment, by condition and point.
     ///
     /// # Errors
     ///
@@ -119,7 +118,7 @@ impl UpgradeClient {
         wire::enrollment(&self.call(call).await?).ok_or_else(|| strange(&name))
     }
 
-    /// An experiment as the server tells it, unknown fields and all: writing needs them again.
+    /// An experiment with all of its fields, because an update has to write unknown ones too.
     pub(super) async fn raw_experiment(&self, id: &str) -> Result<Raw, ClientError> {
         let call = "GET /experiments/single";
         check_id(call, id)?;
@@ -134,7 +133,7 @@ pub(super) fn read_experiment(call: &str, raw: &Raw) -> Result<Experiment, Clien
     wire::experiment_of(raw).ok_or_else(|| strange(call))
 }
 
-/// Ids become part of a path, and the server's own answer to a bad one names no field.
+/// An id becomes part of a path, and the server's own error for an invalid one names no field.
 pub(super) fn check_id(call: &str, id: &str) -> Result<(), ClientError> {
     uuid::Uuid::try_parse(id).map(drop).map_err(|_| {
         let why = format!("{:?} is not an experiment's id, which is a UUID", wire::short(id));

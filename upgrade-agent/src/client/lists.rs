@@ -1,5 +1,4 @@
-//! Lists: those of an experiment, which from 6.3 on have calls of their own, and the one of a
-//! context.
+//! The lists of an experiment, which from 6.3 on have calls of their own, and the global list of a context.
 
 use serde_json::json;
 
@@ -12,18 +11,17 @@ use super::session::UpgradeClient;
 use super::wire::{self, ListStep, Side};
 
 impl UpgradeClient {
-    /// Whom a context leaves out of all its experiments.
+    /// The members that a context excludes from all its experiments.
     ///
     /// # Errors
     ///
-    /// Those of any call. A context that the server does not know leaves nobody out.
+    /// Those of any call. An unknown context has an empty list.
     pub async fn global_exclusion(&self, context: &str) -> Result<GlobalExclusion, ClientError> {
         let answer = self.call(Call::get(&["segments", "global"])).await?;
         wire::global_exclusion(&answer, context).ok_or_else(|| strange("GET /segments/global"))
     }
 
-    /// Makes an experiment's lists name whom the patch says. An error comes with the number of
-    /// calls that had been made.
+    /// Makes an experiment's lists match the patch. An error has the number of calls before it.
     pub(super) async fn write_lists(
         &self,
         experiment: &Raw,
@@ -36,7 +34,7 @@ impl UpgradeClient {
     }
 }
 
-/// Exclusions first: who is moved from one side to the other is never on neither.
+/// Exclusions first, so that a member who moves between the lists is always on one of them.
 fn list_steps(experiment: &Raw, patch: &ExperimentPatch) -> Vec<(Side, ListStep)> {
     let sides = [(Side::Exclusion, &patch.exclusion), (Side::Inclusion, &patch.inclusion)];
     let wanted = sides.into_iter().filter_map(|(side, members)| Some((side, members.as_ref()?)));

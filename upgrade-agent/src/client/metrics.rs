@@ -11,7 +11,7 @@ use super::session::UpgradeClient;
 use super::student_routes::StudentCall;
 use super::wire;
 
-/// What was measured at one time.
+/// The metrics of one moment.
 ///
 /// ```
 /// use upgrade_agent::client::{GroupedMetric, MetricLog};
@@ -23,7 +23,7 @@ use super::wire;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetricLog {
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub timestamp: String,
     /// Values by the metric's key.
     pub attributes: BTreeMap<String, MetricValue>,
@@ -31,14 +31,14 @@ pub struct MetricLog {
     pub grouped: Vec<GroupedMetric>,
 }
 
-/// What was measured in one part of the application.
+/// The metrics of one part of the application.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupedMetric {
     /// The kind of part, such as `masteryWorkspace`.
     pub class: String,
     /// The part.
     pub key: String,
-    /// Tells two visits of the part apart.
+    /// Distinguishes two visits of the part.
     pub uniquifier: String,
     /// Values by the metric's key.
     pub attributes: BTreeMap<String, MetricValue>,
@@ -48,9 +48,9 @@ pub struct GroupedMetric {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MetricValue {
-    /// Of a continuous metric.
+    /// A value of a continuous metric.
     Number(f64),
-    /// Of a categorical metric; the server refuses an empty one.
+    /// A value of a categorical metric; the server rejects an empty one.
     Text(String),
 }
 
@@ -67,7 +67,7 @@ impl From<&str> for MetricValue {
 }
 
 impl MetricLog {
-    /// Nothing measured yet, at this time (RFC 3339).
+    /// An empty log with this time (RFC 3339).
     pub fn at(timestamp: impl Into<String>) -> Self {
         Self { timestamp: timestamp.into(), ..Self::default() }
     }
@@ -78,7 +78,7 @@ impl MetricLog {
         self
     }
 
-    /// Adds what was measured in a part of the application.
+    /// Adds the metrics of a part of the application.
     pub fn group(mut self, group: GroupedMetric) -> Self {
         self.grouped.push(group);
         self
@@ -106,9 +106,11 @@ impl MetricLog {
 }
 
 impl GroupedMetric {
-    /// Nothing measured yet in this visit of this part.
+    /// An empty group for this visit of this part.
     pub fn new(class: impl Into<String>, key: impl Into<String>, uniquifier: impl Into<String>) -> Self {
-        let (class, key, uniquifier) = (class.into(), key.into(), uniquifier.into());
+        let class = class.into();
+        let key = key.into();
+        let uniquifier = uniquifier.into();
         Self { class, key, uniquifier, attributes: BTreeMap::new() }
     }
 
@@ -126,20 +128,20 @@ pub struct StoredLog {
     pub id: String,
     /// The visit that it belongs to.
     pub uniquifier: Option<String>,
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub timestamp: Option<String>,
-    /// The values, as the server nests them.
+    /// The values, nested as on the server.
     pub data: Value,
 }
 
 impl UpgradeClient {
-    /// Reports metrics for a student. The server stores only those which a query of an experiment
-    /// asks for, and answers what it stored: nothing is no error.
+    /// Reports metrics for a student, and returns the stored ones. The server stores only the metrics that a
+    /// query of an experiment uses, so an empty result is not an error.
     ///
     /// # Errors
     ///
-    /// `E_UPGRADE_NOT_FOUND` if the student was not made known, `E_UPGRADE_BAD_REQUEST` if a number
-    /// is infinite or none or the server does not accept the report, and those of any call.
+    /// `E_UPGRADE_NOT_FOUND` if the student is unknown, `E_UPGRADE_BAD_REQUEST` if a number is not finite or
+    /// the server rejects the report, and those of any call.
     pub async fn log(&self, user_id: &str, metrics: &[MetricLog]) -> Result<Vec<StoredLog>, ClientError> {
         if metrics.iter().any(MetricLog::has_odd_number) {
             let why = "a metric's number must be finite";

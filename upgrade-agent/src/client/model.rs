@@ -1,7 +1,7 @@
-//! What an UpGrade server tells about experiments, in one vocabulary for both dialects.
+//! The data of an UpGrade server about experiments, in one vocabulary for both dialects.
 //!
-//! Nothing here knows the wire: `wire` fills these types, callers read them. Different calls
-//! answer different parts of an experiment, so a part that an answer lacks is empty here.
+//! Wire types as plain data: `wire` fills them, callers read them. Each call returns only some parts of an
+//! experiment; the other parts are empty.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use super::words::{
 /// The health answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// The server's name for itself.
+    /// The name of the server.
     pub name: String,
-    /// Its version, such as `6.5.0`.
+    /// The version, such as `6.5.0`.
     pub version: String,
-    /// One line about it.
+    /// A description in one line.
     pub description: String,
 }
 
-/// The contexts (client applications) that a server knows, by name.
+/// The contexts (client applications) of a server, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContextMetadata {
@@ -33,7 +33,7 @@ pub struct ContextMetadata {
 }
 
 impl ContextMetadata {
-    /// Reads what a server answers to `GET /experiments/contextMetaData`, from a file for instance.
+    /// Reads a response to `GET /experiments/contextMetaData`, for example from a file.
     ///
     /// ```
     /// use upgrade_agent::client::ContextMetadata;
@@ -54,20 +54,20 @@ impl ContextMetadata {
         self.contexts.get(name)
     }
 
-    /// The names in order.
+    /// The names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.contexts.keys().map(String::as_str)
     }
 }
 
-/// What an application offers to experiments.
+/// The vocabulary of an application.
 ///
-/// The server lists sites and targets apart: which pairs exist in the application it does not say.
+/// The server lists sites and targets separately, and does not say which pairs exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// Codes of conditions that the application can show.
+    /// The codes of conditions that the application supports.
     pub conditions: Vec<String>,
-    /// Kinds of groups that it reports for students.
+    /// The kinds of groups that it reports for students.
     pub group_types: Vec<String>,
     /// Sites of decision points (the wire's `EXP_POINTS`).
     pub sites: Vec<String>,
@@ -84,63 +84,63 @@ pub struct ExperimentName {
     pub name: String,
 }
 
-/// An experiment as far as the answered call tells it.
+/// An experiment. Fields that the call did not return are empty. One field per field of the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// The id, a UUID.
     pub id: String,
     /// The name, not unique.
     pub name: String,
-    /// What it is about.
+    /// The description.
     pub description: String,
-    /// The applications it runs in; in practice one.
+    /// The contexts; in practice one.
     pub context: Vec<String>,
-    /// Where it is in its life.
+    /// The state.
     pub state: ExperimentState,
-    /// Free words to find it by.
+    /// The tags.
     pub tags: Vec<String>,
     /// Simple or factorial.
     #[serde(rename = "type")]
     pub design: ExperimentType,
-    /// Who is assigned.
+    /// The unit of assignment.
     pub assignment_unit: AssignmentUnit,
-    /// The kind of group that is assigned, if groups are.
+    /// The kind of the assigned groups.
     pub group_type: Option<String>,
-    /// Whose earlier condition counts; none within subjects.
+    /// The consistency rule; none within subjects.
     pub consistency_rule: Option<ConsistencyRule>,
-    /// How a condition is drawn.
+    /// The assignment algorithm.
     pub assignment_algorithm: AssignmentAlgorithm,
-    /// What students get once enrolment is complete.
+    /// The rule after the end of enrolment.
     pub post_rule: PostRule,
-    /// Who takes part when no list names him.
+    /// The participation of students who are on no list.
     pub filter_mode: FilterMode,
-    /// Who is listed as taking part.
+    /// The members of the inclusion list.
     pub inclusion: Members,
-    /// Who is listed as left out.
+    /// The members of the exclusion list.
     pub exclusion: Members,
-    /// Segments whose members take part; a segment is shared and changed elsewhere.
+    /// Included segments. A segment is shared and changed elsewhere.
     #[serde(default)]
     pub inclusion_segments: Vec<SegmentRef>,
-    /// Segments whose members are left out.
+    /// Excluded segments.
     #[serde(default)]
     pub exclusion_segments: Vec<SegmentRef>,
-    /// What is compared.
+    /// The conditions.
     pub conditions: Vec<Condition>,
-    /// Where it is compared (the wire's `partitions`).
+    /// The decision points (the wire's `partitions`).
     pub decision_points: Vec<DecisionPoint>,
-    /// What the application gets per condition and point beside the code.
+    /// The payloads by condition and point.
     pub payloads: Vec<ConditionPayload>,
     /// The changes of state, oldest first.
     pub state_log: Vec<StateChange>,
-    /// When a scheduled experiment starts, RFC 3339.
+    /// The start of a scheduled experiment, RFC 3339.
     pub start_on: Option<String>,
-    /// When it ends, RFC 3339.
+    /// The end, RFC 3339.
     pub end_on: Option<String>,
-    /// When it was created, RFC 3339.
+    /// The time of its creation, RFC 3339.
     pub created_at: Option<String>,
-    /// When it was changed last, RFC 3339.
+    /// The time of its last change, RFC 3339.
     pub updated_at: Option<String>,
-    /// Counts its changes. The server does not check it.
+    /// The number of changes. The server does not check it.
     pub version_number: Option<u64>,
 }
 
@@ -150,19 +150,18 @@ impl Experiment {
         self.conditions.iter().find(|condition| condition.code == code)
     }
 
-    /// What tells this reading of the experiment from one after a change.
+    /// The revision, which differs after a change.
     pub fn revision(&self) -> Revision {
         Revision { number: self.version_number, updated_at: self.updated_at.clone() }
     }
 }
 
-/// The state of an experiment's own record at a reading. Changes of its lists alone do not show
-/// in it.
+/// The revision of an experiment's own record. Changes of its lists alone do not affect it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
-    /// The count of changes.
+    /// The number of changes.
     pub number: Option<u64>,
-    /// When it was changed last, RFC 3339.
+    /// The time of the last change, RFC 3339.
     pub updated_at: Option<String>,
 }
 
@@ -171,37 +170,37 @@ pub struct Revision {
 pub struct Condition {
     /// The id, a UUID.
     pub id: String,
-    /// The code that the application knows it by.
+    /// The code for the application.
     pub code: String,
     /// Its weight in percent.
     pub weight: f64,
-    /// A name to show.
+    /// The display name.
     pub name: Option<String>,
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// Its place among the conditions, from 1. The draw goes by it.
+    /// The order among the conditions, from 1. The draw depends on it.
     pub order: i64,
 }
 
-/// A place in the application where a condition is shown.
+/// A place in the application that shows a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionPoint {
     /// The id, a UUID.
     pub id: String,
-    /// The place.
+    /// The site.
     pub site: String,
-    /// What is at the place; may be empty.
+    /// The target; may be empty.
     pub target: String,
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// Its place among the points, from 1.
+    /// The order among the points, from 1.
     pub order: i64,
-    /// Leaves out everybody who was here before the experiment started.
+    /// Whether earlier visitors are excluded at the start.
     pub exclude_if_reached: bool,
 }
 
 /// The post-experiment rule with the condition that it assigns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostRule {
     /// The rule.
     pub rule: PostExperimentRule,
@@ -229,7 +228,7 @@ impl Default for PostRule {
 }
 
 /// Students and groups named by an experiment's lists.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members {
     /// Ids of students.
     #[serde(default)]
@@ -247,7 +246,7 @@ impl Members {
 }
 
 /// A group on a list.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupMember {
     /// The kind of group, such as `classId`.
     pub group_type: String,
@@ -264,13 +263,13 @@ pub struct SegmentRef {
     pub name: String,
 }
 
-/// Whom a context leaves out of all its experiments.
+/// The members that a context excludes from all its experiments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalExclusion {
-    /// Students and groups on the list. As soon as there is any group, the server leaves out every
-    /// student without a working group as well.
+    /// Students and groups on the list. With any group on it, the server excludes every student without a
+    /// working group as well.
     pub members: Members,
-    /// Segments whose members are left out as well.
+    /// Segments whose members are excluded as well.
     pub segments: Vec<SegmentRef>,
 }
 
@@ -280,7 +279,7 @@ pub struct Payload {
     /// `string`, `json` or `csv`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The data, as text in each case.
+    /// The data, as text for each type.
     pub value: String,
 }
 
@@ -304,33 +303,33 @@ pub struct StateChange {
     pub from: ExperimentState,
     /// The state after.
     pub to: ExperimentState,
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub at: Option<String>,
 }
 
-/// What the server says of an experiment that it has deleted.
+/// An experiment that was deleted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeletedExperiment {
     /// The id, a UUID.
     pub id: String,
-    /// The name, if the server told it.
+    /// The name, if the server returned it.
     pub name: Option<String>,
 }
 
-/// How many students and groups take part in an experiment.
+/// The numbers of students and groups in an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnrollmentDetail {
     /// The experiment's id.
     pub id: String,
-    /// Students enrolled.
+    /// Enrolled students.
     pub users: u64,
-    /// Groups enrolled.
+    /// Enrolled groups.
     pub groups: u64,
-    /// Students excluded.
+    /// Excluded students.
     pub users_excluded: u64,
-    /// Groups excluded.
+    /// Excluded groups.
     pub groups_excluded: u64,
-    /// The same per condition.
+    /// The numbers by condition.
     pub conditions: Vec<ConditionEnrollment>,
 }
 
@@ -339,11 +338,11 @@ pub struct EnrollmentDetail {
 pub struct ConditionEnrollment {
     /// The condition's id.
     pub id: String,
-    /// Students enrolled in it.
+    /// Enrolled students.
     pub users: u64,
-    /// Groups enrolled in it.
+    /// Enrolled groups.
     pub groups: u64,
-    /// The same per decision point.
+    /// The numbers by decision point.
     pub decision_points: Vec<PointEnrollment>,
 }
 
@@ -352,11 +351,11 @@ pub struct ConditionEnrollment {
 pub struct PointEnrollment {
     /// The decision point's id.
     pub id: String,
-    /// Students enrolled there.
+    /// Enrolled students.
     pub users: u64,
-    /// Groups enrolled there.
+    /// Enrolled groups.
     pub groups: u64,
 }
 
-/// A JSON object as it came.
+/// A JSON object as received.
 pub(super) type Raw = serde_json::Map<String, Value>;

@@ -1,4 +1,4 @@
-//! Experiments page by page, found and sorted by the server.
+//! Experiments page by page, searched and sorted by the server.
 
 use futures_util::Stream;
 use futures_util::stream;
@@ -15,7 +15,7 @@ use super::words::{SearchKey, SortDirection, SortKey};
 
 const CALL: &str = "POST /experiments/paginated";
 
-/// Which experiments, in which order, and which part of them.
+/// A query for experiments: a search, an order, and a page.
 ///
 /// ```
 /// use upgrade_agent::client::{PageQuery, SearchKey, SortDirection, SortKey};
@@ -25,14 +25,13 @@ const CALL: &str = "POST /experiments/paginated";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageQuery {
-    /// How many experiments to pass over.
+    /// The number of experiments to skip.
     pub skip: u64,
-    /// How many to read at most; the client asks for one at least.
+    /// The page size, at least 1.
     pub take: u64,
-    /// Where to look, and for which text. A state is found by its whole name only.
+    /// The field to search and the text to find. A state must match as a whole.
     pub search: Option<(SearchKey, String)>,
-    /// What to sort by. The server sorts within the page: which experiments are on it does not
-    /// depend on this.
+    /// The order within the page. The server chooses the experiments of the page independently of it.
     pub sort: Option<(SortKey, SortDirection)>,
 }
 
@@ -48,13 +47,13 @@ impl PageQuery {
         self
     }
 
-    /// In this order.
+    /// Sorts the page.
     pub fn sort(mut self, key: SortKey, direction: SortDirection) -> Self {
         self.sort = Some((key, direction));
         self
     }
 
-    /// Passes over so many experiments.
+    /// Skips experiments.
     pub fn skip(mut self, skip: u64) -> Self {
         self.skip = skip;
         self
@@ -75,11 +74,11 @@ impl PageQuery {
 /// A page of experiments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Page {
-    /// How many experiments there are on all pages.
+    /// The number of experiments on all pages.
     pub total: u64,
-    /// How many are on the pages before this one.
+    /// The number of experiments before this page.
     pub skip: u64,
-    /// The experiments, which the server tells without their conditions.
+    /// The experiments, which the server returns without their conditions.
     pub experiments: Vec<Experiment>,
 }
 
@@ -93,8 +92,8 @@ impl UpgradeClient {
         self.page_of(query).await.map(|(page, _)| page)
     }
 
-    /// All pages, one after another from the first that the query names on, until none is left or a
-    /// call fails. An experiment that is created or deleted meanwhile may be missed or come twice.
+    /// All pages in order, from the first one of the query, until none is left or a call fails. An experiment
+    /// that is created or deleted meanwhile may be missing or appear twice.
     ///
     /// ```
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -135,7 +134,7 @@ impl UpgradeClient {
         })
     }
 
-    /// A page, and how many entries it had, readable or not.
+    /// A page, and the number of its entries including unreadable ones.
     async fn page_of(&self, query: &PageQuery) -> Result<(Page, u64), ClientError> {
         let call = Call::post(&["experiments", "paginated"], query.body()).repeatable();
         let answer = self.call(call).await?;

@@ -1,4 +1,4 @@
-//! Preview users: students who see experiments in preview, before anybody else.
+//! Preview users: students who see experiments in preview before others.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,15 +11,15 @@ use super::wire;
 
 const CALL: &str = "POST /previewusers/assign";
 
-/// Servers tell preview users by pages only.
+/// The server lists preview users by pages only.
 const PAGE: usize = 100;
 
 /// A student who sees experiments in preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviewUser {
-    /// His id.
+    /// The student's id.
     pub id: String,
-    /// Conditions that were chosen for him.
+    /// The conditions chosen for this student.
     pub assignments: Vec<PreviewAssignment>,
 }
 
@@ -60,7 +60,7 @@ impl UpgradeClient {
         Ok(users)
     }
 
-    /// Makes a student a preview user. Doing so again changes nothing.
+    /// Makes a student a preview user. Idempotent.
     ///
     /// # Errors
     ///
@@ -72,10 +72,10 @@ impl UpgradeClient {
         wire::preview_user(&answer).ok_or_else(|| strange(call))
     }
 
-    /// Chooses conditions, by experiment's and condition's id, for a preview user, who is made one
-    /// if he is none. Conditions chosen before that are not among them are given up.
+    /// Sets the conditions of a preview user, by the ids of experiment and condition. Creates the preview
+    /// user if necessary, and drops earlier choices that are not in the list.
     ///
-    /// UpGrade 6.5 stores the choice and draws nevertheless.
+    /// UpGrade 6.5 stores the choice and draws anyway.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl UpgradeClient {
         wire::preview_user(&answer).ok_or_else(|| strange(CALL))
     }
 
-    /// Makes a preview user a student like any other. One who is none stays none.
+    /// Removes a preview user. Idempotent.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl UpgradeClient {
     }
 }
 
-/// A path cannot hold `.` and `..`: they are steps in it, escaped or not.
+/// A path cannot contain `.` and `..` as names, escaped or not.
 fn check_user(call: &str, id: &str) -> Result<(), ClientError> {
     if id.trim().is_empty() || matches!(id, "." | "..") || id.chars().any(char::is_control) {
         let why = "a student's id must not be empty, be . or .. or hold control characters";

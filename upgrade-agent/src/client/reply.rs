@@ -1,4 +1,4 @@
-//! An answer, before it is known whether it is a good one.
+//! A response, before its status is checked.
 
 use std::time::Duration;
 
@@ -6,32 +6,32 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderValue;
 use serde_json::Value;
 
-/// An answer, whatever its status.
+/// A response with any status.
 pub(super) struct Reply {
     pub(super) call: String,
     pub(super) status: StatusCode,
     pub(super) body: Body,
-    /// How long the server asks to wait before the next call.
+    /// The wait that the server asks for.
     pub(super) asked_wait: Option<Duration>,
-    /// How the call authenticated. Servers may repeat it in their answer.
+    /// The authorization of the request, which servers may repeat in the response.
     pub(super) sent: Option<HeaderValue>,
 }
 
 impl Reply {
-    /// Whether the server has no such route: its own answers are JSON.
+    /// Whether the route does not exist: the server's other errors are JSON.
     pub(super) fn is_no_route(&self) -> bool {
         self.status == StatusCode::NOT_FOUND && matches!(self.body, Body::Other(_))
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Body {
     Empty,
     Json(Value),
-    /// JSON that breaks off.
+    /// JSON that is cut off.
     Torn,
-    /// Anything else, such as the HTML that unknown routes answer, with what it says.
+    /// Anything else, such as the HTML for unknown routes, as text.
     Other(Option<String>),
 }
 
@@ -56,7 +56,7 @@ impl Body {
     }
 }
 
-/// The sentence in a page of an error.
+/// The sentence in an HTML error page.
 fn html_says(page: &str) -> Option<String> {
     let within = |open: &str, close: &str| {
         let rest = page.split_once(open)?.1;

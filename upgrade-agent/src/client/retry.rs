@@ -1,44 +1,44 @@
-//! Whether and when to call again. Pure: what happened and how often, in; a wait, out.
+//! Whether a failed call is made again, and after which wait. Pure: the failure and the number of retries
+//! are arguments.
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use agentgraph_llm::retry::{self, Backoff};
+use reqwest::header::HeaderMap;
 
 use super::error::{ClientError, ErrorKind};
 
-/// The back-off does not grow beyond this.
+/// The longest back-off.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
-/// How often to try again, and how fast.
+/// The number of retries and the first back-off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
     pub(super) retries: u32,
-    /// Before the first retry; it doubles each time.
+    /// The back-off before the first retry; it doubles each time.
     pub(super) pause: Duration,
 }
 
 impl Policy {
-    /// How long to wait before the next try after so many retries; `None` to give up. The jitter,
-    /// from 0 to 1, takes up to half off; a wait that the server asks for is kept whole.
+    /// The wait before the next attempt; `None` to give up. The jitter, from 0 to 1, takes up to half off the
+    /// back-off. A wait that the server asks for is kept in full.
     pub(super) fn wait(&self, tries: u32, asked: Option<Duration>, jitter: f64) -> Option<Duration> {
         if tries >= self.retries {
             return None;
         }
-        let doubled = self.pause.saturating_mul(2_u32.saturating_pow(tries)).min(LONGEST_PAUSE);
-        let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.0 };
-        let pause = doubled.mul_f64(1.0 - jitter / 2.0);
+        let backoff = Backoff { first: self.pause, longest: LONGEST_PAUSE, jitter: 0.5 };
+        let pause = backoff.wait(tries, jitter);
         Some(asked.map_or(pause, |asked| asked.max(pause)))
     }
 }
 
-/// Whether an answer of this status may be another one soon. What was refused for being too much
-/// was not done; a gateway that fails may have passed the call on.
+/// Whether a retry may succeed after this status. A rate-limited call was not processed, while a failing
+/// gateway may have passed the call on.
 pub(super) fn passes(status: u16, repeatable: bool) -> bool {
     status == 429 || (repeatable && matches!(status, 502..=504))
 }
 
-/// Whether a failure on the way may not happen again. If no connection came about, nothing was
-/// asked for.
+/// Whether a retry may succeed after this error. Without a connection, the server received nothing.
 pub(super) fn may_pass(why: &ClientError, repeatable: bool) -> bool {
     match why.kind() {
         ErrorKind::Connect => repeatable || !why.may_have_acted(),
@@ -47,21 +47,13 @@ pub(super) fn may_pass(why: &ClientError, repeatable: bool) -> bool {
     }
 }
 
-/// The wait that the server asks for, in seconds or until a date.
+/// The wait that the server asks for.
 pub(super) fn asked_wait(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    match text.parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).ok(),
-    }
+    retry::retry_after(|name| headers.get(name)?.to_str().ok(), now)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
-    use reqwest::header::HeaderValue;
-
     use super::*;
 
     const POLICY: Policy = Policy { retries: 9, pause: Duration::from_millis(200) };
@@ -82,23 +74,5 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(POLICY.wait(0, Some(second), 1.0), Some(second));
         assert_eq!(POLICY.wait(4, Some(second), 0.0), Some(Duration::from_millis(3200)));
-    }
-
-    #[test]
-    fn waits_are_read_in_seconds_and_as_dates() {
-        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
-        for (text, seconds) in [
-            ("120", Some(120)),
-            (" 0 ", Some(0)),
-            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
-            ("Sun, 06 Nov 1994 08:49:27 GMT", None),
-            ("soon", None),
-            ("-1", None),
-            ("99999999999999999999999", None),
-        ] {
-            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
-            assert_eq!(asked_wait(&headers, now), seconds.map(Duration::from_secs), "{text:?}");
-        }
-        assert_eq!(asked_wait(&HeaderMap::new(), now), None);
     }
 }

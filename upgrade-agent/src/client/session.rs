@@ -1,4 +1,4 @@
-//! The client itself: one server, its dialect once known, and the calls that all others build on.
+//! The client of one server, its dialect, and the calls that all others use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::dialect::Dialect;
 use super::error::{ClientError, ErrorKind};
 use super::model::Health;
 use super::reply::{Body, Reply};
-use super::student_routes::Seen;
+use super::student_routes::KnownVersion;
 use super::transport::Transport;
 use super::wire;
 
@@ -20,13 +20,13 @@ use super::wire;
 #[derive(Clone)]
 pub struct UpgradeClient {
     transport: Arc<Transport>,
-    /// Written by every good health answer, so that a server which is replaced by another version
-    /// is known again after one; held while the first one is asked for.
+    /// Set by each successful health response, so a server that is replaced by another version is recognized.
+    /// Locked during the first health call.
     server: Arc<RwLock<Option<Server>>>,
-    seen: Arc<Seen>,
+    seen: Arc<KnownVersion>,
 }
 
-/// What the version says.
+/// The properties that follow from the server's version.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     dialect: Dialect,
@@ -34,8 +34,7 @@ struct Server {
 }
 
 impl UpgradeClient {
-    /// Starts to describe a client of the server whose API is at `url`, such as
-    /// `http://localhost:3030/api`.
+    /// Starts a builder for the server whose API is at `url`, such as `http://localhost:3030/api`.
     pub fn builder(url: impl Into<String>) -> UpgradeClientBuilder {
         UpgradeClientBuilder::new(url.into())
     }
@@ -44,18 +43,18 @@ impl UpgradeClient {
         Self { transport: Arc::new(transport), server: Arc::default(), seen: Arc::default() }
     }
 
-    /// Asks the server what it is and settles the dialect. Every other call does so when needed;
-    /// calling it at the start finds a wrong URL early.
+    /// Reads the server's version and sets the dialect. Every other call does so if necessary; an explicit
+    /// call detects a wrong URL early.
     ///
     /// # Errors
     ///
-    /// As [`Self::health`], and `E_UPGRADE_PROTOCOL` if the version is not one.
+    /// As [`Self::health`], and `E_UPGRADE_PROTOCOL` if the version cannot be read.
     pub async fn connect(&self) -> Result<Health, ClientError> {
         let health = self.health().await?;
         server_of(&health).map(|_| health)
     }
 
-    /// The dialect of the server, asked for on first use.
+    /// The dialect of the server; read on first use.
     ///
     /// # Errors
     ///
@@ -83,16 +82,16 @@ impl UpgradeClient {
         self.server().await.map(|server| server.is_before_6)
     }
 
-    pub(super) fn seen(&self) -> &Seen {
+    pub(super) fn seen(&self) -> &KnownVersion {
         &self.seen
     }
 
-    /// Whether the server is up, and which version it is. Needs no token.
+    /// The health and version of the server. Needs no token.
     ///
     /// # Errors
     ///
-    /// `E_UPGRADE_CONNECT` or `E_UPGRADE_TIMEOUT` if nobody answers, `E_UPGRADE_PROTOCOL` if it is
-    /// not an UpGrade server that does.
+    /// `E_UPGRADE_CONNECT` or `E_UPGRADE_TIMEOUT` without a response, `E_UPGRADE_PROTOCOL` if the response is
+    /// not one of an UpGrade server.
     pub async fn health(&self) -> Result<Health, ClientError> {
         let dialect = self.server.read().await.map(|server| server.dialect);
         let health = self.ask_health(dialect).await?;
@@ -111,12 +110,12 @@ impl UpgradeClient {
         asked.await.map_err(|why: ClientError| why.of_health().at(self.transport.base()))
     }
 
-    /// Makes a call and hands back the body of a good answer; nothing (204) reads as `null`.
+    /// Makes a call and returns the body of a successful response; 204 gives `null`.
     pub(super) async fn call(&self, call: Call) -> Result<Value, ClientError> {
         wire::success(self.send(&call).await?).map(Body::into_value)
     }
 
-    /// Makes a call and hands back the answer, whatever it is.
+    /// Makes a call and returns the response with any status.
     pub(super) async fn send(&self, call: &Call) -> Result<Reply, ClientError> {
         let dialect = self.dialect().await?;
         self.transport.send(Some(dialect), call).await.map_err(|why| why.at(self.transport.base()))

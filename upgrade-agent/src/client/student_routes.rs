@@ -1,5 +1,5 @@
-//! The routes of a student's application. Version 6 names the student in a header, version 5 in the
-//! body; servers before 6.0 have only the older ones, and later ones have both.
+//! The routes of a student's application. Version 6 names the student in a header, version 5 in the body.
+//! Servers before 6.0 have only version 5, later ones have both.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -34,12 +34,12 @@ impl Version {
     }
 }
 
-/// Which routes a server was seen to have although its version promises others: 5, 6, or 0 for
-/// none yet.
+/// The version of the routes that a server was found to have, against its own version: 5, 6, or 0 for none
+/// yet.
 #[derive(Debug, Default)]
-pub(super) struct Seen(AtomicU8);
+pub(super) struct KnownVersion(AtomicU8);
 
-impl Seen {
+impl KnownVersion {
     fn note(&self, version: Version) {
         self.0.store(if version == Version::V5 { 5 } else { 6 }, Ordering::Relaxed);
     }
@@ -53,12 +53,12 @@ impl Seen {
     }
 }
 
-/// A call for a student, before the routes' version is chosen.
+/// A call for a student, before the version of the routes is chosen.
 pub(super) struct StudentCall<'a> {
     route: &'static str,
     user: &'a str,
     body: Value,
-    /// A change of what is known of a student, which is a PATCH.
+    /// Whether the call changes a student's data, which is a PATCH.
     is_change: bool,
     repeatable: bool,
 }
@@ -69,17 +69,17 @@ impl<'a> StudentCall<'a> {
         Self { route, user, body, is_change: false, repeatable: false }
     }
 
-    /// `PATCH /v6/<route>`, which sets what it says however often it is called.
+    /// `PATCH /v6/<route>`, which is idempotent.
     pub(super) fn set(route: &'static str, user: &'a str, body: Value) -> Self {
         Self { is_change: true, ..Self::post(route, user, body).repeatable() }
     }
 
-    /// Says that a second call does nothing that the first one did not.
+    /// Marks the call as idempotent.
     pub(super) fn repeatable(self) -> Self {
         Self { repeatable: true, ..self }
     }
 
-    /// How the call is named in errors that are found before it is made.
+    /// The name of the call in errors before it is sent.
     pub(super) fn name(&self) -> String {
         format!("{} /v6/{}", if self.is_change { "PATCH" } else { "POST" }, self.route)
     }
@@ -87,7 +87,7 @@ impl<'a> StudentCall<'a> {
     fn of(&self, version: Version) -> Result<Call, ClientError> {
         let mut body = self.body.clone();
         if version == Version::V5 {
-            // Some routes take the student himself, the others speak of him.
+            // Some routes take the student as the body, others as a field of it.
             let field = if matches!(self.route, "init" | "groupmembership" | "workinggroup") {
                 "id"
             } else {
@@ -103,8 +103,8 @@ impl<'a> StudentCall<'a> {
 }
 
 impl UpgradeClient {
-    /// Makes a call for a student by the routes that the server has. A route that is not there did
-    /// nothing, so the other one may be tried whatever the call is.
+    /// Makes a call for a student with the routes that the server has. A missing route had no effect, so the
+    /// other version may be tried after any call.
     pub(super) async fn student_call(&self, asked: StudentCall<'_>) -> Result<Value, ClientError> {
         check_user(&asked)?;
         let first = self.version_for(asked.user).await?;
@@ -136,7 +136,7 @@ fn good(reply: Reply) -> Result<Value, ClientError> {
     wire::success(reply).map(Body::into_value)
 }
 
-/// Headers are read as Latin-1, and lose the space around them.
+/// Headers are read as Latin-1, and lose surrounding space.
 fn travels_in_a_header(user: &str) -> bool {
     user.trim() == user && user.chars().all(|c| u32::from(c) <= 0xff)
 }

@@ -1,4 +1,4 @@
-//! Calls that a student's application makes.
+//! Calls of a student's application.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::visit::{Assignment, Mark, MarkedPoint, NewUser, User};
 use super::wire;
 
 impl UpgradeClient {
-    /// Makes a student known. Doing so again changes only the parts that are given.
+    /// Makes a student known. A repeated call changes only the given parts.
     ///
-    /// Old servers take the student's id in the body, newer ones in a header. An id that no header
-    /// can hold goes by the older route of a newer server.
+    /// Old servers take the student's id in the body, newer ones in a header. An id that does not fit into a
+    /// header is sent by the older route of a newer server.
     ///
     /// # Errors
     ///
@@ -33,11 +33,11 @@ impl UpgradeClient {
         self.known_student(call).await
     }
 
-    /// Replaces the groups of a student who is known: of each kind all that he is in.
+    /// Replaces all groups of a known student.
     ///
     /// # Errors
     ///
-    /// `E_UPGRADE_NOT_FOUND` if the student was not made known, and those of any call.
+    /// `E_UPGRADE_NOT_FOUND` if the student is unknown, and those of any call.
     pub async fn set_groups(
         &self,
         user_id: &str,
@@ -46,7 +46,7 @@ impl UpgradeClient {
         self.known_student(StudentCall::set("groupmembership", user_id, json!({ "group": groups }))).await
     }
 
-    /// Says in which groups a student who is known works now, by kind.
+    /// Sets the working groups of a known student, by kind.
     ///
     /// # Errors
     ///
@@ -59,13 +59,13 @@ impl UpgradeClient {
         self.known_student(StudentCall::set("workinggroup", user_id, json!({ "workingGroup": groups }))).await
     }
 
-    /// The answer names what was set only.
+    /// The response contains only the fields that were set.
     async fn known_student(&self, call: StudentCall<'_>) -> Result<User, ClientError> {
         let name = call.name();
         wire::user(&self.student_call(call).await?).ok_or_else(|| strange(&name))
     }
 
-    /// Gives a student other ids, under which he is the same; answers all that he has then.
+    /// Adds ids for the same student, and returns all of them.
     ///
     /// # Errors
     ///
@@ -77,26 +77,26 @@ impl UpgradeClient {
         wire::aliases(&answer).ok_or_else(|| strange(&name))
     }
 
-    /// What a student gets at the decision points of a context. Stores nothing: only
-    /// [`Self::mark`] enrols.
+    /// The conditions of a student at the decision points of a context. Stores nothing: only [`Self::mark`]
+    /// enrols.
     ///
     /// # Errors
     ///
-    /// `E_UPGRADE_NOT_FOUND` if the student was not made known, `E_UPGRADE_BAD_REQUEST` if the
-    /// server does not know the context, and those of any call.
+    /// `E_UPGRADE_NOT_FOUND` if the student is unknown, `E_UPGRADE_BAD_REQUEST` if the context is unknown,
+    /// and those of any call.
     pub async fn assign(&self, user_id: &str, context: &str) -> Result<Vec<Assignment>, ClientError> {
         let call = StudentCall::post("assign", user_id, json!({ "context": context })).repeatable();
         let name = call.name();
         wire::list(&self.student_call(call).await?, wire::assignment).ok_or_else(|| strange(&name))
     }
 
-    /// Writes down that a student was at a decision point, which enrols or excludes him.
+    /// Records a student's visit of a decision point, which enrols or excludes the student.
     ///
     /// # Errors
     ///
-    /// `E_UPGRADE_NOT_FOUND` if the student was not made known or the experiment is not at that
-    /// point, `E_UPGRADE_BAD_REQUEST` if the experiment has no such condition (servers up to 6.2
-    /// give `E_UPGRADE_SERVER` instead), and those of any call.
+    /// `E_UPGRADE_NOT_FOUND` if the student is unknown or the experiment has no such point,
+    /// `E_UPGRADE_BAD_REQUEST` if the experiment has no such condition (`E_UPGRADE_SERVER` on servers up to
+    /// 6.2), and those of any call.
     pub async fn mark(&self, user_id: &str, mark: &Mark) -> Result<MarkedPoint, ClientError> {
         let call = StudentCall::post("mark", user_id, wire::mark_body(mark));
         let name = call.name();

@@ -1,5 +1,4 @@
-//! Sends one call and hands back status and body. Knows HTTP, timeouts and retries; knows nothing
-//! of experiments.
+//! Sends a call and returns status and body. Knows HTTP, timeouts and retries, and nothing of experiments.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,15 +17,15 @@ use super::retry::{self, Policy};
 
 const USER_ID: HeaderName = HeaderName::from_static("user-id");
 
-/// No answer of an UpGrade server is near this; a larger one is not worth the memory.
+/// The limit of a response's size. Responses of UpGrade are far smaller.
 const LARGEST_BODY: usize = 64 * 1024 * 1024;
 
-/// What a transport is made of.
+/// The settings of a transport.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) base: Url,
     pub(super) admin: Admin,
-    /// What a student's application sends.
+    /// The authorization of a student's application.
     pub(super) client_key: Option<HeaderValue>,
     pub(super) times: Times,
     pub(super) policy: Policy,
@@ -34,22 +33,22 @@ pub(super) struct Settings {
     pub(super) jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
 
-/// How long things may take.
+/// The time limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
-    /// Until a connection stands.
+    /// Until the connection is open.
     pub(super) connect: Duration,
-    /// One attempt, from its beginning to the last byte of the answer.
+    /// One attempt, from its start to the last byte of the response.
     pub(super) attempt: Duration,
     /// A call with all its retries.
     pub(super) total: Duration,
 }
 
-/// The way to one server.
+/// The connection to one server.
 #[derive(Clone)]
 pub(super) struct Transport {
     settings: Settings,
-    /// Opens a connection per call: for servers that drop one without saying so.
+    /// Opens a connection per call, for servers that close connections without notice.
     single: Client,
     pooled: Client,
 }
@@ -60,14 +59,15 @@ impl Transport {
         Ok(Self { single: client(0)?, pooled: client(16)?, settings })
     }
 
-    /// Makes the call, again if it failed on the way and may be repeated.
+    /// Makes the call, and retries it if that is safe and may help.
     ///
-    /// A server up to 6.2 ends the connection after an error answer without a word, so the next
-    /// call on it would die; the same goes for a server whose dialect is not known yet.
+    /// A server up to 6.2 closes the connection after an error response without notice, so the next call on
+    /// it would fail. The same is assumed until the dialect is known.
     pub(super) async fn send(&self, dialect: Option<Dialect>, call: &Call) -> Result<Reply, ClientError> {
         let http = if dialect == Some(Dialect::V65) { &self.pooled } else { &self.single };
         let ends = Instant::now() + self.settings.times.total;
-        let (mut tries, mut has_renewed) = (0, false);
+        let mut tries = 0;
+        let mut has_renewed = false;
         loop {
             let outcome = self.attempt(http, call, ends).await;
             if !has_renewed && self.renews(call, &outcome).await {
@@ -90,7 +90,8 @@ impl Transport {
         passes.then(|| self.settings.policy.wait(tries, asked, (self.settings.jitter)())).flatten()
     }
 
-    /// Whether a call that was not let in may be with another token. It did nothing then.
+    /// Whether a call with a rejected token can be repeated with another one. The rejected call had no
+    /// effect.
     async fn renews(&self, call: &Call, outcome: &Result<Reply, ClientError>) -> bool {
         match outcome {
             Ok(reply) if reply.status == StatusCode::UNAUTHORIZED && call.audience == Audience::Admin => {
@@ -157,9 +158,9 @@ impl Transport {
     }
 }
 
-/// A client that follows nobody elsewhere.
+/// An HTTP client that follows no redirects.
 pub(super) fn client_for(url: &Url, times: Times, idle: usize) -> Result<Client, ClientError> {
-    // Whoever installed a provider before has made the choice for the process.
+    // An error means that a provider was installed for the process already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .connect_timeout(times.connect)
@@ -170,7 +171,7 @@ pub(super) fn client_for(url: &Url, times: Times, idle: usize) -> Result<Client,
         builder = builder.no_proxy();
     }
     if url.scheme() == "http" {
-        // Redirects are off, so no certificate is ever looked at: spare the system's store.
+        // Redirects are off, so no certificate is ever checked: skip loading the system's store.
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|why| {
@@ -213,7 +214,7 @@ pub(super) fn failure_of(call: &str, why: reqwest::Error) -> ClientError {
     if is_broken { failure.maybe_done() } else { failure }
 }
 
-/// The cause at the bottom says what happened ("connection refused"); those above only where.
+/// The innermost cause says what happened ("connection refused"), the outer ones only where.
 fn deepest(why: &dyn std::error::Error) -> String {
     let mut deepest = why;
     while let Some(source) = deepest.source() {

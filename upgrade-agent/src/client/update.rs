@@ -1,5 +1,5 @@
-//! Updating an experiment: read it whole, change it, write it whole, since the server knows no
-//! partial update. What this crate does not know passes through unchanged.
+//! Updates an experiment: reads it whole, changes it, and writes it whole, since the server has no partial
+//! update. Unknown fields pass through unchanged.
 
 use std::collections::HashSet;
 
@@ -20,35 +20,32 @@ use super::words::AssignmentUnit;
 const CALL: &str = "PUT /experiments";
 
 impl UpgradeClient {
-    /// Changes an experiment. Conditions and points that stay keep their ids; lists are changed as
-    /// little as needed, and segments on them stay. An empty patch writes nothing.
+    /// Changes an experiment. Remaining conditions and points keep their ids. Lists are changed as little as
+    /// possible, and segments on them stay. An empty patch writes nothing.
     ///
-    /// The server keeps no lock: of two updates at once the later one wins whole. The experiment is
-    /// read right before it is written; [`Self::update_unchanged`] also refuses what somebody
-    /// changed before that.
+    /// The server has no lock: of two concurrent updates, the later one wins entirely. The experiment is read
+    /// directly before the write. [`Self::update_unchanged`] also detects earlier changes by others.
     ///
     /// # Errors
     ///
-    /// As [`Self::experiment`]; `E_UPGRADE_BAD_REQUEST` if the post-experiment rule names a
-    /// condition that the changed experiment does not have, or if the server refuses the change;
-    /// `E_UPGRADE_UNFINISHED` if a part is done and a part is not, which only servers from 6.3 on
-    /// make possible: they take each list in a call of its own.
+    /// As [`Self::experiment`]. `E_UPGRADE_BAD_REQUEST` if the post-experiment rule names a condition that
+    /// the changed experiment does not have, or if the server rejects the change. `E_UPGRADE_UNFINISHED` if
+    /// only a part was done, which can happen on servers from 6.3 on: they take each list in a separate call.
     pub async fn update(&self, id: &str, patch: &ExperimentPatch) -> Result<Experiment, ClientError> {
         let whole = self.raw_experiment(id).await?;
         self.write_over(id, whole, patch).await.map(|written| written.experiment)
     }
 
-    /// As [`Self::update`], but only if the experiment is as it was at an earlier reading.
+    /// As [`Self::update`], but only if the experiment has not changed since an earlier read.
     ///
-    /// The experiment is read again right before the write. A change in the instant between the two
-    /// cannot be kept out, but shows in the count of changes afterwards. A change of lists alone is
-    /// not noticed.
+    /// The experiment is read again directly before the write. A change in between cannot be prevented, but
+    /// the number of changes reveals it afterwards. A change of lists alone is not detected.
     ///
     /// # Errors
     ///
-    /// As [`Self::update`], and `E_UPGRADE_CONFLICT` if somebody changed it: before, and nothing was
-    /// written, or in that instant, and his change may be written over
-    /// ([`ClientError::may_have_acted`] tells which).
+    /// As [`Self::update`], and `E_UPGRADE_CONFLICT` if somebody else changed the experiment: either earlier,
+    /// and nothing was written, or between read and write, and the other change may be overwritten
+    /// ([`ClientError::may_have_acted`] distinguishes the two).
     ///
     /// ```
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -96,20 +93,21 @@ impl UpgradeClient {
         id: &str,
         whole: Raw,
         patch: &ExperimentPatch,
-    ) -> Result<Written, ClientError> {
+    ) -> Result<WrittenExperiment, ClientError> {
         if patch.is_empty() {
-            return Ok(Written { experiment: read_experiment(CALL, &whole)?, puts: 0 });
+            return Ok(WrittenExperiment { experiment: read_experiment(CALL, &whole)?, puts: 0 });
         }
         let dialect = self.dialect().await?;
         if dialect == Dialect::V62 {
             return written(&self.put(id, whole, patch, dialect).await?);
         }
-        let (columns, mut rest) = (patch.without_lists(), patch.lists());
+        let columns = patch.without_lists();
+        let mut rest = patch.lists();
         if columns.is_empty() && !rest.is_empty() {
             return self.write_rest(id, whole, &rest, 0).await;
         }
         let whole = self.put(id, whole, &columns, dialect).await?;
-        // A new context resets the filter, whatever the body says.
+        // A new context resets the filter mode, whatever the body says.
         rest.filter_mode =
             patch.filter_mode.clone().filter(|wanted| whole.get("filterMode") != Some(&json!(wanted)));
         if rest.is_empty() {
@@ -119,17 +117,16 @@ impl UpgradeClient {
         self.write_rest(id, again, &rest, 1).await
     }
 
-    /// What takes calls of its own from 6.3 on.
+    /// The changes that need separate calls from 6.3 on.
     async fn write_rest(
         &self,
         id: &str,
         mut whole: Raw,
         rest: &ExperimentPatch,
         mut puts: u64,
-    ) -> Result<Written, ClientError> {
-        let stopped = |is_begun, why: ClientError| match is_begun || why.may_have_acted() {
-            true => half_done(why, id, rest),
-            false => why,
+    ) -> Result<WrittenExperiment, ClientError> {
+        let stopped = |is_begun, why: ClientError| {
+            if is_begun || why.may_have_acted() { half_done(why, id, rest) } else { why }
         };
         if rest.filter_mode.is_some() {
             let filter = rest.without_lists();
@@ -139,10 +136,10 @@ impl UpgradeClient {
         let lists = self.write_lists(&whole, rest).await;
         lists.map_err(|(done, why)| stopped(puts > 0 || done > 0, why))?;
         let experiment = self.experiment(id).await.map_err(|why| half_done(why, id, rest))?;
-        Ok(Written { experiment, puts })
+        Ok(WrittenExperiment { experiment, puts })
     }
 
-    /// Writes the whole experiment with the change; answers it as it stands then.
+    /// Writes the whole experiment with the change, and returns its new state.
     async fn put(
         &self,
         id: &str,
@@ -160,14 +157,14 @@ impl UpgradeClient {
     }
 }
 
-/// An experiment after so many writes of the whole of it.
-struct Written {
+/// An experiment, and the number of times it was written.
+struct WrittenExperiment {
     experiment: Experiment,
     puts: u64,
 }
 
-fn written(whole: &Raw) -> Result<Written, ClientError> {
-    Ok(Written { experiment: read_experiment(CALL, whole)?, puts: 1 })
+fn written(whole: &Raw) -> Result<WrittenExperiment, ClientError> {
+    Ok(WrittenExperiment { experiment: read_experiment(CALL, whole)?, puts: 1 })
 }
 
 fn half_done(why: ClientError, id: &str, rest: &ExperimentPatch) -> ClientError {
@@ -202,7 +199,7 @@ fn set<T: serde::Serialize>(whole: &mut Raw, field: &str, value: &Option<T>) {
     }
 }
 
-/// Replaces a list: each wanted entry is laid over the stored one that it matches, if any.
+/// Replaces a list: each new entry is merged into the stored entry that it matches, if any.
 fn change<T>(
     whole: &mut Raw,
     field: &str,
@@ -252,8 +249,7 @@ fn point(wanted: &NewDecisionPoint) -> Raw {
     ])
 }
 
-/// A payload of a condition or point that is gone would make the server fail, and so would a
-/// missing list of payloads.
+/// The server would fail on a payload of a removed condition or point, and on a missing list of payloads.
 fn drop_orphaned_payloads(whole: &mut Raw) {
     let ids: HashSet<String> = ["conditions", "partitions"]
         .iter()
@@ -288,8 +284,8 @@ fn apply_rule(rule: Option<&PostRule>, whole: &mut Raw) -> Result<(), ClientErro
     Ok(())
 }
 
-/// Refuses to remove the condition which the standing rule assigns: the server would fail, or
-/// worse, send everybody to the default.
+/// Refuses to remove the condition that the present rule assigns. Otherwise the server would fail or assign
+/// the default to everybody.
 fn check_revert(whole: &Raw, conditions: &[Value]) -> Result<(), ClientError> {
     let assigns = whole.get("postExperimentRule").is_some_and(|rule| rule == "assign");
     match whole.get("revertTo") {

@@ -10,7 +10,7 @@ use super::words::{ExperimentType, MarkStatus};
 /// A student to be made known to the server.
 ///
 /// A part that is `None` leaves what the server knows about him.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewUser {
     /// His id, the application's choice.
     pub id: String,
@@ -30,7 +30,8 @@ impl NewUser {
 
     /// Puts him in a group, in which he works now.
     pub fn in_group(mut self, kind: impl Into<String>, group: impl Into<String>) -> Self {
-        let (kind, group) = (kind.into(), group.into());
+        let kind = kind.into();
+        let group = group.into();
         let of_kind = self.groups.get_or_insert_default().entry(kind.clone()).or_default();
         of_kind.push(group.clone());
         self.working_group.get_or_insert_default().insert(kind, group);
@@ -94,7 +95,7 @@ pub struct AssignedFactor {
 }
 
 /// A visit of a student at a decision point, to be written down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The place.
     pub site: String,

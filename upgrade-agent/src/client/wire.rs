@@ -1,8 +1,7 @@
-//! JSON to types and back, for both dialects.
+//! Conversion between JSON and types, for both dialects.
 //!
-//! Reading is tolerant: a field that is missing, `null` or of another type reads as empty, because
-//! each call answers other fields; only without an id is a thing not that thing. Nothing here
-//! sends anything.
+//! Reading is tolerant: a field that is missing, `null` or of another type is empty, because each call
+//! returns other fields. Only a missing id is an error. Nothing here sends anything.
 
 mod failure;
 mod fields;

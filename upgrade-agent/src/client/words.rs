@@ -1,5 +1,5 @@
-//! The closed vocabularies of UpGrade as open enums: a word this crate does not know is kept as
-//! it came, so that a newer server can be read and written back without loss.
+//! UpGrade's closed vocabularies as open enums. An unknown word is kept, so data of a newer server can be
+//! read and written back without loss.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Declares an enum over a server's words. The first word of a variant is the one written, the
-/// others are read as well.
+/// Declares an enum over words of the server. The first word of a variant is written, and all of them are
+/// read.
 macro_rules! words {
     (
         $(#[$about:meta])*

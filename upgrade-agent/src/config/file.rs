@@ -1,4 +1,4 @@
-//! The file of settings: JSON with known keys.
+//! The settings file: JSON with known keys.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ const KEYS: &[&str] = &[
     "offline",
     "allow_plain_http",
 ];
-/// Keys that people try, which are secrets.
+/// Keys of secrets, which are refused with an explanation.
 const SECRETS: &[(&str, &str)] = &[
     ("token", "UPGRADE_TOKEN"),
     ("client_key", "UPGRADE_CLIENT_KEY"),
@@ -29,7 +29,7 @@ const SECRETS: &[(&str, &str)] = &[
     ("anthropic_api_key", "ANTHROPIC_API_KEY"),
 ];
 
-/// Settings of a file; what is not there is not set.
+/// The settings of a file; absent ones are not set. One field per setting.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct FileConfig {
@@ -54,7 +54,7 @@ impl FileConfig {
         parse(&text).map_err(wrong)
     }
 
-    /// The data folder's own file, if there is one, and its place. It cannot say where it lies.
+    /// The settings file of the data folder, if there is one, and its path. It cannot set the data folder.
     pub(super) fn of_data_dir(folder: &Path) -> Result<(Self, PathBuf), ConfigError> {
         let path = folder.join(NAME);
         if !is_here(&path) {

@@ -1,4 +1,4 @@
-//! The folder for a user's data, by each platform's custom.
+//! The folder for a user's data, by the convention of each platform.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use super::Environment;
 
 const FOLDER: &str = "upgrade-agent";
 
-/// The folder; `None` if the environment does not tell where the user's data are.
+/// The folder; `None` if the environment does not define it.
 pub(super) fn of_user(env: Environment<'_>) -> Option<PathBuf> {
-    // A relative path would depend on where the program is started.
+    // A relative path would depend on the working directory.
     let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = if cfg!(windows) {
         absolute("LOCALAPPDATA").or_else(|| absolute("APPDATA"))

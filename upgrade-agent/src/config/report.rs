@@ -1,38 +1,37 @@
-//! What is told about the settings: each with its value and where it comes from, and of a secret only whether
-//! it is set.
+//! The report of the settings, with the value and source of each. Of a secret it only says whether it is set.
 
 use serde::Serialize;
 
 use super::source::Origin;
 
-/// The settings, in the order in which they were looked at.
+/// The settings, in the order in which they were read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Report(pub(crate) Vec<Told>);
+pub(crate) struct Report(pub(crate) Vec<SettingReport>);
 
 /// One setting.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Told {
+pub(crate) struct SettingReport {
     pub(crate) name: &'static str,
-    /// Nothing for a secret.
+    /// None for a secret.
     pub(crate) value: Option<String>,
-    /// Whether somebody set it.
+    /// Whether it was set explicitly.
     pub(crate) set: bool,
-    /// The flag, the variable or the file that gave it, or `default`.
+    /// The flag, the variable or the file of the value, or `default`.
     pub(crate) from: String,
 }
 
 impl Report {
     pub(super) fn tell(&mut self, name: &'static str, value: &str, origin: &Origin) {
         let value = Some(without_secrets(value));
-        self.0.push(Told { name, value, set: *origin != Origin::Default, from: origin.to_string() });
+        self.0.push(SettingReport { name, value, set: *origin != Origin::Default, from: origin.to_string() });
     }
 
     pub(super) fn tell_secret(&mut self, name: &'static str, set: bool, origin: &Origin) {
-        self.0.push(Told { name, value: None, set, from: origin.to_string() });
+        self.0.push(SettingReport { name, value: None, set, from: origin.to_string() });
     }
 }
 
-/// A URL that carries a password or a query is refused later; they are not shown before either.
+/// A URL with a password or a query is refused later, and is not displayed before either.
 fn without_secrets(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
     let (place, hidden) = match rest.find(['?', '#']) {

@@ -1,4 +1,4 @@
-//! Who wins: a flag, then the first variable that is set, then the file, then the default.
+//! The precedence of sources: a flag, then the first variable that is set, then the file, then the default.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use super::{ConfigError, Environment};
 
 /// The names of a setting.
 pub(super) struct Key {
-    /// In the file.
+    /// The key in the file.
     pub(super) name: &'static str,
     /// Empty for a setting without a flag.
     pub(super) flag: &'static str,
     pub(super) variables: &'static [&'static str],
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Flag(&'static str),
@@ -38,7 +38,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Which numbers will do.
+/// The range of valid numbers.
 pub(super) struct Range {
     told: &'static str,
     fits: fn(f64) -> bool,
@@ -55,10 +55,10 @@ impl Range {
     };
 }
 
-/// Everything that settings can come from but the flags, and the report on where they came from.
+/// All sources except the flags, and the report.
 pub(super) struct Sources<'a> {
     pub(super) environment: Environment<'a>,
-    /// The file's settings and its place.
+    /// The settings of the file and its path.
     pub(super) file: (FileConfig, PathBuf),
     pub(super) report: Report,
 }
@@ -68,7 +68,7 @@ impl<'a> Sources<'a> {
         Sources { environment, file: Default::default(), report: Report::default() }
     }
 
-    /// A text; `unset` is what the report tells where there is none.
+    /// A text; `unset` is its value in the report if it is not set.
     pub(super) fn text(
         &mut self,
         key: &Key,
@@ -96,7 +96,7 @@ impl<'a> Sources<'a> {
         value
     }
 
-    /// A secret, which only a variable can give.
+    /// A secret, from a variable only.
     pub(super) fn secret(&mut self, key: &Key) -> Option<SecretString> {
         let (value, origin) = self.first(key, None, None, SecretString::from);
         self.report.tell_secret(key.name, value.is_some(), &origin);
@@ -116,7 +116,7 @@ impl<'a> Sources<'a> {
         Ok(number.unwrap_or(default))
     }
 
-    /// A number in a range that has no default; `unset` is shown in its place.
+    /// A number in a range without a default; `unset` is its value in the report.
     pub(super) fn number_if_set(
         &mut self,
         key: &Key,

@@ -1,7 +1,7 @@
-//! Asks for a yes, and settles the answer to one. No model has a part in it.
+//! Asks for a confirmation and reads the answer. No model takes part.
 //!
-//! This file and its child are the only place where an approval can be made, and it is made of one thing: the
-//! person's own next message, said after the question was put and read by [`crate::reply`].
+//! Approvals are created only in this file and its child, and only from the person's next message after the
+//! question, as [`crate::reply`] reads it.
 
 mod approval;
 
@@ -10,12 +10,13 @@ use agentgraph::{Ctx, Dep, Snapshot};
 use super::begin;
 use crate::actions::{self, Action, Proposal};
 use crate::agent::Settings;
-use crate::plan::Ends;
+use crate::plan::EarlyEnd;
 use crate::reply::{self, ConfirmKind, DELETE_WORD, Verdict};
 use crate::state::{
-    ConversationState, ConversationStateUpdate, Dropped, Missing, Pending, PlanRun, Preset, ResponseKind,
+    ConversationState, ConversationStateUpdate, DroppedAction, IncompleteAction, Pending, PlanRun,
+    PresetReply, ResponseKind,
 };
-pub use approval::{Approved, Confirmation};
+pub use approval::{Approval, Confirmation};
 
 pub(crate) async fn run(
     state: Snapshot<ConversationState>,
@@ -30,23 +31,24 @@ pub(crate) async fn run(
     }
 }
 
-/// Puts the question.
+/// Asks the question.
 fn ask(update: ConversationStateUpdate, proposal: &Proposal, turn: u64) -> ConversationStateUpdate {
     let asked = Confirmation::ask(proposal.clone(), turn);
-    let preset = Preset::new(ResponseKind::Confirmation, asked.text());
+    let preset = PresetReply::new(ResponseKind::Confirmation, asked.text());
     let suggested = asked.suggested();
     update.preset(Some(preset)).suggested(suggested).pending(Pending::Confirm(Box::new(asked)))
 }
 
-/// What the message is to the question.
+/// The verdict of the message on the question.
 fn verdict(asked: &Confirmation, state: &ConversationState) -> Verdict {
-    match state.turns == asked.asked_turn().saturating_add(1) {
-        true => reply::read(&state.user_input, asked.kind()),
-        false => Verdict::Other,
+    if state.turns == asked.asked_turn().saturating_add(1) {
+        reply::read(&state.user_input, asked.kind())
+    } else {
+        Verdict::Other
     }
 }
 
-/// Puts the question once more, after the reason why.
+/// Asks the question again, after the reason.
 fn ask_again(
     update: ConversationStateUpdate,
     asked: &Confirmation,
@@ -56,28 +58,32 @@ fn ask_again(
     let again = asked.asked_again(turn);
     let suggested = again.suggested();
     update
-        .preset(Some(Preset::new(ResponseKind::Confirmation, text)))
+        .preset(Some(PresetReply::new(ResponseKind::Confirmation, text)))
         .suggested(suggested)
         .pending(Pending::Confirm(Box::new(again)))
 }
 
-/// Why a yes is none: nobody says yes to what he has not read.
+/// The reason for which a yes is not accepted: the person may not have read the question.
 fn not_read(asked: &Confirmation, state: &ConversationState) -> Option<String> {
     let elsewhere = state.read_up_to.is_some_and(|turn| turn < asked.asked_turn());
-    let why = match state.heard < asked.asked_turn() {
-        _ if state.said_early => "I asked that after your message came in, so I have not taken it as a yes.",
-        _ if elsewhere => "This was asked elsewhere and not here, so I have not taken your message as a yes.",
-        true => "My question may not have reached you before, so I have not taken your message as a yes.",
-        false => return None,
+    let why = if state.said_early {
+        "I asked that after your message came in, so I have not taken it as a yes."
+    } else if elsewhere {
+        "This was asked elsewhere and not here, so I have not taken your message as a yes."
+    } else if state.heard < asked.asked_turn() {
+        "My question may not have reached you before, so I have not taken your message as a yes."
+    } else {
+        return None;
     };
     Some(format!("{why}\n{}", asked.text()))
 }
 
-/// What is said to a doubt: "why?", "are you sure?".
+/// The reply to a doubt: "why?", "are you sure?".
 fn reassurance(asked: &Confirmation) -> String {
-    let warned = match asked.proposal().warnings.is_empty() {
-        true => "I see nothing that speaks against it, but that is for you to judge.",
-        false => "What speaks against it stands below; that is for you to judge.",
+    let warned = if asked.proposal().warnings.is_empty() {
+        "I see nothing that speaks against it, but that is for you to judge."
+    } else {
+        "What speaks against it stands below; that is for you to judge."
     };
     format!(
         "You asked for this, and I ask before I change anything on the server. Nothing has been done yet. {warned}\n{}",
@@ -85,8 +91,7 @@ fn reassurance(asked: &Confirmation) -> String {
     )
 }
 
-/// Reads the answer. A confirmation that this is not the next message to is dropped like one that was not
-/// answered.
+/// Reads the answer. A confirmation is dropped if the message is not the next one after it.
 fn settle(
     update: ConversationStateUpdate,
     asked: &Confirmation,
@@ -105,12 +110,12 @@ fn settle(
     }
     match verdict {
         Verdict::Yes => {
-            let approved = Approved::new(asked.proposal().clone(), (settings.ids)());
+            let approved = Approval::new(asked.proposal().clone(), (settings.ids)());
             update.approved(Some(approved)).pending(Pending::Nothing)
         }
         Verdict::No => {
             let text = format!("All right, I did not {title}. Nothing was changed.");
-            update.preset(Some(Preset::new(ResponseKind::Answer, text))).pending(Pending::Nothing)
+            update.preset(Some(PresetReply::new(ResponseKind::Answer, text))).pending(Pending::Nothing)
         }
         Verdict::Modify => ask_what_to_change(update, asked, &title),
         Verdict::NotTheWord => {
@@ -123,14 +128,13 @@ fn settle(
         Verdict::Other => {
             let action = &asked.proposal().action;
             let note = format!("I have set aside the question whether to {title}; nothing was changed.");
-            let dropped = Dropped { action: action.kind(), params: action.params(), title };
+            let dropped = DroppedAction { action: action.kind(), params: action.params(), title };
             update.dropped(Some(dropped)).notes([note]).pending(Pending::Nothing)
         }
     }
 }
 
-/// Reads the answer about a step of a plan that is under way. Only a yes lets it go on; anything else ends
-/// it.
+/// Reads the answer about a step of a running plan. Only a yes continues the plan; anything else ends it.
 fn settle_step(
     update: ConversationStateUpdate,
     going: &PlanRun,
@@ -149,11 +153,11 @@ fn settle_step(
     }
     let update = update.pending(Pending::Nothing);
     match verdict {
-        Verdict::Yes => update.approved(Some(Approved::new(asked.proposal().clone(), (settings.ids)()))),
-        Verdict::No => update.plan(Some(going.ending(Ends::Declined))),
+        Verdict::Yes => update.approved(Some(Approval::new(asked.proposal().clone(), (settings.ids)()))),
+        Verdict::No => update.plan(Some(going.ending(EarlyEnd::Declined))),
         _ => {
             let note = "I ended what was under way first: please say again what you want now.".to_owned();
-            update.plan(Some(going.ending(Ends::Declined))).notes([note])
+            update.plan(Some(going.ending(EarlyEnd::Declined))).notes([note])
         }
     }
 }
@@ -165,7 +169,7 @@ fn ask_what_to_change(
 ) -> ConversationStateUpdate {
     let question = format!("What should I change before I {title}?");
     let action = &asked.proposal().action;
-    let missing = Missing {
+    let missing = IncompleteAction {
         action: Some(action.kind()),
         params: action.params(),
         missing: Vec::new(),
@@ -173,16 +177,16 @@ fn ask_what_to_change(
         options: vec!["Cancel".to_owned()],
     };
     update
-        .preset(Some(Preset::new(ResponseKind::Question, question)))
+        .preset(Some(PresetReply::new(ResponseKind::Question, question)))
         .suggested(missing.options.clone())
         .pending(Pending::Missing(missing))
 }
 
-fn nothing_open() -> Preset {
-    Preset::new(ResponseKind::Clarification, "There is nothing to confirm. What would you like to do?")
+fn nothing_open() -> PresetReply {
+    PresetReply::new(ResponseKind::Clarification, "There is nothing to confirm. What would you like to do?")
 }
 
-/// How yes is said to this action.
+/// The kind of confirmation that this action needs.
 fn kind_of(action: &Action) -> ConfirmKind {
     match action {
         Action::DeleteExperiment(_) => ConfirmKind::TypeDelete,

@@ -1,4 +1,4 @@
-//! Says what the person wants. A model does, in one forced call; what follows from its answer is fixed.
+//! Classifies the person's message. A model fills in one forced tool call, and fixed rules follow from it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,11 +10,11 @@ use serde::Deserialize;
 use super::{begin, failure};
 use crate::agent::Settings;
 use crate::prompts;
-use crate::state::{Analysis, ConversationState, ConversationStateUpdate, Intent, Preset, ResponseKind};
+use crate::state::{Analysis, ConversationState, ConversationStateUpdate, Intent, PresetReply, ResponseKind};
 
 const TOOL: &str = "analyze_user_request";
 
-/// A model that calls the tool wrongly is told so twice.
+/// A model that calls the tool wrongly gets two corrections.
 const ROUNDS: usize = 3;
 
 pub(crate) async fn run(
@@ -24,7 +24,7 @@ pub(crate) async fn run(
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await;
     if state.plan.is_some() {
-        // What the person wants is settled: the next step of the plan.
+        // The intent is fixed: the next step of the plan.
         return update;
     }
     match analyze(&state, &settings).await {
@@ -49,7 +49,7 @@ struct Call {
     _reasoning: String,
 }
 
-/// A model that does not classify leaves it unclear.
+/// A model that does not classify leaves the intent unclear.
 async fn analyze(state: &ConversationState, settings: &Settings) -> agentgraph_llm::Result<Analysis> {
     let said = std::sync::Arc::new(Mutex::new(None));
     let slot = std::sync::Arc::clone(&said);
@@ -82,7 +82,7 @@ fn concluded(
         _ if analysis.confidence < settings.confidence => (ResponseKind::Clarification, None),
         Intent::DirectAnswer | Intent::NeedsInfo => (ResponseKind::Answer, None),
     };
-    let preset = preset.map(|text| Preset::new(kind, text));
+    let preset = preset.map(|text| PresetReply::new(kind, text));
     update.analysis(Some(analysis)).kind(kind).preset(preset)
 }
 

@@ -1,9 +1,9 @@
-//! Failures as a turn tells them: what kind of trouble, and a text for the person.
+//! Errors in the form in which a turn reports them: a class, and a text for the person.
 
 use agentgraph_llm::Error as ModelError;
 
 use crate::client::{ClientError, ErrorKind};
-use crate::state::{ErrorClass, Preset, ResponseKind, TurnError};
+use crate::state::{ErrorClass, PresetReply, ResponseKind, TurnError};
 
 pub(crate) fn of_model(error: &ModelError, node: &str) -> TurnError {
     let class = if error.is_auth() { ErrorClass::Auth } else { ErrorClass::Api };
@@ -24,14 +24,14 @@ pub(crate) fn class_of(error: &ClientError) -> ErrorClass {
     }
 }
 
-/// The reply to a person whose message no model has read.
-pub(crate) fn model_preset(error: &TurnError) -> Preset {
+/// The reply if no model could read the message.
+pub(crate) fn model_preset(error: &TurnError) -> PresetReply {
     let text = format!("The language model did not answer, so I did nothing. {}", error.message);
-    Preset::new(ResponseKind::Answer, text)
+    PresetReply::new(ResponseKind::Answer, text)
 }
 
-/// The reply to a request that cannot be met.
-pub(crate) fn preset(errors: &[TurnError]) -> Preset {
+/// The reply to a request that cannot be fulfilled.
+pub(crate) fn preset(errors: &[TurnError]) -> PresetReply {
     let first = match errors.first().map(|error| error.class) {
         Some(ErrorClass::Auth) => "The UpGrade server does not let me do that. Nothing was changed.",
         Some(ErrorClass::Api) => "The UpGrade server could not be asked. Nothing was changed.",
@@ -40,5 +40,5 @@ pub(crate) fn preset(errors: &[TurnError]) -> Preset {
     };
     let lines = errors.iter().map(|error| format!("- {}", error.message));
     let text = std::iter::once(first.to_owned()).chain(lines).collect::<Vec<_>>().join("\n");
-    Preset::new(ResponseKind::Answer, text)
+    PresetReply::new(ResponseKind::Answer, text)
 }

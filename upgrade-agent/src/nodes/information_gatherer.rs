@@ -1,8 +1,8 @@
-//! Collects what a request needs. A model does, with tools over a desk of its own; what becomes of what lies
-//! on the desk is decided here, without it: an error ends the action, a gap is asked for, a complete action
-//! is checked and proposed.
+//! Collects the data that a request needs. A model calls tools over a desk, and fixed rules judge the desk:
+//! an error ends the action, a missing parameter becomes a question, and a complete action is checked and
+//! proposed.
 
-mod conclude;
+mod conclusion;
 mod facts;
 mod question;
 
@@ -16,10 +16,12 @@ use crate::agent::Settings;
 use crate::client::UpgradeClient;
 use crate::prompts;
 use crate::reply::{is_cancel, is_no};
-use crate::state::{Cached, ConversationState, ConversationStateUpdate, Pending, Preset, ResponseKind};
+use crate::state::{
+    CachedValue, ConversationState, ConversationStateUpdate, Pending, PresetReply, ResponseKind,
+};
 use crate::tools::{self, Desk, Draft, Gathered};
 
-/// How often the model is asked in one gathering.
+/// The limit of model calls in one gathering.
 const ROUNDS: usize = 10;
 
 pub(crate) async fn run(
@@ -33,37 +35,37 @@ pub(crate) async fn run(
     if let (Pending::Missing(missing), true) = (&state.pending, gives_up) {
         let what = missing.action.map_or_else(|| "that".to_owned(), |action| action.in_words().to_owned());
         let text = format!("All right, I will not {what}. Nothing was changed.");
-        return update.preset(Some(Preset::new(ResponseKind::Answer, text))).pending(Pending::Nothing);
+        return update.preset(Some(PresetReply::new(ResponseKind::Answer, text))).pending(Pending::Nothing);
     }
     let desk = Arc::new(Desk::new(UpgradeClient::clone(&client), Draft::of(&state)));
     let request = prompts::gatherer(&state, &settings);
     let gathering = ToolLoop::new(&settings.model).tools(tools::gathering(&desk)).max_rounds(ROUNDS);
     if let Err(error) = gathering.run(request).await {
-        // What was asked for stays open: the message can be sent again.
+        // The pending question stays open, so the message can be sent again.
         let error = failure::of_model(&error, ctx.node());
         return keep(update, desk.clear(), state.turns)
             .preset(Some(failure::model_preset(&error)))
             .errors([error]);
     }
-    let outcome = conclude::conclude(&desk, &state, &settings, ctx.node()).await;
+    let outcome = conclusion::conclude(&desk, &state, &settings, ctx.node()).await;
     outcome.write(keep(update, desk.clear(), state.turns), &state)
 }
 
-/// Writes down what was fetched.
+/// Stores the fetched data.
 fn keep(update: ConversationStateUpdate, gathered: Gathered, turn: u64) -> ConversationStateUpdate {
     let mut update = update.gathered_info(gathered.info);
-    // Of several splits none is the one that the turn looked at.
+    // If there are several splits, the turn has no single one to show.
     if gathered.splits.len() == 1 {
         update = update.balance(gathered.splits.into_values().next());
     }
     if let Some(contexts) = gathered.contexts {
-        update = update.context_metadata(Some(Cached::new(contexts, turn)));
+        update = update.context_metadata(Some(CachedValue::new(contexts, turn)));
     }
     if let Some(names) = gathered.names {
-        update = update.experiment_names(Some(Cached::new(names, turn)));
+        update = update.experiment_names(Some(CachedValue::new(names, turn)));
     }
     if let Some(experiments) = gathered.experiments {
-        update = update.experiments(Some(Cached::new(experiments, turn)));
+        update = update.experiments(Some(CachedValue::new(experiments, turn)));
     }
     update
 }

@@ -1,7 +1,7 @@
-//! Writes the reply. A text that another node knows word for word is passed on as it is; else a model writes,
-//! and if it cannot, the facts are told plainly.
+//! Writes the reply. A preset text of another node is used as it is. Otherwise a model writes the reply, and
+//! if it fails, the facts are listed plainly.
 //!
-//! Whoever streams the turn gets the reply in pieces: the pieces, one after the other, are the reply.
+//! A streamed turn gets the reply in pieces, which joined are the reply.
 
 mod claims;
 
@@ -20,10 +20,10 @@ use crate::tools::StoredData;
 
 const ROUNDS: usize = 6;
 
-/// Between the parts of a reply.
+/// The separator between the parts of a reply.
 const GAP: &str = "\n\n";
 
-/// The longest list of facts that is told when no model can tell it better, in characters.
+/// The limit of characters of the facts that are listed without a model.
 const PLAIN_FACTS: usize = 4000;
 
 pub(crate) async fn run(
@@ -32,7 +32,7 @@ pub(crate) async fn run(
     ctx: Ctx,
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await;
-    let mut reply = Reply { ctx: &ctx, text: String::new() };
+    let mut reply = ReplyWriter { ctx: &ctx, text: String::new() };
     for note in &state.notes {
         reply.part(note).await;
     }
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     };
     let mut suggested = state.suggested.clone();
     if let (None, Pending::Missing(missing)) = (&state.preset, &state.pending) {
-        // An answer in between does not close the question.
+        // A reply in between leaves the question open.
         reply.part(&missing.question).await;
         suggested.clone_from(&missing.options);
     }
@@ -58,19 +58,20 @@ pub(crate) async fn run(
         .errors(error)
 }
 
-/// Lets the model write, and says what kind of reply it became.
+/// Lets the model write the reply, and sets the kind of the reply.
 async fn write(
     state: &Snapshot<ConversationState>,
     settings: &Settings,
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
 ) -> (ResponseKind, Option<TurnError>) {
     let stored = StoredData::new(state.clone());
     let request = prompts::responder(state, settings);
     let writing = ToolLoop::new(&settings.model).tools(stored.tools()).max_rounds(ROUNDS);
     let before = reply.text.len();
-    let failed = match reply.ctx.has_listener() {
-        true => write_aloud(writing, request, reply).await,
-        false => write_at_once(writing, request, reply).await,
+    let failed = if reply.ctx.has_listener() {
+        write_aloud(writing, request, reply).await
+    } else {
+        write_at_once(writing, request, reply).await
     };
     if reply.text.get(before..).is_some_and(|text| is_false(text, state)) {
         reply.part(claims::NOTHING_DONE).await;
@@ -83,7 +84,7 @@ async fn write(
     (kind, error)
 }
 
-/// Whether the model claims a deed in a turn that had none.
+/// Whether the model claims an action in a turn that had none.
 fn is_false(text: &str, state: &ConversationState) -> bool {
     let succeeded = state.execution_log.iter().filter(|entry| entry.status == LogStatus::Success);
     let done: Vec<_> = succeeded
@@ -95,7 +96,7 @@ fn is_false(text: &str, state: &ConversationState) -> bool {
 async fn write_at_once(
     writing: ToolLoop<'_>,
     request: ChatRequest,
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
 ) -> Option<agentgraph_llm::Error> {
     match writing.run(request).await {
         Ok(outcome) => {
@@ -108,17 +109,19 @@ async fn write_at_once(
     }
 }
 
-/// The same, passing each piece on as it comes.
+/// The streamed form, which forwards each piece.
 async fn write_aloud(
     writing: ToolLoop<'_>,
     request: ChatRequest,
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
 ) -> Option<agentgraph_llm::Error> {
     let said = Mutex::new(std::mem::take(&mut reply.text));
     let voice = Arc::new(Voice { said, silent: AtomicBool::new(true) });
-    let (ctx, voiced) = (reply.ctx.clone(), Arc::clone(&voice));
+    let ctx = reply.ctx.clone();
+    let voiced = Arc::clone(&voice);
     let say = move |event| {
-        let (piece, ctx) = (voiced.hear(event), ctx.clone());
+        let piece = voiced.hear(event);
+        let ctx = ctx.clone();
         async move {
             if let Some(piece) = piece {
                 ctx.emit(json!({ "text": piece })).await;
@@ -130,15 +133,15 @@ async fn write_aloud(
     written.err()
 }
 
-/// What was said, piece by piece, with a gap between the texts of two rounds.
+/// The text so far, with a gap between the texts of two rounds.
 struct Voice {
     said: Mutex<String>,
-    /// Whether the present round has said nothing yet.
+    /// Whether the present round has produced no text yet.
     silent: AtomicBool,
 }
 
 impl Voice {
-    /// The piece to pass on, if the event brings one.
+    /// The piece to forward, if the event has one.
     fn hear(&self, event: ChatEvent) -> Option<String> {
         let text = match event {
             ChatEvent::TextDelta { text, .. } if !text.is_empty() => text,
@@ -157,14 +160,14 @@ impl Voice {
     }
 }
 
-/// The reply so far, and who listens to it.
-struct Reply<'a> {
+/// The reply in progress, and the context that streams it.
+struct ReplyWriter<'a> {
     ctx: &'a Ctx,
     text: String,
 }
 
-impl Reply<'_> {
-    /// Adds a part of its own.
+impl ReplyWriter<'_> {
+    /// Adds a preset part.
     async fn part(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -193,8 +196,9 @@ fn plainly(state: &ConversationState, error: Option<&TurnError>) -> String {
         }
     };
     let parts: Vec<String> = [excuse, facts].into_iter().flatten().collect();
-    match parts.is_empty() {
-        true => "I have nothing to say to that. Could you say it in other words?".to_owned(),
-        false => parts.join(GAP),
+    if parts.is_empty() {
+        "I have nothing to say to that. Could you say it in other words?".to_owned()
+    } else {
+        parts.join(GAP)
     }
 }

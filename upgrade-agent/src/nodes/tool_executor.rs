@@ -1,16 +1,16 @@
-//! Runs what the person approved, and nothing else.
+//! Runs the approved action, and nothing else.
 //!
-//! The approval was committed before this node runs and is cleared by its own update, so a process that dies
-//! in between runs it again. UpGrade knows no idempotency keys; each action therefore looks first whether it
-//! is done already (see `run`), and one approval has one effect however often it is run.
+//! The approval was committed before this node runs and is cleared by its update, so after a kill in between
+//! the node runs again. UpGrade has no idempotency keys. Each action therefore first checks whether it was
+//! done already (see `execution`), and one approval has one effect however often it runs.
 
 pub(crate) mod crowd;
+mod execution;
 mod journey;
 mod patch;
 mod plan;
-mod run;
+mod report;
 mod status;
-mod told;
 mod visit;
 
 use agentgraph::{Ctx, Dep, Snapshot};
@@ -22,10 +22,10 @@ use crate::agent::Settings;
 use crate::client::UpgradeClient;
 use crate::server::timestamp;
 use crate::state::{
-    Approved, ConversationState, ConversationStateUpdate, ErrorClass, LogEntry, LogStatus, Preset,
+    Approval, ConversationState, ConversationStateUpdate, ErrorClass, LogEntry, LogStatus, PresetReply,
     ResponseKind, TurnError,
 };
-use run::{Done, Failed};
+use execution::{ActionFailure, ActionOutcome};
 
 pub(crate) async fn run(
     state: Snapshot<ConversationState>,
@@ -42,12 +42,12 @@ pub(crate) async fn run(
     if approved.proposal().plan.is_some() {
         return plan::begin(&visit, update, approved).await;
     }
-    let outcome = run::execute(&client, approved.proposal(), approved.key()).await;
+    let outcome = execution::execute(&client, approved.proposal(), approved.key()).await;
     let entry = entry(&visit, approved, outcome);
     let kind = approved.proposal().action.kind();
     let changed = entry.status == LogStatus::Success || may_have_acted(&entry);
     let mut update = update
-        .preset(Some(Preset::new(ResponseKind::Report, entry.summary.clone())))
+        .preset(Some(PresetReply::new(ResponseKind::Report, entry.summary.clone())))
         .errors(entry.error.clone())
         .last_experiment(last_experiment(kind, &entry, &state));
     if changed && changes_experiments(kind) {
@@ -56,7 +56,11 @@ pub(crate) async fn run(
     update.execution_log([entry])
 }
 
-fn entry(visit: &plan::Visit<'_>, approved: &Approved, outcome: Result<Done, Failed>) -> LogEntry {
+fn entry(
+    visit: &plan::Visit<'_>,
+    approved: &Approval,
+    outcome: Result<ActionOutcome, ActionFailure>,
+) -> LogEntry {
     let proposal = approved.proposal();
     let (about, told) = match outcome {
         Ok(done) => (done.experiment, (LogStatus::Success, done.result, None, done.summary)),
@@ -69,14 +73,14 @@ fn entry(visit: &plan::Visit<'_>, approved: &Approved, outcome: Result<Done, Fai
     entry_of(visit, proposal, about, told)
 }
 
-/// How an action ended: its status, what it came to, its error, and the summary.
-type Told = (LogStatus, Value, Option<TurnError>, String);
+/// The status, result, error and summary of an ended action.
+type EntryParts = (LogStatus, Value, Option<TurnError>, String);
 
 fn entry_of(
     visit: &plan::Visit<'_>,
     proposal: &Proposal,
     experiment: Option<ExperimentRef>,
-    (status, result, error, summary): Told,
+    (status, result, error, summary): EntryParts,
 ) -> LogEntry {
     LogEntry {
         timestamp: timestamp((visit.settings.clock)()),
@@ -90,16 +94,17 @@ fn entry_of(
     }
 }
 
-fn failure_summary(proposal: &Proposal, failed: &Failed, error: &TurnError) -> String {
+fn failure_summary(proposal: &Proposal, failed: &ActionFailure, error: &TurnError) -> String {
     let title = actions::title(proposal);
-    let certainty = match failed.may_have_acted() {
-        true => "The server may have done it nevertheless: look before you ask again.",
-        false => "Nothing was changed.",
+    let certainty = if failed.may_have_acted() {
+        "The server may have done it nevertheless: look before you ask again."
+    } else {
+        "Nothing was changed."
     };
     format!("I could not {title}. {certainty}\n- {}", error.message)
 }
 
-/// A failure whose effect is not known makes the stored lists as doubtful as a success does.
+/// After a failure with an unknown effect, the cached lists are as stale as after a success.
 fn may_have_acted(entry: &LogEntry) -> bool {
     entry.error.as_ref().is_some_and(|error| error.class == ErrorClass::Api)
 }
@@ -109,7 +114,7 @@ fn changes_experiments(kind: ActionKind) -> bool {
     matches!(kind, CreateExperiment | DeleteExperiment | UpdateExperiment | UpdateExperimentStatus)
 }
 
-/// What "that experiment" means from now on; one that was deleted is none.
+/// The experiment that "that experiment" means from now on; none if it was deleted.
 fn last_experiment(kind: ActionKind, entry: &LogEntry, state: &ConversationState) -> Option<ExperimentRef> {
     match (&entry.experiment, kind) {
         (Some(gone), ActionKind::DeleteExperiment) if entry.status == LogStatus::Success => {
@@ -120,9 +125,9 @@ fn last_experiment(kind: ActionKind, entry: &LogEntry, state: &ConversationState
     }
 }
 
-/// What is said of an action that was done.
+/// The report of a successful action.
 fn success_summary(action: &Action, name: &str, detail: &str) -> String {
-    let name = actions::shown(name);
+    let name = actions::display(name);
     match action {
         Action::CreateExperiment(create) => {
             format!("Experiment '{name}' was created in context '{}' ({detail}).", create.context)
@@ -155,12 +160,12 @@ fn success_summary(action: &Action, name: &str, detail: &str) -> String {
     }
 }
 
-/// The same trouble as a turn tells it.
-impl Failed {
+/// The error in the form in which a turn reports it.
+impl ActionFailure {
     fn error(&self, node: &str) -> TurnError {
         match self {
-            Failed::Server(error) => failure::of_server(error, node),
-            Failed::Changed(message) => {
+            ActionFailure::Server(error) => failure::of_server(error, node),
+            ActionFailure::Changed(message) => {
                 TurnError { class: ErrorClass::Validation, message: message.clone(), node: node.to_owned() }
             }
         }

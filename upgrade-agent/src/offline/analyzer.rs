@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::facts::Facts;
-use super::intent::{Ask, Meaning, understand};
+use super::intent::{Meaning, Request, understand};
 use super::slots;
 use super::text::Text;
 
@@ -25,17 +25,17 @@ pub(super) fn analysis(facts: &Facts) -> Value {
 fn in_situation(meaning: Meaning, text: &Text, facts: &Facts) -> Meaning {
     let sure = |ask| Meaning { ask, confidence: 0.85 };
     match &meaning.ask {
-        Ask::StatusOf if slots::ordinals::place(text).is_some() => sure(Ask::StatusOf),
+        Request::StatusOf if slots::ordinals::place(text).is_some() => sure(Request::StatusOf),
         // After a list of several, none of them is the one.
-        Ask::StatusOf
+        Request::StatusOf
             if meaning.confidence < 0.7
                 && !facts.told("that_experiment").is_null()
                 && !reads_out_several(&facts.before) =>
         {
-            sure(Ask::StatusOf)
+            sure(Request::StatusOf)
         }
-        Ask::Unclear if may_change_a_draft(text) && !facts.told("dropped").is_null() => {
-            sure(Ask::Do(super::intent::Action::Update))
+        Request::Unclear if may_change_a_draft(text) && !facts.told("dropped").is_null() => {
+            sure(Request::Do(super::intent::Action::Update))
         }
         _ => meaning,
     }
@@ -57,42 +57,42 @@ fn may_change_a_draft(text: &Text) -> bool {
         || slots::filter_mode(text).is_some()
 }
 
-fn intent(ask: &Ask) -> &'static str {
+fn intent(ask: &Request) -> &'static str {
     match ask {
-        Ask::Greeting | Ask::Thanks | Ask::Farewell => "greeting",
-        Ask::Abilities | Ask::Explain(_) | Ask::Report | Ask::Undo => "direct_answer",
-        Ask::Yes => "confirm_reply",
-        Ask::No | Ask::Refused => "cancel",
-        Ask::Unclear | Ask::OtherLanguage => "unclear",
-        Ask::HowTo(_)
-        | Ask::Schema(_)
-        | Ask::Contexts
-        | Ask::OfContext(_)
-        | Ask::Experiments
-        | Ask::Details
-        | Ask::StatusOf
-        | Ask::Enrollment
-        | Ask::Health
-        | Ask::Beyond
-        | Ask::Do(_) => "needs_info",
+        Request::Greeting | Request::Thanks | Request::Farewell => "greeting",
+        Request::Abilities | Request::Explain(_) | Request::Report | Request::Undo => "direct_answer",
+        Request::Yes => "confirm_reply",
+        Request::No | Request::Refused => "cancel",
+        Request::Unclear | Request::OtherLanguage => "unclear",
+        Request::HowTo(_)
+        | Request::Schema(_)
+        | Request::Contexts
+        | Request::OfContext(_)
+        | Request::Experiments
+        | Request::Details
+        | Request::StatusOf
+        | Request::Enrollment
+        | Request::Health
+        | Request::Beyond
+        | Request::Do(_) => "needs_info",
     }
 }
 
-fn reading(ask: &Ask) -> String {
+fn reading(ask: &Request) -> String {
     match ask {
-        Ask::Explain(terms) => {
-            format!("explain {}", terms.iter().map(|term| term.title).collect::<Vec<_>>().join(", "))
+        Request::Explain(terms) => {
+            format!("explain {}", terms.iter().map(|term| term.title()).collect::<Vec<_>>().join(", "))
         }
-        Ask::HowTo(action) => format!("how is {} done", action.name()),
-        Ask::Schema(action) => format!("what does {} need", action.name()),
-        Ask::Do(action) => format!("do {}", action.name()),
-        Ask::OfContext(part) => format!("{part:?} of a context").to_lowercase(),
+        Request::HowTo(action) => format!("how is {} done", action.name()),
+        Request::Schema(action) => format!("what does {} need", action.name()),
+        Request::Do(action) => format!("do {}", action.name()),
+        Request::OfContext(part) => format!("{part:?} of a context").to_lowercase(),
         other => format!("{other:?}").to_lowercase(),
     }
 }
 
 /// The request in the person's own words, with what "that experiment" is.
-fn summary(ask: &Ask, facts: &Facts) -> String {
+fn summary(ask: &Request, facts: &Facts) -> String {
     let last = facts.told("that_experiment").get("name").and_then(Value::as_str);
     let about = last.filter(|_| slots::refers_back(&Text::read(&facts.message)));
     let about = about.map_or_else(String::new, |name| format!(" (about experiment '{name}')"));

@@ -15,7 +15,7 @@ mod users;
 use serde_json::{Map, Value, json};
 
 use super::facts::Facts;
-use super::intent::{Action, Ask, Part, understand};
+use super::intent::{Action, Part, Request, understand};
 use super::lexicon::{self, Concept as C};
 use super::slots::{self, names, points};
 use super::text::{Text, folded};
@@ -24,7 +24,7 @@ use subject::Subject;
 
 /// What the gatherer does next.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum NextStep {
     /// Call these tools.
     Call(Vec<(&'static str, Value)>),
     /// Everything is collected.
@@ -32,13 +32,13 @@ pub(super) enum Step {
 }
 
 /// Goes on, or stops for a step.
-type Next<T> = Result<T, Step>;
+type Flow<T> = Result<T, NextStep>;
 
 /// Parameters as the tools take them.
 type Params = Map<String, Value>;
 
 /// What to do next.
-pub(super) fn next(facts: &Facts) -> Step {
+pub(super) fn next(facts: &Facts) -> NextStep {
     let text = Text::read(&facts.message);
     let gatherer = Gatherer { facts, text: &text };
     gatherer.run().unwrap_or_else(|step| step)
@@ -66,10 +66,10 @@ impl Draft {
 }
 
 impl Gatherer<'_> {
-    fn run(&self) -> Next<Step> {
+    fn run(&self) -> Flow<NextStep> {
         let settled = ["set_action_needed", "add_error", "update_action_params", "set_missing_params"];
         if settled.iter().any(|tool| self.facts.was_called(tool)) {
-            return Ok(Step::Done("That is all.".to_owned()));
+            return Ok(NextStep::Done("That is all.".to_owned()));
         }
         let ask = understand(self.text).ask;
         match self.draft(&ask)? {
@@ -79,40 +79,42 @@ impl Gatherer<'_> {
     }
 
     /// The action that the message goes on with. A clear wish for something else begins anew.
-    fn draft(&self, ask: &Ask) -> Next<Option<Draft>> {
+    fn draft(&self, ask: &Request) -> Flow<Option<Draft>> {
         let pending = self.facts.told("pending");
         if let Some(action) = pending["action"].as_str().and_then(Action::of_name) {
             let params = pending["params"].as_object().cloned().unwrap_or_default();
             let goes_on = match ask {
-                Ask::Do(Action::Create) if action == Action::Create => !self.wants_another(&params),
+                Request::Do(Action::Create) if action == Action::Create => !self.wants_another(&params),
                 // "Modify" alone is no wish for something else.
-                Ask::Do(Action::Update) => {
+                Request::Do(Action::Update) => {
                     self.may_change(action) || !self.text.words.iter().any(slots::is_free)
                 }
-                Ask::Do(other) => other.name() == action.name(),
-                Ask::HowTo(_)
-                | Ask::Schema(_)
-                | Ask::Contexts
-                | Ask::Experiments
-                | Ask::Health
-                | Ask::Report
-                | Ask::Abilities
-                | Ask::Greeting
-                | Ask::Thanks
-                | Ask::Farewell
-                | Ask::Undo
-                | Ask::Beyond
-                | Ask::No
-                | Ask::Refused => false,
+                Request::Do(other) => other.name() == action.name(),
+                Request::HowTo(_)
+                | Request::Schema(_)
+                | Request::Contexts
+                | Request::Experiments
+                | Request::Health
+                | Request::Report
+                | Request::Abilities
+                | Request::Greeting
+                | Request::Thanks
+                | Request::Farewell
+                | Request::Undo
+                | Request::Beyond
+                | Request::No
+                | Request::Refused => false,
                 // A name may be a word of any language.
-                Ask::OtherLanguage => {
+                Request::OtherLanguage => {
                     let missing = wire::texts(&pending["missing"]);
                     missing.iter().any(|name| ["name", "user_id", "description"].contains(&name.as_str()))
                 }
-                Ask::Explain(_) => {
+                Request::Explain(_) => {
                     !self.text.asks && !self.text.has(&["what", "explain", "define", "describe"])
                 }
-                Ask::OfContext(_) | Ask::Details | Ask::StatusOf | Ask::Enrollment => !self.text.asks,
+                Request::OfContext(_) | Request::Details | Request::StatusOf | Request::Enrollment => {
+                    !self.text.asks
+                }
                 _ => true,
             };
             return Ok(goes_on.then(|| Draft { action, params, asked: wire::texts(&pending["missing"]) }));
@@ -120,7 +122,7 @@ impl Gatherer<'_> {
         let dropped = self.facts.told("dropped");
         let Some(action) = dropped["action"].as_str().and_then(Action::of_name) else { return Ok(None) };
         let params = dropped["params"].as_object().cloned().unwrap_or_default();
-        let changes = matches!(ask, Ask::Do(Action::Update) | Ask::Unclear)
+        let changes = matches!(ask, Request::Do(Action::Update) | Request::Unclear)
             && self.may_change(action)
             && self.names_no_other(&params)?;
         Ok(changes.then(|| Draft { action, params, asked: Vec::new() }))
@@ -141,7 +143,7 @@ impl Gatherer<'_> {
         }
     }
 
-    fn names_no_other(&self, params: &Params) -> Next<bool> {
+    fn names_no_other(&self, params: &Params) -> Flow<bool> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         if self.text.has(&["name", "call", "called", "rename", "named"]) {
             return Ok(true);
@@ -152,31 +154,33 @@ impl Gatherer<'_> {
         Ok(mention.is_none_or(|mention| folded(&mention) == folded(name) || slots::has_weights(self.text)))
     }
 
-    fn begin(&self, ask: &Ask) -> Next<Step> {
-        if matches!(ask, Ask::Details | Ask::Experiments | Ask::Enrollment | Ask::OfContext(_))
-            && let Some(step) = self.speaks_of_things_beyond()?
+    fn begin(&self, ask: &Request) -> Flow<NextStep> {
+        if matches!(
+            ask,
+            Request::Details | Request::Experiments | Request::Enrollment | Request::OfContext(_)
+        ) && let Some(step) = self.speaks_of_things_beyond()?
         {
             return Ok(step);
         }
         match ask {
-            Ask::Do(action) => self.act(*action, None),
-            Ask::Refused | Ask::No => {
+            Request::Do(action) => self.act(*action, None),
+            Request::Refused | Request::No => {
                 Ok(error("unknown", "you do not want it, so I left it alone".to_owned()))
             }
-            Ask::Schema(action) | Ask::HowTo(action) => {
+            Request::Schema(action) | Request::HowTo(action) => {
                 self.need(schema_tool(*action), json!({}))?;
                 Ok(done())
             }
-            Ask::Explain(_) => {
+            Request::Explain(_) => {
                 self.need("get_core_terms", json!({}))?;
                 Ok(done())
             }
-            Ask::Contexts => {
+            Request::Contexts => {
                 self.need("get_available_contexts", json!({}))?;
                 Ok(done())
             }
-            Ask::OfContext(part) => self.of_context(*part),
-            Ask::Experiments => {
+            Request::OfContext(part) => self.of_context(*part),
+            Request::Experiments => {
                 self.need("get_all_experiments", json!({}))?;
                 if let Some(guess) = points::named_context(self.text) {
                     let contexts = self.contexts()?;
@@ -186,19 +190,19 @@ impl Gatherer<'_> {
                 }
                 Ok(done())
             }
-            Ask::Health => {
+            Request::Health => {
                 self.need("check_upgrade_health", json!({}))?;
                 Ok(done())
             }
-            Ask::Beyond => Ok(self.beyond()),
-            Ask::Details | Ask::StatusOf => self.about_one(&["get_experiment_details"]),
-            Ask::Enrollment => self.about_one(&["get_experiment_details", "get_enrollment_details"]),
+            Request::Beyond => Ok(self.beyond()),
+            Request::Details | Request::StatusOf => self.about_one(&["get_experiment_details"]),
+            Request::Enrollment => self.about_one(&["get_experiment_details", "get_enrollment_details"]),
             _ => Ok(done()),
         }
     }
 
     /// What a context offers; of every context if none is named, of an experiment if one is.
-    fn of_context(&self, part: Part) -> Next<Step> {
+    fn of_context(&self, part: Part) -> Flow<NextStep> {
         let contexts = self.contexts()?;
         let tool = match part {
             Part::Conditions => "get_conditions_for_context",
@@ -222,7 +226,7 @@ impl Gatherer<'_> {
         Ok(done())
     }
 
-    fn about_one(&self, tools: &[&'static str]) -> Next<Step> {
+    fn about_one(&self, tools: &[&'static str]) -> Flow<NextStep> {
         let experiment = match self.subject()? {
             Subject::One(experiment) => experiment,
             Subject::Several(all) => return Err(self.ambiguous(&all)),
@@ -239,7 +243,7 @@ impl Gatherer<'_> {
     }
 
     /// What was named is no experiment; it may be a context.
-    fn all_of_context(&self, name: &str) -> Next<Step> {
+    fn all_of_context(&self, name: &str) -> Flow<NextStep> {
         let contexts = self.contexts()?;
         let Some(context) = self.named_context(&contexts) else { return self.unknown(name) };
         for tool in
@@ -259,7 +263,7 @@ impl Gatherer<'_> {
         !given.is_empty() && experiment && (named || another)
     }
 
-    fn act(&self, action: Action, draft: Option<&Draft>) -> Next<Step> {
+    fn act(&self, action: Action, draft: Option<&Draft>) -> Flow<NextStep> {
         if let Some(step) = self.orders_things_beyond(action, draft)? {
             return Ok(step);
         }
@@ -279,7 +283,7 @@ impl Gatherer<'_> {
     }
 
     /// Writes down what was found out, all in one round.
-    fn propose(&self, action: Action, params: Params, missing: Vec<&'static str>, anew: bool) -> Step {
+    fn propose(&self, action: Action, params: Params, missing: Vec<&'static str>, anew: bool) -> NextStep {
         let mut needed = json!({ "action": action.name(), "reasoning": "the person asks for it" });
         if anew && self.facts.told("pending")["action"] == action.name() {
             needed["begins_anew"] = json!(true);
@@ -289,14 +293,14 @@ impl Gatherer<'_> {
         if !missing.is_empty() {
             calls.push(("set_missing_params", json!({ "missing_params": missing })));
         }
-        Step::Call(calls)
+        NextStep::Call(calls)
     }
 
     fn status(
         &self,
         status: Option<&'static str>,
         draft: Option<&Draft>,
-    ) -> Next<(Params, Vec<&'static str>)> {
+    ) -> Flow<(Params, Vec<&'static str>)> {
         if let Some(when) = slots::later(self.text) {
             let message = format!(
                 "I change a status at once and not {when}; UpGrade's own screen can schedule a start"
@@ -306,7 +310,7 @@ impl Gatherer<'_> {
         let (mut params, mut missing) = self.of_experiment(draft)?;
         let status = status.or_else(|| slots::target_status(self.text)).or_else(|| {
             draft.and_then(|_| match understand(self.text).ask {
-                Ask::Do(Action::Status(status)) => status,
+                Request::Do(Action::Status(status)) => status,
                 _ => slots::status_word(self.text),
             })
         });
@@ -322,7 +326,7 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    fn delete(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    fn delete(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         self.of_experiment(draft)
     }
 
@@ -331,16 +335,16 @@ impl Gatherer<'_> {
     }
 
     /// The answer of a tool; if it was not asked yet, asking it is the next step.
-    fn need(&self, tool: &'static str, input: Value) -> Next<&Value> {
+    fn need(&self, tool: &'static str, input: Value) -> Flow<&Value> {
         match self.facts.answer(tool, &input) {
-            Some(answer) if answer.failed => Err(Step::Done(format!("{tool} failed."))),
+            Some(answer) if answer.failed => Err(NextStep::Done(format!("{tool} failed."))),
             Some(answer) => Ok(&answer.output),
-            None if self.facts.offers(tool) => Err(Step::Call(vec![(tool, input)])),
-            None => Err(Step::Done(format!("there is no tool {tool}."))),
+            None if self.facts.offers(tool) => Err(NextStep::Call(vec![(tool, input)])),
+            None => Err(NextStep::Done(format!("there is no tool {tool}."))),
         }
     }
 
-    fn contexts(&self) -> Next<Vec<ContextInfo>> {
+    fn contexts(&self) -> Flow<Vec<ContextInfo>> {
         Ok(wire::contexts(self.need("get_context_metadata", json!({}))?))
     }
 
@@ -349,7 +353,7 @@ impl Gatherer<'_> {
         contexts.iter().find(|context| context.name == name)
     }
 
-    fn unknown_context(&self, guess: &str, contexts: &[ContextInfo]) -> Step {
+    fn unknown_context(&self, guess: &str, contexts: &[ContextInfo]) -> NextStep {
         let known: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
         error("validation", format!("there is no context `{guess}`; there are {}", known.join(", ")))
     }
@@ -370,10 +374,10 @@ fn schema_tool(action: Action) -> &'static str {
     }
 }
 
-fn done() -> Step {
-    Step::Done("Everything that was asked for is collected.".to_owned())
+fn done() -> NextStep {
+    NextStep::Done("Everything that was asked for is collected.".to_owned())
 }
 
-fn error(class: &str, message: String) -> Step {
-    Step::Call(vec![("add_error", json!({ "error_type": class, "message": message }))])
+fn error(class: &str, message: String) -> NextStep {
+    NextStep::Call(vec![("add_error", json!({ "error_type": class, "message": message }))])
 }

@@ -1,6 +1,6 @@
 //! "Force it", "do it anyway": a message that repeats the last wish with more weight and does not say which.
 
-use super::intent::{Ask, understand};
+use super::intent::{Request, understand};
 use super::slots;
 use super::text::Text;
 
@@ -14,7 +14,7 @@ pub(super) fn spelled_out(spoken: &[String]) -> String {
         return last.clone();
     }
     let near = &before[before.len().saturating_sub(REACH)..];
-    let wish = near.iter().rposition(|said| matches!(understand(&Text::read(said)).ask, Ask::Do(_)));
+    let wish = near.iter().rposition(|said| matches!(understand(&Text::read(said)).ask, Request::Do(_)));
     match wish {
         Some(at) => near[at..].iter().chain([last]).map(String::as_str).collect::<Vec<_>>().join("\n"),
         None => last.clone(),

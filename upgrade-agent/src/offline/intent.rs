@@ -10,13 +10,13 @@ mod mood;
 mod simulations;
 mod topics;
 
-use super::beyond;
-use super::knowledge;
 use super::language;
 use super::lexicon::{self, Concept as C};
+use super::mentions::{self, TermMention};
 use super::slots::{self, lists};
 use super::text::Text;
-pub(super) use ask::{Action, Ask, Meaning, Part};
+use super::unsupported;
+pub(super) use ask::{Action, Meaning, Part, Request};
 use ask::{likely, surely, unclear};
 use hits::{Hit, Hits};
 use mood::Mood;
@@ -30,10 +30,10 @@ pub(super) fn understand(text: &Text) -> Meaning {
         return unclear();
     }
     if language::is_other(text) {
-        return Meaning { ask: Ask::OtherLanguage, ..unclear() };
+        return Meaning { ask: Request::OtherLanguage, ..unclear() };
     }
     let hits = Hits::of(text);
-    let reader = Reader { text, mood: Mood::of(text, &hits), terms: knowledge::terms(text), hits };
+    let reader = Reader { text, mood: Mood::of(text, &hits), terms: mentions::term_mentions(text), hits };
     let readings = [
         Reader::courtesy,
         Reader::undo,
@@ -50,7 +50,9 @@ pub(super) fn understand(text: &Text) -> Meaning {
     let meaning = readings.into_iter().find_map(|reading| reading(&reader)).unwrap_or_else(unclear);
     match meaning.ask {
         // How something is done that cannot be done here, or a wish for it that is no order of ours.
-        Ask::HowTo(_) | Ask::Schema(_) | Ask::Unclear if beyond::wish(text).is_some() => surely(Ask::Beyond),
+        Request::HowTo(_) | Request::Schema(_) | Request::Unclear if unsupported::wish(text).is_some() => {
+            surely(Request::Beyond)
+        }
         _ => meaning,
     }
 }
@@ -59,7 +61,7 @@ struct Reader<'a> {
     text: &'a Text,
     hits: Hits,
     mood: Mood,
-    terms: Vec<knowledge::Found>,
+    terms: Vec<TermMention>,
 }
 
 impl Reader<'_> {
@@ -69,7 +71,7 @@ impl Reader<'_> {
             && word.raw == "DELETE"
         {
             // The answer to a question that is not open any more.
-            return Some(surely(Ask::Yes));
+            return Some(surely(Request::Yes));
         }
         let only = |words: &[&str]| {
             self.text.words.len() <= 5
@@ -77,28 +79,28 @@ impl Reader<'_> {
         };
         let has = |words: &[&str]| self.text.has(words);
         if has(topics::THANKS) && only(topics::PLEASED) {
-            return Some(surely(Ask::Thanks));
+            return Some(surely(Request::Thanks));
         }
         let parts =
             has(&["bye", "goodbye", "farewell", "cya", "exit", "quit"]) || self.text.has_phrase("see you");
         if parts && only(topics::FAREWELLS) {
-            return Some(surely(Ask::Farewell));
+            return Some(surely(Request::Farewell));
         }
         let wants_else = self.hits.actions().any(|hit| hit.counts() && hit.concept != C::Change);
         if self.text.has_phrase("changed|change my mind") && !wants_else {
-            return Some(surely(Ask::No));
+            return Some(surely(Request::No));
         }
         if has(topics::NO) && only(topics::NO) {
-            return Some(surely(Ask::No));
+            return Some(surely(Request::No));
         }
         if has(topics::YES) && only(topics::YES) {
-            return Some(surely(Ask::Yes));
+            return Some(surely(Request::Yes));
         }
         let greets = self.text.words.first().is_some_and(|word| word.is(topics::GREETINGS));
         if greets && (only(topics::GREETINGS) || !self.hits.any()) && self.terms.is_empty() {
-            return Some(surely(Ask::Greeting));
+            return Some(surely(Request::Greeting));
         }
-        topics::asks_for_abilities(self.text).then(|| surely(Ask::Abilities))
+        topics::asks_for_abilities(self.text).then(|| surely(Request::Abilities))
     }
 
     /// "Undo that", "roll it back". "Revert Hints to inactive" says what shall be instead, and is an order.
@@ -108,12 +110,12 @@ impl Reader<'_> {
             || self.text.has_phrase("roll|rolling back")
             || self.text.has_phrase("take|taking it|that|this back");
         let instead = slots::target_status(self.text).is_some() || slots::has_weights(self.text);
-        (undoes && !instead).then(|| surely(Ask::Undo))
+        (undoes && !instead).then(|| surely(Request::Undo))
     }
 
     /// What was done so far.
     fn session(&self) -> Option<Meaning> {
-        topics::asks_for_report(self.text, &self.hits).then(|| surely(Ask::Report))
+        topics::asks_for_report(self.text, &self.hits).then(|| surely(Request::Report))
     }
 
     /// "Is the split of Hints fair?" is answered by a test, which changes nothing before it is asked about.
@@ -121,7 +123,11 @@ impl Reader<'_> {
         let hit = self.hits.simulation().filter(|hit| hit.concept == C::Balance && hit.counts())?;
         let asks = self.mood.is_question() && simulations::is_concrete(self.text);
         asks.then(|| {
-            if hit.at == 0 { likely(Ask::Do(Action::Balance)) } else { surely(Ask::Do(Action::Balance)) }
+            if hit.at == 0 {
+                likely(Request::Do(Action::Balance))
+            } else {
+                surely(Request::Do(Action::Balance))
+            }
         })
     }
 
@@ -134,7 +140,7 @@ impl Reader<'_> {
             if let Some(action) =
                 action.filter(|_| self.mood.asks || self.shows() || self.text.words.len() < 8)
             {
-                return Some(surely(Ask::Schema(action)));
+                return Some(surely(Request::Schema(action)));
             }
         }
         let action = action?;
@@ -142,14 +148,14 @@ impl Reader<'_> {
             return None;
         }
         if topics::asks_if_able(self.text) {
-            return Some(surely(Ask::HowTo(action)));
+            return Some(surely(Request::HowTo(action)));
         }
         if self.mood.needs && self.mood.asks {
-            return Some(surely(Ask::Schema(action)));
+            return Some(surely(Request::Schema(action)));
         }
         let asks_last =
             self.hits.first_in_later_sentence(self.text).is_some_and(|hit| hit.concept == C::Show);
-        (self.mood.how_to && !asks_last).then(|| surely(Ask::HowTo(action)))
+        (self.mood.how_to && !asks_last).then(|| surely(Request::HowTo(action)))
     }
 
     /// "What does completed mean?" asks for the word, and not how it is done.
@@ -168,7 +174,7 @@ impl Reader<'_> {
         let to_me = |hit: &Hit| hit.at == 0 && self.text.words.get(1).is_some_and(|word| word.new_clause);
         let counts = |hit: &Hit| hit.counts() && !to_me(hit);
         let refused = self.hits.actions().any(|hit| hit.negated) && !self.hits.actions().any(counts);
-        (refused && !self.mood.is_question()).then(|| surely(Ask::Refused))
+        (refused && !self.mood.is_question()).then(|| surely(Request::Refused))
     }
 
     /// An order: the first verb that counts says which.
@@ -178,31 +184,35 @@ impl Reader<'_> {
         }
         if self.text.words.first().is_some_and(|word| word.is(&["tag", "label"])) && self.text.words.len() > 2
         {
-            return Some(surely(Ask::Do(Action::Update)));
+            return Some(surely(Request::Do(Action::Update)));
         }
         if self.wants_to_compare() {
-            return Some(likely(Ask::Do(Action::Create)));
+            return Some(likely(Request::Do(Action::Create)));
         }
         if self.gives_shares() || self.gives_a_part() {
-            return Some(surely(Ask::Do(Action::Update)));
+            return Some(surely(Request::Do(Action::Update)));
         }
         let opens_doors =
             self.text.has_phrase("let students|learners|pupils|users|people|kids|everyone|them in");
         if opens_doors && !self.hits.actions().any(|hit| hit.counts() && !hit.describes) {
-            return Some(likely(Ask::Do(Action::Status(Some("enrolling")))));
+            return Some(likely(Request::Do(Action::Status(Some("enrolling")))));
         }
         let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
             // "We need a new experiment" has no verb of doing.
             let new = self.text.has(&["new", "another", "named", "called"]) && self.hits.has(C::Experiment);
             let begins = self.text.words.first().is_some_and(|word| word.is(&["new", "another"]));
-            return (new && (self.mood.wishes || begins)).then(|| surely(Ask::Do(Action::Create)));
+            return (new && (self.mood.wishes || begins)).then(|| surely(Request::Do(Action::Create)));
         };
         let head = match head.concept {
             C::Show | C::Explain => self.hits.order_after(self.text, head)?,
             _ => head,
         };
         let action = self.action_of(head)?;
-        Some(if self.mood.wishes || head.at <= 1 { surely(Ask::Do(action)) } else { likely(Ask::Do(action)) })
+        Some(if self.mood.wishes || head.at <= 1 {
+            surely(Request::Do(action))
+        } else {
+            likely(Request::Do(action))
+        })
     }
 
     /// "I want control 30 and variant 70 in Hints", "give variant 70%, control 30%".
@@ -331,20 +341,20 @@ impl Reader<'_> {
         }
         let found = || self.terms.iter().map(|found| found.term).collect::<Vec<_>>();
         if self.mood.asks
-            && self.terms.iter().any(|found| found.end - found.start > 2 || found.term.title == DRAW)
+            && self.terms.iter().any(|found| found.end - found.start > 2 || found.term.title() == DRAW)
         {
-            return Some(likely(Ask::Explain(found())));
+            return Some(likely(Request::Explain(found())));
         }
         let counts = self.text.has(&["list", "many", "which"]);
-        if self.terms.iter().any(|found| found.term.title == "A/B testing") && !counts {
-            return Some(likely(Ask::Explain(found())));
+        if self.terms.iter().any(|found| found.term.title() == "A/B testing") && !counts {
+            return Some(likely(Request::Explain(found())));
         }
         let lives = !self.hits.has(C::Explain) && topics::health(self.text, &self.hits).is_some();
         if lives || topics::is_about_one_status(self.text, &self.hits) {
             return None;
         }
         if topics::defines(self.text, &self.hits, &self.terms) {
-            return Some(surely(Ask::Explain(found())));
+            return Some(surely(Request::Explain(found())));
         }
         let only_terms = self.text.words.iter().enumerate().all(|(at, word)| {
             lexicon::is_function(word)
@@ -358,7 +368,7 @@ impl Reader<'_> {
                 .first()
                 .is_some_and(|found| self.text.find_phrase("what") == found.start.checked_sub(1))
             || self.hits.of_concept(C::Experiment).any(|hit| hit.low.ends_with('s'));
-        (only_terms && !lists).then(|| likely(Ask::Explain(found())))
+        (only_terms && !lists).then(|| likely(Request::Explain(found())))
     }
 
     fn names_something(&self) -> bool {
@@ -390,7 +400,7 @@ impl Reader<'_> {
         let curious = self.hits.has(C::Show) || self.hits.has(C::Explain);
         let named = slots::refers_back(self.text) || slots::mention(self.text).is_some();
         let aloud = self.mood.asks && (self.names_something() || slots::refers_back(self.text));
-        (aloud || curious && named).then(|| likely(Ask::Details))
+        (aloud || curious && named).then(|| likely(Request::Details))
     }
 }
 

@@ -16,7 +16,9 @@ const WEAK: &str = "der das und ein eine einen wie mit liste von zu el los las u
 /// Whether the message, names and quotes not counted, is another language's.
 pub(super) fn is_other(text: &Text) -> bool {
     let own = text.words.iter().filter(|word| !word.quoted && !word.is_capital());
-    let (mut strong, mut weak, mut english) = (0, 0, 0);
+    let mut strong = 0;
+    let mut weak = 0;
+    let mut english = 0;
     for word in own {
         if is_of(STRONG, word) {
             strong += 1;

@@ -17,7 +17,7 @@ use super::slots::{self, conditions, students};
 use super::text::{Text, Word, folded, is_slip_of};
 
 /// What was taken from a message.
-pub(super) struct Taken<'a> {
+pub(super) struct Interpretation<'a> {
     pub(super) action: Action,
     pub(super) params: &'a serde_json::Map<String, Value>,
     pub(super) missing: &'a [&'static str],
@@ -32,7 +32,7 @@ pub(super) struct Taken<'a> {
 }
 
 /// The words left over, as runs of the message.
-pub(super) fn left_over(text: &Text, taken: &Taken<'_>) -> Vec<String> {
+pub(super) fn left_over(text: &Text, taken: &Interpretation<'_>) -> Vec<String> {
     let reader = Reader { text, taken, shouts: shouts(text) };
     let mut open: Vec<bool> =
         text.words.iter().enumerate().map(|(at, word)| !reader.is_taken(at, word)).collect();
@@ -51,7 +51,7 @@ pub(super) fn left_over(text: &Text, taken: &Taken<'_>) -> Vec<String> {
 
 struct Reader<'a> {
     text: &'a Text,
-    taken: &'a Taken<'a>,
+    taken: &'a Interpretation<'a>,
     /// Whether the message is in capitals throughout, so that they tell nothing.
     shouts: bool,
 }

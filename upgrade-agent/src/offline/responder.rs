@@ -1,26 +1,25 @@
 //! The offline model as response generator: reads what was gathered, then says it.
 
-mod tell;
+mod sentences;
 
 use serde_json::{Value, json};
 
-use super::beyond;
 use super::facts::Facts;
-use super::gatherer::Step;
-use super::intent::{Action, Ask, Part, understand};
-use super::knowledge;
+use super::gatherer::NextStep;
+use super::intent::{Action, Part, Request, understand};
 use super::slots;
 use super::text::Text;
+use super::unsupported;
 use super::wire;
 
 /// What to do next: a look at the stored data, or the answer.
-pub(super) fn next(facts: &Facts) -> Step {
+pub(super) fn next(facts: &Facts) -> NextStep {
     let text = Text::read(&facts.message);
     let ask = understand(&text).ask;
     let responder = Responder { facts, text: &text };
     match responder.wanted(&ask) {
-        Some(tool) => Step::Call(vec![(tool, json!({}))]),
-        None => Step::Done(responder.answer(&ask)),
+        Some(tool) => NextStep::Call(vec![(tool, json!({}))]),
+        None => NextStep::Done(responder.answer(&ask)),
     }
 }
 
@@ -31,11 +30,11 @@ struct Responder<'a> {
 
 impl Responder<'_> {
     /// The stored data that the answer needs and that were not read yet.
-    fn wanted(&self, ask: &Ask) -> Option<&'static str> {
+    fn wanted(&self, ask: &Request) -> Option<&'static str> {
         let gathered = self.facts.told("gathered").as_array().is_some_and(|names| !names.is_empty());
         let needs: &[&'static str] = match ask {
-            Ask::Report => &["get_execution_log"],
-            Ask::Experiments | Ask::Details | Ask::StatusOf | Ask::Enrollment => {
+            Request::Report => &["get_execution_log"],
+            Request::Experiments | Request::Details | Request::StatusOf | Request::Enrollment => {
                 &["get_all_gathered_info", "get_stored_experiments"]
             }
             _ if gathered => &["get_all_gathered_info"],
@@ -71,49 +70,53 @@ impl Responder<'_> {
         }
     }
 
-    fn answer(&self, ask: &Ask) -> String {
+    fn answer(&self, ask: &Request) -> String {
         if let Some(errors) = self.errors() {
             return errors;
         }
         let unclear = self.facts.told("reply_kind") == "clarification";
         let answer = if unclear { self.clarification(ask) } else { self.told(ask) };
         let is_told = !unclear && ask.is_about_data();
-        match beyond::another_time(self.text).filter(|_| is_told) {
+        match unsupported::another_time(self.text).filter(|_| is_told) {
             Some(time) => format!("{answer}\n\nThat is how things are now; I cannot tell it for '{time}'."),
             None => answer,
         }
     }
 
-    fn told(&self, ask: &Ask) -> String {
+    fn told(&self, ask: &Request) -> String {
         match ask {
-            Ask::Greeting => GREETING.to_owned(),
-            Ask::Thanks => "You're welcome. Is there anything else?".to_owned(),
-            Ask::Farewell => {
+            Request::Greeting => GREETING.to_owned(),
+            Request::Thanks => "You're welcome. Is there anything else?".to_owned(),
+            Request::Farewell => {
                 "Goodbye. This conversation is kept; you can go on with it at any time.".to_owned()
             }
-            Ask::Abilities => knowledge::ABILITIES.to_owned(),
-            Ask::Yes => "There is nothing open to say yes to. What would you like to do?".to_owned(),
-            Ask::No | Ask::Refused => "All right, nothing is done. Is there something else?".to_owned(),
-            Ask::Explain(terms) => {
+            Request::Abilities => ABILITIES.to_owned(),
+            Request::Yes => "There is nothing open to say yes to. What would you like to do?".to_owned(),
+            Request::No | Request::Refused => {
+                "All right, nothing is done. Is there something else?".to_owned()
+            }
+            Request::Explain(terms) => {
                 let mut told: Vec<&str> = Vec::new();
                 for term in terms {
-                    if !told.contains(&term.text) {
-                        told.push(term.text);
+                    if !told.contains(&term.text()) {
+                        told.push(term.text());
                     }
                 }
                 told.join("\n\n")
             }
-            Ask::Report => tell::report(self.stored("get_execution_log")),
-            Ask::Schema(action) => self.needs_of(*action),
-            Ask::HowTo(action) => format!("{}\n\n{}", tell::how_to(*action), self.needs_of(*action)),
-            Ask::Contexts => self.contexts(),
-            Ask::OfContext(part) => self.of_context(*part),
-            Ask::Experiments => self.experiments(),
-            Ask::Details | Ask::StatusOf => self.experiment(ask),
-            Ask::Enrollment => self.enrollment(),
-            Ask::Health => tell::health(self.gathered("upgrade_health")),
-            Ask::Undo => UNDO.to_owned(),
-            Ask::Do(_) | Ask::Beyond | Ask::Unclear | Ask::OtherLanguage => self.clarification(ask),
+            Request::Report => sentences::report(self.stored("get_execution_log")),
+            Request::Schema(action) => self.needs_of(*action),
+            Request::HowTo(action) => format!("{}\n\n{}", sentences::how_to(*action), self.needs_of(*action)),
+            Request::Contexts => self.contexts(),
+            Request::OfContext(part) => self.of_context(*part),
+            Request::Experiments => self.experiments(),
+            Request::Details | Request::StatusOf => self.experiment(ask),
+            Request::Enrollment => self.enrollment(),
+            Request::Health => sentences::health(self.gathered("upgrade_health")),
+            Request::Undo => UNDO.to_owned(),
+            Request::Do(_) | Request::Beyond | Request::Unclear | Request::OtherLanguage => {
+                self.clarification(ask)
+            }
         }
     }
 
@@ -123,19 +126,19 @@ impl Responder<'_> {
         Some(format!("That did not work: {}", lines.join("; ")))
     }
 
-    fn clarification(&self, ask: &Ask) -> String {
+    fn clarification(&self, ask: &Request) -> String {
         match ask {
-            Ask::StatusOf => {
+            Request::StatusOf => {
                 "Of which experiment do you want to know the status? Tell me its name, or ask me for the \
                               list of experiments."
                     .to_owned()
             }
-            Ask::Yes | Ask::No => "There is no question open. What would you like to do?".to_owned(),
-            Ask::Do(action) => format!(
+            Request::Yes | Request::No => "There is no question open. What would you like to do?".to_owned(),
+            Request::Do(action) => format!(
                 "Do you want me to {}? Say it with the experiment's name, please.",
-                tell::verb(*action)
+                sentences::verb(*action)
             ),
-            Ask::OtherLanguage => OTHER_LANGUAGE.to_owned(),
+            Request::OtherLanguage => OTHER_LANGUAGE.to_owned(),
             _ => UNCLEAR.to_owned(),
         }
     }
@@ -154,7 +157,7 @@ impl Responder<'_> {
             Action::Journey => "simulate_user_journey_schema",
         };
         let found = self.gathered(schema).or_else(|| self.gathered(&format!("get_{schema}")));
-        tell::schema(action, found)
+        sentences::schema(action, found)
     }
 
     fn contexts(&self) -> String {
@@ -175,12 +178,13 @@ impl Responder<'_> {
         let all = self.stored("get_all_gathered_info").as_object();
         let found =
             all.into_iter().flatten().filter_map(|(key, value)| Some((key.strip_prefix(prefix)?, value)));
-        let lines: Vec<String> = found.map(|(context, value)| tell::part(part, context, value)).collect();
+        let lines: Vec<String> =
+            found.map(|(context, value)| sentences::part(part, context, value)).collect();
         if !lines.is_empty() {
             return lines.join("\n");
         }
         match self.gathered_one("experiment_details") {
-            Some(experiment) => tell::part_of_experiment(part, experiment),
+            Some(experiment) => sentences::part_of_experiment(part, experiment),
             None => {
                 "I did not find out which context that is about. Ask me for the list of contexts.".to_owned()
             }
@@ -195,30 +199,38 @@ impl Responder<'_> {
         let listed: Vec<String> = all.iter().filter_map(|one| wire::context_of(one)).collect();
         let context = slots::names::word_of(self.text, listed.iter().map(String::as_str)).map(str::to_owned);
         let context = context.or_else(|| slots::points::named_context(self.text));
-        tell::list(&all, status, slots::status_is_denied(self.text), context.as_deref())
+        sentences::list(&all, status, slots::status_is_denied(self.text), context.as_deref())
     }
 
-    fn experiment(&self, ask: &Ask) -> String {
+    fn experiment(&self, ask: &Request) -> String {
         match (self.gathered_one("experiment_details"), ask) {
-            (Some(experiment), Ask::StatusOf) => tell::status(experiment),
-            (Some(experiment), _) => tell::details(experiment),
-            (None, Ask::Details) if self.gathered("conditions_for_").is_some() => {
+            (Some(experiment), Request::StatusOf) => sentences::status(experiment),
+            (Some(experiment), _) => sentences::details(experiment),
+            (None, Request::Details) if self.gathered("conditions_for_").is_some() => {
                 [Part::Conditions, Part::Points, Part::Groups].map(|part| self.of_context(part)).join("\n")
             }
-            (None, Ask::StatusOf) => format!("{}\n\nTell me a name for more.", self.experiments()),
+            (None, Request::StatusOf) => format!("{}\n\nTell me a name for more.", self.experiments()),
             (None, _) => self.experiments(),
         }
     }
 
     fn enrollment(&self) -> String {
         match self.gathered_one("enrollment_details") {
-            Some(enrollment) => tell::enrollment(enrollment),
+            Some(enrollment) => sentences::enrollment(enrollment),
             None => {
                 format!("Of which experiment do you want to know the enrolment?\n\n{}", self.experiments())
             }
         }
     }
 }
+
+/// The answer to "what can you do?".
+const ABILITIES: &str = "I am the offline model: I work without any network or language model, by rules, so I \
+understand plain requests about UpGrade and little else. I can explain A/B testing and UpGrade's terms; list contexts \
+and experiments, and show an experiment, its status and its enrolment; tell which conditions, decision points and group \
+types a context offers and what an action needs; create, update, start, stop, pause, resume, cancel, archive and delete \
+experiments; try out a student (initialise, assign, mark, or all three as a visit); test the balance of an experiment's \
+conditions; play a journey of simulated students; and sum up what we did. Whatever changes something is asked back first. With ANTHROPIC_API_KEY set, a language model answers instead.";
 
 const UNCLEAR: &str = "I did not understand that: I am the offline model and know plain requests about UpGrade only, in English. Could \
                        you say it in other words, for example \"list the experiments\" or \"start experiment Hints\"? \

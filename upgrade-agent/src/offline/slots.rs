@@ -363,7 +363,8 @@ pub(super) fn user(text: &Text) -> Option<String> {
 
 /// "Which condition does ada get?", "what will ada see?": who stands between the two verbs.
 pub(super) fn assigned_user(text: &Text) -> Option<String> {
-    let (asked, helps) = (["what", "which"], ["does", "do", "did", "will", "would", "should"]);
+    let asked = ["what", "which"];
+    let helps = ["does", "do", "did", "will", "would", "should"];
     let gets = ["get", "gets", "see", "sees", "receive", "receives", "have"];
     let ask = text.words.iter().position(|word| word.is(&asked))?;
     let at = text.words.iter().enumerate().skip(ask + 1).find(|(_, word)| word.is(&helps))?.0;

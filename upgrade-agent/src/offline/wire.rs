@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::slots::names::Named;
+use super::slots::names::KnownName;
 
 /// A context and what it offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,11 +55,11 @@ fn of_map(map: &Map<String, Value>) -> Vec<ContextInfo> {
 }
 
 /// Ids and names of experiments: of a list, or of one inside an object.
-pub(super) fn names(value: &Value) -> Vec<Named> {
+pub(super) fn names(value: &Value) -> Vec<KnownName> {
     experiments(value)
         .into_iter()
         .filter_map(|one| {
-            Some(Named { id: text(one, &["id"])?.to_owned(), name: text(one, &["name"])?.to_owned() })
+            Some(KnownName { id: text(one, &["id"])?.to_owned(), name: text(one, &["name"])?.to_owned() })
         })
         .collect()
 }

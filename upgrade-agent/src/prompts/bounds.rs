@@ -1,15 +1,15 @@
-//! How much of a text of others a model gets to read. A name or description is whatever somebody typed into
-//! the server; one of a megabyte must not push the model's duty out of its window.
+//! Limits the foreign text that a model reads. Names and descriptions on the server can be of any length; a
+//! megabyte must not push the model's duty out of its context window.
 
 use serde_json::Value;
 
-/// The longest text inside what a tool answers or a situation tells, in characters.
+/// The limit of a text in a tool's result or in the situation, in characters.
 const LONGEST_TEXT: usize = 2_000;
 
-/// The longest list.
+/// The limit of entries of a list.
 const LONGEST_LIST: usize = 1_000;
 
-/// The value with long texts and lists cut, each cut told in its place.
+/// The value with long texts and lists cut. Each cut is marked.
 pub(crate) fn bounded(mut value: Value) -> Value {
     bound(&mut value);
     value
@@ -31,7 +31,7 @@ fn bound(value: &mut Value) {
     }
 }
 
-/// Cuts a text, and says so at its end.
+/// Cuts a text and marks the cut.
 pub(super) fn clip(text: &mut String, longest: usize) {
     if let Some((end, _)) = text.char_indices().nth(longest) {
         let more = text[end..].chars().count();
@@ -40,7 +40,7 @@ pub(super) fn clip(text: &mut String, longest: usize) {
     }
 }
 
-/// JSON for a fence of three backticks: no text in it can close the fence.
+/// JSON for a fence of three backticks. No text in it can close the fence.
 pub(super) fn fenced(value: &Value) -> String {
     let json = serde_json::to_string_pretty(value).unwrap_or_default();
     json.replace("```", r"\u0060\u0060\u0060")

@@ -1,4 +1,4 @@
-//! The facts a model is told beside the conversation. Everything in it follows from the state alone.
+//! The facts that a model gets beside the conversation. They follow from the state alone.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use serde::Serialize;
 
 use crate::actions::{ActionKind, ExperimentRef};
 use crate::state::{
-    Analysis, ConversationState, Dropped, LogStatus, Params, Pending, ResponseKind, TurnError,
+    Analysis, ConversationState, DroppedAction, LogStatus, Params, Pending, ResponseKind, TurnError,
 };
 
-/// The situation of a node in the middle of a turn.
+/// The situation of a node within a turn.
 #[derive(Serialize)]
 pub(super) struct Situation<'a> {
     turn: u64,
     /// The action that waits for parameters or for a yes.
-    pending: Option<Waiting<'a>>,
+    pending: Option<PendingView<'a>>,
     /// The action whose confirmation this message did not answer.
-    dropped: Option<&'a Dropped>,
+    dropped: Option<&'a DroppedAction>,
     that_experiment: Option<&'a ExperimentRef>,
     request: Option<&'a Analysis>,
-    /// The names of what was gathered in this turn.
+    /// The names of the data gathered in this turn.
     gathered: Vec<&'a str>,
-    /// How many turns ago the stored data were fetched.
+    /// The age of the cached data, in turns.
     stored_turns_ago: BTreeMap<&'static str, u64>,
-    /// What was run in this turn.
-    executed: Vec<Executed<'a>>,
-    /// How many actions the execution log holds.
+    /// The actions executed in this turn.
+    executed: Vec<ExecutionView<'a>>,
+    /// The number of actions in the execution log.
     actions_in_log: usize,
     errors: &'a [TurnError],
     reply_kind: ResponseKind,
 }
 
 #[derive(Serialize)]
-struct Waiting<'a> {
+struct PendingView<'a> {
     waits_for: &'static str,
     action: Option<ActionKind>,
     params: Params,
@@ -40,7 +40,7 @@ struct Waiting<'a> {
 }
 
 #[derive(Serialize)]
-struct Executed<'a> {
+struct ExecutionView<'a> {
     action: ActionKind,
     status: LogStatus,
     summary: &'a str,
@@ -53,7 +53,7 @@ impl<'a> Situation<'a> {
             ("experiment_names", state.experiment_names.as_ref().map(|cached| cached.age(state.turns))),
             ("experiments", state.experiments.as_ref().map(|cached| cached.age(state.turns))),
         ];
-        let executed = state.executed().map(|entry| Executed {
+        let executed = state.executed().map(|entry| ExecutionView {
             action: entry.action.kind(),
             status: entry.status,
             summary: &entry.summary,
@@ -74,10 +74,10 @@ impl<'a> Situation<'a> {
     }
 }
 
-fn waiting(pending: &Pending) -> Option<Waiting<'_>> {
+fn waiting(pending: &Pending) -> Option<PendingView<'_>> {
     match pending {
         Pending::Nothing => None,
-        Pending::Missing(missing) => Some(Waiting {
+        Pending::Missing(missing) => Some(PendingView {
             waits_for: "parameters",
             action: missing.action,
             params: missing.params.clone(),
@@ -85,8 +85,9 @@ fn waiting(pending: &Pending) -> Option<Waiting<'_>> {
         }),
         Pending::Confirm(asked) => {
             let action = &asked.proposal().action;
-            let (kind, params) = (Some(action.kind()), action.params());
-            Some(Waiting { waits_for: "confirmation", action: kind, params, missing: &[] })
+            let kind = Some(action.kind());
+            let params = action.params();
+            Some(PendingView { waits_for: "confirmation", action: kind, params, missing: &[] })
         }
     }
 }

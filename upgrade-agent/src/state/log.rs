@@ -1,4 +1,4 @@
-//! The execution log: what was really done, in order, whatever anybody says about it.
+//! The execution log: the executed actions, in order.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,33 +6,33 @@ use serde_json::Value;
 use crate::actions::{Action, ExperimentRef};
 use crate::state::TurnError;
 
-/// An action that was run.
+/// An executed action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// When it ended, RFC 3339.
+    /// The time of its end, RFC 3339.
     pub timestamp: String,
-    /// The turn in which it ran.
+    /// The turn that ran it.
     pub turn: u64,
     /// The action with its parameters.
     pub action: Action,
-    /// The experiment it was about, if it was about one.
+    /// The experiment that the action was about, if any.
     pub experiment: Option<ExperimentRef>,
-    /// How it ended.
+    /// The outcome.
     pub status: LogStatus,
-    /// What the server answered, in short; `null` if it failed.
+    /// The server's answer, shortened; `null` if the action failed.
     pub result: Value,
-    /// Why it failed.
+    /// The error.
     pub error: Option<TurnError>,
-    /// One sentence about it, as the person was told.
+    /// The sentence that the person read about it.
     pub summary: String,
 }
 
-/// How an action ended.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStatus {
     /// It was done.
     Success,
-    /// It was not done, as far as the server said.
+    /// Not done, as far as the server reported.
     Error,
 }

@@ -1,4 +1,4 @@
-//! What a conversation waits for between two turns.
+//! The state between two turns.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,43 +6,43 @@ use serde_json::{Map, Value};
 use super::{ConfirmKind, Confirmation};
 use crate::actions::ActionKind;
 
-/// Parameters of an action as a model gave them, unchecked.
+/// The parameters of an action as a model gave them, unchecked.
 pub type Params = Map<String, Value>;
 
-/// What the agent waits for.
+/// The parameters or the confirmation that the agent waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Pending {
-    /// Nothing: the next message begins anew.
+    /// Nothing: the next message starts something new.
     #[default]
     Nothing,
-    /// Parameters of an action.
-    Missing(Missing),
+    /// Missing parameters of an action.
+    Missing(IncompleteAction),
     /// A yes to an action. Only the next message can give it.
     Confirm(Box<Confirmation>),
 }
 
-/// An action that is not complete.
+/// An incomplete action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Missing {
-    /// The action, if that is known already.
+pub struct IncompleteAction {
+    /// The action, if it is known already.
     pub action: Option<ActionKind>,
-    /// What is known of its parameters.
+    /// The parameters so far.
     pub params: Params,
-    /// The parameters to ask for. Empty if the person wants to change something and has not said what.
+    /// The parameters to ask for. Empty if the person wants a change and has not said which.
     pub missing: Vec<String>,
-    /// What the person was asked.
+    /// The question that the person was asked.
     pub question: String,
-    /// Answers the person may want to give.
+    /// Suggested answers.
     pub options: Vec<String>,
 }
 
-/// What is waited for, for somebody outside.
+/// A summary of [`Pending`] for programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "waits_for", rename_all = "snake_case")]
 pub enum PendingSummary {
     /// Parameters.
     Parameters {
-        /// The action, if that is known already.
+        /// The action, if it is known already.
         action: Option<ActionKind>,
         /// The parameters to ask for.
         missing: Vec<String>,
@@ -53,13 +53,13 @@ pub enum PendingSummary {
         action: ActionKind,
         /// The question.
         message: String,
-        /// How yes is said.
+        /// The kind of confirmation.
         answer: ConfirmKind,
     },
 }
 
 impl Pending {
-    /// The same for somebody outside; `None` if nothing is waited for.
+    /// The summary; `None` if nothing is pending.
     pub fn summary(&self) -> Option<PendingSummary> {
         match self {
             Pending::Nothing => None,

@@ -1,4 +1,4 @@
-//! What lives for one turn.
+//! The data of one turn.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,69 +24,69 @@ pub enum Intent {
     Cancel,
 }
 
-/// What the analyzer made of a message.
+/// The analyzer's reading of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// What the person wants.
+    /// The intent.
     pub intent: Intent,
-    /// How sure that is, 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f64,
-    /// The request in a sentence, with what it refers to spelled out.
+    /// The request in a sentence, with all references spelled out.
     pub summary: String,
 }
 
-/// A question that a message did not answer: it is not open any more.
+/// A question that a message did not answer. It is not open any more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Dropped {
-    /// The action that was asked about.
+pub struct DroppedAction {
+    /// The action of the question.
     pub action: ActionKind,
     /// Its parameters.
     pub params: Params,
-    /// The action in a few words.
+    /// A short title of the action.
     pub title: String,
 }
 
-/// What kind of reply a turn ends with.
+/// The kind of a turn's reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseKind {
-    /// Says something.
+    /// Information.
     #[default]
     Answer,
-    /// Asks for parameters.
+    /// A question for parameters.
     Question,
-    /// Asks for a yes.
+    /// A question for a yes.
     Confirmation,
-    /// Asks what is meant.
+    /// A question about the meaning.
     Clarification,
-    /// Says what was done.
+    /// A report of an execution.
     Report,
 }
 
-/// A reply that a node knows word for word.
+/// A reply whose text a node has set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preset {
+pub struct PresetReply {
     /// The text.
     pub text: String,
-    /// What kind of reply it is.
+    /// The kind.
     pub kind: ResponseKind,
 }
 
-impl Preset {
-    /// A reply.
+impl PresetReply {
+    /// A reply of this kind.
     pub fn new(kind: ResponseKind, text: impl Into<String>) -> Self {
-        Preset { text: text.into(), kind }
+        PresetReply { text: text.into(), kind }
     }
 }
 
-/// Something that went wrong in a turn.
+/// An error of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnError {
-    /// What kind of trouble.
+    /// The class.
     pub class: ErrorClass,
-    /// What happened and what to do.
+    /// The message: what happened and what to do.
     pub message: String,
-    /// The node it happened in.
+    /// The node that failed.
     pub node: String,
 }
 

@@ -1,5 +1,5 @@
-//! The gatherer's desk: what one gathering fetches and notes. It lives as long as one call of the node, so
-//! nothing on it can reach another conversation.
+//! The gatherer's desk: the data and notes of one gathering. It lives as long as one call of the node, so its
+//! content cannot reach another conversation.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,13 +14,13 @@ use crate::balance::BalanceReport;
 use crate::client::{ClientError, ContextMetadata, ErrorKind, Experiment, ExperimentName, UpgradeClient};
 use crate::state::ErrorClass;
 
-/// The desk. No lock is held while anything is waited for.
+/// The desk. No lock is held across an await.
 pub(crate) struct Desk {
     client: UpgradeClient,
     notes: Mutex<Gathered>,
 }
 
-/// What lies on it.
+/// The content of the desk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) info: BTreeMap<String, Value>,
@@ -29,11 +29,11 @@ pub(crate) struct Gathered {
     pub(crate) experiments: Option<Vec<Experiment>>,
     pub(crate) draft: Draft,
     pub(crate) errors: Vec<(ErrorClass, String)>,
-    /// Look-ups that found nothing: a model may try again, so they are errors only if nothing came after.
+    /// Look-ups without a result. A model may try again, so they become errors only if nothing follows.
     pub(crate) misses: Vec<(ErrorClass, String)>,
-    /// The experiments that were looked at closely.
+    /// The experiments whose details were read.
     pub(crate) seen: Vec<ExperimentRef>,
-    /// How those enrolled are split, by the experiment's id.
+    /// The splits of enrolled students, by the experiment's id.
     pub(crate) splits: BTreeMap<String, BalanceReport>,
 }
 
@@ -50,19 +50,19 @@ impl Desk {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that was noted.
+    /// Removes and returns all notes.
     pub(crate) fn clear(&self) -> Gathered {
         std::mem::take(&mut *self.notes())
     }
 
-    /// Puts a value under a name and hands it to the model.
+    /// Stores a value under a name and returns it to the model.
     pub(super) fn keep(&self, name: impl Into<String>, value: &impl Serialize) -> Result<Value, ToolError> {
         let value = serde_json::to_value(value)?;
         self.notes().info.insert(name.into(), value.clone());
         Ok(value)
     }
 
-    /// Puts a value among others of its kind, by id.
+    /// Stores a value among others of its kind, by id.
     pub(super) fn keep_by_id(
         &self,
         name: &str,
@@ -76,7 +76,7 @@ impl Desk {
         Ok(value)
     }
 
-    /// Notes a failure of the server and tells the model.
+    /// Notes an error of the server and returns it to the model.
     pub(super) fn failed(&self, error: &ClientError) -> ToolError {
         let note = (crate::nodes::failure::class_of(error), error.to_string());
         match error.kind() {
@@ -106,7 +106,7 @@ impl Desk {
         }
     }
 
-    /// The experiments' names, fetched once, in order of the names.
+    /// The names of the experiments, fetched once and sorted.
     pub(crate) async fn names(&self) -> Result<Vec<ExperimentName>, ClientError> {
         let known = self.notes().names.clone();
         match known {

@@ -1,17 +1,17 @@
-//! An action in the making, as the gatherer's tools fill it in.
+//! An incomplete action, as the gatherer's tools fill it in.
 //!
-//! Tools may be called in any order and at once, so each call only notes what it was told; [`Draft::action`]
-//! and [`Draft::params`] put it together.
+//! Tools may be called in any order and concurrently, so each call only stores its arguments.
+//! [`Draft::action`] and [`Draft::params`] combine them.
 
 use serde_json::Value;
 
 use crate::actions::{self, ActionKind};
-use crate::state::{ConversationState, Dropped, Missing, Params, Pending};
+use crate::state::{ConversationState, DroppedAction, IncompleteAction, Params, Pending};
 
-/// An action in the making.
+/// An incomplete action.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
-    base: Base,
+    base: DraftBase,
     action: Option<ActionKind>,
     given: Params,
     missing: Vec<String>,
@@ -20,32 +20,32 @@ pub(crate) struct Draft {
     anew: bool,
 }
 
-/// An action that was left half-done.
+/// An action that was abandoned before it was complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct AbandonedAction {
     pub(crate) action: ActionKind,
-    /// The name that a new experiment would have got.
+    /// The name of the experiment that it would have created.
     pub(crate) name: Option<String>,
 }
 
-/// What the draft goes on from.
+/// The state at the start of the turn.
 #[derive(Clone, Debug, Default)]
-enum Base {
+enum DraftBase {
     #[default]
     Nothing,
-    /// An action that waits for parameters: goes on unless another action is named.
-    Waiting(Missing),
-    /// An action whose confirmation was not answered: goes on only if none is named.
-    Dropped(Dropped),
+    /// An action that waits for parameters. It continues unless another action is named.
+    Waiting(IncompleteAction),
+    /// An action whose confirmation was not answered. It continues only if no action is named.
+    Dropped(DroppedAction),
 }
 
 impl Draft {
-    /// The draft that a turn begins with.
+    /// The draft at the start of a turn.
     pub(crate) fn of(state: &ConversationState) -> Self {
         let base = match (&state.pending, &state.dropped) {
-            (Pending::Missing(missing), _) => Base::Waiting(missing.clone()),
-            (_, Some(dropped)) => Base::Dropped(dropped.clone()),
-            _ => Base::Nothing,
+            (Pending::Missing(missing), _) => DraftBase::Waiting(missing.clone()),
+            (_, Some(dropped)) => DraftBase::Dropped(dropped.clone()),
+            _ => DraftBase::Nothing,
         };
         Draft { base, ..Draft::default() }
     }
@@ -55,12 +55,12 @@ impl Draft {
         self.touched = true;
     }
 
-    /// Leaves what waited, though it may be an action of the same kind: another experiment is to be made.
+    /// Drops the pending action in favour of a new one, possibly of the same kind.
     pub(crate) fn begin_anew(&mut self) {
         self.anew = true;
     }
 
-    /// Adds parameters; `null` takes one back.
+    /// Adds parameters. `null` removes one.
     pub(crate) fn give(&mut self, params: Params) {
         self.given.extend(params);
         self.touched = true;
@@ -71,17 +71,17 @@ impl Draft {
         self.touched = true;
     }
 
-    /// Notes what of the message was not understood: no action is proposed in this turn.
+    /// Stores the part of the message that was not understood, so that no action is proposed in this turn.
     pub(crate) fn leave_over(&mut self, words: String) {
         self.left_over = Some(words);
     }
 
-    /// What of the message was not understood.
+    /// The part of the message that was not understood.
     pub(crate) fn left_over(&self) -> Option<&str> {
         self.left_over.as_deref()
     }
 
-    /// Whether this turn said anything about an action.
+    /// Whether this turn added anything to the draft.
     pub(crate) fn is_touched(&self) -> bool {
         self.touched
     }
@@ -89,17 +89,17 @@ impl Draft {
     /// The action, if it is known.
     pub(crate) fn action(&self) -> Option<ActionKind> {
         self.action.or(match &self.base {
-            Base::Nothing => None,
-            Base::Waiting(waiting) => waiting.action,
-            Base::Dropped(dropped) => Some(dropped.action),
+            DraftBase::Nothing => None,
+            DraftBase::Waiting(waiting) => waiting.action,
+            DraftBase::Dropped(dropped) => Some(dropped.action),
         })
     }
 
-    /// The parameters, those taken back left out.
+    /// The parameters, without removed ones.
     pub(crate) fn params(&self) -> Params {
         let mut params = match &self.base {
-            Base::Waiting(waiting) if self.goes_on() => waiting.params.clone(),
-            Base::Dropped(dropped) if self.goes_on() => dropped.params.clone(),
+            DraftBase::Waiting(waiting) if self.goes_on() => waiting.params.clone(),
+            DraftBase::Dropped(dropped) if self.goes_on() => dropped.params.clone(),
             _ => Params::new(),
         };
         params.extend(self.given.clone());
@@ -107,18 +107,18 @@ impl Draft {
         params
     }
 
-    /// The action that waited for parameters and was left for another one.
-    pub(crate) fn left(&self) -> Option<Left> {
+    /// The pending action that was dropped in favour of another one.
+    pub(crate) fn left(&self) -> Option<AbandonedAction> {
         match &self.base {
-            Base::Waiting(waiting) if !self.goes_on() => {
+            DraftBase::Waiting(waiting) if !self.goes_on() => {
                 let name = waiting.params.get("name").and_then(Value::as_str).map(str::to_owned);
-                Some(Left { action: waiting.action?, name })
+                Some(AbandonedAction { action: waiting.action?, name })
             }
             _ => None,
         }
     }
 
-    /// What the person has to be asked for: what this turn named, and what the action cannot be without.
+    /// The parameters to ask for: those named in this turn, and the missing required ones.
     pub(crate) fn missing(&self) -> Vec<String> {
         let params = self.params();
         let mut missing = match self.action().map(|kind| actions::decode(kind, &params)) {
@@ -135,12 +135,12 @@ impl Draft {
 
     fn goes_on(&self) -> bool {
         match &self.base {
-            Base::Nothing => true,
-            Base::Waiting(_) if self.anew => false,
-            Base::Waiting(waiting) => {
+            DraftBase::Nothing => true,
+            DraftBase::Waiting(_) if self.anew => false,
+            DraftBase::Waiting(waiting) => {
                 self.action.is_none() || waiting.action.is_none() || self.action == waiting.action
             }
-            Base::Dropped(_) => self.action.is_none(),
+            DraftBase::Dropped(_) => self.action.is_none(),
         }
     }
 }
@@ -155,14 +155,19 @@ mod tests {
     }
 
     fn waiting(action: Option<ActionKind>) -> Draft {
-        let missing = Missing { action, params: params(json!({ "name": "Foo" })), ..Missing::default() };
-        Draft { base: Base::Waiting(missing), ..Draft::default() }
+        let missing = IncompleteAction {
+            action,
+            params: params(json!({ "name": "Foo" })),
+            ..IncompleteAction::default()
+        };
+        Draft { base: DraftBase::Waiting(missing), ..Draft::default() }
     }
 
     fn dropped() -> Draft {
         let old = params(json!({ "experiment_id": "1" }));
-        let dropped = Dropped { action: ActionKind::DeleteExperiment, params: old, title: String::new() };
-        Draft { base: Base::Dropped(dropped), ..Draft::default() }
+        let dropped =
+            DroppedAction { action: ActionKind::DeleteExperiment, params: old, title: String::new() };
+        Draft { base: DraftBase::Dropped(dropped), ..Draft::default() }
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
         assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
         draft.name_action(ActionKind::DeleteExperiment);
         assert_eq!(draft.params(), params(json!({ "context": "c" })));
-        let left = Left { action: ActionKind::CreateExperiment, name: Some("Foo".to_owned()) };
+        let left = AbandonedAction { action: ActionKind::CreateExperiment, name: Some("Foo".to_owned()) };
         assert_eq!(draft.left(), Some(left));
     }
 

@@ -1,5 +1,5 @@
-//! The gatherer's tools that explain an action: its parameters as JSON schema from the Rust types, and what
-//! the types cannot say (see [`guide`]).
+//! The gatherer's tools that explain an action: its parameters as a JSON schema from the Rust types, and the
+//! rules that the types cannot express (see [`guide`]).
 
 mod guide;
 
@@ -9,7 +9,7 @@ use agentgraph_llm::FnTool;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Desk, Nothing, tool};
+use super::{Desk, NoArguments, tool};
 use crate::actions::{self, ActionKind};
 use guide::Guide;
 
@@ -20,14 +20,14 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
 
 fn schema_tool(desk: &Arc<Desk>, kind: ActionKind) -> FnTool {
     let about = format!("The parameters of the action {kind}, how to gather them, and its rules.");
-    tool(desk, &format!("get_{kind}_schema"), &about, move |desk: Arc<Desk>, _: Nothing| {
-        std::future::ready(desk.keep(format!("{kind}_schema"), &Explained::of(kind)))
+    tool(desk, &format!("get_{kind}_schema"), &about, move |desk: Arc<Desk>, _: NoArguments| {
+        std::future::ready(desk.keep(format!("{kind}_schema"), &ActionGuide::of(kind)))
     })
 }
 
-/// Everything about an action's parameters.
+/// The full description of an action's parameters.
 #[derive(Serialize)]
-struct Explained {
+struct ActionGuide {
     action: ActionKind,
     required: Vec<String>,
     parameters: Value,
@@ -35,10 +35,11 @@ struct Explained {
     guide: &'static Guide,
 }
 
-impl Explained {
+impl ActionGuide {
     fn of(kind: ActionKind) -> Self {
-        let (required, parameters) = (actions::required(kind), kind.schema());
-        Explained { action: kind, required, parameters, guide: guide::of(kind) }
+        let required = actions::required(kind);
+        let parameters = kind.schema();
+        ActionGuide { action: kind, required, parameters, guide: guide::of(kind) }
     }
 }
 
@@ -49,7 +50,7 @@ mod tests {
     #[test]
     fn every_action_has_its_schema_its_flow_its_rules_and_its_next_steps() {
         for &kind in ActionKind::ALL {
-            let told = serde_json::to_value(Explained::of(kind)).unwrap();
+            let told = serde_json::to_value(ActionGuide::of(kind)).unwrap();
             for part in ["required", "parameter_gathering_flow", "rules", "suggested_next_steps"] {
                 assert!(!told[part].as_array().unwrap().is_empty(), "{kind} has no {part}");
             }
@@ -61,7 +62,7 @@ mod tests {
         }
     }
 
-    /// A flow that speaks of a parameter which is none would send the model astray.
+    /// A flow with a name that is not a parameter would mislead the model.
     #[test]
     fn a_flow_names_each_required_parameter() {
         for &kind in ActionKind::ALL {

@@ -52,7 +52,8 @@ impl Proxy {
         let url = format!("http://{}/api", listener.local_addr().unwrap());
         let shared = Arc::new(Mutex::new(Shared::default()));
         let gate = Arc::new(Notify::new());
-        let (notes, held) = (Arc::clone(&shared), Arc::clone(&gate));
+        let notes = Arc::clone(&shared);
+        let held = Arc::clone(&gate);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, upstream.clone(), Arc::clone(&notes), Arc::clone(&held)));
@@ -177,7 +178,8 @@ async fn read_request(client: &mut BufReader<TcpStream>) -> Option<(Vec<String>,
 
 fn note(head: &[String], body: &[u8], notes: &Mutex<Shared>) -> Option<Fault> {
     let mut words = head[0].split(' ');
-    let (method, path) = (words.next().unwrap(), words.next().unwrap());
+    let method = words.next().unwrap();
+    let path = words.next().unwrap();
     let path = path.strip_prefix("/api").unwrap();
     let line = format!("{method} {}", if path.is_empty() { "/" } else { path });
     let mut notes = notes.lock().unwrap();

@@ -41,7 +41,8 @@ pub(crate) async fn check(name: &str) {
     let differs = expected.lines().zip(written.lines()).position(|(one, other)| one != other);
     assert!(expected == written, "{name}: differs at line {}:\n{written}", differs.map_or(0, |at| at + 1));
     let old = Player::new(Dialect::V62).await.play(&expected).await;
-    let (told, old) = (without_calls(&expected), without_calls(&old));
+    let told = without_calls(&expected);
+    let old = without_calls(&old);
     let differs = told.iter().zip(&old).find(|(one, other)| one != other);
     assert!(told == old, "{name}, before a 6.2: {differs:?}");
 }
@@ -62,7 +63,8 @@ struct Player {
 
 impl Player {
     async fn new(dialect: Dialect) -> Self {
-        let (world, script) = (World::of(dialect).await, Script::new());
+        let world = World::of(dialect).await;
+        let script = Script::new();
         let agent = world.agent(&script).await;
         let names = (1..=9).map(|n| (format!("key-{n}"), key(n).to_string())).collect();
         Player { world, script, agent, names }

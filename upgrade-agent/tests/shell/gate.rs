@@ -36,7 +36,8 @@ impl Gate {
             Arc::new(Mutex::new(Some(Trap { line: line.to_owned(), hold, tell_held, wait, tell_told })));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (upstream, trap) = (upstream.clone(), Arc::clone(&trap));
+                let upstream = upstream.clone();
+                let trap = Arc::clone(&trap);
                 std::thread::spawn(move || serve(stream.unwrap(), &upstream, &trap));
             }
         });

@@ -2,8 +2,9 @@
 
 use futures_util::FutureExt;
 
+use super::extension::catalog;
 use super::values::{full, said};
-use super::{Clause, Store};
+use super::{Clause, Extension, Store};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::id::{CheckpointId, TaskId};
@@ -11,7 +12,8 @@ use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind};
 
 pub(super) const CLAUSES: [Clause; 2] = [
     Clause::code("a list without a limit is whole", |store| whole_lists(store).boxed()),
-    Clause::code("a store says how much it holds", |store| holdings(store).boxed()),
+    Clause::code("a store says how much it holds", |store| holdings(store).boxed())
+        .needing(&[Extension::Catalog]),
 ];
 
 /// More than a page of any store.
@@ -53,7 +55,7 @@ async fn holdings(store: Store) -> Result<(), String> {
 
 /// Exact numbers of rows and writes. Bytes may be more than were given, by what a store adds to each.
 async fn says(store: &Store, when: &str, rows: u64, writes: u64, bytes: u64) -> Result<(), String> {
-    let held = store.usage().await.map_err(said)?;
+    let held = catalog(store)?.usage().await.map_err(said)?;
     let Usage { bytes: small, value_bytes, .. } = held;
     let counted = small.saturating_add(value_bytes);
     let fits = match bytes {

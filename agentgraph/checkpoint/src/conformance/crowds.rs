@@ -6,8 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 
+use super::extension::{leases, upkeep};
 use super::values::{full, said};
-use super::{Clause, Store};
+use super::{Clause, Extension, Store};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreCode;
 use crate::id::{CheckpointId, TaskId};
@@ -19,9 +20,11 @@ pub(super) const CLAUSES: [Clause; 6] = [
         apart(store).boxed()
     }),
     Clause::code("of writers on one thread one wins each step", |store| one_thread(store).boxed()),
-    Clause::code("of those who want a thread one gets it", |store| one_lease(store).boxed()),
+    Clause::code("of those who want a thread one gets it", |store| one_lease(store).boxed())
+        .needing(&[Extension::Leases]),
     Clause::code("tasks that finish at once all have their writes stored", |store| writes(store).boxed()),
-    Clause::code("of copies onto one thread one is made, whole", |store| copies(store).boxed()),
+    Clause::code("of copies onto one thread one is made, whole", |store| copies(store).boxed())
+        .needing(&[Extension::Upkeep]),
     Clause::code("a reader sees a commit whole or not at all", |store| whole(store).boxed()),
 ];
 
@@ -102,7 +105,7 @@ async fn one_lease(store: Store) -> Result<(), String> {
         let terms = LeaseTerms { now: time(100 * round + 100), until: time(100 * round + 200), seize: false };
         let writers = (0..WRITERS).map(|_| {
             let store = Arc::clone(&store);
-            async move { store.acquire("t", terms).await.map_err(said) }.boxed()
+            async move { leases(&store)?.acquire("t", terms).await.map_err(said) }.boxed()
         });
         let claims: Vec<Claim> = all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
         let granted: Vec<u64> = claims
@@ -118,7 +121,7 @@ async fn one_lease(store: Store) -> Result<(), String> {
             _ => return Err(format!("{} writers were granted one thread", granted.len())),
         }
         if round % 2 == 0 {
-            store.release("t", greatest).await.map_err(said)?;
+            leases(&store)?.release("t", greatest).await.map_err(said)?;
         }
     }
     Ok(())
@@ -161,7 +164,7 @@ async fn copies(store: Store) -> Result<(), String> {
     let copiers = ["a", "b", "c", "d"].map(|source| {
         let store = Arc::clone(&store);
         async move {
-            match store.copy_thread(source, "copy").await {
+            match upkeep(&store)?.copy_thread(source, "copy").await {
                 Ok(()) => Ok(Some(source)),
                 Err(error) if error.code() == StoreCode::ThreadExists => Ok(None),
                 Err(error) => Err(format!("a copy onto a thread that exists: {error}")),

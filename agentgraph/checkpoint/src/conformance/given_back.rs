@@ -5,16 +5,19 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 
+use super::extension::leases;
 use super::values::said;
-use super::{Clause, Store};
+use super::{Clause, Extension, Store};
 use crate::lease::{Claim, LeaseTerms};
 use crate::services::yield_now;
 
 pub(super) const CLAUSES: [Clause; 2] = [
     Clause::code("who waits for the end of a lease is not told of it before, again and again", |store| {
         not_before(store).boxed()
-    }),
-    Clause::code("a lease that was let go is free with one of the next calls", |store| let_go(store).boxed()),
+    })
+    .needing(&[Extension::Leases]),
+    Clause::code("a lease that was let go is free with one of the next calls", |store| let_go(store).boxed())
+        .needing(&[Extension::Leases]),
 ];
 
 /// How often it is looked, with calls in between: a store may have to hear of it from elsewhere.
@@ -23,7 +26,7 @@ const LOOKS: usize = 200;
 async fn take(store: &Store) -> Result<Option<u64>, String> {
     let terms =
         LeaseTerms { now: UNIX_EPOCH, until: UNIX_EPOCH + Duration::from_secs(1 << 32), seize: false };
-    match store.acquire("t", terms).await.map_err(said)? {
+    match leases(store)?.acquire("t", terms).await.map_err(said)? {
         Claim::Granted { fence } => Ok(Some(fence)),
         Claim::Held { .. } => Ok(None),
     }
@@ -34,7 +37,7 @@ async fn not_before(store: Store) -> Result<(), String> {
     let mut returned = 0;
     // A store may be wrong about it now and then.
     while returned < 5 {
-        let mut released = pin!(store.released("t", fence));
+        let mut released = pin!(leases(&store)?.released("t", fence));
         let mut is_held = true;
         for _ in 0..LOOKS {
             if released.as_mut().now_or_never().is_some() {
@@ -56,10 +59,9 @@ async fn not_before(store: Store) -> Result<(), String> {
 async fn let_go(store: Store) -> Result<(), String> {
     let fence = take(&store).await?.ok_or("a thread that nobody has is held")?;
     if take(&store).await?.is_some() {
-        // It has no leases.
-        return Ok(());
+        return Err("a thread that is held is granted to another writer".into());
     }
-    store.let_go("t", fence);
+    leases(&store)?.let_go("t", fence);
     for _ in 0..LOOKS {
         if take(&store).await?.is_some() {
             return Ok(());

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use super::crowds::all;
+use super::extension::{catalog, upkeep};
 use super::values::said;
-use super::{Clause, Store};
+use super::{Clause, Extension, Store};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::delta::{DeltaWriter, encode};
@@ -19,18 +20,25 @@ use crate::id::{CheckpointId, TaskId};
 use crate::row::{PendingWrite, Place, Put, PutWrites, Rewrite, RowKind};
 
 pub(super) const CLAUSES: [Clause; 6] = [
-    Clause::code("a large value is stored once, whatever holds it", |store| once(store).boxed()).optional(),
+    Clause::code("a large value is stored once, whatever holds it", |store| once(store).boxed())
+        .needing(&[Extension::Catalog, Extension::Upkeep])
+        .optional(),
     Clause::code("a large value outlives what held it, while something else does", |store| {
         outlives(store).boxed()
-    }),
-    Clause::code("a large value that nothing holds any more takes no room", |store| goes(store).boxed()),
+    })
+    .needing(&[Extension::Catalog, Extension::Upkeep]),
+    Clause::code("a large value that nothing holds any more takes no room", |store| goes(store).boxed())
+        .needing(&[Extension::Catalog, Extension::Upkeep]),
     Clause::code("pending writes that are replaced or cleared let go of their large values", |store| {
         replaced(store).boxed()
-    }),
-    Clause::code("a commit that is refused leaves no large value behind", |store| refused(store).boxed()),
+    })
+    .needing(&[Extension::Catalog]),
+    Clause::code("a commit that is refused leaves no large value behind", |store| refused(store).boxed())
+        .needing(&[Extension::Catalog]),
     Clause::code("large values that come and go under many writers are whole, and then gone", |store| {
         many(store).boxed()
-    }),
+    })
+    .needing(&[Extension::Catalog]),
 ];
 
 const SIZE: usize = 120_000;
@@ -69,7 +77,7 @@ fn put<'a>(thread: &'a str, branch: u32, step: u64, record: &'a [u8]) -> Put<'a>
 }
 
 async fn usage(store: &Store) -> Result<Usage, String> {
-    store.usage().await.map_err(said)
+    catalog(store)?.usage().await.map_err(said)
 }
 
 /// Whether a checkpoint and the writes on it are what was stored.
@@ -106,7 +114,7 @@ async fn once(store: Store) -> Result<(), String> {
         let record = record(u64::from(branch), &[&text]);
         store.put(put("a", branch, 1, &record)).await.map_err(said)?;
     }
-    store.copy_thread("a", "d").await.map_err(said)?;
+    upkeep(&store)?.copy_thread("a", "d").await.map_err(said)?;
     let held = usage(&store).await?;
     let bytes = held.bytes + held.value_bytes;
     if bytes > 2 * SIZE as u64 {
@@ -128,18 +136,18 @@ async fn outlives(store: Store) -> Result<(), String> {
     for thread in ["deleted", "pruned", "kept"] {
         store.put(put(thread, 0, 0, &kept)).await.map_err(said)?;
     }
-    store.copy_thread("kept", "copy").await.map_err(said)?;
+    upkeep(&store)?.copy_thread("kept", "copy").await.map_err(said)?;
     store.delete_thread("deleted").await.map_err(said)?;
     holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
     store.put(put("pruned", 0, 1, b"newer")).await.map_err(said)?;
     let gone = [(0, 0..1)];
     let rewrite = Rewrite { place: Place::root("pruned"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
-    store.rewrite(rewrite).await.map_err(said)?;
+    upkeep(&store)?.rewrite(rewrite).await.map_err(said)?;
     holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
     // A full that is written anew holds one of them still, and not the other.
     let fulls = [(CheckpointId::new(0, 0), record(2, &[&shared]))];
     let rewrite = Rewrite { place: Place::root("kept"), fence: 0, fulls: &fulls, unfold: &[], gone: &[] };
-    store.rewrite(rewrite).await.map_err(said)?;
+    upkeep(&store)?.rewrite(rewrite).await.map_err(said)?;
     holds(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
     holds(&store, "copy", CheckpointId::new(0, 0), &kept, &[]).await?;
     store.delete_thread("copy").await.map_err(said)?;
@@ -168,7 +176,7 @@ async fn goes(store: Store) -> Result<(), String> {
     for namespace in ["", "n"] {
         let place = Place { thread: "b", namespace };
         let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
-        store.rewrite(rewrite).await.map_err(said)?;
+        upkeep(&store)?.rewrite(rewrite).await.map_err(said)?;
     }
     match usage(&store).await? {
         Usage { values: 0, value_bytes: 0, uses: 0, rows: 0, writes: 0, bytes: 0 } => Ok(()),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::Extension;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
@@ -12,7 +13,8 @@ use crate::row::{
 };
 
 /// Makes the calls of a script, one a line, and returns them with an `=> answer` line after each. Lines that
-/// begin so are skipped, so a transcript is a script again. A call that fails answers with its code.
+/// begin so are skipped, so a transcript is a script again. A call that fails answers with its code. A call
+/// of an extension that the store lacks answers with `no leases`, `no catalog` or `no upkeep`.
 ///
 /// ```text
 /// put THREAD[/NAMESPACE] BRANCH.STEP full|delta RECORD [segment=RECORD] [clears] [by=LEASE]
@@ -98,9 +100,26 @@ fn calls(script: &str) -> impl Iterator<Item = &str> {
     script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("=>"))
 }
 
+/// The extensions that the calls of a script are of.
+pub(super) fn needs(script: &str) -> Vec<Extension> {
+    let words: Vec<&str> = calls(script).filter_map(|line| line.split_whitespace().next()).collect();
+    let is_needed = |extension: &Extension| words.iter().any(|word| extension_of(word) == Some(*extension));
+    Extension::ALL.into_iter().filter(is_needed).collect()
+}
+
+fn extension_of(word: &str) -> Option<Extension> {
+    match word {
+        "acquire" | "renew" | "release" => Some(Extension::Leases),
+        "waiting" | "namespaces" | "branches" => Some(Extension::Catalog),
+        "copy" | "rewrite" | "compact" => Some(Extension::Upkeep),
+        _ => None,
+    }
+}
+
 /// Why a line has no answer.
 enum Failed {
     Store(StoreError),
+    Lacks(Extension),
     Unreadable,
 }
 
@@ -122,6 +141,7 @@ impl Teller {
         match self.call(store, line).await {
             Ok(answer) => answer,
             Err(Failed::Store(error)) => error.code().to_string(),
+            Err(Failed::Lacks(extension)) => format!("no {extension}"),
             Err(Failed::Unreadable) => "this is no call".to_owned(),
         }
     }
@@ -130,6 +150,9 @@ impl Teller {
         let line = whole(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         let ok = || "ok".to_owned();
+        let leases = || store.leases().ok_or(Failed::Lacks(Extension::Leases));
+        let catalog = || store.catalog().ok_or(Failed::Lacks(Extension::Catalog));
+        let upkeep = || store.upkeep().ok_or(Failed::Lacks(Extension::Upkeep));
         Ok(match words[..] {
             ["put", at, step, kind, record, ref rest @ ..] => {
                 let writes = rest.iter().filter_map(|word| word.strip_prefix("with="));
@@ -163,10 +186,10 @@ impl Teller {
                 store.put_writes(put).await.map(|()| ok())?
             }
             ["branches", at] => {
-                let branches = store.branches(place(at)).await?;
+                let branches = catalog()?.branches(place(at)).await?;
                 branches.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
             }
-            ["compact"] => store.compact().await.map(|()| ok())?,
+            ["compact"] => upkeep()?.compact().await.map(|()| ok())?,
             ["threads"] => store.threads().await?.join(", "),
             ["waiting", ref rest @ ..] => {
                 let mut query = WaitingQuery::default();
@@ -177,7 +200,7 @@ impl Teller {
                         _ => return Err(Failed::Unreadable),
                     }
                 }
-                let found = store.waiting(query).await?;
+                let found = catalog()?.waiting(query).await?;
                 let shown = found.iter().map(|one| {
                     let Waiting { thread, namespace, at, request } = one;
                     let slash = if namespace.is_empty() { "" } else { "/" };
@@ -186,22 +209,22 @@ impl Teller {
                 shown.collect::<Vec<_>>().join(", ")
             }
             ["namespaces", thread] => {
-                let names = store.namespaces(thread).await?;
+                let names = catalog()?.namespaces(thread).await?;
                 names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
             }
             ["delete", thread] => store.delete_thread(thread).await.map(|()| ok())?,
-            ["copy", from, to] => store.copy_thread(from, to).await.map(|()| ok())?,
+            ["copy", from, to] => upkeep()?.copy_thread(from, to).await.map(|()| ok())?,
             ["acquire", thread, now, until, "as", name, ref rest @ ..] => {
                 let terms =
                     LeaseTerms { now: time(now)?, until: time(until)?, seize: rest.contains(&"seize") };
-                let claim = store.acquire(thread, terms).await?;
+                let claim = leases()?.acquire(thread, terms).await?;
                 self.claimed(name, claim)
             }
             ["renew", thread, name, until] => {
-                let renewed = store.renew(thread, self.named(name)?, time(until)?).await?;
+                let renewed = leases()?.renew(thread, self.named(name)?, time(until)?).await?;
                 if renewed { "yes".to_owned() } else { "no".to_owned() }
             }
-            ["release", thread, name] => store.release(thread, self.named(name)?).await.map(|()| ok())?,
+            ["release", thread, name] => leases()?.release(thread, self.named(name)?).await.map(|()| ok())?,
             ["rewrite", at, ref rest @ ..] => {
                 let parts = Parts::read(rest)?;
                 let rewrite = Rewrite {
@@ -211,7 +234,7 @@ impl Teller {
                     unfold: &parts.unfold,
                     gone: &parts.gone,
                 };
-                store.rewrite(rewrite).await.map(|()| ok())?
+                upkeep()?.rewrite(rewrite).await.map(|()| ok())?
             }
             _ => return Err(Failed::Unreadable),
         })

@@ -2,7 +2,8 @@
 
 use futures_util::FutureExt;
 
-use super::{Clause, Store};
+use super::extension::catalog;
+use super::{Clause, Extension, Store};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
@@ -12,11 +13,13 @@ pub(super) const CLAUSES: [Clause; 5] = [
     Clause::code("any text names a thread, and no two names are the same", |store| threads(store).boxed()),
     Clause::code("any text names a namespace, and no two names are the same", |store| {
         namespaces(store).boxed()
-    }),
+    })
+    .needing(&[Extension::Catalog]),
     Clause::code("records and writes of no byte and of ten megabytes come back as they were", |store| {
         sizes(store).boxed()
     }),
-    Clause::code("a question with any number and any text is answered", |store| questions(store).boxed()),
+    Clause::code("a question with any number and any text is answered", |store| questions(store).boxed())
+        .needing(&[Extension::Catalog]),
     Clause::code("a store that answers at once answers as one that waits", |store| at_once(store).boxed()),
 ];
 
@@ -129,7 +132,7 @@ async fn namespaces(store: Store) -> Result<(), String> {
     kept_apart(&*store, &places).await?;
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
-    let listed = store.namespaces("t").await.map_err(said)?;
+    let listed = catalog(&store)?.namespaces("t").await.map_err(said)?;
     match listed == expected {
         true => Ok(()),
         false => Err(format!("namespaces are listed as {listed:?}, and not by their bytes, as {expected:?}")),
@@ -196,7 +199,7 @@ async fn questions(store: Store) -> Result<(), String> {
     for name in names() {
         for limit in [None, Some(0), Some(1), Some(usize::MAX)] {
             let query = WaitingQuery { after: Some(&name), limit };
-            let found = store.waiting(query).await.map_err(said)?.len();
+            let found = catalog(&store)?.waiting(query).await.map_err(said)?.len();
             let expected = usize::from(name.as_str() < "t" && limit != Some(0));
             if found != expected {
                 return Err(format!(

@@ -5,11 +5,13 @@
 
 use super::seal::{Label, open, seal};
 use super::{EncryptedSaver, KeyRing};
+use crate::catalog;
 use crate::checkpointer::Checkpointer;
 use crate::delta::{decode, encode};
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
 use crate::row::{ListQuery, Place, Put, Rewrite, RowKind};
+use crate::upkeep;
 
 /// The namespace of permissions. No graph has one that begins so.
 pub(super) const PERMISSIONS: &str = "||origins";
@@ -51,16 +53,17 @@ pub(super) async fn copy_thread<C: Checkpointer>(
     from: &str,
     to: &str,
 ) -> Result<(), StoreError> {
-    if saver.inner.namespaces(from).await?.is_empty() {
+    if catalog::namespaces(&saver.inner, from).await?.is_empty() {
         // There is nothing to be read later on either.
-        return saver.inner.copy_thread(from, to).await;
+        return upkeep::copy_thread(&saver.inner, from, to).await;
     }
     let step = permit(saver, from, to).await?;
-    let copied = saver.inner.copy_thread(from, to).await;
+    let copied = upkeep::copy_thread(&saver.inner, from, to).await;
     // The copy has its own of it by now, if there is one. In the source it is of no use, nor does it do harm.
     let gone = [(0, step..step.saturating_add(1))];
     let place = Place { thread: from, namespace: PERMISSIONS };
-    let _ = saver.inner.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await;
+    let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
+    let _ = upkeep::rewrite(&saver.inner, rewrite).await;
     copied
 }
 

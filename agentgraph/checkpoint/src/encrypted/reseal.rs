@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::origin::PERMISSIONS;
 use super::seal::{Label, key_of, open};
 use super::{EncryptedSaver, is_taken_back};
+use crate::catalog;
 use crate::checkpointer::{Checkpointer, page};
 use crate::error::corrupt;
 use crate::error::{StoreCode, StoreError};
@@ -12,8 +13,10 @@ use crate::fold::Folded;
 use crate::header::HeaderMap;
 use crate::id::CheckpointId;
 use crate::lease::{Claim, LeaseTerms, lease_lost};
+use crate::leases::leases_of;
 use crate::prune::{DELTAS, add, fold};
 use crate::row::{ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind};
+use crate::upkeep;
 
 /// Checkpoints looked at, and rewritten, at a time.
 const BATCH: usize = 64;
@@ -71,7 +74,7 @@ struct Taken<'a, C: Checkpointer> {
 impl<C: Checkpointer> Taken<'_, C> {
     async fn renew(&self) -> Result<(), StoreError> {
         let (_, until) = lease_from(self.saver.services.now());
-        match self.saver.inner.renew(self.thread, self.fence, until).await? {
+        match leases_of(&self.saver.inner).renew(self.thread, self.fence, until).await? {
             true => Ok(()),
             false => Err(lease_lost(self.thread)),
         }
@@ -79,7 +82,7 @@ impl<C: Checkpointer> Taken<'_, C> {
 
     /// A lease that cannot be given back ends by time.
     async fn give_back(mut self) {
-        let _ = self.saver.inner.release(self.thread, self.fence).await;
+        let _ = leases_of(&self.saver.inner).release(self.thread, self.fence).await;
         self.fence = 0;
     }
 }
@@ -87,7 +90,7 @@ impl<C: Checkpointer> Taken<'_, C> {
 impl<C: Checkpointer> Drop for Taken<'_, C> {
     fn drop(&mut self) {
         if self.fence > 0 {
-            self.saver.inner.let_go(self.thread, self.fence);
+            leases_of(&self.saver.inner).let_go(self.thread, self.fence);
         }
     }
 }
@@ -151,9 +154,9 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     async fn reseal_taken(&self, taken: &Taken<'_, C>) -> Result<u64, StoreError> {
         let Taken { thread, fence, .. } = *taken;
         let mut done = 0;
-        for namespace in self.namespaces(thread).await? {
+        for namespace in catalog::namespaces(self, thread).await? {
             let place = Place { thread, namespace: &namespace };
-            for branch in self.inner.branches(place).await? {
+            for branch in catalog::branches(&self.inner, place).await? {
                 for some in self.work(place, branch).await?.chunks(BATCH) {
                     taken.renew().await?;
                     done += self.carry_out(place, fence, some).await?;
@@ -167,7 +170,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
 
     async fn take<'a>(&'a self, thread: &'a str) -> Result<Taken<'a, C>, StoreError> {
         let (now, until) = lease_from(self.services.now());
-        match self.inner.acquire(thread, LeaseTerms { now, until, seize: false }).await? {
+        match leases_of(&self.inner).acquire(thread, LeaseTerms { now, until, seize: false }).await? {
             Claim::Granted { fence } => Ok(Taken { saver: self, thread, fence }),
             Claim::Held { .. } => {
                 let problem =
@@ -232,7 +235,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         }
         let sealed = fulls.len() as u64;
         if !fulls.is_empty() || !unfold.is_empty() {
-            self.rewrite(Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &[] }).await?;
+            upkeep::rewrite(self, Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &[] })
+                .await?;
         }
         Ok(sealed)
     }
@@ -260,7 +264,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
             return Ok(());
         };
         let gone = [(branch, newest.saturating_add(1)..u64::MAX)];
-        self.inner.rewrite(Rewrite { place, fence, fulls: &[], unfold: &[], gone: &gone }).await
+        upkeep::rewrite(&self.inner, Rewrite { place, fence, fulls: &[], unfold: &[], gone: &gone }).await
     }
 
     /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be under
@@ -273,7 +277,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         match gone.is_empty() {
             true => Ok(()),
             false => {
-                self.inner.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await
+                let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
+                upkeep::rewrite(&self.inner, rewrite).await
             }
         }
     }

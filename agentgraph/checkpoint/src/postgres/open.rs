@@ -90,7 +90,7 @@ impl PostgresSaverBuilder {
     /// How long the server may take to answer a call, before it fails with
     /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is given up; a minute if not set.
     /// What was to be stored may be stored by then, or not. Calls whose work grows with a thread or with the
-    /// store (to delete, copy and prune threads, and [`usage`](crate::Checkpointer::usage)) take as long as
+    /// store (to delete, copy and prune threads, and [`usage`](crate::Catalog::usage)) take as long as
     /// the server answers to what keeps the connection alive, once in 30 seconds if the URL sets nothing
     /// else.
     pub fn answer_timeout(mut self, timeout: Duration) -> Self {

@@ -124,7 +124,7 @@ impl SqliteSaverBuilder {
     /// # let folder = std::env::temp_dir().join(format!("agentgraph-shared-{}", std::process::id()));
     /// # use agentgraph::prelude::*;
     /// # use serde::{Deserialize, Serialize};
-    /// use agentgraph_checkpoint::{Checkpointer, SqliteSaver};
+    /// use agentgraph_checkpoint::{Catalog, SqliteSaver};
     /// use std::sync::Arc;
     ///
     /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Op;
-use super::judge::{Deed, Judge, Occasion};
-use crate::context::edits;
-use crate::context::{RunShared, TaskRequest};
+use super::judge::{EditEffect, Judge, Occasion};
+use crate::context::{RunShared, TaskRequest, edits};
 use crate::dependency::layer::Layer;
 use crate::dependency::node::DependencyNode;
 use crate::dependency::outputs::{Output, PassInput};
@@ -24,11 +23,11 @@ pub(crate) struct Desk<O, S> {
     /// The pass is stored, so functions cannot be nodes.
     stored: bool,
     /// Locked by the loop between calls of nodes, and by nodes while they hand in an edit.
-    pass: Mutex<Settled<O, S>>,
+    pass: Mutex<PassProgress<O, S>>,
 }
 
 /// How far the pass has come.
-pub(crate) struct Settled<O, S> {
+pub(crate) struct PassProgress<O, S> {
     pub(crate) plan: Plan,
     /// The nodes that were added, in order of their ids.
     pub(crate) added: Vec<DependencyNode<O, S>>,
@@ -57,7 +56,7 @@ pub(crate) struct Transaction<O, S> {
 
 /// What has become of a transaction.
 #[derive(Default)]
-pub(crate) struct Made {
+pub(crate) struct SettledEdits {
     /// The names of the nodes that it added.
     pub(crate) added: Vec<Arc<str>>,
     /// The edits that have changed something.
@@ -86,7 +85,7 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
         _: &RunShared,
         task: TaskRequest,
         edit: &GraphEdit,
-        made: Option<edits::Made>,
+        made: Option<edits::NodeValue>,
     ) -> Result<(), Rejection> {
         self.take_in(task, Op::of(edit, made)?)
     }
@@ -106,7 +105,7 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
 
     fn undo_to(&self, request: TaskRequest, count: usize) {
         let mut pass = self.pass();
-        let Settled { plan, added, drafts, settled, .. } = &mut *pass;
+        let PassProgress { plan, added, drafts, settled, .. } = &mut *pass;
         let Some(draft) = drafts.get_mut(&request.index).filter(|draft| draft.is_of(request)) else { return };
         if count < draft.ops.len() {
             draft.ops.truncate(count);
@@ -119,12 +118,17 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
 impl<O, S> Desk<O, S> {
     pub(crate) fn new(wiring: Arc<Wiring<O, S>>, kept: Vec<bool>, stored: bool) -> Self {
         let plan = Plan::new(Arc::clone(&wiring.base));
-        let pass =
-            Settled { plan, added: Vec::new(), drafts: HashMap::new(), settled: 0, attempts: HashMap::new() };
+        let pass = PassProgress {
+            plan,
+            added: Vec::new(),
+            drafts: HashMap::new(),
+            settled: 0,
+            attempts: HashMap::new(),
+        };
         Desk { wiring, kept, stored, pass: Mutex::new(pass) }
     }
 
-    pub(crate) fn pass(&self) -> MutexGuard<'_, Settled<O, S>> {
+    pub(crate) fn pass(&self) -> MutexGuard<'_, PassProgress<O, S>> {
         self.pass.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,7 +154,7 @@ impl<O, S> Desk<O, S> {
     fn take_in(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
         self.make(&mut op)?;
         let mut pass = self.pass();
-        let Settled { plan, added, drafts, settled, attempts } = &mut *pass;
+        let PassProgress { plan, added, drafts, settled, attempts } = &mut *pass;
         let is_over = attempts.get(&request.index).is_some_and(|attempt| *attempt != request.attempt);
         if plan.status(request.node) != Status::Runs || is_over {
             return Err(Rejection::TooLate);
@@ -170,7 +174,7 @@ impl<O, S> Desk<O, S> {
             self.judge_anew(plan, added, draft);
         }
         let deed = self.deed(plan, added, &mut draft.layer, &op, Occasion::Call)?;
-        op.moot = matches!(deed, Deed::Nothing);
+        op.moot = matches!(deed, EditEffect::Nothing);
         draft.ops.push(op);
         Ok(())
     }
@@ -192,9 +196,9 @@ impl<O, S> Desk<O, S> {
         layer: &mut Layer,
         op: &Op<O, S>,
         occasion: Occasion,
-    ) -> Result<Deed, Rejection> {
+    ) -> Result<EditEffect, Rejection> {
         if op.moot || (occasion != Occasion::Call && self.coincides(plan, added, layer, op)) {
-            return Ok(Deed::Nothing);
+            return Ok(EditEffect::Nothing);
         }
         let judge = Judge {
             plan,
@@ -233,7 +237,10 @@ impl<O, S> Desk<O, S> {
     ///
     /// # Errors
     /// The first one that is not possible.
-    pub(crate) fn settle_before(&self, transaction: &mut Transaction<O, S>) -> Result<Made, EditError> {
+    pub(crate) fn settle_before(
+        &self,
+        transaction: &mut Transaction<O, S>,
+    ) -> Result<SettledEdits, EditError> {
         self.make_all(transaction, Occasion::Call)
     }
 
@@ -241,13 +248,13 @@ impl<O, S> Desk<O, S> {
     ///
     /// # Errors
     /// The first one that is not possible any more.
-    pub(crate) fn settle(&self, transaction: &mut Transaction<O, S>) -> Result<Made, EditError> {
+    pub(crate) fn settle(&self, transaction: &mut Transaction<O, S>) -> Result<SettledEdits, EditError> {
         self.make_all(transaction, Occasion::Merge)
     }
 
     /// Makes those that were made in an earlier call. What the compiled graph has become by itself since is
     /// no conflict; what it lacks for the others is named in `gone`.
-    pub(crate) fn restore(&self, transaction: Transaction<O, S>, gone: &mut Vec<String>) -> Made {
+    pub(crate) fn restore(&self, transaction: Transaction<O, S>, gone: &mut Vec<String>) -> SettledEdits {
         let mut ops = transaction.ops;
         ops.retain_mut(|op| {
             let made = self.make(op);
@@ -264,14 +271,18 @@ impl<O, S> Desk<O, S> {
                     Rejection::UnknownNode { .. } if removes => {}
                     why => gone.push(lacking(&op.edit, why)),
                 }
-                Deed::Nothing
+                EditEffect::Nothing
             })
         });
-        let deeds: Vec<Deed> = deeds.collect();
+        let deeds: Vec<EditEffect> = deeds.collect();
         pass.lay_down(&ops, deeds, layer)
     }
 
-    fn make_all(&self, transaction: &mut Transaction<O, S>, occasion: Occasion) -> Result<Made, EditError> {
+    fn make_all(
+        &self,
+        transaction: &mut Transaction<O, S>,
+        occasion: Occasion,
+    ) -> Result<SettledEdits, EditError> {
         for op in &mut transaction.ops {
             self.make(op).map_err(|why| EditError::new(op.edit.clone(), why))?;
         }
@@ -281,7 +292,7 @@ impl<O, S> Desk<O, S> {
             let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, occasion);
             deed.map_err(|why| EditError::new(op.edit.clone(), why))
         });
-        let deeds: Vec<Deed> = deeds.collect::<Result<_, _>>()?;
+        let deeds: Vec<EditEffect> = deeds.collect::<Result<_, _>>()?;
         Ok(pass.lay_down(&transaction.ops, deeds, layer))
     }
 
@@ -316,26 +327,26 @@ impl<O, S> Desk<O, S> {
     }
 }
 
-impl<O, S> Settled<O, S> {
+impl<O, S> PassProgress<O, S> {
     /// Makes the edits of a transaction, which are possible and have left the places of nodes in `layer`.
-    fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<Deed>, layer: Layer) -> Made {
+    fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<EditEffect>, layer: Layer) -> SettledEdits {
         let (plan, first) = (&mut self.plan, layer.first);
-        let mut made = Made::default();
+        let mut made = SettledEdits::default();
         for (deed, op) in deeds.into_iter().zip(ops) {
-            if !matches!(deed, Deed::Nothing) {
+            if !matches!(deed, EditEffect::Nothing) {
                 made.edits.push(op.edit.clone());
             }
             match deed {
-                Deed::AddNode(name, join) => {
+                EditEffect::AddNode(name, join) => {
                     plan.add_node(Arc::clone(&name), join);
                     self.added.extend(op.node.clone());
                     made.added.push(name);
                 }
-                Deed::AddEdge(edge, front) => plan.add_edge(edge, front),
-                Deed::RemoveEdge(edge) => plan.remove_edge(edge),
-                Deed::RemoveNode(name, node) => plan.remove_node(name, node),
-                Deed::Skip(nodes) => nodes.into_iter().for_each(|node| plan.skip(node)),
-                Deed::Nothing => {}
+                EditEffect::AddEdge(edge, front) => plan.add_edge(edge, front),
+                EditEffect::RemoveEdge(edge) => plan.remove_edge(edge),
+                EditEffect::RemoveNode(name, node) => plan.remove_node(name, node),
+                EditEffect::Skip(nodes) => nodes.into_iter().for_each(|node| plan.skip(node)),
+                EditEffect::Nothing => {}
             }
         }
         plan.overlay.adopt_places(layer);

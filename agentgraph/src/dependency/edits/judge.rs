@@ -11,7 +11,7 @@ use crate::error::nearest;
 use crate::words::{GraphEdit, Rejection};
 
 /// What an edit does.
-pub(super) enum Deed {
+pub(super) enum EditEffect {
     AddNode(Arc<str>, Join),
     AddEdge(Pair, bool),
     RemoveEdge(Pair),
@@ -44,7 +44,12 @@ pub(super) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Judges an edit in the graph with `layer` on top, and notes it there.
-    pub(super) fn judge(&self, layer: &mut Layer, edit: &GraphEdit, join: Join) -> Result<Deed, Rejection> {
+    pub(super) fn judge(
+        &self,
+        layer: &mut Layer,
+        edit: &GraphEdit,
+        join: Join,
+    ) -> Result<EditEffect, Rejection> {
         match edit {
             GraphEdit::AddNode { name, .. } => self.add_node(layer, name, join),
             GraphEdit::AddEdge { from, to } => self.add_edge(layer, (from, to), false),
@@ -73,7 +78,7 @@ impl Judge<'_> {
         })
     }
 
-    fn add_node(&self, layer: &mut Layer, name: &str, join: Join) -> Result<Deed, Rejection> {
+    fn add_node(&self, layer: &mut Layer, name: &str, join: Join) -> Result<EditEffect, Rejection> {
         if name.is_empty() || name.starts_with("__") {
             return Err(Rejection::ReservedName);
         }
@@ -82,7 +87,7 @@ impl Judge<'_> {
         }
         let name: Arc<str> = name.into();
         layer.add_node(Arc::clone(&name), join);
-        Ok(Deed::AddNode(name, join))
+        Ok(EditEffect::AddNode(name, join))
     }
 
     fn merges(&self) -> bool {
@@ -96,14 +101,19 @@ impl Judge<'_> {
         self.occasion != Occasion::Replay && self.plan.status(node) == Status::Runs
     }
 
-    fn add_edge(&self, layer: &mut Layer, (from, to): (&str, &str), front: bool) -> Result<Deed, Rejection> {
+    fn add_edge(
+        &self,
+        layer: &mut Layer,
+        (from, to): (&str, &str),
+        front: bool,
+    ) -> Result<EditEffect, Rejection> {
         let edge = (self.node(layer, from)?, self.node(layer, to)?);
         if edge.0 == edge.1 {
             return Err(Rejection::SelfEdge);
         }
         if self.look(layer, |graph| graph.has_edge(edge)) {
             if self.merges() && self.plan.overlay.has_added(edge, front) {
-                return Ok(Deed::Nothing);
+                return Ok(EditEffect::Nothing);
             }
             return Err(Rejection::EdgeExists);
         }
@@ -118,7 +128,7 @@ impl Judge<'_> {
         }
         cycle::keep(layer, verdict);
         layer.add_edge(edge, front);
-        Ok(if self.runs(edge.1) { Deed::Nothing } else { Deed::AddEdge(edge, front) })
+        Ok(if self.runs(edge.1) { EditEffect::Nothing } else { EditEffect::AddEdge(edge, front) })
     }
 
     fn name(&self, graph: Graph<'_>, node: u32) -> String {
@@ -126,11 +136,11 @@ impl Judge<'_> {
         self.names.get(node as usize).or_else(added).map_or_else(String::new, |name| name.to_string())
     }
 
-    fn remove_edge(&self, layer: &mut Layer, (from, to): (&str, &str)) -> Result<Deed, Rejection> {
+    fn remove_edge(&self, layer: &mut Layer, (from, to): (&str, &str)) -> Result<EditEffect, Rejection> {
         let edge = (self.node(layer, from)?, self.node(layer, to)?);
         if !self.look(layer, |graph| graph.has_edge(edge)) {
             if self.merges() && self.plan.overlay.has_cut(edge) {
-                return Ok(Deed::Nothing);
+                return Ok(EditEffect::Nothing);
             }
             return Err(Rejection::NoSuchEdge);
         }
@@ -140,12 +150,12 @@ impl Judge<'_> {
             }
         }
         layer.remove_edge(edge);
-        Ok(if self.runs(edge.1) { Deed::Nothing } else { Deed::RemoveEdge(edge) })
+        Ok(if self.runs(edge.1) { EditEffect::Nothing } else { EditEffect::RemoveEdge(edge) })
     }
 
-    fn remove_node(&self, layer: &mut Layer, name: &str) -> Result<Deed, Rejection> {
+    fn remove_node(&self, layer: &mut Layer, name: &str) -> Result<EditEffect, Rejection> {
         if self.merges() && self.look(layer, |graph| graph.named(name)) == Some(None) {
-            return Ok(Deed::Nothing);
+            return Ok(EditEffect::Nothing);
         }
         let node = self.node(layer, name)?;
         self.has_not_begun(node, name)?;
@@ -157,7 +167,7 @@ impl Judge<'_> {
             layer.remove_edge((node, target));
         }
         layer.remove_node(name.into(), node);
-        Ok(Deed::RemoveNode(name.into(), node))
+        Ok(EditEffect::RemoveNode(name.into(), node))
     }
 
     fn has_not_begun(&self, node: u32, name: &str) -> Result<(), Rejection> {
@@ -170,7 +180,7 @@ impl Judge<'_> {
         }
     }
 
-    fn skip(&self, layer: &mut Layer, names: &[String]) -> Result<Deed, Rejection> {
+    fn skip(&self, layer: &mut Layer, names: &[String]) -> Result<EditEffect, Rejection> {
         let mut nodes = Vec::with_capacity(names.len());
         for name in names {
             let node = self.node(layer, name)?;
@@ -181,6 +191,6 @@ impl Judge<'_> {
             nodes.push(node);
         }
         layer.skips.extend(&nodes);
-        Ok(Deed::Skip(nodes))
+        Ok(EditEffect::Skip(nodes))
     }
 }

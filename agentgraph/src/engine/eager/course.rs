@@ -10,11 +10,11 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use crate::engine::done::Done;
-use crate::engine::eager::flow::Key;
-use crate::engine::execute::{Ledger, Left, NotDone};
+use crate::engine::executor::{Ledger, NoOutput, ParentExit};
+use crate::engine::flow::Key;
 use crate::engine::halt::sleep;
-use crate::engine::running::{Ended, Running};
+use crate::engine::running_tasks::{EndedTask, RunningTask};
+use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::state::State;
@@ -24,9 +24,9 @@ use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::Services;
 
 /// How a task ended.
-pub(super) enum End<S: State> {
-    Done(Done<S>),
-    NotDone(NotDone),
+pub(super) enum TaskResult<S: State> {
+    Done(TaskOutput<S>),
+    NotDone(NoOutput),
     /// It failed, and this node stands in its place.
     Handled(u32, Arc<Failure>),
 }
@@ -35,7 +35,7 @@ pub(super) enum End<S: State> {
 pub(super) enum Stop {
     Failed(Error),
     /// A run inside a task was left for the graph around it.
-    Left(Left),
+    Left(ParentExit),
     /// What runs comes to its end before.
     Soft(StopReason),
     /// What runs is dropped.
@@ -44,7 +44,7 @@ pub(super) enum Stop {
 
 /// A task that was started.
 #[derive(Clone, Copy)]
-pub(super) struct Started {
+pub(super) struct StartedTask {
     pub(super) key: Key,
     pub(super) detached: bool,
     /// For how long the end of the run waits for it, if it is detached.
@@ -85,15 +85,15 @@ impl Ending {
 /// See the module.
 pub(super) struct Course<S: State> {
     /// Made when a task is pending, and away while something is awaited beside them.
-    running: Option<FuturesUnordered<Running<S>>>,
+    running: Option<FuturesUnordered<RunningTask<S>>>,
     /// Some of them were dropped while they were away.
     dropped: bool,
     /// The tasks that have not come to their end here, by the index of their requests.
-    started: HashMap<u32, Started>,
+    started: HashMap<u32, StartedTask>,
     /// How many of them are not detached.
     normal: usize,
     /// In the order in which they ended.
-    ended: VecDeque<(u32, End<S>)>,
+    ended: VecDeque<(u32, TaskResult<S>)>,
     pub(super) stop: Option<Stop>,
     /// What tasks failed with, in the order in which they ended.
     pub(super) failed: Vec<(Key, Arc<Failure>)>,
@@ -121,19 +121,19 @@ impl<S: State> Course<S> {
         }
     }
 
-    pub(super) fn begin(&mut self, index: u32, started: Started) {
+    pub(super) fn begin(&mut self, index: u32, started: StartedTask) {
         self.normal += usize::from(!started.detached);
         self.started.insert(index, started);
     }
 
     /// Adds tasks that were not ready at once.
-    pub(super) fn pend(&mut self, pending: Vec<Running<S>>) {
+    pub(super) fn pend(&mut self, pending: Vec<RunningTask<S>>) {
         if !pending.is_empty() {
             self.running.get_or_insert_default().extend(pending);
         }
     }
 
-    pub(super) fn started(&self, index: u32) -> Option<Started> {
+    pub(super) fn started(&self, index: u32) -> Option<StartedTask> {
         self.started.get(&index).copied()
     }
 
@@ -170,18 +170,18 @@ impl<S: State> Course<S> {
     }
 
     /// The first of those that ended which is not to be merged.
-    pub(super) fn take_unmerged(&mut self) -> Option<(u32, Started, End<S>)> {
+    pub(super) fn take_unmerged(&mut self) -> Option<(u32, StartedTask, TaskResult<S>)> {
         let detached = |index: &u32| self.started.get(index).is_some_and(|started| started.detached);
         let at = self.ended.iter().position(|(index, end)| match end {
-            End::Done(_) => false,
-            End::NotDone(_) => !detached(index),
-            End::Handled(..) => true,
+            TaskResult::Done(_) => false,
+            TaskResult::NotDone(_) => !detached(index),
+            TaskResult::Handled(..) => true,
         })?;
         self.take_end(at)
     }
 
     /// How the task of an activation ended, if it has.
-    pub(super) fn take_end_of(&mut self, key: Key) -> Option<(u32, Started, End<S>)> {
+    pub(super) fn take_end_of(&mut self, key: Key) -> Option<(u32, StartedTask, TaskResult<S>)> {
         let is_of = |index: &u32| self.started.get(index).is_some_and(|started| started.key == key);
         let at = self.ended.iter().position(|(index, _)| is_of(index))?;
         self.take_end(at)
@@ -193,14 +193,14 @@ impl<S: State> Course<S> {
     }
 
     /// The task that ended first, which is over with that.
-    pub(super) fn next_end(&mut self) -> Option<(u32, Started, End<S>)> {
+    pub(super) fn next_end(&mut self) -> Option<(u32, StartedTask, TaskResult<S>)> {
         self.take_end(0)
     }
 
-    fn take_end(&mut self, at: usize) -> Option<(u32, Started, End<S>)> {
+    fn take_end(&mut self, at: usize) -> Option<(u32, StartedTask, TaskResult<S>)> {
         let (index, end) = self.ended.remove(at)?;
         let started = self.started.get(&index).copied()?;
-        if !matches!(end, End::Handled(..)) {
+        if !matches!(end, TaskResult::Handled(..)) {
             self.forget(index);
         }
         Some((index, started, end))
@@ -214,7 +214,7 @@ impl<S: State> Course<S> {
     }
 
     /// Drops the tasks that are not to go on.
-    pub(super) fn drop_unless(&mut self, goes_on: impl Fn(Started) -> bool) {
+    pub(super) fn drop_unless(&mut self, goes_on: impl Fn(StartedTask) -> bool) {
         let ended: HashSet<u32> = self.ended.iter().map(|(index, _)| *index).collect();
         let over =
             self.started.iter().filter(|(index, started)| !goes_on(**started) && !ended.contains(index));
@@ -229,17 +229,17 @@ impl<S: State> Course<S> {
         }
     }
 
-    fn those_started(&self, running: FuturesUnordered<Running<S>>) -> FuturesUnordered<Running<S>> {
+    fn those_started(&self, running: FuturesUnordered<RunningTask<S>>) -> FuturesUnordered<RunningTask<S>> {
         running.into_iter().filter(|task| self.started.contains_key(&task.request.index)).collect()
     }
 
     /// Gives away the tasks that run, for something to be awaited beside them.
-    pub(super) fn give_away(&mut self) -> Option<FuturesUnordered<Running<S>>> {
+    pub(super) fn give_away(&mut self) -> Option<FuturesUnordered<RunningTask<S>>> {
         self.running.take_if(|running| !running.is_empty())
     }
 
     /// Takes them back, without those that were dropped meanwhile.
-    pub(super) fn take_back(&mut self, mut running: FuturesUnordered<Running<S>>) {
+    pub(super) fn take_back(&mut self, mut running: FuturesUnordered<RunningTask<S>>) {
         if std::mem::take(&mut self.dropped) {
             running = self.those_started(running);
         }
@@ -248,7 +248,7 @@ impl<S: State> Course<S> {
     }
 
     /// The result of a task that ended meanwhile, if there is one.
-    pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<Ended<S>>> {
+    pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<EndedTask<S>>> {
         match &mut self.running {
             Some(running) => running.poll_next_unpin(cx),
             None => Poll::Ready(None),
@@ -274,25 +274,25 @@ impl<S: State> Course<S> {
 }
 
 /// Takes down how tasks end.
-pub(super) struct Ends<'a, S: State>(&'a mut VecDeque<(u32, End<S>)>);
+pub(super) struct ResultLedger<'a, S: State>(&'a mut VecDeque<(u32, TaskResult<S>)>);
 
 impl<S: State> Course<S> {
-    pub(super) fn ends(&mut self) -> Ends<'_, S> {
-        Ends(&mut self.ended)
+    pub(super) fn ends(&mut self) -> ResultLedger<'_, S> {
+        ResultLedger(&mut self.ended)
     }
 }
 
-impl<S: State> Ledger<S> for Ends<'_, S> {
-    fn done(&mut self, index: u32, done: Done<S>) {
-        self.0.push_back((index, End::Done(done)));
+impl<S: State> Ledger<S> for ResultLedger<'_, S> {
+    fn done(&mut self, index: u32, done: TaskOutput<S>) {
+        self.0.push_back((index, TaskResult::Done(done)));
     }
 
-    fn not_done(&mut self, index: u32, why: NotDone) {
-        self.0.push_back((index, End::NotDone(why)));
+    fn not_done(&mut self, index: u32, why: NoOutput) {
+        self.0.push_back((index, TaskResult::NotDone(why)));
     }
 
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>) {
-        self.0.push_back((index, End::Handled(handler, failure)));
+        self.0.push_back((index, TaskResult::Handled(handler, failure)));
     }
 
     /// Events learn who handles a failure when the handler begins.

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::done::{Done, node_to_act_as};
-use crate::engine::eager::flow::Key;
+use crate::engine::flow::Key;
 use crate::engine::host::TaskRunner;
-use crate::engine::plan::StepPlace;
+use crate::engine::task_id::StepPlace;
+use crate::engine::task_output::{TaskOutput, node_to_act_as};
 use crate::error::Error;
 use crate::state::State;
 use agentgraph_checkpoint::{RunId, Source};
@@ -16,12 +16,12 @@ use agentgraph_checkpoint::{RunId, Source};
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// [`adopt_left`](Self::adopt_left) where the ids of tasks are those of the run before, on that thread.
     pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId, thread: Option<&str>) {
-        let Some(journal) = &mut self.journal else { return };
-        let thread = thread.map_or_else(|| Arc::clone(&journal.thread), Arc::from);
-        let now = (std::mem::replace(&mut journal.run, run), std::mem::replace(&mut journal.thread, thread));
+        let Some(journal) = &mut self.records.journal else { return };
+        let thread = thread.map(Arc::from);
+        let now = journal.stand_in_for(run, thread);
         self.adopt_left();
-        if let Some(journal) = &mut self.journal {
-            (journal.run, journal.thread) = now;
+        if let Some(journal) = &mut self.records.journal {
+            journal.stand_in_for(now.0, Some(now.1));
         }
     }
 
@@ -29,12 +29,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// other ids from now on. `before` is where its tasks stood.
     pub(in crate::engine) fn edit_flow(&mut self, updated: bool, before: Option<StepPlace<'_>>) {
         let commit = self.upcoming();
-        let keys: Vec<Key> = self.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
+        let keys: Vec<Key> =
+            self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
         for key in keys {
             let called = self.activation(key).filter(|one| self.memory_of(one.actor()).is_some());
             let called = called.zip(before).map(|(one, place)| {
                 let known = one.left.as_ref().and_then(|left| left.call);
-                known.unwrap_or_else(|| super::record::id_of(&self.core, place, key, one))
+                known.unwrap_or_else(|| {
+                    crate::engine::flow::record::id_of(&self.position.graph, place, key, one)
+                })
             });
             let Some(activation) = self.activation_mut(key) else { continue };
             if updated {
@@ -44,7 +47,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 activation.left_mut().call = Some(task);
             }
         }
-        if let Some(eager) = &mut self.eager {
+        if let Some(eager) = &mut self.position.eager {
             if updated {
                 eager.flow.kept.clear();
                 eager.flow.unsaid.kept = true;
@@ -57,7 +60,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(in crate::engine) fn clear_flow(&mut self) {
         let commit = self.upcoming();
         self.begin_flow();
-        if let Some(eager) = &mut self.eager {
+        if let Some(eager) = &mut self.position.eager {
             eager.flow.pass(commit);
         }
     }
@@ -70,14 +73,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(), Error> {
         let mut edits = Vec::with_capacity(writers.len());
         for (name, update) in writers {
-            edits.push((node_to_act_as(&self.core, &name)?, update));
+            edits.push((node_to_act_as(&self.position.graph, &name)?, update));
         }
         for (node, update) in edits {
-            let open = self.eager.iter().flat_map(|eager| &eager.flow.open);
+            let open = self.position.eager.iter().flat_map(|eager| &eager.flow.open);
             let ending = open.filter(|(_, one)| one.actor() == node).map(|(key, _)| *key).next();
-            let done = Done { update: Some(update), goes: None };
+            let done = TaskOutput { update: Some(update), goes: None };
             self.merge_into_flow(ending, node, Some(done), true)?;
-            self.scratch.merging = false;
+            self.position.merging = false;
             self.commit(Source::Update, None).await?;
         }
         Ok(())

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::done::Done;
-use crate::engine::eager::Eager;
-use crate::engine::eager::flow::{Activation, Flow, Key, Merged, Phase, Upcoming};
+use crate::engine::activations::Activations;
+use crate::engine::flow::{Activation, Flow, Key, MergeEntry, NextCommit, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::merge::{Arrival, Merge};
+use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
 use agentgraph_checkpoint::Source;
 
 /// Who is merged.
-struct Merging<'a> {
+struct MergeSubject<'a> {
     /// None for START, and where nothing has ended.
     ending: Option<Key>,
     actor: u32,
-    commit: Upcoming,
+    commit: NextCommit,
     /// The joins whose time had come in an earlier run of the same steps.
     again: Option<&'a [u32]>,
 }
@@ -29,10 +29,10 @@ impl Flow {
         &mut self,
         mut merge: Merge<'_, S>,
         state: &mut S,
-        done: Option<Done<S>>,
-        merging: &Merging<'_>,
+        done: Option<TaskOutput<S>>,
+        merging: &MergeSubject<'_>,
     ) -> Result<(), Error> {
-        let Merging { ending, actor, commit, again } = *merging;
+        let MergeSubject { ending, actor, commit, again } = *merging;
         let core = merge.core;
         let ending = ending.and_then(|key| Some((key, self.open.get(&key)?.node)));
         let dispatched = ending.is_some_and(|(key, _)| self.open[&key].is_dispatched());
@@ -58,7 +58,7 @@ impl Flow {
         self.make(core, merge.next, commit, actor, after.then_some(actor));
         self.note_writes(S::channels(&core.schema).len(), &writes, commit.at, actor);
         self.unsaid.writes.append(&mut writes);
-        self.unsaid.log.push(Merged { at: commit.at, ended: ending, timed });
+        self.unsaid.log.push(MergeEntry { at: commit.at, ended: ending, timed });
         self.at = commit.at;
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Flow {
     /// Takes out what was to start of nodes that the edits of this merge remove. Gives the nodes whose groups
     /// are done by that.
     fn cancel_removed<S: State>(&mut self, core: &RunGraph<S>) -> Vec<u32> {
-        let staged = core.edited.as_ref().and_then(|edited| edited.staged());
+        let staged = core.staged_edits();
         let Some(removed) = staged.map(|staged| staged.removed()).filter(|removed| !removed.is_empty())
         else {
             return Vec::new();
@@ -90,65 +90,67 @@ impl Flow {
     }
 }
 
-impl<S: State> Eager<S> {
+impl<S: State> Activations<S> {
     /// Merges the input of a run.
     pub(crate) fn input(
         &mut self,
         merge: Merge<'_, S>,
         state: &mut S,
         input: S::Update,
-        commit: Upcoming,
+        commit: NextCommit,
     ) -> Result<(), Error> {
-        let merging = Merging { ending: None, actor: merge.core.topology.start(), commit, again: None };
-        self.flow.merge(merge, state, Some(Done { update: Some(input), goes: None }), &merging)
+        let merging = MergeSubject { ending: None, actor: merge.core.topology.start(), commit, again: None };
+        self.flow.merge(merge, state, Some(TaskOutput { update: Some(input), goes: None }), &merging)
     }
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// The commit to come.
-    pub(in crate::engine) fn upcoming(&self) -> Upcoming {
-        match (&self.journal, &self.eager) {
+    pub(in crate::engine) fn upcoming(&self) -> NextCommit {
+        match (&self.records.journal, &self.position.eager) {
             (Some(journal), _) => {
                 let id = (!journal.waits()).then(|| journal.next_id());
-                Upcoming { at: journal.upcoming(), id }
+                NextCommit { at: journal.upcoming(), id }
             }
-            (None, Some(eager)) => Upcoming { at: eager.flow.at + 1, id: None },
-            (None, None) => Upcoming { at: 0, id: None },
+            (None, Some(eager)) => NextCommit { at: eager.flow.at + 1, id: None },
+            (None, None) => NextCommit { at: 0, id: None },
         }
     }
 
     /// Merges a task that is done.
-    pub(super) fn merge_activation(&mut self, key: Key, done: Done<S>) -> Result<(), Error> {
+    pub(super) fn merge_activation(&mut self, key: Key, done: TaskOutput<S>) -> Result<(), Error> {
         let Some(activation) = self.activation(key) else { return Ok(()) };
         let actor = activation.actor();
-        if let (Some(update), Some(eager)) = (&done.update, &self.eager)
-            && let Some(clash) = eager.flow.clash(&self.core, activation.read_at, update)
+        if let (Some(update), Some(eager)) = (&done.update, &self.position.eager)
+            && let Some(clash) = eager.flow.clash(&self.position.graph, activation.read_at, update)
         {
-            return Err(overtaken(&self.core, clash, actor).at_node(self.core.name(actor)));
+            return Err(
+                overtaken(&self.position.graph, clash, actor).at_node(self.position.graph.name(actor))
+            );
         }
         let mut done = [Some(done)];
         let outputs = self.outputs_to_keep(|_| actor, &done)?;
         self.stage_edits(|_, _| actor, &mut done);
         let [done] = done;
-        let fallible = self.core.exits(actor).fallible_routers;
+        let fallible = self.position.graph.exits(actor).fallible_routers;
         let before = self.before_merge(fallible);
         let update = done.as_ref().and_then(|done| done.update.as_ref());
-        let writes =
-            self.core.has_ephemeral && update.is_some_and(|update| writes_ephemeral(&self.core, update));
+        let writes = self.position.graph.has_ephemeral
+            && update.is_some_and(|update| writes_ephemeral(&self.position.graph, update));
         let merged = self.merge_into_flow(Some(key), actor, done, writes);
         match merged {
             Ok(()) => {
                 self.keep(outputs);
-                let skipped = self.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
-                self.scratch.skipped.extend(skipped);
+                let skipped = self.position.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
+                self.buffers.skipped.extend(skipped);
                 self.lay_down();
                 Ok(())
             }
             Err(error) => {
-                self.core.unstage();
-                self.frontier.clear();
+                self.position.graph.unstage();
+                self.position.frontier.clear();
                 self.undo_merge(before);
-                Err(error.at_node(self.core.name(actor)))
+                Err(error.at_node(self.position.graph.name(actor)))
             }
         }
     }
@@ -157,14 +159,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         &mut self,
         ending: Option<Key>,
         actor: u32,
-        done: Option<Done<S>>,
+        done: Option<TaskOutput<S>>,
         writes_ephemeral: bool,
     ) -> Result<(), Error> {
         let again = self.take_turn();
-        let merging = Merging { ending, actor, commit: self.upcoming(), again: again.as_deref() };
-        let is_due = std::mem::take(&mut self.scratch.is_due);
-        let due = self.joins.next_due().filter(|_| is_due).unwrap_or(0);
-        let Some(mut eager) = self.eager.take() else { return Ok(()) };
+        let merging = MergeSubject { ending, actor, commit: self.upcoming(), again: again.as_deref() };
+        let is_due = std::mem::take(&mut self.buffers.is_due);
+        let due = self.position.joins.next_due().filter(|_| is_due).unwrap_or(0);
+        let Some(mut eager) = self.position.eager.take() else { return Ok(()) };
         if let Some(key) = ending {
             eager.states.remove(&key);
         }
@@ -172,7 +174,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             merge.now = merge.now.max(due);
             eager.flow.merge(merge, state, done, &merging)
         });
-        self.eager = Some(eager);
+        self.position.eager = Some(eager);
         merged
     }
 
@@ -180,20 +182,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn end_without_result(&mut self, key: Key) -> Result<(), Error> {
         let actor = self.activation(key).map_or(0, |activation| activation.actor());
         self.merge_into_flow(Some(key), actor, None, false)?;
-        self.scratch.merging = false;
+        self.position.merging = false;
         self.commit(Source::Loop, None).await
     }
 
     /// Fires the joins whose time has come, in a commit of their own.
     pub(super) async fn merge_due_joins(&mut self) -> Result<(), Error> {
-        self.merge_into_flow(None, self.core.topology.start(), None, false)?;
-        self.scratch.merging = false;
+        self.merge_into_flow(None, self.position.graph.topology.start(), None, false)?;
+        self.position.merging = false;
         self.commit(Source::Loop, None).await
     }
 
     /// Whether the time of a join has come.
     pub(super) fn joins_are_due(&mut self) -> bool {
-        match self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+        match self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
             true => self.is_turn_of_joins(),
             false => self.due_in().is_some_and(|due| due.is_zero()),
         }
@@ -201,13 +203,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Holds the state that activations read which were not started before the next one is merged.
     pub(super) fn hold_states(&mut self, stopped: bool) {
-        let keeps_all = self.journal.as_ref().is_some_and(|journal| journal.waits());
-        let Some(eager) = &mut self.eager else { return };
-        let Eager { flow, states, .. } = &mut **eager;
+        let keeps_all = self.records.journal.as_ref().is_some_and(|journal| journal.waits());
+        let Some(eager) = &mut self.position.eager else { return };
+        let Activations { flow, states, .. } = &mut **eager;
         let made_last = flow.open.range(Key { made: flow.at, index: 0 }..);
         let unread = made_last.filter(|(_, one)| keeps_all || (!stopped && one.phase == Phase::Ready));
         for (key, _) in unread {
-            states.entry(*key).or_insert_with(|| Arc::clone(&self.state));
+            states.entry(*key).or_insert_with(|| Arc::clone(&self.position.state));
         }
     }
 }

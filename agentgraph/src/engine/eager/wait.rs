@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::engine::eager::course::{Course, Stop};
-use crate::engine::eager::start::poll_running;
-use crate::engine::halt::{Cut, sleep};
+use crate::engine::eager::execute::poll_running;
+use crate::engine::halt::{Cutoff, sleep};
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, cut_off};
 use crate::state::State;
@@ -15,18 +15,18 @@ use agentgraph_checkpoint::services::micros;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) async fn wait(&mut self, course: &mut Course<S>) {
-        let mut due = self.due_in().map(|due| sleep(&self.shared.services, due));
-        let mut halt = self.halt.take();
+        let mut due = self.due_in().map(|due| sleep(&self.runtime.shared.services, due));
+        let mut halt = self.listeners.halt.take();
         let executor = self.executor();
         let happens = poll_fn(|cx| {
             if poll_running(&executor, course, cx) || poll_ending(course, cx) {
                 return Poll::Ready(None);
             }
             if due.as_mut().is_some_and(|due| due.as_mut().poll(cx).is_ready()) {
-                return Poll::Ready(Some(Happened::Due));
+                return Poll::Ready(Some(WaitEvent::Due));
             }
             match poll_limits(course, cx) {
-                Some(index) => Poll::Ready(Some(Happened::TooLong(index))),
+                Some(index) => Poll::Ready(Some(WaitEvent::TooLong(index))),
                 None => Poll::Pending,
             }
         });
@@ -34,44 +34,49 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             None => Ok(happens.await),
             Some(halt) => halt.until(happens).await,
         };
-        self.halt = halt;
+        self.listeners.halt = halt;
         match happened {
             Ok(None) => {}
-            Ok(Some(Happened::Due)) => self.scratch.is_due = true,
-            Ok(Some(Happened::TooLong(index))) => {
-                let limit = self.halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
-                self.cut_off(course, Cut::StepTimeout(limit), Some(index));
+            Ok(Some(WaitEvent::Due)) => self.buffers.is_due = true,
+            Ok(Some(WaitEvent::TooLong(index))) => {
+                let limit =
+                    self.listeners.halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
+                self.cut_off(course, Cutoff::StepTimeout(limit), Some(index));
             }
             Err(cut) => self.cut_off(course, cut, None),
         }
     }
 
-    fn cut_off(&self, course: &mut Course<S>, cut: Cut, late: Option<u32>) {
+    fn cut_off(&self, course: &mut Course<S>, cut: Cutoff, late: Option<u32>) {
         let late = late.and_then(|index| course.started(index));
         let late = late.and_then(|started| self.activation(started.key));
-        let late = late.map(|activation| self.core.name(activation.actor()));
+        let late = late.map(|activation| self.position.graph.name(activation.actor()));
         course.stop(match (cut, cut_off(cut, late.into_iter())) {
             (_, Err(error)) => Stop::Failed(error),
-            (Cut::Stop(reason), Ok(_)) => Stop::Hard(reason),
-            (Cut::StepTimeout(_), Ok(_)) => return,
+            (Cutoff::Stop(reason), Ok(_)) => Stop::Hard(reason),
+            (Cutoff::StepTimeout(_), Ok(_)) => return,
         });
         course.drop_unless(|_| false);
     }
 
     /// For how long the first join that has a time still waits; nothing if that has come.
     pub(super) fn due_in(&self) -> Option<Duration> {
-        if !self.core.topology.times_joins || self.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+        if !self.position.graph.topology.times_joins
+            || self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some())
+        {
             return None;
         }
-        let due = self.joins.next_due()?;
-        match self.scratch.is_due {
+        let due = self.position.joins.next_due()?;
+        match self.buffers.is_due {
             true => Some(Duration::ZERO),
-            false => Some(Duration::from_micros(due.saturating_sub(micros(self.shared.services.now())))),
+            false => {
+                Some(Duration::from_micros(due.saturating_sub(micros(self.runtime.shared.services.now()))))
+            }
         }
     }
 }
 
-enum Happened {
+enum WaitEvent {
     /// The time of a join has come.
     Due,
     /// A task has taken longer than it may.

@@ -1,8 +1,9 @@
 //! What the header of a record says, and how much it repeats of earlier ones.
 
 use crate::context::Memories;
+use crate::engine::frontier::Frontier;
 use crate::engine::journal::{Commit, Journal};
-use crate::engine::plan::Frontier;
+use crate::engine::position::Position;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::joins::Joins;
@@ -30,36 +31,36 @@ impl<S: State> Journal<S> {
     pub(super) fn encode(
         &self,
         record: &mut Vec<u8>,
-        core: &RunGraph<S>,
         time: u64,
         commit: &Commit<'_, S>,
         repeat: Repeat,
     ) -> Result<(), Error> {
+        let Position { graph: core, frontier, joins, .. } = commit.position;
         let mut header = HeaderWriter::begin(record);
         header.number("time", time);
-        if commit.flow.is_none() {
+        if commit.flow().is_none() {
             let mut written = Ok(());
-            header.raw("next", |bytes| written = write_frontier(bytes, core, commit.frontier));
+            header.raw("next", |bytes| written = write_frontier(bytes, core, frontier));
             written?;
         }
-        if commit.source != Source::Loop {
-            header.value("source", &commit.source);
+        if commit.note.source != Source::Loop {
+            header.value("source", &commit.note.source);
         }
-        if let Some(abandoned) = &commit.abandoned {
+        if let Some(abandoned) = &commit.note.abandoned {
             header.value("abandoned", abandoned);
         }
-        if !commit.halt.is_empty() {
-            header.value("halt", commit.halt);
+        if !commit.note.halt.is_empty() {
+            header.value("halt", &commit.note.halt);
         }
         let changes = repeat == Repeat::Changes;
-        if !changes || commit.source != Source::Loop {
+        if !changes || commit.note.source != Source::Loop {
             header.value("run", &self.run);
             if let Some(call) = &self.call {
                 header.value("call", call);
             }
         }
-        if let Some(flow) = commit.flow {
-            flow.write(&mut header, core, !changes || commit.source != Source::Loop)?;
+        if let Some(flow) = commit.flow() {
+            flow.write(&mut header, core, !changes || commit.note.source != Source::Loop)?;
         }
         if let Some(wrote) = self.wrote.as_ref().filter(|_| repeat != Repeat::Run) {
             header.raw("wrote", |bytes| drop(rmp::encode::write_bin(bytes, wrote)));
@@ -70,21 +71,21 @@ impl<S: State> Journal<S> {
         if let Some(spent) = &commit.spent {
             header.value("spent", spent);
         }
-        if !changes || self.had_open_joins || commit.joins.any_open() {
-            header.value("joins", &stored_joins(core, commit.joins));
+        if !changes || self.had_open_joins || joins.any_open() {
+            header.value("joins", &stored_joins(core, joins));
         }
-        if !commit.joins.inside.is_empty() || (changes && self.stuck > 0) {
-            self.encode_stuck(&mut header, commit, changes && commit.source == Source::Loop);
+        if !joins.stuck_inside().is_empty() || (changes && self.stuck > 0) {
+            self.encode_stuck(&mut header, commit, changes && commit.note.source == Source::Loop);
         }
-        if !commit.frontier.deferred.is_empty() || (changes && self.had_deferred) {
-            let names = commit.frontier.deferred.iter().map(|node| core.name(*node));
+        if !frontier.deferred.is_empty() || (changes && self.had_deferred) {
+            let names = frontier.deferred.iter().map(|node| core.name(*node));
             header.value("deferred", &names.collect::<Vec<_>>());
         }
         self.encode_edits(&mut header, core, commit, repeat);
         if let Some(memories) = &self.memories {
             encode_memories(&mut header, memories, repeat);
         }
-        if !commit.sessions.is_empty() && (!changes || commit.sessions_used) {
+        if !commit.sessions.is_empty() && (!changes || commit.note.sessions_used) {
             header.value("session", &commit.sessions.encode()?);
         }
         if repeat == Repeat::Everything {
@@ -102,7 +103,7 @@ impl<S: State> Journal<S> {
 
     /// The joins of subgraphs that are stuck: all of them, or those that the head does not say.
     fn encode_stuck(&self, header: &mut HeaderWriter<'_>, commit: &Commit<'_, S>, adds: bool) {
-        let stuck = &commit.joins.inside;
+        let stuck = commit.position.joins.stuck_inside();
         match stuck.get(self.stuck..).filter(|_| adds) {
             None => header.value("stuck", stuck),
             Some([]) => {}
@@ -132,7 +133,7 @@ impl<S: State> Journal<S> {
             None => header.value("overlay", log),
         }
         if whole && (!commit.skips.is_empty() || replaces) || !whole && self.skips != commit.skips {
-            header.value("skips", commit.skips);
+            header.value("skips", &commit.skips);
         }
         let all = repeat != Repeat::Changes;
         if commit.outputs.has_changed() || (all && !commit.outputs.is_empty()) {
@@ -176,7 +177,7 @@ pub(super) fn constants_with<'a, S: State>(
         let defaults = Header::default();
         header.value("fields", &fields);
         header.value("fingerprint", &core.fingerprint);
-        header.value("discipline", core.discipline());
+        header.value("discipline", core.discipline.name());
         header.value("schema", &core.migrations.version);
         header.value("fence", &defaults.fence);
         header.value("codec", &defaults.codec);

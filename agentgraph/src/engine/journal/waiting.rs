@@ -7,9 +7,9 @@ use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
 /// What a call that stores at its end has not stored yet.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct DeferredCommits {
     /// The last commit it would have made.
-    pub(super) commit: Option<Waited>,
+    pub(super) commit: Option<DeferredCommit>,
     /// Writes on the checkpoint that stands, until a commit makes them obsolete.
     pub(super) writes: Vec<PendingWrite>,
     /// By how much task ids move on with the commits that were put off.
@@ -18,7 +18,7 @@ pub(super) struct Waiting {
     moves_from: Option<u64>,
 }
 
-impl Waiting {
+impl DeferredCommits {
     /// [`moves`](Self::moves) after one more commit.
     pub(super) fn next_move(&self) -> u64 {
         self.moves_from.map_or(self.moves, |from| self.moves.max(from).saturating_add(1))
@@ -27,10 +27,10 @@ impl Waiting {
 
 /// A commit that was put off.
 #[derive(Default)]
-pub(crate) struct Waited {
-    pub(crate) source: Source,
-    pub(crate) abandoned: Option<RunId>,
-    pub(crate) halt: Vec<String>,
+pub(crate) struct DeferredCommit {
+    pub(in crate::engine) source: Source,
+    pub(in crate::engine) abandoned: Option<RunId>,
+    pub(in crate::engine) halt: Vec<String>,
 }
 
 impl<S: State> Journal<S> {
@@ -40,7 +40,7 @@ impl<S: State> Journal<S> {
     /// task, they must all the same be other ones in every superstep, and other ones than those of a call
     /// that was killed: then they move on from `moves_from`, a random number.
     pub(crate) fn wait_for_the_end(&mut self, moves_from: Option<u64>) {
-        self.waiting = Some(Waiting { moves_from, ..Waiting::default() });
+        self.waiting = Some(DeferredCommits { moves_from, ..DeferredCommits::default() });
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -48,19 +48,19 @@ impl<S: State> Journal<S> {
     }
 
     /// Notes a commit that would have been made here.
-    pub(crate) fn put_off(&mut self, commit: Waited) {
+    pub(crate) fn put_off(&mut self, commit: DeferredCommit) {
         let Some(waiting) = &mut self.waiting else { return };
         waiting.writes.clear();
         waiting.moves = waiting.next_move();
-        let Waited { source, abandoned, .. } = waiting.commit.take().unwrap_or_default();
+        let DeferredCommit { source, abandoned, .. } = waiting.commit.take().unwrap_or_default();
         // A call within another run begins where it says so: the sum of its updates is read back to there.
         let begins = source == Source::Input && self.call.is_some();
         let source = if begins { source } else { commit.source };
-        waiting.commit = Some(Waited { source, abandoned: commit.abandoned.or(abandoned), ..commit });
+        waiting.commit = Some(DeferredCommit { source, abandoned: commit.abandoned.or(abandoned), ..commit });
     }
 
     /// Stores from now on. Gives the commit that is to be made first; without one, what was to be written is.
-    pub(crate) async fn end_waiting(&mut self) -> Result<Option<Waited>, Error> {
+    pub(crate) async fn end_waiting(&mut self) -> Result<Option<DeferredCommit>, Error> {
         let Some(waiting) = self.waiting.take() else { return Ok(None) };
         if waiting.commit.is_some() {
             self.must_be_full = true;

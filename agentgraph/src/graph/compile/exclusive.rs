@@ -19,7 +19,7 @@ use crate::graph::topology::END_ID;
 /// How many ways and dominators are looked at in all; what is left in a larger graph is not judged.
 const LOOKED_AT: usize = 20_000_000;
 
-pub(super) fn exclusive_sources(shape: &Shape<'_>) -> Vec<Warning> {
+pub(super) fn exclusive_sources(shape: &Shape) -> Vec<Warning> {
     let joins: Vec<(usize, &Edge)> =
         shape.edges.iter().enumerate().filter(|(_, edge)| waits_for_several(edge)).collect();
     if joins.is_empty() || !shape.routes.iter().any(chooses) || !shape.templates.is_empty() {
@@ -82,7 +82,7 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(shape: &Shape<'_>, without: Option<usize>, budget: &mut usize) -> Option<Self> {
+    fn of(shape: &Shape, without: Option<usize>, budget: &mut usize) -> Option<Self> {
         let start = shape.names.start();
         let mut ways = DiGraph::new();
         for _ in 0..=start {
@@ -150,8 +150,8 @@ fn is_way(at: usize, edge: &Edge, without: Option<usize>) -> bool {
 }
 
 /// Ways by commands, to handlers, and to the node for the limit.
-fn others(shape: &Shape<'_>) -> Vec<(u32, u32)> {
-    let commands = (0..).zip(shape.targets).flat_map(|(node, targets)| {
+fn others(shape: &Shape) -> Vec<(u32, u32)> {
+    let commands = (0..).zip(&shape.targets).flat_map(|(node, targets)| {
         let targets: &[u32] = match targets {
             CommandTargets::Declared(targets) => targets,
             CommandTargets::None | CommandTargets::Anywhere => &[],
@@ -164,7 +164,7 @@ fn others(shape: &Shape<'_>) -> Vec<(u32, u32)> {
 }
 
 /// The nodes that run at most once in a run: there is one way to each, and it is taken at most once.
-fn once(shape: &Shape<'_>, without: Option<usize>) -> Vec<bool> {
+fn once(shape: &Shape, without: Option<usize>) -> Vec<bool> {
     let start = shape.names.start() as usize;
     let mut ways = vec![0_u32; start + 1];
     let mut waits_for: Vec<&[u32]> = vec![&[]; start + 1];
@@ -177,7 +177,7 @@ fn once(shape: &Shape<'_>, without: Option<usize>) -> Vec<bool> {
     for (_, edge) in shape.edges.iter().enumerate().filter(|(at, edge)| is_way(*at, edge, without)) {
         add(edge.target, &edge.sources[..]);
     }
-    for route in shape.routes {
+    for route in &shape.routes {
         let mut targets: Vec<u32> = route.targets.iter().map(|(target, _)| *target).collect();
         targets.sort_unstable();
         targets.dedup();

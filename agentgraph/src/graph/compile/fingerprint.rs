@@ -8,7 +8,7 @@ use super::shape::Shape;
 use crate::node::inner::AnyGraph;
 use crate::state::State;
 
-impl Shape<'_> {
+impl Shape {
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's
     /// calls does not matter: `node N`, `edge A -> B`, `join A + B -> C` (sources sorted), `route A -> B`,
     /// `branch A -> B`, `discipline eager`, `error A -> B`, `graph N F M` (a subgraph's fingerprint and
@@ -24,7 +24,7 @@ impl Shape<'_> {
             format!("{}:{name}", name.len())
         };
         let mut lines: Vec<String> = (0..self.names.start()).map(|id| format!("node {}", name(id))).collect();
-        for edge in self.edges {
+        for edge in &self.edges {
             let mut sources: Vec<String> = edge.sources.iter().map(|source| name(*source)).collect();
             sources.sort();
             let word = if edge.is_join() { "join" } else { "edge" };
@@ -37,7 +37,7 @@ impl Shape<'_> {
             }
             lines.push(line);
         }
-        for route in self.routes {
+        for route in &self.routes {
             let targets = route.targets.iter();
             lines.extend(
                 targets.map(|(to, _)| format!("{} {} -> {}", route.word, name(route.from), name(*to))),

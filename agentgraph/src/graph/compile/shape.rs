@@ -9,6 +9,7 @@ use petgraph::visit::{Dfs, Reversed};
 use super::exclusive::exclusive_sources;
 use super::names::{Names, Problems};
 use super::resolve::{CommandTargets, Edge, RouteShape};
+use crate::graph::core::Breaks;
 use crate::graph::draw::{Drawing, Line, LineKind};
 use crate::graph::problem::{ProblemKind, Warning, WarningKind};
 use crate::graph::topology::{END_ID, Exits, Join, Rows, Topology, WIDE};
@@ -16,21 +17,31 @@ use crate::graph::{DeclaredBreak, DeclaredNode};
 use crate::state::State;
 
 /// The checked graph, before it is laid out for running.
-pub(super) struct Shape<'a> {
-    pub(super) names: &'a Names,
-    pub(super) edges: &'a [Edge],
-    pub(super) routes: &'a [RouteShape],
-    pub(super) targets: &'a [CommandTargets],
-    pub(super) deferred: &'a [bool],
+pub(super) struct Shape {
+    pub(super) names: Names,
+    pub(super) edges: Vec<Edge>,
+    pub(super) routes: Vec<RouteShape>,
+    pub(super) targets: Vec<CommandTargets>,
+    pub(super) breaks: Option<Breaks>,
+    pub(super) deferred: Vec<bool>,
     pub(super) on_limit: Option<u32>,
-    pub(super) handlers: &'a [Option<u32>],
+    pub(super) default_handler: Option<u32>,
+    pub(super) handlers: Vec<Option<u32>>,
     pub(super) eager: bool,
-    pub(super) templates: Vec<&'a Arc<str>>,
+    /// The names of templates.
+    pub(super) templates: Vec<Arc<str>>,
     /// By node.
     pub(super) keeps_output: Vec<bool>,
 }
 
-impl Shape<'_> {
+impl Shape {
+    /// Whether anything leads away from START.
+    pub(super) fn has_entry(&self) -> bool {
+        let start = self.names.start();
+        let has_edge = self.edges.iter().any(|edge| edge.sources.contains(&start));
+        has_edge || self.routes.iter().any(|route| route.from == start)
+    }
+
     /// Every way from one node to another, as petgraph sees it. END has an index of its own; nodes without a
     /// way out lead there.
     fn ways(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
@@ -41,12 +52,12 @@ impl Shape<'_> {
             ways.add_node(());
         }
         let index = |id: u32| NodeIndex::new(if id == END_ID { end as usize } else { id as usize });
-        for edge in self.edges {
+        for edge in &self.edges {
             for source in &edge.sources {
                 ways.add_edge(index(*source), index(edge.target), ());
             }
         }
-        for route in self.routes {
+        for route in &self.routes {
             for (target, _) in &route.targets {
                 ways.add_edge(index(route.from), index(*target), ());
             }
@@ -102,7 +113,7 @@ impl Shape<'_> {
 
     pub(super) fn warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
         let undeclared =
-            nodes.iter().zip(self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
+            nodes.iter().zip(&self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
         if let Some((node, _)) = undeclared {
             let kind = WarningKind::UndeclaredTargets { node: node.name.to_string() };
             return vec![Warning { kind, place: Some(node.place) }];
@@ -141,7 +152,7 @@ impl Shape<'_> {
 
     pub(super) fn drawing<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Drawing {
         let mut lines = Vec::new();
-        for edge in self.edges {
+        for edge in &self.edges {
             let kind = if edge.is_join() { LineKind::Join } else { LineKind::Edge };
             lines.extend(edge.sources.iter().map(|source| Line {
                 from: *source,
@@ -149,7 +160,7 @@ impl Shape<'_> {
                 kind,
             }));
         }
-        for route in self.routes {
+        for route in &self.routes {
             let targets = route.targets.iter();
             lines.extend(targets.map(|(target, dispatches)| {
                 let kind = if *dispatches { LineKind::Dispatch } else { LineKind::Route };
@@ -187,7 +198,7 @@ impl Shape<'_> {
         let mut exits = vec![Exits::default(); rows];
         let mut joins = Vec::new();
         let mut join_words = 0;
-        for edge in self.edges {
+        for edge in &self.edges {
             match &edge.sources[..] {
                 [source] if !edge.joins && edge.target != END_ID => {
                     successors[*source as usize].push(edge.target);
@@ -241,7 +252,7 @@ impl Shape<'_> {
 }
 
 pub(super) fn check_detached<S: State>(
-    shape: &Shape<'_>,
+    shape: &Shape,
     nodes: &[DeclaredNode<S>],
     detached: &[bool],
     breaks: &[DeclaredBreak],

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Bytes, StoredLimits};
 use crate::failure::Failure;
-use crate::words::Replaces;
+use crate::words::VoidedQuestion;
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::header::{StoredMerge, StoredWritten};
 
@@ -77,7 +77,7 @@ pub(crate) struct StoredSpot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) replaces: Option<Replaces>,
+    pub(crate) replaces: Option<VoidedQuestion>,
 }
 
 impl StoredSpot {

@@ -5,10 +5,10 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::inside::Inside;
+use super::child_events::ChildEvents;
 use super::{Event, EventKind, TaskRef};
-use crate::context::{Asks, Sink, TaskRequest};
-use crate::context::{Heard, Hears};
+use crate::context::{ChildEvent, ChildListener};
+use crate::context::{NewQuestions, Sink, TaskRequest};
 use crate::state::State;
 use crate::words::{EditError, Replaced, Views};
 use agentgraph_checkpoint::{RunId, TaskId};
@@ -17,11 +17,11 @@ use agentgraph_checkpoint::{RunId, TaskId};
 pub(crate) struct EventQueue<S: State> {
     /// Known once the run has looked at its thread.
     run: OnceLock<RunId>,
-    pub(crate) views: Views,
+    pub(in crate::run) views: Views,
     capacity: usize,
     names: Arc<[Arc<str>]>,
     /// In a subgraph: who hears its events.
-    inside: Option<Inside<S>>,
+    inside: Option<ChildEvents<S>>,
     inner: Mutex<Inner<S>>,
 }
 
@@ -56,6 +56,12 @@ impl<S: State> Inner<S> {
 }
 
 impl<S: State> EventQueue<S> {
+    /// What the stream shows.
+    #[inline]
+    pub(crate) fn views(&self) -> Views {
+        self.views
+    }
+
     pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
         let inner = Inner {
             events: VecDeque::new(),
@@ -79,7 +85,7 @@ impl<S: State> EventQueue<S> {
     }
 
     /// The queue of a subgraph, which keeps nothing: whoever streams the graph around hears it at once.
-    pub(crate) fn inside(inside: Inside<S>, names: &[Arc<str>]) -> Self {
+    pub(crate) fn inside(inside: ChildEvents<S>, names: &[Arc<str>]) -> Self {
         let to = &inside.to;
         EventQueue { inside: Some(inside.clone()), ..EventQueue::new(to.views(), to.capacity(), names) }
     }
@@ -129,7 +135,7 @@ impl<S: State> EventQueue<S> {
     }
 
     /// Adds which answers a task has voided by what it asks.
-    pub(crate) fn push_voided(&self, task: TaskRequest, node: &str, asks: &Asks) {
+    pub(crate) fn push_voided(&self, task: TaskRequest, node: &str, asks: &NewQuestions) {
         let Some((id, _)) = self.inner().task(task) else { return };
         for request in &asks.requests {
             let replaced = request.replaces.as_ref().filter(|replaced| asks.voided.contains(&replaced.n));
@@ -267,9 +273,9 @@ impl<S: State> Sink for EventQueue<S> {
     }
 }
 
-impl<S: State> Hears for EventQueue<S> {
-    fn hear(&self, heard: Heard) {
-        let Heard { run, namespace, step, task, kind } = heard;
+impl<S: State> ChildListener for EventQueue<S> {
+    fn hear(&self, heard: ChildEvent) {
+        let ChildEvent { run, namespace, step, task, kind } = heard;
         let inner = self.inner();
         if !inner.ended {
             self.append(inner, Event { seq: 0, run, namespace, step, task, kind: kind.into_kind() });

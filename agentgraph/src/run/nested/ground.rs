@@ -1,8 +1,8 @@
 //! What a call of a subgraph begins on: its own records, those of the call before it in a memory, or nothing.
 
-use super::Entry;
-use crate::engine::fields::{check_kept_states, check_results};
-use crate::engine::load::{LeftBehind, Replayed, Restored, left_behind, replay, restore};
+use super::ChildCall;
+use crate::engine::load::{Remains, Replay, RestoredState, left_behind, replay, restore};
+use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
 use crate::persistence::Persistence;
 use crate::record::header::{Header, StoredCall};
@@ -11,14 +11,14 @@ use crate::state::State;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Source, Tail};
 
 /// What the namespace of a call holds.
-pub(super) struct Found<C: State> {
-    pub(super) replayed: Replayed,
-    pub(super) restored: Restored<C>,
-    pub(super) left: LeftBehind,
+pub(super) struct FoundRun<C: State> {
+    pub(super) replayed: Replay,
+    pub(super) restored: RestoredState<C>,
+    pub(super) left: Remains,
     pub(super) writes: Vec<PendingWrite>,
 }
 
-impl<C: State> Found<C> {
+impl<C: State> FoundRun<C> {
     pub(super) fn is(&self, call: StoredCall) -> bool {
         is_of(&self.replayed, call)
     }
@@ -29,22 +29,22 @@ impl<C: State> Found<C> {
 }
 
 /// What a call begins on.
-pub(super) struct Ground<C: State> {
+pub(super) struct CallGround<C: State> {
     /// None if there is nothing yet that counts.
-    pub(super) found: Option<Found<C>>,
+    pub(super) found: Option<FoundRun<C>>,
     /// The branch that it begins, if there is something newer.
     pub(super) branch: Option<u32>,
     /// The newest checkpoint from a release that named none.
     pub(super) unnamed: Option<CheckpointId>,
 }
 
-impl<C: State> Default for Ground<C> {
+impl<C: State> Default for CallGround<C> {
     fn default() -> Self {
-        Ground { found: None, branch: None, unnamed: None }
+        CallGround { found: None, branch: None, unnamed: None }
     }
 }
 
-impl<C: State> Entry<'_, C> {
+impl<C: State> ChildCall<'_, C> {
     /// What the call begins on. Its own records, if there are any: they are the newest of their place. A
     /// memory otherwise begins where the run around it says, on a branch of its own if that is not the
     /// newest.
@@ -52,14 +52,14 @@ impl<C: State> Entry<'_, C> {
         &self,
         persistence: &Persistence<C>,
         thread: &str,
-    ) -> Result<Ground<C>, Error> {
+    ) -> Result<CallGround<C>, Error> {
         let place = persistence.place(thread);
-        let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(Ground::default()) };
+        let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(CallGround::default()) };
         let newest = replay(persistence, place, &tail).await?;
         let own = is_of(&newest, self.call);
         if own || !self.call.is_named {
             let found = Some(self.found(persistence, place, newest, tail)?);
-            return Ok(Ground { found, ..Ground::default() });
+            return Ok(CallGround { found, ..CallGround::default() });
         }
         let newest_call = newest.header.call.filter(|call| call.is_named);
         // What an earlier release has left counts, whoever asks.
@@ -74,7 +74,7 @@ impl<C: State> Entry<'_, C> {
         };
         if named == Some(newest.id) {
             let found = Some(self.found(persistence, place, newest, tail)?);
-            return Ok(Ground { found, branch: None, unnamed });
+            return Ok(CallGround { found, branch: None, unnamed });
         }
         let branch = newest.id.branch.checked_add(1).ok_or_else(|| unknown_checkpoint(place, newest.id))?;
         let found = match named {
@@ -86,27 +86,27 @@ impl<C: State> Entry<'_, C> {
                 Some(self.found(persistence, place, replayed, tail)?)
             }
         };
-        Ok(Ground { found, branch: Some(branch), unnamed })
+        Ok(CallGround { found, branch: Some(branch), unnamed })
     }
 
     fn found(
         &self,
         persistence: &Persistence<C>,
         place: Place<'_>,
-        replayed: Replayed,
+        replayed: Replay,
         tail: Tail,
-    ) -> Result<Found<C>, Error> {
+    ) -> Result<FoundRun<C>, Error> {
         let core = &self.callee.graph.core;
         let restored = restore(core, persistence, place, &replayed)?;
         let left = left_behind(core, place, (replayed.id, &replayed.header), &tail.writes)?;
         restored.check(core.unknown_fields.keeps, place)?;
         check_kept_states(core, place, &replayed.header.eager.kept)?;
         check_results(core, &self.callee.codec, place, &left.tasks)?;
-        Ok(Found { replayed, restored, left, writes: tail.writes })
+        Ok(FoundRun { replayed, restored, left, writes: tail.writes })
     }
 }
 
-fn is_of(replayed: &Replayed, call: StoredCall) -> bool {
+fn is_of(replayed: &Replay, call: StoredCall) -> bool {
     replayed.header.call.is_some_and(|stored| stored.task == call.task)
 }
 

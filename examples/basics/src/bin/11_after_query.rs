@@ -4,7 +4,7 @@
 
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
-use agentgraph_llm::{After, Answer, Database, JsonCheck, LlmNode, Refusal, Template};
+use agentgraph_llm::{Answer, CheckedAnswer, Database, JsonCheck, LlmNode, Refusal, Template};
 use serde_json::json;
 
 /// A model that says one thing, however often it is asked.
@@ -17,7 +17,7 @@ fn asks_for(key: &str, model: ScriptedModel, prompt: Template) -> LlmNode {
     LlmNode::new(model, prompt).json(JsonCheck::object().required([key]).length(1))
 }
 
-fn is_yes(after: &After<Answer>, key: &str) -> Result<bool, Refusal> {
+fn is_yes(after: &CheckedAnswer<Answer>, key: &str) -> Result<bool, Refusal> {
     let json = after.json()?;
     let word = json[key].as_str().ok_or(Refusal::again("Answer \"yes\" or \"no\"."))?;
     Ok(word.to_lowercase().contains("yes"))

@@ -1,15 +1,15 @@
-//! `/audit`: what was done to experiments, and `/error`, which stays empty: the original writes
-//! its errors down elsewhere.
+//! `/audit`: the audit log of experiments and flags, and `/error`, which stays empty, because the original
+//! writes its errors elsewhere.
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::fault::Fault;
 use crate::wire::paging;
 use crate::wire::row::{row, with};
 use crate::wire::shape::{has, number, one_of, optional};
 use crate::wire::words::{ExperimentState, outward};
-use crate::world::model::{Columns, Deed, Stamp};
+use crate::world::model::{AuditEntry, Columns, Stamp};
 use crate::world::table::key;
 
 const CREATED: &str = "experimentCreated";
@@ -33,23 +33,23 @@ const KINDS: [&str; 12] = [
 ];
 
 /// `POST /audit`: newest first.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !(is_page(body) && has(body, "filter", optional(one_of(&KINDS)))) {
         return Err(Fault::body());
     }
-    let is_meant = |deed: &&Deed| {
+    let is_meant = |deed: &&AuditEntry| {
         let of = |field: &str| body[field].is_null() || deed.data[field] == body[field];
         (body["filter"].is_null() || body["filter"] == deed.kind) && of("experimentId") && of("flagId")
     };
-    let found: Vec<&Deed> = core.world.deeds.values().filter(is_meant).collect();
+    let found: Vec<&AuditEntry> = core.world.deeds.values().filter(is_meant).collect();
     let page = paging::cut(found.iter().rev(), body)?.into_iter();
     let nodes = page.map(|deed| with(row(*deed), [("user", Value::Null)])).collect();
     Ok(paging::page(found.len(), nodes, body))
 }
 
 /// `POST /error`.
-pub(crate) fn errors(_: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn errors(_: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !is_page(&asked.body) {
         return Err(Fault::body());
     }
@@ -92,7 +92,7 @@ pub(crate) fn listed(core: &mut Core, columns: &Columns, (id, name): (&str, &str
     note(core, UPDATED, with(of(columns), [("list", list)]));
 }
 
-/// Something was done with a flag.
+/// Records a change of a flag.
 pub(crate) fn flagged(core: &mut Core, deed: &str, data: Value) {
     note(core, deed, data);
 }
@@ -102,9 +102,9 @@ fn of(columns: &Columns) -> Value {
 }
 
 fn note(core: &mut Core, kind: &str, data: Value) {
-    let deed = Deed { stamp: Stamp::new(&core.now()), id: core.new_id(), kind: kind.to_owned(), data };
+    let deed = AuditEntry { stamp: Stamp::new(&core.now()), id: core.new_id(), kind: kind.to_owned(), data };
     let number = core.world.deeds.last_key().and_then(number_in).map_or(0, |number| number + 1);
-    // Zeros in front keep the order of the keys that of the numbers.
+    // Leading zeros keep the keys in the order of the numbers.
     core.world.deeds.insert(key(&[&format!("{number:020}")]), deed);
 }
 

@@ -1,8 +1,8 @@
-//! `/setting`: what holds for the whole server.
+//! `/setting`: the settings of the server.
 
 use serde_json::Value;
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::fault::Fault;
 use crate::wire::row::row;
 use crate::wire::shape::{flag, has, optional};
@@ -11,12 +11,12 @@ use crate::world::model::{Setting, Stamp};
 use crate::world::table::key;
 
 /// `GET /setting`.
-pub(crate) fn read(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn read(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(setting(&core.world).map_or(Value::Null, row))
 }
 
-/// `POST /setting`: what the body does not name stays.
-pub(crate) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /setting`: fields that the body omits stay.
+pub(crate) fn write(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !(has(body, "toCheckAuth", flag) && has(body, "toFilterMetric", optional(flag))) {
         return Err(Fault::body());
@@ -32,13 +32,13 @@ pub(crate) fn write(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(row(setting))
 }
 
-/// The one setting that there is.
+/// The one row of settings.
 pub(crate) fn setting(world: &World) -> Option<&Setting> {
     world.settings.get(&at())
 }
 
-/// Sees that there is a setting. Whatever it was, each start of the original lets declared metrics only be
-/// taken.
+/// Makes sure that there are settings. Like the original, each start resets the server to accept declared
+/// metrics only.
 pub(crate) fn found_setting(core: &mut Core) {
     let stamp = Stamp::new(&core.now());
     let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: true };

@@ -1,4 +1,4 @@
-//! The answer of `assign`: what a student gets at each decision point of an experiment.
+//! The response of `assign`: the condition of a student at each decision point of an experiment.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::wire::words::AssignmentUnit;
 use crate::world::World;
 use crate::world::model::{Condition, ConditionPayload, Experiment, Partition, User};
 
-/// An entry per decision point of an experiment in which the student has a condition.
+/// An entry for each decision point of an experiment in which the student has a condition.
 pub(crate) fn assigned(
     world: &World,
     experiment: &Experiment,
@@ -22,11 +22,10 @@ pub(crate) fn assigned(
     points.map(|point| at(experiment, condition, user, point, had(point))).collect()
 }
 
-/// The entry of the first decision point, for one who is asked about from outside: his earlier
-/// visits do not count.
+/// The entry of the first decision point, for a preview from outside; earlier visits are ignored.
 pub(crate) fn first(experiment: &Experiment, condition: &Condition, user: &User) -> Result<Value, Fault> {
     let mut points = experiment.partitions.iter();
-    // The original fails on any point, though it shows the first one only.
+    // The original fails on an error at any point, though it shows only the first one.
     let first = points.next().map(|point| at(experiment, condition, user, point, 0)).transpose()?;
     Ok(first.unwrap_or_default())
 }
@@ -43,7 +42,7 @@ fn at(
         "target": point.target,
         "experimentType": experiment.columns.design,
     });
-    // Within subjects the code is not spelt anew, but the original tries, and may fail.
+    // Within subjects the original computes the factorial code without using it, and may fail at it.
     let code = code(experiment, condition)?;
     let mut codes = vec![(condition, code)];
     if experiment.columns.assignment_unit == AssignmentUnit::WithinSubjects {
@@ -80,8 +79,7 @@ fn queued<'e>(experiment: &'e Experiment, user: &User, had: usize) -> impl Itera
     places.into_iter().filter_map(move |place| conditions.get(place).copied())
 }
 
-/// What a condition gives beside its code: at this point, but for factorial designs, which do not
-/// tell points apart.
+/// The payload of a condition: at this point, except in factorial designs, which do not distinguish points.
 fn payload(experiment: &Experiment, condition: &Condition, point: &Partition) -> Value {
     let is_there =
         |id: &str| experiment.partitions.iter().any(|other| other.id == id && other.place() == point.place());

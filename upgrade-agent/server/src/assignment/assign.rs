@@ -1,25 +1,25 @@
-//! Which condition a student gets: the state of the experiment, the rule for the time after
-//! enrolment, and whose earlier condition counts.
+//! The choice of a student's condition: the state of the experiment, the rule after enrolment, and earlier
+//! conditions.
 
-use super::draw::{Present, draw};
+use super::draw::{ConditionCounts, draw};
 use super::{pools, strata};
-use crate::segments::lists::{Listed, is_out_everywhere, listed};
+use crate::segments::lists::{ListVerdict, is_out_everywhere, listed};
 use crate::wire::words::{AssignmentUnit, ConsistencyRule, ExperimentState, PostExperimentRule};
 use crate::world::World;
 use crate::world::model::{Condition, Experiment, GroupEnrollment, User, UserEnrollment};
 
-/// What is known of a student and his group in one experiment.
-pub(crate) struct Standing<'w> {
+/// The records of a student and their group in one experiment.
+pub(crate) struct Participation<'w> {
     pub(crate) own: Option<&'w UserEnrollment>,
     pub(crate) group: Option<&'w GroupEnrollment>,
     pub(crate) excluded: bool,
     pub(crate) group_excluded: bool,
-    /// Who of the student's stratum is there already.
-    pub(crate) present: Present<'w>,
+    /// The number of students in the student's stratum, by condition.
+    pub(crate) present: ConditionCounts<'w>,
 }
 
-impl<'w> Standing<'w> {
-    /// The standing of a student; his own enrolment counts from any point of the experiment.
+impl<'w> Participation<'w> {
+    /// The participation of a student. An enrolment at any point of the experiment counts.
     fn of(world: &'w World, experiment: &Experiment, user: &User) -> Self {
         let columns = &experiment.columns;
         let group = user.works_in(columns.group.as_deref());
@@ -33,7 +33,7 @@ impl<'w> Standing<'w> {
     }
 }
 
-/// The experiments of a context in which a student gets a condition, with the condition.
+/// The experiments of a context that assign a condition to the student, with the condition.
 pub(crate) fn assignments<'w>(
     world: &'w World,
     context: &str,
@@ -46,13 +46,13 @@ pub(crate) fn assignments<'w>(
     let open = open.filter(|e| e.columns.context.iter().any(|name| name == context));
     let previews = world.is_preview_user(&user.id);
     let open = open.filter(|e| is_open(e, previews) && is_eligible(world, e, user));
-    let taken: Vec<_> = open.filter(|e| listed(world, e, user) == Listed::In).collect();
+    let taken: Vec<_> = open.filter(|e| listed(world, e, user) == ListVerdict::In).collect();
     let chosen = pools::choose(world, &taken, user).into_iter();
-    chosen.filter_map(|e| Some((e, condition(e, user, &Standing::of(world, e, user))?))).collect()
+    chosen.filter_map(|e| Some((e, condition(e, user, &Participation::of(world, e, user))?))).collect()
 }
 
-/// The one experiment at a place in which a student gets a condition, with the condition. Nobody is
-/// passed over for want of a group here, and nobody sees what has not started.
+/// The experiment at a place that assigns a condition to the student, with the condition. Here a missing
+/// group does not exclude a student, and preview is ignored.
 pub(crate) fn assignment_at<'w>(
     world: &'w World,
     context: &str,
@@ -66,13 +66,13 @@ pub(crate) fn assignment_at<'w>(
         e.columns.context.iter().any(|name| name == context)
             && e.partitions.iter().any(|point| point.is_at(site, target))
             && is_open(e, false)
-            && listed(world, e, user) == Listed::In
+            && listed(world, e, user) == ListVerdict::In
     });
     let chosen = pools::choose(world, &open.collect::<Vec<_>>(), user).into_iter().next()?;
-    Some((chosen, condition(chosen, user, &Standing::of(world, chosen, user))?))
+    Some((chosen, condition(chosen, user, &Participation::of(world, chosen, user))?))
 }
 
-/// Whether the experiment assigns anybody at all, or anybody who may see it before it starts.
+/// Whether the experiment assigns students, or this preview user.
 fn is_open(experiment: &Experiment, previews: bool) -> bool {
     let columns = &experiment.columns;
     match columns.state {
@@ -85,7 +85,7 @@ fn is_open(experiment: &Experiment, previews: bool) -> bool {
     }
 }
 
-/// A group experiment skips a student without a proper group, unless he takes part already.
+/// A group experiment skips a student without a valid group, unless the student is enrolled already.
 fn is_eligible(world: &World, experiment: &Experiment, user: &User) -> bool {
     let columns = &experiment.columns;
     columns.assignment_unit != AssignmentUnit::Group
@@ -93,46 +93,46 @@ fn is_eligible(world: &World, experiment: &Experiment, user: &User) -> bool {
         || world.enrollment(&columns.id, &user.id).is_some()
 }
 
-/// The condition, given the standing.
+/// The condition, given the participation.
 pub(crate) fn condition<'e>(
     experiment: &'e Experiment,
     user: &User,
-    standing: &Standing<'_>,
+    standing: &Participation<'_>,
 ) -> Option<&'e Condition> {
     match experiment.columns.state {
         ExperimentState::Enrolling | ExperimentState::Preview => match kept(experiment, standing) {
-            Kept::Nothing => draw(experiment, user, &standing.present),
-            Kept::Left => None,
-            Kept::Condition(condition) => Some(condition),
+            EarlierDecision::Nothing => draw(experiment, user, &standing.present),
+            EarlierDecision::Left => None,
+            EarlierDecision::Condition(condition) => Some(condition),
         },
         ExperimentState::EnrollmentComplete => afterwards(experiment, standing),
         _ => None,
     }
 }
 
-fn afterwards<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Option<&'e Condition> {
+fn afterwards<'e>(experiment: &'e Experiment, standing: &Participation<'_>) -> Option<&'e Condition> {
     let columns = &experiment.columns;
     match columns.post_experiment_rule {
         PostExperimentRule::Continue => match kept(experiment, standing) {
-            Kept::Condition(condition) => Some(condition),
-            Kept::Left | Kept::Nothing => None,
+            EarlierDecision::Condition(condition) => Some(condition),
+            EarlierDecision::Left | EarlierDecision::Nothing => None,
         },
         PostExperimentRule::Assign => by_id(experiment, columns.revert_to.as_deref()?),
         _ => None,
     }
 }
 
-/// What the past says.
-enum Kept<'e> {
-    /// He has this condition.
+/// The decision that follows from earlier visits.
+enum EarlierDecision<'e> {
+    /// The student keeps this condition.
     Condition(&'e Condition),
-    /// He is left out.
+    /// The student is excluded.
     Left,
-    /// Nothing.
+    /// No decision yet.
     Nothing,
 }
 
-fn kept<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Kept<'e> {
+fn kept<'e>(experiment: &'e Experiment, standing: &Participation<'_>) -> EarlierDecision<'e> {
     let own = standing.own.and_then(|row| by_id(experiment, row.condition_id.as_deref()?));
     let group = standing.group.and_then(|row| by_id(experiment, &row.condition_id));
     let own = (standing.excluded, own);
@@ -145,17 +145,17 @@ fn kept<'e>(experiment: &'e Experiment, standing: &Standing<'_>) -> Kept<'e> {
     }
 }
 
-/// Of the first who has something to say: being left out goes before a condition.
-fn first_word<'e, const N: usize>(parties: [(bool, Option<&'e Condition>); N]) -> Kept<'e> {
+/// The first decision in the given order; an exclusion takes precedence over a condition.
+fn first_word<'e, const N: usize>(parties: [(bool, Option<&'e Condition>); N]) -> EarlierDecision<'e> {
     for (excluded, condition) in parties {
         if excluded {
-            return Kept::Left;
+            return EarlierDecision::Left;
         }
         if let Some(condition) = condition {
-            return Kept::Condition(condition);
+            return EarlierDecision::Condition(condition);
         }
     }
-    Kept::Nothing
+    EarlierDecision::Nothing
 }
 
 fn by_id<'e>(experiment: &'e Experiment, id: &str) -> Option<&'e Condition> {

@@ -1,5 +1,5 @@
-//! The draw of a condition: a pure function of ids, weights and, where students are stratified, of
-//! how many of a stratum are in each condition already.
+//! The draw of a condition: a pure function of ids, weights and, in stratified experiments, of the number of
+//! students of the stratum in each condition.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use super::random;
 use crate::wire::words::{AssignmentAlgorithm, AssignmentUnit};
 use crate::world::model::{Condition, Experiment, User};
 
-/// How many students of a stratum have which condition, by its id.
-pub(super) type Present<'w> = HashMap<&'w str, usize>;
+/// The number of students of a stratum by condition id.
+pub(super) type ConditionCounts<'w> = HashMap<&'w str, usize>;
 
-/// The condition that a student (or his group) draws; none if the experiment has none, or if
-/// another service would draw.
+/// The condition that a student (or group) draws; none if the experiment has none, or if an external service
+/// draws.
 pub(super) fn draw<'e>(
     experiment: &'e Experiment,
     user: &User,
-    present: &Present<'_>,
+    present: &ConditionCounts<'_>,
 ) -> Option<&'e Condition> {
     let mut ordered: Vec<&Condition> = experiment.conditions.iter().collect();
     ordered.sort_by_key(|condition| condition.order);
@@ -32,7 +32,7 @@ pub(super) fn draw<'e>(
     ordered.get(drawn).copied()
 }
 
-/// Whose id is drawn for. A group that does not exist is spelt as the original spells it, and drawn for.
+/// The id that is drawn for. A missing group is drawn for under the original's spelling of `undefined`.
 fn unit<'u>(experiment: &Experiment, user: &'u User) -> &'u str {
     let columns = &experiment.columns;
     match columns.assignment_unit {
@@ -78,8 +78,7 @@ pub fn draw_condition(experiment: &str, unit: &str, weights: &[f64]) -> Option<u
     if weights.is_empty() { None } else { Some(reached.unwrap_or(0)) }
 }
 
-/// The weights, each moved away from the share that is present by as much as the two differ, and
-/// all of them scaled to 100 again.
+/// The weights, each corrected by its difference to the present share, and scaled to a sum of 100.
 fn stratified(weights: &[f64], present: &[usize]) -> Vec<f64> {
     let total: usize = present.iter().sum();
     let share = |count: usize| if total == 0 { 0.0 } else { (count as f64 * 100.0) / total as f64 };

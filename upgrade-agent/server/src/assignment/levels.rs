@@ -1,12 +1,12 @@
-//! What a condition of a factorial design assigns: a code that is made of its levels, and the levels.
+//! The conditions of a factorial design: a code built from the levels, and the levels.
 
 use serde_json::{Map, Value, json};
 
 use crate::wire::fault::Fault;
 use crate::world::model::{Condition, Experiment, Factor, Level};
 
-/// The code under which a condition is assigned. It is spelt from the levels; the original gives a
-/// lone level's payload in place of a code, and stumbles where there is none.
+/// The assigned code, built from the levels. For a single level the original uses its payload as the code,
+/// and fails if there is none.
 pub(super) fn code(experiment: &Experiment, condition: &Condition) -> Result<Value, Fault> {
     match levels(experiment, condition).as_slice() {
         [] => Err(Fault::assignment_reads_nothing("payload")),
@@ -19,8 +19,7 @@ pub(super) fn code(experiment: &Experiment, condition: &Condition) -> Result<Val
     }
 }
 
-/// The levels that a condition assigns, by the names of their factors. Whatever the type of their
-/// payloads, it is called a string.
+/// The levels of a condition, by factor. Their payloads have the type string, whatever was set.
 pub(super) fn assigned(experiment: &Experiment, condition: &Condition) -> Value {
     let entry = |(factor, level): (&Factor, &Level)| {
         let value = level.payload_value.as_deref().filter(|value| !value.is_empty());
@@ -30,7 +29,7 @@ pub(super) fn assigned(experiment: &Experiment, condition: &Condition) -> Value 
     Value::Object(levels(experiment, condition).into_iter().map(entry).collect::<Map<_, _>>())
 }
 
-/// The levels of a condition in the order of their factors.
+/// The levels of a condition in the order of the factors.
 fn levels<'e>(experiment: &'e Experiment, condition: &Condition) -> Vec<(&'e Factor, &'e Level)> {
     let is_own = |level: &Level| {
         experiment.elements.iter().any(|e| e.condition_id == condition.id && e.level_id == level.id)

@@ -1,5 +1,5 @@
-//! Pools: experiments that share a decision point, directly or through others, compete for a
-//! student, who gets one of them.
+//! Pools: experiments that share a decision point, directly or through others, compete for a student, who
+//! gets one of them.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use crate::wire::words::ExperimentState;
 use crate::world::World;
 use crate::world::model::{Experiment, User};
 
-/// One experiment per pool: the one in which the student takes part, else one drawn by his id
-/// among those that still take students in.
+/// One experiment per pool: the one that enrolled the student, otherwise one drawn by the student's id among
+/// those that still enrol.
 pub(super) fn choose<'w>(world: &World, experiments: &[&'w Experiment], user: &User) -> Vec<&'w Experiment> {
     let draw = random::first(&user.id);
     pools(experiments).iter().filter_map(|pool| of_pool(world, pool, user, draw)).collect()
@@ -43,8 +43,8 @@ fn is_left_out(world: &World, experiment: &Experiment, user: &User) -> bool {
     world.is_excluded(&columns.id, &user.id) || world.is_group_excluded(&columns.id, group)
 }
 
-/// Sorts the experiments into pools, each reached depth first from its first decision point. An
-/// experiment without points is in none.
+/// Groups the experiments into pools, each searched depth first from its first decision point. An experiment
+/// without points is in no pool.
 fn pools<'w>(experiments: &[&'w Experiment]) -> Vec<Vec<&'w Experiment>> {
     let mut at_place: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for (index, experiment) in experiments.iter().enumerate() {

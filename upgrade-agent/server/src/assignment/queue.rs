@@ -1,13 +1,11 @@
-//! What a student gets visit after visit within subjects: a queue of conditions, drawn by ids as
-//! the original draws it. Pure.
+//! The conditions of a student's visits within subjects: a queue, drawn from ids like in the original. Pure.
 
 use super::random;
 
-/// How long a queue that is drawn is, or the next multiple of the conditions above.
+/// The length of a random queue, rounded up to a multiple of the number of conditions.
 const LENGTH: usize = 100;
 
-/// The places of the conditions in the order in which they come, beginning with the next one of a
-/// student who has had so many.
+/// The indices of the conditions in order, starting after the given number of visits.
 pub(super) fn queue(
     order: Option<&str>,
     conditions: usize,

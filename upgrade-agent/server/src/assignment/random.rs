@@ -1,13 +1,13 @@
-//! The generator that UpGrade draws with: ARC4, seeded with a text's UTF-16 units, first 256
-//! outputs dropped, 52 bits to a number. Bit for bit that of the JavaScript package `seedrandom`
-//! 3.0.5, or students would change their conditions between the two servers.
+//! UpGrade's random numbers: ARC4, seeded with the UTF-16 units of a text, without its first 256 outputs, 52
+//! bits per number. Bit for bit the JavaScript package `seedrandom` 3.0.5; otherwise students would have
+//! other conditions on the two servers.
 
 const WIDTH: f64 = 256.0;
 const DROPPED: usize = 256;
-/// How many bytes make the first 48 bits of a number.
+/// The number of bytes in the first 48 bits of a number.
 const CHUNKS: usize = 6;
 
-/// A stream of numbers that follows from a text.
+/// A stream of numbers from a seed text.
 pub(super) struct SeedRandom {
     table: [u8; 256],
     i: u8,
@@ -58,7 +58,7 @@ impl SeedRandom {
     }
 }
 
-/// The first number that follows from a text.
+/// The first number of a seed text.
 pub(crate) fn first(seed: &str) -> f64 {
     SeedRandom::new(seed).next()
 }

@@ -1,12 +1,12 @@
-//! `/stratification`: the strata of students, by factors that tables of an upload name, and how many
-//! of a student's stratum an experiment has in each condition.
+//! `/stratification`: the strata of students, by the factors of uploaded tables, and the number of students
+//! of a stratum in each condition.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::draw::Present;
-use crate::core::{Asked, Core};
+use super::draw::ConditionCounts;
+use crate::core::{ApiRequest, Core};
 use crate::wire::csv::quoted;
 use crate::wire::fault::Fault;
 use crate::wire::row::{row, with};
@@ -16,9 +16,9 @@ use crate::world::World;
 use crate::world::model::{Experiment, Stamp, StratificationFactor, Stratum, User};
 use crate::world::table::{key, parts};
 
-/// Who of a student's stratum takes part already, counted point by point.
-pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User) -> Present<'w> {
-    let mut present = Present::new();
+/// The participants of a student's stratum, counted per decision point.
+pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User) -> ConditionCounts<'w> {
+    let mut present = ConditionCounts::new();
     let factor = experiment.stratification_factor.as_deref();
     let is_stratified = experiment.columns.assignment_algorithm == AssignmentAlgorithm::Stratified;
     let Some(factor) = factor.filter(|_| is_stratified) else { return present };
@@ -33,7 +33,7 @@ pub(crate) fn present<'w>(world: &'w World, experiment: &Experiment, user: &User
     present
 }
 
-/// The name of the factor that a body wants, which must be known.
+/// The factor in a body, which must be known.
 pub(crate) fn wanted(world: &World, body: &Value) -> Result<Option<String>, Fault> {
     let name = body["stratificationFactor"]["stratificationFactorName"].as_str();
     match name {
@@ -55,9 +55,9 @@ fn shown_factor(name: &str, factor: &StratificationFactor) -> Value {
     with(row(&factor.stamp), [("stratificationFactorName", json!(name))])
 }
 
-/// `GET /stratification`: factors that have students. Each student counts once for each experiment
-/// that uses the factor, and the experiments themselves are lost on the way, as in the original.
-pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+/// `GET /stratification`: the factors that have students. As in the original, a student counts once for each
+/// experiment that uses the factor, and the experiments are missing in the response.
+pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let mut counts: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     for (at, stratum) in world.strata.entries() {
@@ -73,7 +73,7 @@ pub(crate) fn all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /stratification/download/:factor`: a table of students and their values.
-pub(crate) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn download(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let factor = &asked.id;
     if !core.world.stratification_factors.contains(&key(&[factor])) {
         return Err(Fault::no_table());
@@ -90,8 +90,8 @@ pub(crate) fn download(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(json!(rows.join("\r\n")))
 }
 
-/// `DELETE /stratification/:factor`: one that is unknown is no mistake.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `DELETE /stratification/:factor`: an unknown factor is not an error.
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let name = &asked.id;
     let world = &mut core.world;
     let Some(gone) = world.stratification_factors.get(&key(&[name])).cloned() else {
@@ -110,7 +110,7 @@ pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /stratification`: tables with a student in the first column and a factor in each other one.
-pub(crate) fn upload(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn upload(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     if !has(&asked.body, "files", each(|file| !file.is_null() && *file != "")) {
         return Err(Fault::body());
     }
@@ -122,14 +122,14 @@ pub(crate) fn upload(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(tables.into_iter().map(|cells| take_in(core, cells)).collect())
 }
 
-/// The value of one factor for one student; none takes an old value away.
+/// The value of one factor for one student; none removes the old value.
 struct Cell {
     user: String,
     factor: String,
     value: Option<String>,
 }
 
-/// Quotes count for nothing, so that no field can have a comma in it.
+/// Quotes are removed, so no field can contain a comma.
 fn cells(table: &str) -> Result<Vec<Cell>, Fault> {
     let table = table.replace('"', "");
     let mut rows = table.split('\n').map(|row| row.split(',').collect::<Vec<_>>());
@@ -145,8 +145,7 @@ fn cells(table: &str) -> Result<Vec<Cell>, Fault> {
     Ok(cells)
 }
 
-/// Every student of the table loses what he had of any factor of the table first. Students who are
-/// unknown become known.
+/// Removes the old values of all factors of the table for its students, and creates unknown students.
 fn take_in(core: &mut Core, cells: Vec<Cell>) -> Value {
     let now = core.now();
     let world = &mut core.world;

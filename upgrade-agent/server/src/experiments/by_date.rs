@@ -1,19 +1,19 @@
-//! `POST /stats/enrollment/date`: who was enrolled when, newest first.
+//! `POST /stats/enrollment/date`: the enrolments by date, newest first.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::calendar::Day;
 use crate::wire::fault::Fault;
 use crate::wire::shape::{filled, has, number, one_of};
-use crate::wire::spans::{Cut, RANGES};
+use crate::wire::spans::{RANGES, SpanUnit};
 use crate::world::World;
 use crate::world::model::Experiment;
 use crate::world::table::key;
 
-pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn enrollment(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     let is_asked = has(body, "experimentId", filled)
         && has(body, "dateEnum", one_of(&RANGES))
@@ -30,9 +30,10 @@ pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
     let lost = || Fault::internal("lost date");
     let now = core.now();
     let today = Day::of(&now, ahead).ok_or_else(lost)?;
-    let year = |time: &str| Day::of(time, 0).map(|day| day.civil().0);
+    let year = |time: &str| Day::of(time, 0).map(Day::year);
     let born = year(&experiment.columns.stamp.created_at).ok_or_else(lost)?;
-    let cut = Cut::of(body["dateEnum"].as_str().unwrap_or_default(), year(&now).ok_or_else(lost)? - born);
+    let cut =
+        SpanUnit::of(body["dateEnum"].as_str().unwrap_or_default(), year(&now).ok_or_else(lost)? - born);
     let spans = cut.starts(today).into_iter();
     let span = |start: Day| {
         let is_in = |at: &Option<String>| {

@@ -1,6 +1,6 @@
-//! `POST /experiments`. From 6.3 on conditions and points get new ids and the rule becomes `continue`;
-//! up to 6.2 both are kept. An id that exists is no mistake but a merge: its columns are replaced, its
-//! parts are added to.
+//! `POST /experiments`. From 6.3 on conditions and points get new ids and the rule becomes `continue`; up to
+//! 6.2 both are kept. An existing id is not an error: the experiment is merged, with its columns replaced and
+//! parts added.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{factorial, lists, rows, view};
 use crate::accounts::audit;
 use crate::assignment::strata;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::metrics::queries;
 use crate::segments::segment;
 use crate::segments::side::Side;
@@ -21,10 +21,10 @@ use crate::world::World;
 use crate::world::model::{Condition, ConditionPayload, Experiment, Partition, Stamp, StateTimeLog};
 use crate::world::table::key;
 
-/// The new names of states, which no stored state has.
+/// The new names of states, which are never stored.
 const ONLY_SHOWN: [&str; 3] = ["running", "paused", "completed"];
 
-pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::experiment(core.world.dialect, body)?;
     check(core, body)?;
@@ -32,14 +32,14 @@ pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /experiments/batch`.
-pub(crate) fn create_many(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create_many(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let bodies = asked.body.as_array().ok_or_else(Fault::body)?;
     bodies.iter().try_for_each(|body| validate::experiment(core.world.dialect, body))?;
     bodies.iter().try_for_each(|body| check(core, body))?;
     Ok(bodies.iter().map(|body| insert(core, body)).collect())
 }
 
-/// What is refused of a body that has the right shape.
+/// The checks of a body that has the right shape.
 pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     rows::check(core, body)?;
     if body.get("moocletPolicyParameters").is_some() {
@@ -55,7 +55,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     factorial::check(&core.world, body, None)
 }
 
-/// Makes the experiment of a body that passed all checks, or merges it into the one of its id.
+/// Creates the experiment of a checked body, or merges it into the one with its id.
 pub(super) fn insert(core: &mut Core, body: &Value) -> Value {
     let made = make(core, body);
     let id = made.columns.id.clone();
@@ -74,7 +74,7 @@ pub(super) fn insert(core: &mut Core, body: &Value) -> Value {
     answer
 }
 
-/// What the original leaves to its database to refuse.
+/// The values that the original's database rejects.
 fn check_columns(body: &Value) -> Result<(), Fault> {
     let state = body["state"].as_str().unwrap_or_default();
     if ONLY_SHOWN.contains(&state) {
@@ -89,7 +89,7 @@ fn check_columns(body: &Value) -> Result<(), Fault> {
     }
 }
 
-/// Up to 6.2 an experiment has one list of each kind, and an array is none.
+/// Up to 6.2 an experiment has one list of each kind, so an array is invalid.
 fn check_lists(body: &Value) -> Result<(), Fault> {
     if body["experimentSegmentInclusion"].is_array() || body["experimentSegmentExclusion"].is_array() {
         return Err(Fault::no_list_to_add());
@@ -97,7 +97,7 @@ fn check_lists(body: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Up to 6.2 the ids of the parts are the body's, and there must be some of each kind.
+/// Up to 6.2 the ids of the parts come from the body, and there must be some of each kind.
 fn check_parts(world: &World, body: &Value) -> Result<(), Fault> {
     let what = "conditions, decision points, conditionPayloads and queries";
     let message = format!("Error in creating {what} \"addExperimentInDB\"");
@@ -127,7 +127,8 @@ fn check_parts(world: &World, body: &Value) -> Result<(), Fault> {
 }
 
 fn make(core: &mut Core, body: &Value) -> Experiment {
-    let (now, dialect) = (core.now(), core.world.dialect);
+    let now = core.now();
+    let dialect = core.world.dialect;
     let given = body["id"].as_str().and_then(|id| uuid::Uuid::try_parse(id).ok());
     let id = given.map_or_else(|| core.new_id(), |id| id.to_string());
     let mut columns = rows::columns(dialect, body, id, Stamp::new(&now));
@@ -153,7 +154,7 @@ fn make(core: &mut Core, body: &Value) -> Experiment {
     }
 }
 
-/// Places are counted from 1, whatever the body says.
+/// Places are counted from 1, whatever the body has.
 fn conditions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String, String>) -> Vec<Condition> {
     let entries = body::entries(body, "conditions").zip(1..);
     let condition = |(entry, order)| {
@@ -174,7 +175,7 @@ fn partitions(core: &mut Core, body: &Value, now: &str, ids: &mut HashMap<String
     entries.map(partition).collect()
 }
 
-/// The id of a part: up to 6.2 the body's, from then on a new one.
+/// The id of a part: up to 6.2 the body's, from 6.3 on a new one.
 fn renamed(core: &mut Core, entry: &Value, ids: &mut HashMap<String, String>) -> String {
     let given = entry["id"].as_str().unwrap_or_default();
     let id = if core.world.dialect == Dialect::V62 { given.to_lowercase() } else { core.new_id() };
@@ -182,7 +183,7 @@ fn renamed(core: &mut Core, entry: &Value, ids: &mut HashMap<String, String>) ->
     id
 }
 
-/// Payloads follow the new ids of their condition and point; those of unknown ones are dropped.
+/// Payloads refer to the new ids of their condition and point; those with unknown ids are dropped.
 fn payloads(
     core: &mut Core,
     body: &Value,
@@ -207,7 +208,7 @@ fn payload_id(core: &mut Core, entry: &Value) -> String {
     given.map_or_else(|| core.new_id(), str::to_owned)
 }
 
-/// Up to 6.2 an experiment has one list of each kind, under a name that the server makes.
+/// Up to 6.2 an experiment has one list of each kind, with a name from the server.
 fn add_both_lists(core: &mut Core, experiment: &str, body: &Value) {
     let context = body["context"][0].as_str().unwrap_or_default().to_lowercase();
     for (field, side, word) in [
@@ -226,7 +227,7 @@ fn add_both_lists(core: &mut Core, experiment: &str, body: &Value) {
     }
 }
 
-/// Lists get new ids and the experiment's context, whatever the body says.
+/// Lists get new ids and the experiment's context, whatever the body has.
 fn add_lists(core: &mut Core, experiment: &str, body: &Value) {
     if core.world.dialect == Dialect::V62 {
         return add_both_lists(core, experiment, body);
@@ -252,7 +253,7 @@ fn given(input: &Value, field: &str) -> Option<String> {
     body::text(input, field).filter(|text| !text.is_empty())
 }
 
-/// An experiment that begins anywhere but at rest has begun already.
+/// An experiment created in any state but inactive has started already.
 fn first_log(core: &mut Core, state: &ExperimentState, now: &str) -> Vec<StateTimeLog> {
     if *state == ExperimentState::Inactive {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Factorial designs: factors with their levels, and conditions that are made of one level each.
+//! Factorial designs: factors with levels, and conditions that combine one level of each factor.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::wire::validate::is_uuid;
 use crate::world::World;
 use crate::world::model::{Element, Experiment, Factor, Level, Stamp};
 
-/// What the original stumbles over, or leaves to its database to refuse. The ids of the experiment
-/// that is rewritten are free.
+/// The values on which the original or its database fails. The ids of an experiment that is being rewritten
+/// are free.
 pub(super) fn check(world: &World, body: &Value, rewritten: Option<&str>) -> Result<(), Fault> {
     if body["type"] != "Factorial" {
         return Ok(());
@@ -37,7 +37,7 @@ pub(super) fn check(world: &World, body: &Value, rewritten: Option<&str>) -> Res
     Ok(())
 }
 
-/// Whether these are ids, each there once, and of no other experiment.
+/// Whether these are ids, without repetition, and not used by another experiment.
 fn are_free(world: &World, given: &[&Value], rewritten: Option<&str>) -> bool {
     let others = world.experiments.values().filter(|other| Some(other.columns.id.as_str()) != rewritten);
     let mut known: HashSet<String> = others.flat_map(part_ids).map(str::to_lowercase).collect();
@@ -55,7 +55,7 @@ fn are_tied(levels: &[&Value], elements: &[&Value]) -> bool {
     elements.iter().all(|element| element["level"]["id"].as_str().is_some_and(|id| known.contains(id)))
 }
 
-/// The factors of a body that passed its check; a design that is not factorial has none.
+/// The factors of a checked body; empty if the design is not factorial.
 pub(super) fn factors(core: &mut Core, body: &Value, now: &str) -> Vec<Factor> {
     if body["type"] != "Factorial" {
         return Vec::new();
@@ -83,7 +83,7 @@ fn level(entry: &Value, now: &str) -> Level {
     }
 }
 
-/// Which condition has which level. `ids` leads from the body's condition ids to the stored ones.
+/// The levels of the conditions. `ids` maps the body's condition ids to the stored ones.
 pub(super) fn elements(
     core: &mut Core,
     body: &Value,
@@ -112,7 +112,7 @@ fn id_or_new(core: &mut Core, entry: &Value) -> String {
     text(entry, "id").filter(|id| !id.is_empty()).unwrap_or_else(|| core.new_id())
 }
 
-/// The factors as all calls show them.
+/// The factors in the form of responses.
 pub(super) fn shown_factors(factors: &[Factor]) -> Value {
     let shown = |factor: &Factor| {
         json!({
@@ -135,7 +135,7 @@ fn shown_level(level: &Level) -> Value {
     with(shown, [("payload", level.payload())])
 }
 
-/// What a condition is made of, with the levels in the database's own columns.
+/// The levels of a condition, with the database's own columns.
 pub(super) fn shown_elements(experiment: &Experiment, condition: &str) -> Value {
     let own = experiment.elements.iter().filter(|element| element.condition_id == condition);
     let level = |id: &str| experiment.factors.iter().flat_map(|f| &f.levels).find(|level| level.id == id);

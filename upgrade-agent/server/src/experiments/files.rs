@@ -1,11 +1,10 @@
-//! Experiments as files: to judge them, to take them in, to give them out. A file that cannot be taken is
-//! told and passed over.
+//! Experiments as files: validation, import and export. An invalid file is reported and skipped.
 
 use serde_json::{Value, json};
 
 use super::{create, lists, path_id, view};
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments::side::{OneSide, Side};
 use crate::segments::{self, segment};
 use crate::wire::body::{entries, text};
@@ -17,13 +16,13 @@ use crate::world::model::Experiment;
 use crate::world::table::key;
 
 /// `POST /experiments/validation`.
-pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
     Ok(files.iter().map(|file| judge(core, file)).collect())
 }
 
-/// `POST /experiments/import`: what fits is made anew, at rest and under new ids.
-pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /experiments/import`: valid files become new inactive experiments with new ids.
+pub(crate) fn import(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = asked.body.as_array().ok_or_else(|| Fault::is_no_function("experimentFiles.map"))?;
     let judged: Vec<Value> = files.iter().map(|file| judge(core, file)).collect();
     let mut bodies = Vec::new();
@@ -40,7 +39,7 @@ pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(json!(judged))
 }
 
-/// A file's experiment as a new one. What passes judgement but for its parts fails here, as there.
+/// The new experiment of a file. An experiment with invalid parts fails here, as in the original.
 fn renewed(file: &Value) -> Result<Value, Fault> {
     let mut body = completed(&parsed(file).ok_or_else(|| Fault::syntax("Unexpected end of JSON input"))?);
     if let Some(part) = missing_part(&body) {
@@ -58,7 +57,7 @@ fn parsed(file: &Value) -> Option<Value> {
     content.is_object().then_some(content)
 }
 
-/// Older files tie payloads to whole conditions and points, and name no filter.
+/// Older files tie payloads to whole conditions and points, and have no filter mode.
 fn completed(experiment: &Value) -> Value {
     let mut body = experiment.clone();
     for payload in body["conditionPayloads"].as_array_mut().into_iter().flatten() {
@@ -74,7 +73,7 @@ fn completed(experiment: &Value) -> Value {
     body
 }
 
-/// A part without which the original cannot give new ids, by what it does to nothing.
+/// The missing part for which the original fails to assign ids, by its error.
 fn missing_part(body: &Value) -> Option<&'static str> {
     let is_list = |value: &Value| value.is_array();
     let conditions = entries(body, "conditions");
@@ -89,7 +88,7 @@ fn missing_part(body: &Value) -> Option<&'static str> {
     None
 }
 
-/// What is said of one file.
+/// The verdict on one file.
 fn judge(core: &Core, file: &Value) -> Value {
     let say = |error: Value, fit: &str| match file.get("fileName") {
         Some(name) => json!({ "fileName": name, "error": error, "compatibilityType": fit }),
@@ -97,7 +96,7 @@ fn judge(core: &Core, file: &Value) -> Value {
     };
     let Some(experiment) = parsed(file) else { return say(json!("Invalid JSON"), FITS_NOT) };
     if experiment["context"].is_null() {
-        // The original stumbles here, and says nothing at all of the file.
+        // The original fails here and reports nothing about the file.
         return json!({});
     }
     let complaints = complaints(core, &experiment);
@@ -138,7 +137,7 @@ fn complaints(core: &Core, experiment: &Value) -> String {
     all.join(", ")
 }
 
-/// How the version that wrote a file stands to this one, if it is another.
+/// The relation of the file's version to this one, if they differ.
 fn age(dialect: Dialect, experiment: &Value) -> Option<&'static str> {
     let parts =
         |version: &str| -> Vec<String> { version.split('.').map(|part| format!("{part:>10}")).collect() };
@@ -150,8 +149,8 @@ fn age(dialect: Dialect, experiment: &Value) -> Option<&'static str> {
     }
 }
 
-/// `GET /experiments/export?ids=...`; without ids, all.
-pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `GET /experiments/export?ids=...`; all experiments without ids.
+pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let ids = asked.values_of("ids");
     if ids.is_empty() {
         return export_all(core, asked);
@@ -163,7 +162,7 @@ pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `GET /experiments/export/all`.
-pub(crate) fn export_all(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(give_out(core, |_| true))
 }
 
@@ -175,7 +174,7 @@ fn give_out(core: &mut Core, is_meant: impl Fn(&Experiment) -> bool) -> Value {
 }
 
 /// `POST /experiments/lists/import`.
-pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = asked.body["files"].as_array().ok_or_else(|| Fault::reads_nothing("undefined", "filter"))?;
     let judged = segments::files::judge(core, files, true);
     let words: Vec<(Value, bool)> =
@@ -208,7 +207,7 @@ pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Faul
 }
 
 /// `GET /experiments/export/includeLists/:id` and `excludeLists/:id`.
-pub(crate) fn export_lists<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_lists<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = path_id(asked)
         .map_err(|_| Fault::database(format!("invalid input syntax for type uuid: \"{}\"", asked.id)))?;

@@ -1,9 +1,9 @@
-//! An experiment's lists: to add, change and remove them one by one.
+//! An experiment's lists: routes that add, change and remove single lists.
 
 use serde_json::{Value, json};
 
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments::side::{OneSide, Side};
 use crate::segments::{self, segment};
 use crate::wire::fault::Fault;
@@ -13,7 +13,7 @@ use crate::world::model::{Experiment, ListTie, Stamp};
 use crate::world::table::key;
 
 /// `POST /experiments/inclusionList` and `exclusionList`.
-pub(crate) fn add_asked<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add_asked<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let input = private(&asked.body["list"]);
     let failed = format!("Error in creating private segment for experiment {} list", side.word());
@@ -31,8 +31,7 @@ fn private(list: &Value) -> Value {
     input
 }
 
-/// The experiment that a body means. The original looks for the first one that there is if the
-/// body names none.
+/// The experiment of a body. The original takes the first experiment if the body names none.
 fn experiment_id(world: &World, named: &Value, side: Side) -> Result<String, Fault> {
     let found = match named.as_str() {
         Some(id) => {
@@ -49,7 +48,7 @@ fn experiment_id(world: &World, named: &Value, side: Side) -> Result<String, Fau
     })
 }
 
-/// Writes a list that passed its check and ties it to an experiment that exists.
+/// Stores a checked list and ties it to an existing experiment.
 pub(super) fn add(core: &mut Core, experiment: &str, input: &Value, side: Side) -> Option<Value> {
     let segment_id = segment::write(core, input);
     let tie = ListTie { stamp: Stamp::new(&core.now()), segment_id };
@@ -70,7 +69,7 @@ fn note(core: &mut Core, experiment: &str, list: &str, side: Side, deed: &str) {
     }
 }
 
-/// A tie with both its ends: the experiment by its stored names.
+/// A tie with its experiment and segment; the experiment has its stored names.
 fn shown(world: &World, experiment: &str, tie: &ListTie) -> Option<Value> {
     let owner = world.experiments.get(&key(&[experiment]))?;
     let segment = segments::view::whole(world, world.segment(&tie.segment_id)?);
@@ -79,7 +78,7 @@ fn shown(world: &World, experiment: &str, tie: &ListTie) -> Option<Value> {
 }
 
 /// `PUT /experiments/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let list = &asked.body["list"];
     if list.is_null() {
@@ -102,7 +101,7 @@ pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value
     shown(&core.world, &experiment, &tie).ok_or_else(|| Fault::internal("lost list"))
 }
 
-/// The experiment that has the list, with the tie. A body that names no experiment means any.
+/// The experiment with the list, and the tie. A body without an experiment matches any.
 fn tied(world: &World, named: &Value, list: &str, side: Side) -> Result<(String, ListTie), Fault> {
     for id in [named.as_str(), Some(list)].into_iter().flatten() {
         if uuid::Uuid::try_parse(id).is_err() {
@@ -115,7 +114,7 @@ fn tied(world: &World, named: &Value, list: &str, side: Side) -> Result<(String,
         let tie = side.of(experiment).iter().find(|tie| tie.segment_id.eq_ignore_ascii_case(list))?;
         Some((experiment.columns.id.clone(), tie.clone()))
     });
-    // The original names the list twice.
+    // The original returns the list twice.
     found.ok_or_else(|| {
         let side = side.word();
         Fault::thrown(format!("No existing {side} record found for experiment {list} and segment {list}"))
@@ -123,7 +122,7 @@ fn tied(world: &World, named: &Value, list: &str, side: Side) -> Result<(String,
 }
 
 /// `DELETE /experiments/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = asked.id.to_lowercase();
     if uuid::Uuid::try_parse(&id).is_err() {

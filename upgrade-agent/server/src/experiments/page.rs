@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::view;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::dialect::Dialect;
 use crate::wire::fault::Fault;
 use crate::wire::paging::{self, by_name};
@@ -17,9 +17,9 @@ const STATES: [&str; 8] =
     ["inactive", "preview", "scheduled", "enrolling", "enrollmentComplete", "cancelled", "archived", "draft"];
 const RULES: [&str; 3] = ["continue", "revert", "assign"];
 
-/// `POST /experiments/paginated`. Which experiments are on a page follows from the order of their
-/// ids; only the page itself is sorted, by the last change unless asked otherwise.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /experiments/paginated`. The order of ids decides which experiments are on a page; the page itself
+/// is sorted, by default by the last change.
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::page(core.world.dialect, body)?;
     let mut found: Vec<&Experiment> = core.world.experiments.values().collect();
@@ -36,8 +36,7 @@ pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
     Ok(with(paging::page(all, nodes, body), [("filtered", json!(filtered))]))
 }
 
-/// A state is found by its whole name, in either vocabulary. What has not the form of an id is
-/// compared with none, which finds all.
+/// A state matches as a whole, in either vocabulary. A text that is not an id matches all ids.
 fn matches(experiment: &Experiment, search: &Value) -> bool {
     let Some(wanted) = search["string"].as_str().map(str::to_lowercase) else { return true };
     let columns = &experiment.columns;
@@ -71,7 +70,7 @@ fn stored_state(word: &str) -> &str {
     }
 }
 
-/// The columns that are enums in the original's database sort by the order of their values.
+/// Columns that are enums in the original's database are sorted by the order of their values.
 fn sort(page: &mut [&Experiment], by: &Value) {
     let compare: fn(&Experiment, &Experiment) -> Ordering = match by["key"].as_str() {
         Some("name") => |a, b| by_name(&a.columns.name, &b.columns.name),

@@ -1,5 +1,5 @@
-//! How an update counts: the number of an experiment's version, and when it was made and written. A body
-//! that names one of these in another way than it is stored sets it.
+//! The version number of an experiment, and the times of its creation and update. A body with a different
+//! value for one of these sets it.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::wire::row::row;
 use crate::wire::{body, calendar};
 use crate::world::model::{Columns, Stamp};
 
-/// Columns that hold something, whatever a body says.
+/// Columns that always have a value.
 const NEVER_NULL: [&str; 5] = ["description", "backendVersion", "versionNumber", "createdAt", "updatedAt"];
 
-/// What the original leaves to its database to refuse.
+/// The values that the original's database rejects.
 pub(super) fn check(body: &Value) -> Result<(), Fault> {
     if let Some(column) = NEVER_NULL.iter().find(|column| body.get(**column).is_some_and(Value::is_null)) {
         return Err(Fault::null_column(column));
@@ -33,16 +33,16 @@ pub(super) fn check(body: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The stamp of new columns. Up to 6.2 each update counts, from 6.3 on one that changes something.
+/// The stamp of new columns. Up to 6.2 each update counts, from 6.3 on only one that changes something.
 pub(super) fn stamp(dialect: Dialect, body: &Value, old: &Columns, new: &Columns, now: &str) -> Stamp {
     let was = &old.stamp;
     let made = instant(body, "createdAt").filter(|made| *made != was.created_at);
     let written = instant(body, "updatedAt").filter(|written| *written != was.updated_at);
-    // To the original digits are never the number that is stored.
+    // The original never considers a text equal to the stored number.
     let is_other = |version: &i64| body["versionNumber"].is_string() || *version != was.version_number;
     let version = body.get("versionNumber").and_then(number).filter(is_other);
     let is_set = made.is_some() || written.is_some() || version.is_some();
-    // A factor that is none counts as another none.
+    // The original considers two missing factors different.
     let unties = body.get("stratificationFactor").is_some();
     if dialect != Dialect::V62 && !is_set && !unties && row(old) == row(new) {
         return was.clone();
@@ -59,7 +59,7 @@ fn instant(body: &Value, column: &str) -> Option<String> {
     Some(calendar::instant(&given).unwrap_or(given))
 }
 
-/// A number that the column can hold; its digits will do.
+/// A number that fits the column; a text of digits is accepted.
 fn number(given: &Value) -> Option<i64> {
     let number = match given {
         Value::String(digits) => digits.trim().parse().ok(),

@@ -1,4 +1,4 @@
-//! Bodies as the rows of experiments: what create and update have in common.
+//! Conversion of bodies into rows, for both create and update.
 
 use serde_json::{Number, Value};
 
@@ -13,7 +13,7 @@ use crate::wire::words::{
 };
 use crate::world::model::{Columns, Condition, Partition, Payload, Stamp};
 
-/// The checks that come after the shape: the context and the codes.
+/// The checks after the shape: the context and the codes.
 pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     let context = body["context"][0].as_str().unwrap_or_default();
     if core.contexts.get(context).is_none() {
@@ -26,7 +26,7 @@ pub(super) fn check(core: &Core, body: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What the original leaves to the columns of its database to refuse.
+/// The values that the columns of the original's database reject.
 pub(super) fn check_columns(body: &Value) -> Result<(), Fault> {
     check_texts(body)?;
     match body["revertTo"].as_str() {
@@ -37,7 +37,7 @@ pub(super) fn check_columns(body: &Value) -> Result<(), Fault> {
     }
 }
 
-/// The columns that a body gives. The state is taken by its stored name, whichever it gave.
+/// The columns of a body. The state is converted to its stored name.
 pub(super) fn columns(dialect: Dialect, body: &Value, id: String, stamp: Stamp) -> Columns {
     let word = |field: &str| body[field].as_str().unwrap_or_default();
     let contexts = texts(body, "context");
@@ -110,7 +110,7 @@ fn order(entry: &Value) -> i64 {
     entry["order"].as_f64().unwrap_or(0.0) as i64
 }
 
-/// Two letters or digits to tell a thing apart on a screen; they need not be unique.
+/// Two letters or digits that identify a condition on a screen; they need not be unique.
 fn two_characters(id: &str) -> String {
     id.chars().take(2).collect::<String>().to_uppercase()
 }

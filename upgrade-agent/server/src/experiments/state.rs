@@ -1,5 +1,5 @@
-//! The change of an experiment's state. Every change is allowed; starting leaves out those who
-//! were there before, where a decision point says so.
+//! The change of an experiment's state. Every change is allowed. A start excludes earlier visitors of the
+//! decision points that ask for it.
 
 use crate::wire::words::{AssignmentUnit, ConsistencyRule, ExperimentState};
 use crate::world::World;
@@ -20,8 +20,8 @@ pub(crate) fn enter(world: &mut World, id: &str, to: &ExperimentState, now: &str
     experiment.columns.stamp.touch(now);
 }
 
-/// Leaves out the early visitors of an experiment that is about to go from its state to another.
-/// Going on after a pause does not start it again.
+/// Excludes the early visitors of an experiment that is about to start. Resuming after a pause is not a
+/// start.
 pub(super) fn shut_out_early_visitors(world: &mut World, id: &str, to: &ExperimentState) {
     let Some(experiment) = world.experiments.get(&key(&[id])) else { return };
     let columns = &experiment.columns;
@@ -44,8 +44,8 @@ pub(super) fn shut_out_early_visitors(world: &mut World, id: &str, to: &Experime
     }
 }
 
-/// Who was ever seen at such a point, in whatever experiment. The original crosses sites with
-/// targets: a visit at one point's site and another's target counts.
+/// All visitors of such points, in any experiment. The original combines sites with targets: a visit at one
+/// point's site and another's target counts.
 fn early_visitors(world: &World, id: &str) -> Vec<String> {
     let Some(experiment) = world.experiments.get(&key(&[id])) else { return Vec::new() };
     let points = || experiment.partitions.iter().filter(|point| point.exclude_if_reached);

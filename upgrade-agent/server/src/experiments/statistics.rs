@@ -1,10 +1,10 @@
-//! How many take part: students and groups, enrolled and excluded.
+//! The numbers of students and groups, enrolled and excluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::entries;
 use crate::wire::fault::Fault;
 use crate::wire::validate;
@@ -13,8 +13,8 @@ use crate::world::World;
 use crate::world::model::{Experiment, UserEnrollment};
 use crate::world::table::key;
 
-/// `POST /stats/enrollment`: one row for each id, be it of nothing.
-pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `POST /stats/enrollment`: one row for each id, even an unknown one.
+pub(crate) fn enrollment(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::counted(&asked.body)?;
     let ids = entries(&asked.body, "experimentIds").filter_map(Value::as_str).map(str::to_lowercase);
     let row = |id: String| {
@@ -27,13 +27,14 @@ pub(crate) fn enrollment(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// `POST /stats/enrollment/detail`.
-pub(crate) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn detail(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::detailed(&asked.body)?;
     let given = asked.body["experimentId"].as_str().unwrap_or_default();
     if !validate::is_uuid(&asked.body["experimentId"]) {
         return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{given}\"")));
     }
-    let (world, id) = (&core.world, given.to_lowercase());
+    let world = &core.world;
+    let id = given.to_lowercase();
     let id = id.as_str();
     let experiment = world.experiments.get(&key(&[id]));
     let experiment = experiment.ok_or_else(|| Fault::reads_nothing("null", "conditions"))?;
@@ -49,8 +50,8 @@ pub(crate) fn detail(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     }))
 }
 
-/// `GET /stats/csv`: the original sends the data by mail, which fails where there is none to send it with.
-pub(crate) fn csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// `GET /stats/csv`: the original sends the data by mail, which fails without a mail service.
+pub(crate) fn csv(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = asked.values_of("experimentId").first().map(|id| id.to_lowercase()).unwrap_or_default();
     if asked.values_of("email").is_empty() || id.is_empty() {
         return Err(Fault::queries());
@@ -80,8 +81,8 @@ fn conditions(world: &World, experiment: &Experiment) -> Vec<Value> {
     experiment.conditions.iter().map(|condition| of_condition(&condition.id)).collect()
 }
 
-/// Students and groups whose enrolment passes a test of condition and decision point. Where groups are
-/// assigned only those count who came with a group that takes part, be it elsewhere.
+/// The students and groups whose enrolment has the given condition and decision point. If groups are
+/// assigned, only students with an enrolled group count, even one enrolled elsewhere.
 fn counts(
     world: &World,
     experiment: &Experiment,
@@ -96,7 +97,7 @@ fn counts(
     (users.len(), groups.len())
 }
 
-/// The conditions that a student had at a point: one, or within subjects those of all his visits.
+/// The conditions of a student at a point: one, or within subjects those of all visits.
 fn had<'w>(world: &'w World, experiment: &Experiment, row: &'w UserEnrollment) -> Vec<Option<&'w str>> {
     let columns = &experiment.columns;
     let mut had = vec![row.condition_id.as_deref()];
@@ -112,7 +113,7 @@ fn comes_with_group(world: &World, row: &UserEnrollment) -> bool {
     world.experiments.values().any(|e| world.group_enrollment(&e.columns.id, Some(group)).is_some())
 }
 
-/// How many groups have at least so many students who take part.
+/// The number of groups with at least that many enrolled students.
 pub(crate) fn full_groups(world: &World, id: &str, users: u64) -> u64 {
     let mut members: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, row) in world.enrolled.under(&[id]) {

@@ -1,8 +1,8 @@
-//! `PUT /experiments/:id`: conditions, points and payloads are replaced by id, columns by name; lists
-//! in the body count up to 6.2 and for nothing since, and nobody asks for the version it was made from.
+//! `PUT /experiments/:id`: conditions, points and payloads are replaced by id, columns by name. Lists in the
+//! body are used up to 6.2 and ignored since. The version is not checked.
 //!
-//! Of a part that stays, only some columns are replaced, so that a payload keeps its type and its place.
-//! Unlike a change of state by itself, an update that starts an experiment leaves out nobody.
+//! A part that stays keeps some of its columns, such as the type of a payload and its place. Unlike a
+//! separate change of state, an update that starts an experiment excludes no early visitors.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{factorial, path_id, revision, rows, view};
 use crate::accounts::audit;
 use crate::assignment::strata;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::metrics::queries;
 use crate::segments::segment;
 use crate::wire::dialect::Dialect;
@@ -23,7 +23,7 @@ use crate::world::model::{
 };
 use crate::world::table::key;
 
-pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(asked)?;
     let body = &asked.body;
     validate::experiment(core.world.dialect, body)?;
@@ -57,8 +57,7 @@ pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(answer)
 }
 
-/// What the original leaves to its database to refuse: ids that are none, and payloads of
-/// nothing.
+/// The values that the original's database rejects: invalid ids, and payloads without a condition or point.
 fn check_parts(body: &Value, new: &Experiment) -> Result<(), Fault> {
     let ids = |field| body::entries(body, field).map(|entry| &entry["id"]);
     if !ids("conditions").chain(ids("partitions")).all(validate::is_uuid) {
@@ -83,7 +82,7 @@ fn check_parts(body: &Value, new: &Experiment) -> Result<(), Fault> {
     Err(Fault::repository("ConditionPayloadRepository", "upsertConditionPayload", message))
 }
 
-/// Up to 6.2 the lists of the body are the experiment's from now on, under their old names.
+/// Up to 6.2 the lists of the body replace the experiment's, under their old names.
 fn rewrite_lists(core: &mut Core, body: &Value, new: &Experiment) {
     let context = new.columns.context.first().cloned().unwrap_or_default();
     for (field, ties) in
@@ -137,8 +136,8 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
     }
 }
 
-/// The log as the body has it, if it has one: an entry that it leaves out is lost, one that it adds is not
-/// taken. A change of state is logged after that.
+/// The log of the body, if it has one: entries that it omits are lost, entries that it adds are ignored. A
+/// change of state is logged afterwards.
 fn log(core: &mut Core, body: &Value, old: &Experiment, new: &Columns, now: &str) -> Vec<StateTimeLog> {
     let is_named = |log: &&StateTimeLog| match body.get("stateTimeLogs") {
         None => true,
@@ -157,7 +156,7 @@ fn log(core: &mut Core, body: &Value, old: &Experiment, new: &Columns, now: &str
     log
 }
 
-/// A column that the body does not name stays.
+/// A column that the body omits stays.
 fn columns(dialect: Dialect, body: &Value, old: &Experiment) -> Columns {
     let old = &old.columns;
     let mut new = rows::columns(dialect, body, old.id.clone(), old.stamp.clone());
@@ -193,12 +192,12 @@ fn columns(dialect: Dialect, body: &Value, old: &Experiment) -> Columns {
     new
 }
 
-/// When a part was made that is new.
+/// The time of creation of a new part.
 fn made(now: &str) -> Stamp {
     Stamp::new(now)
 }
 
-/// Parts keep when they were made; that they were written again is all that their stamp tells.
+/// Parts keep their time of creation; their stamp shows only that they were written again.
 fn stamp(old: Option<&Stamp>, now: &str) -> Stamp {
     let old = old.cloned().unwrap_or_else(|| made(now));
     Stamp { updated_at: now.to_owned(), ..old }
@@ -229,12 +228,12 @@ fn partitions(body: &Value, old: &Experiment, now: &str) -> Vec<Partition> {
     body::entries(body, "partitions").map(partition).collect()
 }
 
-/// A point that moves to another place is a new one under the old id.
+/// A point with a new place is a new point under the old id.
 fn is_same_point(old: &Partition, new: &Partition) -> bool {
     old.id == new.id && old.site == new.site && old.target == new.target
 }
 
-/// The conditions and the points that an update leaves.
+/// The conditions and the points after an update.
 type Parts<'a> = (&'a [Condition], &'a [Partition]);
 
 /// The payloads of the body, as up to 6.2.
@@ -242,7 +241,7 @@ fn given_payloads(body: &Value, old: &Experiment, new: Parts<'_>, now: &str) -> 
     body::entries(body, "conditionPayloads").map(|entry| payload(entry, old, new, now)).collect()
 }
 
-/// A payload that is there and whose condition and point stay gets a new value and nothing else.
+/// An existing payload whose condition and point stay gets only a new value.
 fn payload(entry: &Value, old: &Experiment, new: Parts<'_>, now: &str) -> ConditionPayload {
     let id = body::text(entry, "id").unwrap_or_default();
     let given = rows::payload(entry);
@@ -272,8 +271,8 @@ fn payload(entry: &Value, old: &Experiment, new: Parts<'_>, now: &str) -> Condit
     }
 }
 
-/// From 6.3 on every condition has a payload at every point: the last that the body gives them, or the
-/// condition's code. One that is the condition's old code becomes its new one.
+/// From 6.3 on every condition has a payload at every point: the last one in the body, or the condition's
+/// code. A payload equal to the old code becomes the new code.
 fn every_payload(
     core: &mut Core,
     body: &Value,
@@ -307,7 +306,7 @@ fn every_payload(
     payloads
 }
 
-/// A point that moves to another place is a new one under the old id.
+/// A point with a new place is a new point under the old id.
 fn drop_enrollments_of_removed_parts(core: &mut Core, old: &Experiment, new: &Experiment) {
     let is_condition = |id: &str| new.conditions.iter().any(|condition| condition.id == id);
     let place = |e: &Experiment, id: &str| {

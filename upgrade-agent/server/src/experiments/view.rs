@@ -1,5 +1,5 @@
-//! The bodies of good answers. Each call shows other parts of an experiment, and not all of them
-//! translate the names of states; both as the original does.
+//! The bodies of successful responses. Each route returns other parts of an experiment, and not all of them
+//! translate the names of states; both as in the original.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn partitions(partitions: &[Partition]) -> Value {
     partitions.iter().map(row).collect()
 }
 
-/// A payload that holds at every point names none.
+/// A payload for every point names none.
 fn payloads(payloads: &[ConditionPayload]) -> Value {
     let shown = |entry: &ConditionPayload| {
         let mut shown = row(entry);
@@ -41,8 +41,7 @@ fn payloads(payloads: &[ConditionPayload]) -> Value {
     payloads.iter().map(shown).collect()
 }
 
-/// The payloads that reading shows: those of a factorial design by condition alone, those of any
-/// other by point.
+/// The payloads in responses: in a factorial design by condition alone, otherwise by point.
 fn read_payloads(experiment: &Experiment) -> Value {
     let is_placed = |entry: &&ConditionPayload| experiment.is_factorial() || entry.decision_point.is_some();
     let mut shown: Vec<ConditionPayload> = experiment.payloads.iter().filter(is_placed).cloned().collect();
@@ -52,7 +51,7 @@ fn read_payloads(experiment: &Experiment) -> Value {
     payloads(&shown)
 }
 
-/// A condition with its payloads; those of a factorial design stand with its points.
+/// A condition with its payloads; in a factorial design they are with its points.
 fn whole_condition(experiment: &Experiment, condition: &Condition) -> Value {
     let shown = with_elements(experiment, condition);
     if experiment.is_factorial() {
@@ -62,8 +61,7 @@ fn whole_condition(experiment: &Experiment, condition: &Condition) -> Value {
     with(shown, [("conditionPayloads", own.map(stored_payload).collect())])
 }
 
-/// Points as reading shows them: those of a factorial design with their payloads, and these with their
-/// conditions.
+/// The points in responses: in a factorial design with their payloads, and these with their conditions.
 fn whole_partitions(experiment: &Experiment) -> Value {
     if !experiment.is_factorial() {
         return partitions(&experiment.partitions);
@@ -80,7 +78,7 @@ fn whole_partitions(experiment: &Experiment) -> Value {
     experiment.partitions.iter().map(point).collect()
 }
 
-/// A payload in the database's own columns.
+/// A payload with the database's own columns.
 fn stored_payload(entry: &ConditionPayload) -> Value {
     with(
         row(&entry.stamp),
@@ -97,12 +95,12 @@ fn with_elements(experiment: &Experiment, condition: &Condition) -> Value {
     with(row(condition), [("levelCombinationElements", elements)])
 }
 
-/// A condition as those see it who wrote it: with its levels only if it can have some.
+/// A condition in responses to writes: with its levels only if it can have some.
 fn written_condition(experiment: &Experiment, condition: &Condition) -> Value {
     if experiment.is_factorial() { with_elements(experiment, condition) } else { row(condition) }
 }
 
-/// One of `GET /experiments`.
+/// An entry of `GET /experiments`.
 pub(super) fn listed(world: &World, experiment: &Experiment) -> Value {
     let lists = |lists| segments::view::lists(world, lists, &experiment.columns.id);
     whole(world, experiment, lists(&experiment.inclusion), lists(&experiment.exclusion))
@@ -127,7 +125,7 @@ fn whole(world: &World, experiment: &Experiment, inclusion: Value, exclusion: Va
     )
 }
 
-/// An experiment whose parts stand in their order.
+/// An experiment with its parts in order.
 fn in_order(experiment: &Experiment) -> Experiment {
     let mut ordered = experiment.clone();
     ordered.conditions.sort_by_key(|condition| condition.order);
@@ -145,7 +143,7 @@ pub(super) fn single(world: &World, experiment: &Experiment) -> Value {
     with(whole, [("stratificationFactor", factor(world, experiment))])
 }
 
-/// A file of `GET /experiments/export`: all that there is, by its stored names.
+/// A file of `GET /experiments/export`: all parts, with their stored names.
 pub(super) fn exported(world: &World, experiment: &Experiment) -> Value {
     let logs = experiment.log.iter().map(row);
     with(
@@ -163,8 +161,8 @@ fn factor(world: &World, experiment: &Experiment) -> Value {
     strata::shown(world, experiment.stratification_factor.as_deref())
 }
 
-/// A node of `POST /experiments/paginated`: up to 6.2 all but the log, from 6.3 on little, and a log that
-/// is always empty.
+/// An entry of `POST /experiments/paginated`: up to 6.2 everything but the log, from 6.3 on a few fields and
+/// an empty log.
 pub(super) fn node(world: &World, experiment: &Experiment) -> Value {
     let dialect = world.dialect;
     if dialect == Dialect::V62 {
@@ -194,8 +192,8 @@ pub(super) fn conditions(experiment: &Experiment) -> Value {
     experiment.conditions.iter().map(|condition| whole_condition(&experiment, condition)).collect()
 }
 
-/// The answer of a create: states by their stored names, only the parts that this body made, and
-/// no date of making if it was merged into an experiment that existed.
+/// The response of a create: states with their stored names, only the parts that this body created, and no
+/// time of creation if it was merged into an existing experiment.
 pub(super) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
     let conditions = made.conditions.iter().map(|condition| written_condition(made, condition));
     let mut answer = with(
@@ -217,10 +215,11 @@ pub(super) fn created(world: &World, made: &Experiment, merged: bool) -> Value {
     answer
 }
 
-/// The answer of an update: the columns as the body has them, with the count of the change if there was
-/// one. The log is the body's too, without the change of state that was logged.
+/// The response of an update: the columns of the body, with the count of the change if there was one. The log
+/// is the body's too, without the logged change of state.
 pub(super) fn updated(world: &World, body: &Value, old: &Experiment, new: &Experiment) -> Value {
-    let (dialect, id) = (world.dialect, &new.columns.id);
+    let dialect = world.dialect;
+    let id = &new.columns.id;
     let tied = |part: Value| with(part, [("experimentId", json!(id))]);
     let conditions = new.conditions.iter();
     let conditions = conditions.map(|condition| tied(written_condition(new, condition)));
@@ -239,8 +238,7 @@ pub(super) fn updated(world: &World, body: &Value, old: &Experiment, new: &Exper
     )
 }
 
-/// Columns that an update which counts answers as nothing if the body does not name them, whatever they
-/// hold.
+/// Columns that a counted update returns as null if the body omits them, whatever they contain.
 const MAY_BE_NULL: [&str; 8] = [
     "startOn",
     "consistencyRule",
@@ -278,7 +276,7 @@ fn updated_columns(dialect: Dialect, body: &Value, old: &Experiment, new: &Exper
     answer
 }
 
-/// The log of a body, by the names under which states go out.
+/// The log of a body, with the names of states for responses.
 fn given_logs(given: &Value) -> Value {
     let outward = |state: &Value| match state.as_str() {
         Some(name) => json!(outward(Dialect::V65, &ExperimentState::from(name))),
@@ -291,8 +289,8 @@ fn given_logs(given: &Value) -> Value {
     given.as_array().into_iter().flatten().map(entry).collect()
 }
 
-/// The answer of a change of state: the experiment as it was, but for the state, and the last log
-/// entry with the experiment as it was in the stored names.
+/// The response of a change of state: the experiment before it except for the state, and the last log entry,
+/// whose experiment has stored names.
 pub(super) fn state_changed(world: &World, before: &Experiment, after: &Experiment) -> Value {
     let dialect = world.dialect;
     let queries = queries::shown(world, &before.queries);
@@ -321,7 +319,7 @@ pub(super) fn state_changed(world: &World, before: &Experiment, after: &Experime
     )
 }
 
-/// The answer of a delete: the columns of the row that is gone.
+/// The response of a delete: the columns of the deleted row.
 pub(super) fn deleted(experiment: &Experiment) -> Value {
     let factor = json!(experiment.stratification_factor);
     json!([with(row(&experiment.columns), [("stratificationFactorStratificationFactorName", factor)])])

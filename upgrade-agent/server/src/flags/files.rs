@@ -1,10 +1,10 @@
-//! Feature flags as files, and lists for them. A file that cannot be taken is told and passed over. What is
-//! taken in stays without effect until somebody turns it on: flags are disabled, and so are inclusion lists.
+//! Feature flags and their lists as files. An invalid file is reported and skipped. Imported flags and
+//! inclusion lists are disabled at first.
 
 use serde_json::{Value, json};
 
 use super::lists;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::flags;
 use crate::segments::side::Side;
 use crate::segments::{self, segment};
@@ -17,14 +17,14 @@ use crate::world::World;
 const SIDES: [(&str, Side); 2] =
     [("featureFlagSegmentInclusion", Side::Inclusion), ("featureFlagSegmentExclusion", Side::Exclusion)];
 
-/// What is said of a file. The original stumbles over some, and says nothing at all of them.
+/// The verdict on a file. The original fails on some files and reports nothing about them.
 struct Word<'f> {
     file: &'f Value,
     fit: Option<&'static str>,
 }
 
 /// `POST /flags/import/validation`.
-pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_files(&asked.body)?;
     let shown = |word: Word<'_>| match word.fit {
         Some(fit) => json!({ "fileName": word.file["fileName"], "compatibilityType": fit }),
@@ -33,9 +33,10 @@ pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(judge(core, &files(&asked.body)).into_iter().map(shown).collect())
 }
 
-/// `POST /flags/import`. Here one flag that the database refuses keeps all from being made; the original has
+/// `POST /flags/import`. If the database rejects one flag, none is created here; the original creates those
+/// before it.
 /// made those before it.
-pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_files(&asked.body)?;
     let files = files(&asked.body);
     let words = judge(core, &files);
@@ -60,7 +61,7 @@ pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
     Ok(told)
 }
 
-/// A word on each file.
+/// The verdict on each file.
 fn judge<'f>(core: &Core, files: &[&'f Value]) -> Vec<Word<'f>> {
     let mut seen: Vec<Value> = Vec::new();
     let mut words = Vec::new();
@@ -82,14 +83,14 @@ fn files(body: &Value) -> Vec<&Value> {
     entries(body, "files").collect()
 }
 
-/// What a file has in it, unless it is nothing.
+/// The content of a file, unless it is null.
 fn content(file: &Value) -> Option<Value> {
     let content: Value = serde_json::from_str(file["fileContent"].as_str()?).ok()?;
     let nothing = content.is_null() || content == false || content == json!(0) || content == "";
     (!nothing).then_some(content)
 }
 
-/// How well a flag fits in here; none where a list has no members to look at.
+/// The compatibility of a flag; none if a list has no members to check.
 fn fit(core: &Core, flag: &Value) -> Option<&'static str> {
     if !validate::is_flag_file(flag) {
         return Some(FITS_NOT);
@@ -110,12 +111,12 @@ fn fit(core: &Core, flag: &Value) -> Option<&'static str> {
     Some(if whole { FITS } else { FITS_HALF })
 }
 
-/// The lists of a flag, those that include first.
+/// The lists of a flag, inclusion lists first.
 fn lists_of(flag: &Value) -> impl Iterator<Item = (&Value, Side)> {
     SIDES.into_iter().flat_map(|(field, side)| entries(flag, field).map(move |list| (list, side)))
 }
 
-/// Whether all segments in a list are segments of this context here.
+/// Whether all segments of a list belong to this context.
 fn is_known(world: &World, list: &Value, context: &str) -> bool {
     entries(&list["segment"], "subSegments").all(|sub| {
         let id = sub["id"].as_str().unwrap_or_default().to_lowercase();
@@ -123,7 +124,7 @@ fn is_known(world: &World, list: &Value, context: &str) -> bool {
     })
 }
 
-/// The flag at rest, without the lists that name segments which are not here.
+/// The disabled flag, without lists whose segments do not exist here.
 fn usable(world: &World, mut flag: Value) -> Value {
     let context = flag["context"][0].as_str().unwrap_or_default().to_owned();
     for (field, _) in SIDES {
@@ -135,7 +136,7 @@ fn usable(world: &World, mut flag: Value) -> Value {
     flag
 }
 
-/// A list's segment as the body that makes it.
+/// A list's segment as the body that creates it.
 fn input(list: &Value) -> Value {
     let mut input = segment::unbound(&list["segment"]);
     input["listType"] = list["listType"].clone();
@@ -153,7 +154,7 @@ fn make(core: &mut Core, flag: &Value, description: String) {
 }
 
 /// `POST /flags/lists/import`.
-pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::flag_list_files(&asked.body)?;
     let files = entries(&asked.body, "files").cloned().collect::<Vec<_>>();
     let judged = segments::files::judge(core, &files, true);

@@ -1,9 +1,9 @@
-//! A flag's lists: to add, change and remove them one by one.
+//! A flag's lists: routes that add, change and remove single lists.
 
 use serde_json::{Value, json};
 
 use crate::accounts::audit;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::flags;
 use crate::segments::side::{OneSide, Side};
 use crate::segments::{self, segment};
@@ -29,7 +29,7 @@ fn of_mut(flag: &mut Flag, side: Side) -> &mut Vec<FlagTie> {
     }
 }
 
-/// The lists of a flag, with all that is in them.
+/// The lists of a flag, with all of their data.
 pub(super) fn shown(world: &World, flag: &str, ties: &[FlagTie]) -> Value {
     let list = |tie: &FlagTie| {
         let segment = world.segment(&tie.segment_id)?;
@@ -38,7 +38,7 @@ pub(super) fn shown(world: &World, flag: &str, ties: &[FlagTie]) -> Value {
     ties.iter().filter_map(list).collect()
 }
 
-/// A list is private, whatever the body says.
+/// A list is private, whatever the body has.
 fn private(list: &Value) -> Value {
     let mut input = list.clone();
     if input.is_object() {
@@ -48,7 +48,7 @@ fn private(list: &Value) -> Value {
 }
 
 /// `POST /flags/inclusionList` and `exclusionList`.
-pub(crate) fn add<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn add<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let body = &asked.body;
     validate::flag_list(body)?;
@@ -69,13 +69,13 @@ pub(crate) fn add<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, F
     with_ends(&core.world, &flag, &tie).ok_or_else(|| Fault::internal("lost list"))
 }
 
-/// What keeps a segment from becoming a list of a flag.
+/// The reason for which a segment cannot be a list of a flag.
 pub(super) fn check(world: &World, input: &Value, side: Side) -> Result<(), Fault> {
     let failed = format!("Error in creating private segment for feature flag {} list", side.word());
     segment::check(world, input).map_err(|why| why.within(&failed))
 }
 
-/// Makes a list of a flag, enabled or not, of a type.
+/// Creates a list of a flag.
 pub(super) fn put(
     core: &mut Core,
     flag: &str,
@@ -101,7 +101,7 @@ fn with_ends(world: &World, flag: &str, tie: &FlagTie) -> Option<Value> {
     Some(with(segments::view::flag_tie(tie, flag), [("featureFlag", columns), ("segment", segment)]))
 }
 
-/// Notes a deed, and whether the list counts if that is what changed.
+/// Records the change in the audit log, with the list's status if that changed.
 fn note(core: &mut Core, flag: &str, list: &str, side: Side, deed: &str, enabled: Option<bool>) {
     let name = flags::find(&core.world, flag).map(|flag| flag.columns.name.clone());
     let list_name = core.world.segment(list).map(|segment| segment.name.clone());
@@ -119,7 +119,7 @@ fn note(core: &mut Core, flag: &str, list: &str, side: Side, deed: &str, enabled
 }
 
 /// `PUT /flags/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let body = &asked.body;
@@ -141,7 +141,8 @@ pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value
     let tie = flags::find(&core.world, &owner)
         .and_then(|flag| of(flag, side).iter().find(|tie| tie.segment_id == id).cloned());
     let tie = tie.ok_or_else(|| {
-        let (side, owner) = (side.word(), body["id"].as_str().unwrap_or_default());
+        let side = side.word();
+        let owner = body["id"].as_str().unwrap_or_default();
         let ends = format!("feature flag {owner} and segment {}", asked.id);
         Fault::thrown(format!("No existing {side} record found for {ends}"))
     })?;
@@ -169,7 +170,7 @@ fn rewrite(core: &mut Core, flag: &str, old: &FlagTie, side: Side, body: &Value)
 }
 
 /// `DELETE /flags/inclusionList/:id` and `exclusionList/:id`.
-pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
     let is_tied = |flag: &&Flag| of(flag, side).iter().any(|tie| tie.segment_id == id);
@@ -183,10 +184,10 @@ pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value
 }
 
 /// `GET /flags/export/includeLists/:id` and `excludeLists/:id`.
-pub(crate) fn export<S: OneSide>(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let side = S::SIDE;
     let id = validate::path_id(&asked.id)?;
-    // The original speaks of experiments here too.
+    // The original's message says "experiment" here too.
     let flag = flags::find(&core.world, &id).ok_or_else(Fault::nothing_to_delete)?;
     let lists = of(flag, side).iter().filter_map(|tie| core.world.segment(&tie.segment_id));
     let lists: Vec<Value> = lists.map(segments::files::as_input).collect();

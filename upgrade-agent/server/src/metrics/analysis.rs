@@ -1,5 +1,5 @@
-//! `POST /query/analyse`: what experiments ask of metrics, answered from the logs, condition by
-//! condition, and for factorial designs level by level as well.
+//! `POST /query/analyse`: the results of queries over logs, by condition, and in factorial designs also by
+//! level.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::JOIN;
 use super::decimal::Decimal;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::entries;
 use crate::wire::fault::Fault;
 use crate::wire::validate;
@@ -16,8 +16,8 @@ use crate::world::World;
 use crate::world::model::{Experiment, Log, Query, UserEnrollment};
 use crate::world::table::key;
 
-/// Every id is answered; one that is unknown with nothing.
-pub(crate) fn analyse(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+/// Every id has an answer; an unknown id has an empty one.
+pub(crate) fn analyse(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::analysis(&asked.body)?;
     let ids: Vec<&str> = entries(&asked.body, "queryIds").filter_map(Value::as_str).collect();
     if let Some(id) = ids.iter().find(|id| !validate::is_uuid(&json!(id))) {
@@ -61,15 +61,16 @@ enum Datum {
     Mean(Option<Decimal>),
 }
 
-/// Each enrolment gives its student's value; within subjects each condition that he was told gives the
-/// value of the visits with that condition.
+/// The value of each enrolment; within subjects, each condition of a student has the value of the visits with
+/// that condition.
 fn points(world: &World, experiment: &Experiment, query: &Query) -> Vec<Point> {
     let columns = &experiment.columns;
     let within = columns.assignment_unit == AssignmentUnit::WithinSubjects;
     let rows = world.enrolled.under(&[&columns.id]).map(|(_, row)| row);
     if !within {
         let point = |row: &UserEnrollment| {
-            let (user, condition) = (row.user_id.clone(), row.condition_id.clone()?);
+            let user = row.user_id.clone();
+            let condition = row.condition_id.clone()?;
             let datum = datum(&values(world, query, &user, |_| true), query)?;
             Some(Point { user, condition, datum })
         };
@@ -93,7 +94,7 @@ fn points(world: &World, experiment: &Experiment, query: &Query) -> Vec<Point> {
     visits.into_iter().filter_map(point).collect()
 }
 
-/// What a student logged of the metric, with the time, oldest first.
+/// The logged values of a student for a metric, with their times, oldest first.
 fn values(
     world: &World,
     query: &Query,
@@ -113,7 +114,7 @@ fn value(data: &Value, metric: &str) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
-        // The original's language knows no difference between 12 and 12.0.
+        // JavaScript does not distinguish 12 from 12.0.
         Value::Number(number) => {
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15);
             Some(whole.map_or_else(|| number.to_string(), |whole| format!("{whole}")))
@@ -122,7 +123,7 @@ fn value(data: &Value, metric: &str) -> Option<String> {
     }
 }
 
-/// One value for many: their mean, the newest, or the oldest.
+/// One value of several: their mean, the newest, or the oldest.
 fn datum(values: &[(String, String)], query: &Query) -> Option<Datum> {
     let texts = || values.iter().map(|(_, text)| text);
     match query.repeated_measure.as_str() {
@@ -137,8 +138,7 @@ fn sum<'t>(mut texts: impl Iterator<Item = &'t String>) -> Option<Decimal> {
     texts.try_fold(Decimal::of(0), |sum, text| sum.plus(Decimal::parse(text)?))
 }
 
-/// An entry for every id under which points fall. A query that the database cannot answer is rejected
-/// as a whole.
+/// An entry for every id with points. A query that the database cannot answer fails as a whole.
 fn effect<'p>(
     points: &'p [Point],
     query: &Query,
@@ -207,7 +207,7 @@ fn of_numbers(points: &[&Point], query: &Query) -> Option<Value> {
     }
 }
 
-/// The database counts this one in floating numbers.
+/// The database computes this one with floating-point numbers.
 fn median(numbers: &[Decimal]) -> Value {
     let middle = |at: usize| numbers.get(at).map_or(0.0, |number| number.float());
     let last = numbers.len() - 1;
@@ -216,13 +216,13 @@ fn median(numbers: &[Decimal]) -> Value {
     if median.fract() == 0.0 && median.abs() < 1e15 { json!(median as i64) } else { json!(median) }
 }
 
-/// The commonest number, of several the smallest.
+/// The most frequent number; of several the smallest.
 fn mode(numbers: &[Decimal]) -> Option<Decimal> {
     let runs = numbers.chunk_by(|one, two| one.compare(two).is_eq());
     runs.rev().max_by_key(|run| run.len()).and_then(|run| run.first().copied())
 }
 
-/// That of a sample; nothing if it is of one.
+/// The standard deviation of a sample; none for a single value.
 fn deviation(numbers: &[Decimal]) -> Value {
     if numbers.len() < 2 {
         return Value::Null;

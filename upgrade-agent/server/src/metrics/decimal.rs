@@ -1,13 +1,13 @@
-//! Decimal numbers, added and divided as the original's database does it: exactly, and a quotient to
-//! sixteen digits or a few more. Pure.
+//! Decimal numbers with the sum and quotient of the original's database: exact sums, and quotients of at
+//! least sixteen digits. Pure.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Digits that a quotient has at least.
+/// The least number of digits of a quotient.
 const SIGNIFICANT: i32 = 16;
 
-/// A number of so many hundredths, thousandths and so on.
+/// A number as a mantissa and a number of decimal places.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decimal {
     mantissa: i128,
@@ -19,7 +19,7 @@ impl Decimal {
         Self { mantissa: number as i128, scale: 0 }
     }
 
-    /// Reads digits with a sign, a point and an exponent; none if it is no number, or too long a one.
+    /// Parses digits with a sign, a point and an exponent; none if the text is not a number, or too long.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (digits, exponent) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
         let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
@@ -46,7 +46,7 @@ impl Decimal {
         Some(Self { mantissa: self.mantissa.checked_mul(number)?, ..self })
     }
 
-    /// The quotient, rounded away from zero at half.
+    /// The quotient, with halves rounded away from zero.
     pub(super) fn over(self, number: usize) -> Option<Self> {
         let divisor = i128::try_from(number).ok().filter(|divisor| *divisor > 0)?;
         let scale = self.quotient_scale(Self::of(number));
@@ -55,8 +55,8 @@ impl Decimal {
         Some(Self { mantissa: wide.checked_add(half)? / divisor, scale })
     }
 
-    /// How many digits after the point a quotient has: so many that sixteen count, judged by the first
-    /// of the groups of four digits in which the database keeps numbers.
+    /// The decimal places of a quotient: enough for sixteen significant digits, counted in the database's
+    /// groups of four digits.
     fn quotient_scale(self, divisor: Self) -> u32 {
         let ((weight, first), (other_weight, other_first)) = (self.leading(), divisor.leading());
         let weight = weight - other_weight - i32::from(first <= other_first);
@@ -64,9 +64,10 @@ impl Decimal {
         scale.max(self.scale)
     }
 
-    /// The place of the first group of four digits that is not zero, counted from the point, and it.
+    /// The position of the first non-zero group of four digits, counted from the point, and the group.
     fn leading(self) -> (i32, u128) {
-        let (mut weight, mut number) = (-(self.scale.div_ceil(4) as i32), self.mantissa.unsigned_abs());
+        let mut weight = -(self.scale.div_ceil(4) as i32);
+        let mut number = self.mantissa.unsigned_abs();
         let missing = (4 - self.scale % 4) % 4;
         number = number.saturating_mul(10u128.pow(missing));
         if number == 0 {
@@ -114,7 +115,7 @@ impl fmt::Display for Decimal {
 mod tests {
     use super::*;
 
-    /// As `select sum::numeric / count::numeric` answers.
+    /// The result of `select sum::numeric / count::numeric`.
     #[test]
     fn quotients_have_as_many_digits_as_in_the_database() {
         let cases = [

@@ -1,5 +1,5 @@
-//! What applications log of a student: values of metrics that some experiment asks for. A value with
-//! the same uniquifier as an earlier one takes its place.
+//! Logs of applications: values of metrics that a query uses. A value replaces an earlier one with the same
+//! uniquifier.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ use crate::world::World;
 use crate::world::model::{Log, Stamp, User};
 use crate::world::table::key;
 
-/// The uniquifier of values that have none.
+/// The uniquifier of values without one.
 const ONLY: &str = "1";
 
-/// Stores what a body logs of a student, and answers the rows that were written. The entries of one
-/// body do not see each other.
+/// Stores the logs of a body for a student, and returns the written rows. The entries of one body do not
+/// affect each other.
 pub(crate) fn take_in(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let before: Vec<Log> = core.world.logs.under(&[&user.id]).map(|(_, log)| log.clone()).collect();
     let before = by_metric(&before);
@@ -38,14 +38,14 @@ pub(crate) fn take_in(core: &mut Core, user: &User, body: &Value) -> Result<Valu
     Ok(json!(told))
 }
 
-/// Values that came together under one uniquifier, by the keys of their metrics.
+/// The values of one uniquifier, by metric key.
 struct Values {
     uniquifier: String,
     time: String,
     of: Vec<(String, Value)>,
 }
 
-/// The values of an entry for which somebody asks.
+/// The values of an entry that a query uses.
 fn logged(world: &World, entry: &Value) -> Vec<Values> {
     let time = text(entry, "timestamp").unwrap_or_default();
     let metrics = &entry["metrics"];
@@ -67,7 +67,7 @@ fn logged(world: &World, entry: &Value) -> Vec<Values> {
     logged
 }
 
-/// Experiments at rest and put away ask for nothing.
+/// Inactive and archived experiments have no effect.
 fn is_asked_for(world: &World, metric: &str) -> bool {
     let asks = world.experiments.values().filter(|experiment| {
         !matches!(experiment.columns.state, ExperimentState::Inactive | ExperimentState::Archived)
@@ -75,7 +75,7 @@ fn is_asked_for(world: &World, metric: &str) -> bool {
     asks.flat_map(|experiment| &experiment.queries).any(|query| query.metric.as_deref() == Some(metric))
 }
 
-/// Rows by uniquifier and metric; of several the first.
+/// The rows by uniquifier and metric; of several the first.
 type ByMetric<'l> = HashMap<(&'l str, &'l str), &'l Log>;
 
 fn by_metric(logs: &[Log]) -> ByMetric<'_> {
@@ -88,8 +88,8 @@ fn by_metric(logs: &[Log]) -> ByMetric<'_> {
     found
 }
 
-/// What takes the place of earlier values, by the ids of their rows, and what is new. A value that is
-/// older than the one in its place is dropped.
+/// The values that replace earlier ones, by the ids of the rows, and the new ones. A value older than the
+/// stored one is dropped.
 fn merged(before: &ByMetric<'_>, logged: Vec<Values>) -> (Vec<(u64, Value, String)>, Vec<Values>) {
     let mut changed: Vec<(u64, Value, String)> = Vec::new();
     let mut places = HashMap::new();
@@ -144,7 +144,7 @@ fn rewrite(core: &mut Core, user: &User, id: u64, data: Value, time: &str) -> Op
 fn write(core: &mut Core, user: &User, values: Values, time: &str) -> Value {
     let now = core.now();
     let world = &mut core.world;
-    // Logs are never taken away, so that their number is the last one's.
+    // Logs are never deleted, so the number of rows is the last number.
     let id = world.logs.len() as u64 + 1;
     let mut data = json!({});
     values.of.iter().for_each(|(metric, value)| put(&mut data, metric, value.clone()));

@@ -1,4 +1,4 @@
-//! What experiments ask of metrics.
+//! Queries of experiments over metrics.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::world::World;
 use crate::world::model::{Columns, Experiment, Query, Stamp};
 use crate::world::table::key;
 
-/// The queries of a new experiment, under new ids. Those of unknown metrics are dropped.
+/// The queries of a new experiment, with new ids. Queries over unknown metrics are dropped.
 pub(crate) fn made(core: &mut Core, body: &Value, now: &str) -> Vec<Query> {
     let mut queries = Vec::new();
     for (entry, order) in entries(body, "queries").zip(1..) {
@@ -22,7 +22,7 @@ pub(crate) fn made(core: &mut Core, body: &Value, now: &str) -> Vec<Query> {
     queries
 }
 
-/// The queries of an experiment that is rewritten: they keep their ids, and when they were made.
+/// The queries of an updated experiment: they keep their ids and times of creation.
 pub(crate) fn rewritten(core: &mut Core, body: &Value, old: &Experiment, now: &str) -> Vec<Query> {
     let mut queries = Vec::new();
     for (entry, order) in entries(body, "queries").zip(1..) {
@@ -47,17 +47,17 @@ fn query(world: &World, entry: &Value, order: u64, stamp: Stamp) -> Query {
     }
 }
 
-/// Queries with their metrics.
+/// The queries with their metrics.
 pub(crate) fn shown(world: &World, queries: &[Query]) -> Value {
     queries.iter().map(|query| whole(world, query)).collect()
 }
 
-/// As a create answers them: with the experiment's own columns.
+/// In responses of a create: with the experiment's columns.
 pub(crate) fn created(world: &World, queries: &[Query], columns: &Columns) -> Value {
     queries.iter().map(|query| with(whole(world, query), [("experiment", row(columns))])).collect()
 }
 
-/// As an update answers them: tied to the experiment by its id.
+/// In responses of an update: with the experiment's id.
 pub(crate) fn updated(world: &World, queries: &[Query], experiment: &str) -> Value {
     queries.iter().map(|query| with(whole(world, query), [("experimentId", json!(experiment))])).collect()
 }

@@ -14,9 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Listens, and hands out connections that can be broken.
-pub(crate) struct Breakable(pub(crate) TcpListener);
+pub(crate) struct BreakableListener(pub(crate) TcpListener);
 
-impl Listener for Breakable {
+impl Listener for BreakableListener {
     type Io = Connection;
     type Addr = SocketAddr;
 
@@ -61,8 +61,8 @@ impl Breaker {
     }
 }
 
-impl Connected<IncomingStream<'_, Breakable>> for Breaker {
-    fn connect_info(incoming: IncomingStream<'_, Breakable>) -> Self {
+impl Connected<IncomingStream<'_, BreakableListener>> for Breaker {
+    fn connect_info(incoming: IncomingStream<'_, BreakableListener>) -> Self {
         incoming.io().breaker.clone()
     }
 }

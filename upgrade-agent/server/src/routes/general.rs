@@ -4,14 +4,14 @@ use axum::routing::MethodFilter;
 use serde_json::{Value, json};
 
 use super::Route;
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::dialect::Dialect;
 use crate::wire::fault::Fault;
 
 pub(super) const ROUTES: &[Route] =
     &[(MethodFilter::GET, "/api", health), (MethodFilter::GET, "/api/version", version)];
 
-fn health(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+fn health(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let dialect = core.world.dialect;
     Ok(json!({
         "name": "A/B Testing Backend",
@@ -23,6 +23,6 @@ fn health(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
     }))
 }
 
-fn version(core: &mut Core, _: &Asked) -> Result<Value, Fault> {
+fn version(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     Ok(json!(core.world.dialect.version()))
 }

@@ -20,7 +20,7 @@ enum Part {
 }
 
 /// What a path leads to.
-pub(super) enum Found {
+pub(super) enum RouteMatch {
     /// A route, with the id that the path names.
     Route(Route, String),
     /// A route, but the id is escaped badly.
@@ -35,7 +35,7 @@ impl Paths {
         Self(all)
     }
 
-    pub(super) fn find(&self, method: &Method, path: &str) -> Found {
+    pub(super) fn find(&self, method: &Method, path: &str) -> RouteMatch {
         let asked: Vec<&str> = parts(path).collect();
         let method = if method == Method::HEAD { &Method::GET } else { method };
         let method = MethodFilter::try_from(method.clone()).ok();
@@ -43,13 +43,13 @@ impl Paths {
             // That an id makes no sense is told before it is seen that nobody asks for it so.
             let id = match path.id(&asked) {
                 Ok(id) => id,
-                Err(garbled) => return Found::Garbled(garbled.to_owned()),
+                Err(garbled) => return RouteMatch::Garbled(garbled.to_owned()),
             };
             if Some(path.route.0) == method {
-                return Found::Route(path.route, id);
+                return RouteMatch::Route(path.route, id);
             }
         }
-        Found::Nothing
+        RouteMatch::Nothing
     }
 }
 

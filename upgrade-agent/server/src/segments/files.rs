@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{segment, view};
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::segments;
 use crate::wire::body::{entries, text};
 use crate::wire::csv::quoted;
@@ -14,23 +14,23 @@ use crate::world::World;
 use crate::world::model::{Segment, SegmentKind};
 
 /// `POST /segments/validation`: the files of which there is something to say.
-pub(crate) fn validate(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let judged = judge(core, files(&asked.body)?, false);
     Ok(judged.into_iter().filter(|word| !word["error"].is_null()).collect())
 }
 
 /// `POST /segments/import/validation`.
-pub(crate) fn validate_all(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate_all(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(json!(judge(core, files(&asked.body)?, false)))
 }
 
 /// `POST /segments/list/import/validation`.
-pub(crate) fn validate_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn validate_lists(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(json!(judge(core, files(&asked.body)?, true)))
 }
 
 /// `POST /segments/import`: whatever has the shape of a segment is taken in under a new id.
-pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = files(&asked.body)?;
     let judged = judge(core, files, false);
     for input in well_formed(files) {
@@ -42,7 +42,7 @@ pub(crate) fn import(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `POST /segments/list/import`.
-pub(crate) fn import_lists(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn import_lists(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = files(&asked.body["files"])?;
     let judged = judge(core, files, true);
     let parent = text(&asked.body, "parentSegmentId").unwrap_or_default().to_lowercase();
@@ -158,7 +158,8 @@ fn faults(core: &Core, input: &Value, is_list: bool) -> (String, &'static str) {
     let mut why = String::new();
     let mut fit = FITS;
     let word = |field: &str| input[field].as_str().unwrap_or_default();
-    let (name, context) = (word("name"), word("context"));
+    let name = word("name");
+    let context = word("context");
     let missing = missing_subs(&core.world, input, context);
     if !missing.is_empty() {
         why += &format!(
@@ -207,7 +208,7 @@ fn is_taken(world: &World, name: &str, context: &str) -> bool {
 }
 
 /// `GET /segments/export/json?ids=...`.
-pub(crate) fn export(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     Ok(asked_for(world, asked)?.into_iter().map(|segment| with_lists(world, segment)).collect())
 }
@@ -222,7 +223,7 @@ fn with_lists(world: &World, segment: &Segment) -> Value {
 }
 
 /// `GET /segments/export/csv?ids=...`: a table of members for each, as text.
-pub(crate) fn export_csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn export_csv(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let table = |segment: &Segment| {
         let users = segment.users.iter().map(|user| ("Individual", user.as_str()));
@@ -242,7 +243,7 @@ pub(crate) fn export_csv(core: &mut Core, asked: &Asked) -> Result<Value, Fault>
 }
 
 /// One that is unknown is refused if it is alone, else passed over.
-fn asked_for<'w>(world: &'w World, asked: &Asked) -> Result<Vec<&'w Segment>, Fault> {
+fn asked_for<'w>(world: &'w World, asked: &ApiRequest) -> Result<Vec<&'w Segment>, Fault> {
     let ids = asked.values_of("ids");
     let found: Vec<&Segment> = ids.iter().filter_map(|id| world.segment(&id.to_lowercase())).collect();
     if found.is_empty() && ids.len() < 2 {

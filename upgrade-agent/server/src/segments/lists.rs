@@ -10,7 +10,7 @@ use crate::world::model::{Experiment, ListGroup, ListTie, Segment, SegmentKind, 
 
 /// What the lists say of a student.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum ListVerdict {
     /// He takes part.
     In,
     /// He is left out himself.
@@ -23,7 +23,7 @@ pub(crate) enum Listed {
 
 /// Asks the lists. A student who takes part already with his own condition in a group experiment
 /// is beyond them, which leaves only the filter.
-pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> Listed {
+pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> ListVerdict {
     let columns = &experiment.columns;
     let beyond = columns.consistency_rule == Some(ConsistencyRule::Individual)
         && columns.assignment_unit == AssignmentUnit::Group
@@ -44,7 +44,7 @@ pub(crate) fn take_in(
     user: &User,
 ) -> bool {
     let segments = |ids: &[&str]| with_sub_segments(world, ids.iter().copied());
-    by_segments(&segments(inclusion), &segments(exclusion), filter, user, None) == Listed::In
+    by_segments(&segments(inclusion), &segments(exclusion), filter, user, None) == ListVerdict::In
 }
 
 fn by_segments(
@@ -53,18 +53,18 @@ fn by_segments(
     filter: &FilterMode,
     user: &User,
     assigned: Option<&str>,
-) -> Listed {
+) -> ListVerdict {
     if names_user(exclusion, user) {
-        return Listed::Out;
+        return ListVerdict::Out;
     }
     if names_user(inclusion, user) {
-        return Listed::In;
+        return ListVerdict::In;
     }
     if *filter == FilterMode::IncludeAll {
         return by_exclusion(exclusion, user, assigned);
     }
     let is_in = group_kinds(inclusion, user).next().is_some();
-    if is_in && group_kinds(exclusion, user).next().is_none() { Listed::In } else { Listed::Out }
+    if is_in && group_kinds(exclusion, user).next().is_none() { ListVerdict::In } else { ListVerdict::Out }
 }
 
 /// Whether the global list of a context leaves a student out, for himself or with a group in which
@@ -99,14 +99,14 @@ fn with_sub_segments<'w, 'i>(world: &'w World, ids: impl Iterator<Item = &'i str
     found
 }
 
-fn by_exclusion(exclusion: &[&Segment], user: &User, assigned: Option<&str>) -> Listed {
+fn by_exclusion(exclusion: &[&Segment], user: &User, assigned: Option<&str>) -> ListVerdict {
     let mut kinds = group_kinds(exclusion, user).peekable();
     if kinds.peek().is_none() {
-        Listed::In
+        ListVerdict::In
     } else if kinds.any(|kind| Some(kind) == assigned) {
-        Listed::OutByAssignedGroup
+        ListVerdict::OutByAssignedGroup
     } else {
-        Listed::OutByOtherGroup
+        ListVerdict::OutByOtherGroup
     }
 }
 

@@ -129,7 +129,9 @@ fn sub_segments(core: &mut Core, input: &Value) -> Vec<String> {
 }
 
 fn copy(core: &mut Core, id: &str) -> String {
-    let (now, new_id, sequence) = (core.now(), core.new_id(), core.world.next_segment());
+    let now = core.now();
+    let new_id = core.new_id();
+    let sequence = core.world.next_segment();
     if let Some(old) = core.world.segment(id).cloned() {
         let new = Segment { stamp: Stamp::new(&now), sequence, id: new_id.clone(), enlisted_at: now, ..old };
         core.world.segments.insert(key(&[&new_id]), new);

@@ -16,7 +16,10 @@ pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> R
     let mut met = HashSet::new();
     let asked: Vec<&str> = given.iter().copied().filter(|name| met.insert(*name)).collect();
     let world = &mut core.world;
-    let (mut own, mut free, mut others, mut roots) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut own = Vec::new();
+    let mut free = Vec::new();
+    let mut others = Vec::new();
+    let mut roots = Vec::new();
     for (at, &name) in asked.iter().enumerate() {
         match world.aliases.get(name) {
             Some(root) if root == called => own.push(name),

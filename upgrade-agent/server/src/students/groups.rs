@@ -7,12 +7,12 @@ use crate::world::World;
 use crate::world::table::key;
 
 /// Where a student works, by kind of group.
-pub(super) type Working = BTreeMap<String, String>;
+pub(super) type WorkingGroups = BTreeMap<String, String>;
 
 /// Lets go of what bound a student to his old groups, in experiments that assign groups of a kind that
 /// changed. With the consistency of groups his enrolments and exclusions go, with that of individuals
 /// his exclusions, with that of experiments his enrolments.
-pub(super) fn change(world: &mut World, user: &str, old: &Working, new: &Working) {
+pub(super) fn change(world: &mut World, user: &str, old: &WorkingGroups, new: &WorkingGroups) {
     let changed = |kind: &String| old.get(kind).is_some_and(|group| new.get(kind) != Some(group));
     let bound: Vec<(String, Option<ConsistencyRule>)> = world
         .experiments

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::assignment::assign::{Standing, condition};
+use crate::assignment::assign::{Participation, condition};
 use crate::assignment::{random, strata};
 use crate::experiments::{state, statistics};
-use crate::segments::lists::{Listed, is_out_everywhere, listed};
+use crate::segments::lists::{ListVerdict, is_out_everywhere, listed};
 use crate::wire::fault::Fault;
 use crate::wire::words::{AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState};
 use crate::world::World;
@@ -115,14 +115,14 @@ fn take_note(
 ) -> Result<(), Fault> {
     let columns = &experiment.columns;
     let word = listed(world, experiment, user);
-    if word == Listed::OutByOtherGroup {
+    if word == ListVerdict::OutByOtherGroup {
         leave_out_groups(world, &columns.id, user)?;
     }
     let is_live = matches!(columns.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
     if is_live && !world.is_preview_user(&user.id) {
         if report.failed {
             world.exclude(&columns.id, &user.id, Exclusion::ByClient);
-        } else if word == Listed::In {
+        } else if word == ListVerdict::In {
             take_in(world, experiment, partition, user, report);
         } else {
             leave_out(world, experiment, word, user)?;
@@ -135,9 +135,14 @@ fn take_note(
 /// Leaves out a student who is on a list. A group that is the reason is out as well, and takes part
 /// in nothing any more, in whatever experiment. The original fails on a student who does not work in
 /// one of that kind.
-fn leave_out(world: &mut World, experiment: &Experiment, word: Listed, user: &User) -> Result<(), Fault> {
+fn leave_out(
+    world: &mut World,
+    experiment: &Experiment,
+    word: ListVerdict,
+    user: &User,
+) -> Result<(), Fault> {
     let id = &experiment.columns.id;
-    if word == Listed::OutByAssignedGroup {
+    if word == ListVerdict::OutByAssignedGroup {
         let group = assigned_group(experiment, user).ok_or_else(Fault::no_group_to_exclude)?;
         world.exclude_group(id, group, Exclusion::Listed);
         let experiments = world.experiments.values().map(|e| key(&[&e.columns.id, group]));
@@ -178,11 +183,16 @@ fn assigned_group<'u>(experiment: &Experiment, user: &'u User) -> Option<&'u str
 }
 
 /// The standing at this very point: an enrolment elsewhere in the experiment does not count.
-fn standing<'w>(world: &'w World, experiment: &Experiment, partition: &str, user: &User) -> Standing<'w> {
+fn standing<'w>(
+    world: &'w World,
+    experiment: &Experiment,
+    partition: &str,
+    user: &User,
+) -> Participation<'w> {
     let id = &experiment.columns.id;
     let is_grouped = experiment.columns.assignment_unit == AssignmentUnit::Group;
     let group = assigned_group(experiment, user).filter(|_| is_grouped);
-    Standing {
+    Participation {
         own: world.enrollment_at(id, &user.id, partition),
         group: world.group_enrollment(id, group),
         excluded: world.is_excluded(id, &user.id),
@@ -212,7 +222,8 @@ fn turn_away(world: &mut World, experiment: &Experiment, partition: &str, user: 
 fn turn_away_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
     let columns = &experiment.columns;
     let standing = standing(world, experiment, partition, user);
-    let (is_new, group_is_new) = (standing.own.is_none(), standing.group.is_none());
+    let is_new = standing.own.is_none();
+    let group_is_new = standing.group.is_none();
     if is_new && group_is_new {
         world.exclude(&columns.id, &user.id, Exclusion::ReachedAfter);
     }
@@ -233,8 +244,10 @@ fn enrol_with_group(
     let columns = &experiment.columns;
     let is_strict = columns.consistency_rule != Some(ConsistencyRule::Experiment);
     let standing = standing(world, experiment, partition, user);
-    let (is_new, mut is_out) = (standing.own.is_none(), standing.excluded);
-    let (group_is_new, group_is_out) = (standing.group.is_none(), standing.group_excluded);
+    let is_new = standing.own.is_none();
+    let mut is_out = standing.excluded;
+    let group_is_new = standing.group.is_none();
+    let group_is_out = standing.group_excluded;
     let group = assigned_group(experiment, user).filter(|_| user.is_grouped(columns.group.as_deref()));
     let chosen = group.and_then(|_| chosen(experiment, user, &standing, report)).map(|c| c.id.clone());
     if group_is_out && is_strict {
@@ -267,7 +280,7 @@ fn enrol_with_group(
 fn chosen<'e>(
     experiment: &'e Experiment,
     user: &User,
-    standing: &Standing<'_>,
+    standing: &Participation<'_>,
     report: &Report<'_>,
 ) -> Option<&'e Condition> {
     if experiment.columns.assignment_algorithm == AssignmentAlgorithm::Stratified {

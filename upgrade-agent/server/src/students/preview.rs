@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::core::{Asked, Core};
+use crate::core::{ApiRequest, Core};
 use crate::wire::body::entries;
 use crate::wire::fault::Fault;
 use crate::wire::paging;
@@ -14,7 +14,7 @@ use crate::world::model::{PreviewAssignment, PreviewUser, Stamp};
 use crate::world::table::key;
 
 /// `POST /previewusers/paginated`.
-pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !(has(body, "skip", number) && has(body, "take", number)) {
         return Err(Fault::body());
@@ -28,12 +28,12 @@ pub(crate) fn paginated(core: &mut Core, asked: &Asked) -> Result<Value, Fault> 
 }
 
 /// `GET /previewusers/:id`: one that is unknown is no mistake, and nothing.
-pub(crate) fn single(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(by_id(&core.world, &asked.id).map_or(Value::Null, |user| shown(&core.world, user)))
 }
 
 /// `POST /previewusers`.
-pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     check(&asked.body)?;
     let id = asked.body["id"].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
     let id = id.unwrap_or_else(|| core.new_id());
@@ -41,7 +41,7 @@ pub(crate) fn create(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
 }
 
 /// `PUT /previewusers/:id`: the id in the path is the one that counts.
-pub(crate) fn update(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     check(&asked.body)?;
     Ok(save(core, asked.id.clone()))
 }
@@ -59,13 +59,13 @@ fn save(core: &mut Core, id: String) -> Value {
 }
 
 /// `DELETE /previewusers/:id`: the rows that went.
-pub(crate) fn delete(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let gone = core.world.preview_users.remove(&key(&[&asked.id]));
     Ok(gone.iter().map(columns).collect())
 }
 
 /// `POST /previewusers/assign`: these are all the assignments from now on.
-pub(crate) fn assign(core: &mut Core, asked: &Asked) -> Result<Value, Fault> {
+pub(crate) fn assign(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     check(&asked.body)?;
     let given: Vec<&Value> = entries(&asked.body, "assignments").collect();
     let mut assignments = Vec::new();
@@ -88,7 +88,8 @@ fn assignment(core: &mut Core, entry: &Value) -> Result<PreviewAssignment, Fault
         Some(Value::Null) => Err(Fault::reads_nothing("null", "id")),
         Some(part) => Ok(part["id"].as_str().unwrap_or_default().to_lowercase()),
     };
-    let (condition_id, experiment_id) = (part("experimentCondition")?, part("experiment")?);
+    let condition_id = part("experimentCondition")?;
+    let experiment_id = part("experiment")?;
     let experiment = core.world.experiments.get(&key(&[&experiment_id]));
     let experiment = experiment.ok_or_else(|| Fault::unwatched(no_row("experimentId")))?;
     if experiment.conditions.iter().all(|condition| condition.id != condition_id) {

@@ -1,73 +1,53 @@
-//! Days, months and years of times as the wire has them, and times as people write them.
+//! Days and times in the formats of the wire and of JavaScript.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A day, counted from 1970-01-01.
+use jiff::civil::Date;
+use jiff::{Span, Timestamp, ToSpan, tz};
+
+/// A day of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Day(i64);
-
-const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+pub(crate) struct Day(Date);
 
 impl Day {
-    pub(super) fn since_epoch(days: u64) -> Self {
-        Self(i64::try_from(days).unwrap_or(i64::MAX / 2))
-    }
-
-    /// The day of a time like `2026-11-21T07:09:00.000Z`, for somebody whose clock is so many minutes
-    /// ahead.
+    /// The day of a time like `2026-11-21T07:09:00.000Z` on a clock that is so many minutes ahead of UTC.
     pub(crate) fn of(time: &str, minutes_ahead: i64) -> Option<Self> {
         let part = |range: std::ops::Range<usize>| time.get(range)?.parse::<i64>().ok();
-        let date = Self::from_civil(part(0..4)?, part(5..7)?, part(8..10)?);
+        let date = date(part(0..4)?, part(5..7)?, part(8..10)?)?;
         let minute = part(11..13)?.checked_mul(60)?.checked_add(part(14..16)?)?;
-        let all = date.0.checked_mul(1440)?.checked_add(minute)?.checked_add(minutes_ahead)?;
-        Some(Self(all.div_euclid(1440)))
+        let ahead = Span::new().try_minutes(minute.checked_add(minutes_ahead)?).ok()?;
+        date.at(0, 0, 0, 0).checked_add(ahead).ok().map(|moment| Self(moment.date()))
     }
 
-    /// Year, month and day.
-    pub(crate) fn civil(self) -> (i64, i64, i64) {
-        let shifted = self.0 + 719_468;
-        let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-        let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let march_month = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * march_month + 2) / 5 + 1;
-        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+    pub(crate) fn year(self) -> i64 {
+        self.0.year().into()
     }
 
-    fn from_civil(year: i64, month: i64, day: i64) -> Self {
-        let year = year - i64::from(month <= 2);
-        let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-        let march_month = (month + 9).rem_euclid(12);
-        let of_year = (153 * march_month + 2) / 5 + day - 1;
-        Self(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
-    }
-
+    /// The day so many days earlier.
     pub(super) fn before(self, days: i64) -> Self {
-        Self(self.0 - days)
+        Self(self.0.saturating_sub(days.days()))
     }
 
     /// The first day of the month that lies so many months back.
     pub(super) fn first_of_month(self, months_back: i64) -> Self {
-        let (year, month, _) = self.civil();
-        let months = year * 12 + month - 1 - months_back;
-        Self::from_civil(months.div_euclid(12), months.rem_euclid(12) + 1, 1)
+        Self(self.0.first_of_month().saturating_sub(months_back.months()))
     }
 
     /// The first day of the year that lies so many years back.
     pub(super) fn first_of_year(self, years_back: i64) -> Self {
-        Self::from_civil(self.civil().0 - years_back, 1, 1)
+        Self(self.0.first_of_year().saturating_sub(years_back.years()))
     }
 
-    /// As JavaScript writes it: `Sat Nov 21 2026`.
+    /// The day as JavaScript writes it: `Sat Nov 21 2026`.
     pub(crate) fn word(self) -> String {
-        let (year, month, day) = self.civil();
-        let weekday = WEEKDAYS[self.0.rem_euclid(7) as usize];
-        let month = MONTHS[(month - 1).rem_euclid(12) as usize];
-        format!("{weekday} {month} {day:02} {year:04}")
+        self.0.strftime("%a %b %d %Y").to_string()
     }
+}
+
+/// A day beyond the end of its month is one of the next, as in JavaScript.
+fn date(year: i64, month: i64, day: i64) -> Option<Date> {
+    let first = Date::new(year.try_into().ok()?, month.try_into().ok()?, 1).ok()?;
+    first.checked_add(Span::new().try_days(day.checked_sub(1)?).ok()?).ok()
 }
 
 /// A time as UpGrade writes it: UTC, with milliseconds and `Z`.
@@ -79,34 +59,30 @@ impl Day {
 /// assert_eq!(timestamp(UNIX_EPOCH + Duration::from_millis(951_782_400_007)), "2000-02-29T00:00:00.007Z");
 /// ```
 pub fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = Day::since_epoch(days).civil();
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let milli = since.subsec_millis();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+    let time = Timestamp::try_from(time.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
+    written(time)
 }
 
-/// A time as the database gives it back: to the millisecond, in UTC. One that says nothing of its zone
-/// is in UTC; what is none is none.
+fn written(time: Timestamp) -> String {
+    format!("{time:.3}")
+}
+
+/// A time in the database's format: UTC, to the millisecond. A text without a zone is read as UTC; a text
+/// that is no time gives `None`.
 pub(crate) fn instant(text: &str) -> Option<String> {
-    const DAY: i64 = 86_400_000;
-    let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
+    let (day, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
     let (clock, ahead) = zone(time)?;
-    if date.len() > "YYYY-MM-DD".len() {
+    if day.len() > "YYYY-MM-DD".len() {
         return None;
     }
-    let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
-    let day = Day::from_civil(parts.next()??, parts.next()??, parts.next()??);
-    let all = day.0.checked_mul(DAY)?.checked_add(millis(clock)?)?.checked_sub(ahead.checked_mul(60_000)?)?;
-    let (year, month, day) = Day(all.div_euclid(DAY)).civil();
-    let of_day = all.rem_euclid(DAY);
-    let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
-    let milli = of_day % 1000;
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
+    let mut parts = day.split('-').map(|part| part.parse::<i64>().ok());
+    let midnight = date(parts.next()??, parts.next()??, parts.next()??)?.at(0, 0, 0, 0);
+    let millis = millis(clock)?.checked_sub(ahead.checked_mul(60_000)?)?;
+    let moment = midnight.checked_add(Span::new().try_milliseconds(millis).ok()?).ok()?;
+    tz::Offset::UTC.to_timestamp(moment).ok().map(written)
 }
 
-/// What a clock showed, and by how many minutes it is ahead.
+/// The reading of the clock, and the minutes by which its zone is ahead of UTC.
 fn zone(time: &str) -> Option<(&str, i64)> {
     if let Some(clock) = time.strip_suffix(['Z', 'z']) {
         return Some((clock, 0));
@@ -120,7 +96,7 @@ fn zone(time: &str) -> Option<(&str, i64)> {
     Some((clock, if ahead.starts_with('-') { -minutes } else { minutes }))
 }
 
-/// The milliseconds since midnight that a clock shows.
+/// The milliseconds since midnight on a clock.
 fn millis(clock: &str) -> Option<i64> {
     if clock.is_empty() {
         return Some(0);
@@ -136,6 +112,8 @@ fn millis(clock: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -179,9 +157,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_day_is_the_one_that_its_date_names(days in -200_000_i64..200_000) {
-            let (year, month, day) = Day(days).civil();
-            prop_assert_eq!(Day::from_civil(year, month, day), Day(days));
+        fn a_written_time_is_read_as_itself(millis in 0..200_000 * 86_400_000_u64) {
+            let written = timestamp(UNIX_EPOCH + Duration::from_millis(millis));
+            prop_assert_eq!(instant(&written), Some(written));
         }
     }
 }

@@ -24,12 +24,12 @@ pub(crate) struct Fault {
     kind: Option<&'static str>,
     /// What is wrong with a body, as the validator tells it.
     errors: Option<Value>,
-    raw: Raw,
+    raw: RawError,
 }
 
 /// What an error showed of itself where it was sent as it was.
 #[derive(Debug)]
-enum Raw {
+enum RawError {
     /// Nothing: an error of the language or of the database.
     Nothing,
     /// An error of the web framework, with its name.
@@ -48,10 +48,10 @@ enum Raw {
 
 impl Fault {
     fn new(status: StatusCode, name: &'static str, message: impl Into<String>) -> Self {
-        Self { status, name, message: message.into(), kind: None, errors: None, raw: Raw::Nothing }
+        Self { status, name, message: message.into(), kind: None, errors: None, raw: RawError::Nothing }
     }
 
-    fn raw(self, raw: Raw) -> Self {
+    fn raw(self, raw: RawError) -> Self {
         Self { raw, ..self }
     }
 
@@ -65,7 +65,7 @@ impl Fault {
     }
 
     fn refused(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "BadRequestError", message).kind(SHAPE).raw(Raw::Named)
+        Self::new(StatusCode::BAD_REQUEST, "BadRequestError", message).kind(SHAPE).raw(RawError::Named)
     }
 
     /// The body.
@@ -95,28 +95,28 @@ impl Fault {
     fn as_it_is(&self) -> Value {
         let code = self.status.as_u16();
         match &self.raw {
-            Raw::Nothing => json!({}),
-            Raw::Named => {
+            RawError::Nothing => json!({}),
+            RawError::Named => {
                 let mut answer = json!({ "httpCode": code, "name": self.name, "message": self.message });
                 if let Some(errors) = &self.errors {
                     answer["errors"] = errors.clone();
                 }
                 answer
             }
-            Raw::Nameless => json!({ "httpCode": code, "message": self.message }),
-            Raw::Nested => json!({
+            RawError::Nameless => json!({ "httpCode": code, "message": self.message }),
+            RawError::Nested => json!({
                 "response": { "message": self.message, "error": "Not Found", "statusCode": code },
                 "status": code,
                 "options": {},
                 "message": self.message,
                 "name": self.name,
             }),
-            Raw::Typed(kind) if self.status.is_server_error() => json!({ "type": kind }),
-            Raw::Typed(kind) => json!({ "type": kind, "httpCode": code }),
-            Raw::Thrown(kind) => {
+            RawError::Typed(kind) if self.status.is_server_error() => json!({ "type": kind }),
+            RawError::Typed(kind) => json!({ "type": kind, "httpCode": code }),
+            RawError::Thrown(kind) => {
                 json!({ "name": self.name, "message": self.message, "type": kind, "httpCode": code })
             }
-            Raw::Fields(fields) => Value::clone(fields),
+            RawError::Fields(fields) => Value::clone(fields),
         }
     }
 }

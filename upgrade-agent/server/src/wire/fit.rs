@@ -1,4 +1,4 @@
-//! How well a file fits that is to be taken in, in the words of the answers.
+//! The compatibility of an imported file, in the words of the responses.
 
 pub(crate) const FITS: &str = "compatible";
 pub(crate) const FITS_HALF: &str = "warning";

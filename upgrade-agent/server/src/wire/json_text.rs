@@ -1,10 +1,9 @@
-//! What a JavaScript engine says to a text that is no JSON, and where. The original passes it on.
+//! The error messages of a JavaScript engine for a text that is not JSON, which the original passes on.
 
-/// How much of the text is shown on either side of a character that does not fit.
+/// The number of characters shown on either side of an unexpected one.
 const SHOWN: usize = 10;
 
-/// The complaint about a body; `None` if there is nothing that the engine would complain about. A
-/// body must be an object or an array.
+/// The error message for a body; `None` if the engine accepts it. A body must be an object or an array.
 pub(crate) fn complaint(text: &str) -> Option<String> {
     let units: Vec<u16> = text.encode_utf16().collect();
     let mut reader = Reader { units: &units, at: 0 };
@@ -23,10 +22,10 @@ struct Reader<'t> {
     at: usize,
 }
 
-type Read = Result<(), String>;
+type ReadResult = Result<(), String>;
 
 impl Reader<'_> {
-    fn whole(&mut self) -> Read {
+    fn whole(&mut self) -> ReadResult {
         self.value()?;
         self.skip_space();
         if self.at == self.units.len() {
@@ -35,8 +34,8 @@ impl Reader<'_> {
         Err(self.here("Unexpected non-whitespace character after JSON"))
     }
 
-    /// A value with all that is in it. Texts may be nested deeper than this program could call itself.
-    fn value(&mut self) -> Read {
+    /// Reads a value with all of its content, without recursion, since texts may be nested deeply.
+    fn value(&mut self) -> ReadResult {
         let mut around = Vec::new();
         loop {
             self.skip_space();
@@ -52,8 +51,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes into an object or array; not, if it is empty.
-    fn opens(&mut self, end: char, begin: fn(&mut Self) -> Read) -> Result<bool, String> {
+    /// Enters an object or array, unless it is empty.
+    fn opens(&mut self, end: char, begin: fn(&mut Self) -> ReadResult) -> Result<bool, String> {
         self.at += 1;
         self.skip_space();
         if self.takes(end) {
@@ -62,7 +61,7 @@ impl Reader<'_> {
         begin(self).map(|()| true)
     }
 
-    /// Leaves whatever ends after a value, up to the next one. Says whether all has ended.
+    /// Leaves the containers that end after a value. Returns whether the whole text has ended.
     fn ends_all(&mut self, around: &mut Vec<char>) -> Result<bool, String> {
         while let Some(&end) = around.last() {
             self.skip_space();
@@ -82,16 +81,16 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    fn first_name(&mut self) -> Read {
+    fn first_name(&mut self) -> ReadResult {
         self.name("Expected property name or '}' in JSON")
     }
 
-    fn next_name(&mut self) -> Read {
+    fn next_name(&mut self) -> ReadResult {
         self.skip_space();
         self.name("Expected double-quoted property name in JSON")
     }
 
-    fn name(&mut self, wanted: &str) -> Read {
+    fn name(&mut self, wanted: &str) -> ReadResult {
         if self.peek() != Some('"') {
             return Err(self.here(wanted));
         }
@@ -100,7 +99,7 @@ impl Reader<'_> {
         if self.takes(':') { Ok(()) } else { Err(self.here("Expected ':' after property name in JSON")) }
     }
 
-    fn scalar(&mut self) -> Read {
+    fn scalar(&mut self) -> ReadResult {
         match self.peek() {
             Some('"') => self.string(),
             Some('t') => self.literal("true"),
@@ -111,7 +110,7 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self) -> Read {
+    fn string(&mut self) -> ReadResult {
         self.at += 1;
         loop {
             match self.peek() {
@@ -129,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Read {
+    fn escape(&mut self) -> ReadResult {
         self.at += 1;
         match self.peek() {
             None => Err(self.here("Unterminated string in JSON")),
@@ -151,11 +150,11 @@ impl Reader<'_> {
         }
     }
 
-    fn literal(&mut self, word: &str) -> Read {
+    fn literal(&mut self, word: &str) -> ReadResult {
         word.chars().try_for_each(|c| if self.takes(c) { Ok(()) } else { Err(self.unexpected()) })
     }
 
-    fn number(&mut self) -> Read {
+    fn number(&mut self) -> ReadResult {
         if self.takes('-') && !self.is_digit() {
             return Err(self.here("No number after minus sign in JSON"));
         }
@@ -193,7 +192,7 @@ impl Reader<'_> {
     }
 
     fn peek(&self) -> Option<char> {
-        // Half a pair stands for any character that has no meaning in JSON.
+        // A lone surrogate behaves like any character without a meaning in JSON.
         self.units.get(self.at).map(|&unit| char::from_u32(unit.into()).unwrap_or('\u{fffd}'))
     }
 
@@ -213,7 +212,7 @@ impl Reader<'_> {
         format!("{what} at position {}", self.at)
     }
 
-    /// The character that does not fit, with what stands around it; of a long text, a part.
+    /// The unexpected character with its surroundings, shortened in a long text.
     fn unexpected(&self) -> String {
         match self.peek() {
             None => return END.to_owned(),
@@ -221,18 +220,20 @@ impl Reader<'_> {
             Some('"') if self.is_inside() => return self.here("Unexpected string in JSON"),
             Some(_) => {}
         }
-        let (end, at) = (self.units.len(), self.at);
+        let end = self.units.len();
+        let at = self.at;
         let is_long = end > 2 * SHOWN;
         let from = if is_long { at.saturating_sub(SHOWN) } else { 0 };
         let to = if is_long && at + SHOWN < end { at + SHOWN } else { end };
         let (before, after) =
             (if is_long && at >= SHOWN { "..." } else { "" }, if to < end { "..." } else { "" });
         let text = |range: std::ops::Range<usize>| String::from_utf16_lossy(&self.units[range]);
-        let (token, shown) = (text(at..at + 1), text(from..to));
+        let token = text(at..at + 1);
+        let shown = text(from..to);
         format!("Unexpected token '{token}', {before}\"{shown}\"{after} is not valid JSON")
     }
 
-    /// A body that is a bare number or string is refused for its first character.
+    /// A body that is a bare number or string is rejected at its first character.
     fn is_inside(&self) -> bool {
         let first = self.units.iter().find(|&&unit| !matches!(unit, 0x20 | 0x09 | 0x0a | 0x0d));
         first.is_some_and(|&unit| unit == u16::from(b'{') || unit == u16::from(b'['))

@@ -1,5 +1,5 @@
-//! What all pages have in common: how names are sorted, which part of the rows is on one, and that the
-//! question is repeated in the answer.
+//! Pages: the order of names, the rows of a page, and the parameters of the request, which the response
+//! repeats.
 
 use std::cmp::Ordering;
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::dialect::Dialect;
 use super::fault::Fault;
 
-/// The rows that a page holds. As in the original, no row is no limit, and what makes no sense is left
-/// to the database to refuse.
+/// The rows of a page. As in the original, a page size of 0 means no limit, and invalid numbers are left to
+/// the database to reject.
 pub(crate) fn cut<T>(rows: impl IntoIterator<Item = T>, asked: &Value) -> Result<Vec<T>, Fault> {
     let skipped = count(asked, "skip", "OFFSET")?;
     let taken = match count(asked, "take", "LIMIT")? {
@@ -30,7 +30,7 @@ fn count(asked: &Value, field: &str, word: &str) -> Result<usize, Fault> {
     Ok(number as usize)
 }
 
-/// The same where the original, from 6.3 on, takes no row for none.
+/// As above, where the original from 6.3 on takes a page size of 0 literally.
 pub(crate) fn cut_to<T>(
     dialect: Dialect,
     rows: impl IntoIterator<Item = T>,
@@ -43,7 +43,7 @@ pub(crate) fn cut_to<T>(
     Ok(page)
 }
 
-/// A page of so many in all, with what was asked.
+/// A page and the total, with the parameters of the request.
 pub(crate) fn page(total: usize, nodes: Value, asked: &Value) -> Value {
     let mut answer = json!({ "total": total, "nodes": nodes });
     if let (Some(answer), Some(asked)) = (answer.as_object_mut(), asked.as_object()) {
@@ -52,7 +52,7 @@ pub(crate) fn page(total: usize, nodes: Value, asked: &Value) -> Value {
     answer
 }
 
-/// Names sort as people expect them: letters before their case.
+/// Names are sorted by letter first and by case second.
 pub(crate) fn by_name(a: &str, b: &str) -> Ordering {
     a.to_lowercase().cmp(&b.to_lowercase()).then_with(|| b.cmp(a))
 }

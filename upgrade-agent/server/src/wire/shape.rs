@@ -1,23 +1,23 @@
-//! Small words to say what a JSON value must look like. `null` counts as absent throughout.
+//! Predicates on the shape of JSON values. `null` counts as absent.
 
 use serde_json::Value;
 
-/// Whether a field of an object passes a test; a missing field is `null`.
+/// Whether a field of an object satisfies a predicate; a missing field is `null`.
 pub(crate) fn has(object: &Value, field: &str, test: impl Fn(&Value) -> bool) -> bool {
     test(object.get(field).unwrap_or(&Value::Null))
 }
 
-/// Passes what is absent.
+/// Accepts an absent value.
 pub(crate) fn optional(test: impl Fn(&Value) -> bool) -> impl Fn(&Value) -> bool {
     move |value| value.is_null() || test(value)
 }
 
-/// Passes arrays of which every entry passes.
+/// Accepts arrays whose entries are all accepted.
 pub(crate) fn each(test: impl Fn(&Value) -> bool) -> impl Fn(&Value) -> bool {
     move |value| value.as_array().is_some_and(|entries| entries.iter().all(&test))
 }
 
-/// Passes one of these words.
+/// Accepts one of these words.
 pub(crate) fn one_of<'w>(words: &'w [&'w str]) -> impl Fn(&Value) -> bool + use<'w> {
     move |value| value.as_str().is_some_and(|word| words.contains(&word))
 }
@@ -38,7 +38,7 @@ pub(crate) fn number(value: &Value) -> bool {
     value.is_number()
 }
 
-/// An integer as JavaScript sees it: `1.0` is one.
+/// An integer in JavaScript's sense: `1.0` is one.
 pub(super) fn integer(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }

@@ -1,10 +1,10 @@
-//! The spans of time into which answers sort what happened: days, months or years, newest first.
+//! Spans of time in statistics: days, months or years, newest first.
 
 use serde_json::{Value, json};
 
 use super::calendar::Day;
 
-/// The ranges that a body may ask for.
+/// The ranges that a body may request.
 pub(crate) const RANGES: [&str; 7] = [
     "last_seven_days",
     "last_two_weeks",
@@ -15,16 +15,16 @@ pub(crate) const RANGES: [&str; 7] = [
     "total",
 ];
 
-/// How the spans of a range are cut: into days, months or years.
+/// The unit and the number of the spans of a range.
 #[derive(Clone, Copy)]
-pub(crate) enum Cut {
+pub(crate) enum SpanUnit {
     Days(i64),
     Months(i64),
     Years(i64),
 }
 
-impl Cut {
-    /// How a range is cut, for something made so many years ago.
+impl SpanUnit {
+    /// The spans of a range, for something created that many years ago.
     pub(crate) fn of(range: &str, age: i64) -> Self {
         match range {
             "last_seven_days" => Self::Days(7),
@@ -46,7 +46,7 @@ impl Cut {
         }
     }
 
-    /// The first day of the span in which a day lies.
+    /// The first day of the span that contains a day.
     pub(crate) fn start(self, day: Day) -> Day {
         match self {
             Self::Days(_) => day,
@@ -56,10 +56,10 @@ impl Cut {
     }
 }
 
-/// How many of these times fall into which span of a range, newest first, for something made then.
+/// The number of times in each span of a range, newest first, for something created at `made`.
 pub(crate) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
-    let year = |time: &str| Day::of(time, 0).map(|day| day.civil().0);
-    let cut = Cut::of(range, year(now)? - year(made)?);
+    let year = |time: &str| Day::of(time, 0).map(Day::year);
+    let cut = SpanUnit::of(range, year(now)? - year(made)?);
     let days: Vec<Day> = times.iter().filter_map(|time| Day::of(time, ahead)).collect();
     let spans = cut.starts(Day::of(now, ahead)?).into_iter();
     let count = |start: Day| days.iter().filter(|day| cut.start(**day) == start).count();

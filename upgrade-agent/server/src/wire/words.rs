@@ -1,12 +1,10 @@
-//! The words of UpGrade that rules depend on. They are stored and sent as they are here; one that is not
-//! known is kept as it came.
+//! The words of UpGrade on which rules depend. They are stored and sent unchanged; an unknown word is kept.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::dialect::Dialect;
 
-/// Declares the words of a property. The first word of a variant is the one written, the others are read as
-/// well.
+/// Declares the words of a property. The first word of a variant is written, and all of them are read.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($variant:ident = $word:literal $(| $also:literal)*,)+ }) => {
         $(#[$about])*
@@ -49,8 +47,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Where an experiment is in its life. Bodies may name some states in the words of 6.3, which are not
-    /// stored.
+    /// The state of an experiment. Bodies may use some words of 6.3, which are not stored.
     ExperimentState {
         Inactive = "inactive",
         Draft = "draft",
@@ -115,7 +112,7 @@ words! {
     }
 }
 
-/// The name under which a state goes out: from 6.3 on some are called otherwise than they are stored.
+/// The word of a state in responses: from 6.3 on some differ from the stored ones.
 pub(crate) fn outward(dialect: Dialect, state: &ExperimentState) -> &str {
     match state {
         stored if dialect == Dialect::V62 => stored.as_str(),

@@ -1,7 +1,7 @@
 //! The data file: every row of the world as text in one SQLite table.
 //!
-//! A change is written before it is answered. The write survives the death of the process; no
-//! disk flush is waited for, so a power cut may take the last answers with it.
+//! A change is written before the response. It survives a kill of the process, but it is not flushed to disk,
+//! so a power cut may lose the last changes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use super::{World, migrate};
 use crate::error::ServerError;
 use crate::wire::dialect::Dialect;
 
-/// Tells our files from any other SQLite file ("UpGr").
+/// Distinguishes data files from other SQLite files ("UpGr").
 const APPLICATION: i32 = 0x5570_4772;
-/// The layout of the rows; raised when an old server could not read them.
+/// The version of the rows' format, raised with each incompatible change.
 const FORMAT: i32 = 2;
 
-/// How long a server that is just ending may still hold the file.
+/// The time for which a stopping server may still hold the file.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// An open data file, held alone until it is dropped.
+/// An open data file, locked until it is dropped.
 pub(crate) struct Journal {
     path: PathBuf,
     file: Connection,
@@ -30,7 +30,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens the file of a server that speaks this dialect, or makes it.
+    /// Opens or creates the file of a server with this dialect.
     pub(crate) fn open(path: &Path, dialect: Dialect) -> Result<Self, ServerError> {
         let failed = |why: rusqlite::Error| trouble(path, &why);
         if let Some(folder) = path.parent() {
@@ -61,8 +61,8 @@ impl Journal {
         }
     }
 
-    /// What one dialect stored the other could not show: a file belongs to one. Files that do not say
-    /// whose they are come from a time when there was one only.
+    /// A file belongs to one dialect, because the other one could not show its data. A file without a dialect
+    /// was written when there was only one.
     fn check_dialect(&self) -> Result<(), ServerError> {
         let asked = "SELECT value FROM about WHERE name = 'version'";
         let stored = self.file.query_row(asked, [], |row| row.get::<_, String>(0));
@@ -93,7 +93,7 @@ impl Journal {
         ))
     }
 
-    /// Reads everything back.
+    /// Reads all rows.
     pub(crate) fn load(&self) -> Result<World, ServerError> {
         let failed = |why: rusqlite::Error| trouble(&self.path, &why);
         let mut world = World::new(self.dialect);
@@ -101,7 +101,9 @@ impl Journal {
         let mut rows = rows.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             let text = |at| row.get::<_, String>(at).map_err(failed);
-            let (kind, key, row) = (text(0)?, text(1)?, text(2)?);
+            let kind = text(0)?;
+            let key = text(1)?;
+            let row = text(2)?;
             let damaged = |what: &str| self.wrong(format!("the {kind} {key} {what}"));
             match world.restore(&kind, key.clone(), &row) {
                 Ok(true) => {}
@@ -112,7 +114,7 @@ impl Journal {
         Ok(world)
     }
 
-    /// Writes the changes, all or none.
+    /// Writes the changes in one transaction.
     pub(crate) fn write(&mut self, changes: &[Change]) -> rusqlite::Result<()> {
         if changes.is_empty() {
             return Ok(());
@@ -136,8 +138,8 @@ impl Journal {
     }
 }
 
-/// The lock is taken by the first statement that touches the file and kept: two servers on one
-/// file would overwrite each other's rows.
+/// The first statement takes the lock, which is kept: two servers on one file would overwrite each other's
+/// rows.
 fn prepare(file: &Connection) -> rusqlite::Result<()> {
     file.busy_timeout(PATIENCE)?;
     file.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -163,7 +165,7 @@ mod tests {
 
     use super::*;
     use crate::contexts::Contexts;
-    use crate::core::{Asked, Core};
+    use crate::core::{ApiRequest, Core};
     use crate::students;
     use crate::world::sources;
 
@@ -175,7 +177,7 @@ mod tests {
         journal.file.pragma_update(None, "query_only", true).unwrap();
         let clock = Box::new(|| SystemTime::UNIX_EPOCH);
         let mut core = Core::new(world, Some(journal), Contexts::default(), clock, sources::seeded(1));
-        let asked = Asked { user: Some("ada".into()), body: json!({}), ..Asked::default() };
+        let asked = ApiRequest { user: Some("ada".into()), body: json!({}), ..ApiRequest::default() };
         let fault = core.run(students::init, &asked).unwrap_err();
         assert_eq!(fault.status, 500);
         assert!(core.world.user("ada").is_none());

@@ -1,4 +1,4 @@
-//! Data files of earlier versions, brought up to date when they are opened, all or nothing.
+//! Migrations of data files of earlier versions, each in one transaction.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use super::table::key;
 /// The columns of a list that became a segment's.
 const OF_SEGMENT: [&str; 7] = ["name", "description", "listType", "context", "type", "users", "groups"];
 
-/// Brings a file from one format to another.
+/// Migrates a file from one format to the next.
 pub(super) fn migrate(file: &Connection, from: i32, to: i32) -> Result<(), Box<dyn Error>> {
     let writing = file.unchecked_transaction()?;
     if from < 2 {
@@ -20,7 +20,7 @@ pub(super) fn migrate(file: &Connection, from: i32, to: i32) -> Result<(), Box<d
     Ok(writing.commit()?)
 }
 
-/// Up to format 1 an experiment held its lists itself; since then they are segments, as all others.
+/// Up to format 1 an experiment contained its lists; since then they are segments.
 fn lists_become_segments(file: &Connection) -> Result<(), Box<dyn Error>> {
     let mut rows = file.prepare("SELECT key, row FROM record WHERE kind = 'experiment' ORDER BY key")?;
     let rows = rows.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
@@ -43,7 +43,7 @@ fn lists_become_segments(file: &Connection) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes a segment out of a list, of which the tie remains.
+/// Moves a segment out of a list and leaves the tie.
 fn segment(list: &mut Map<String, Value>, sequence: u64) -> Value {
     let mut segment = Map::new();
     for column in OF_SEGMENT {

@@ -1,7 +1,6 @@
-//! What the server stores: experiments with their parts, students, and what became of them.
+//! The stored rows: experiments with their parts, students, enrolments.
 //!
-//! The rows are written to disk as they are here, and their columns go out on the wire under the
-//! same names, so a name here is a promise to both.
+//! Rows are stored in this form, and their columns are sent under the same names, so names must not change.
 
 mod administration;
 mod experiments;
@@ -12,7 +11,7 @@ mod students;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use administration::{Account, Deed, Setting};
+pub(crate) use administration::{Account, AuditEntry, Setting};
 pub(crate) use experiments::{
     Columns, Condition, ConditionPayload, Element, Experiment, Factor, Level, Partition, Payload,
     StateTimeLog,
@@ -25,7 +24,7 @@ pub(crate) use students::{
     Stratum, User, UserEnrollment, Visit,
 };
 
-/// When a row was made and changed, and how often.
+/// The times of creation and change, and the number of changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stamp {

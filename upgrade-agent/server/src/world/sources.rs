@@ -1,16 +1,16 @@
-//! Where the server takes times and ids from, so that a test can give both.
+//! The sources of times and ids, which tests can replace.
 
 use std::time::SystemTime;
 
 use uuid::Uuid;
 
-/// Tells the time.
+/// The clock.
 pub(crate) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Makes ids.
+/// The source of ids.
 pub(crate) type Ids = Box<dyn FnMut() -> Uuid + Send>;
 
-/// Ids that follow from a seed: the same seed gives the same ids in the same order.
+/// Ids from a seed: the same seed gives the same ids in the same order.
 pub(crate) fn seeded(seed: u64) -> Ids {
     let mut state = seed;
     Box::new(move || {
@@ -34,7 +34,9 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_ids_again() {
-        let (mut one, mut two, mut other) = (seeded(7), seeded(7), seeded(8));
+        let mut one = seeded(7);
+        let mut two = seeded(7);
+        let mut other = seeded(8);
         let first = one();
         assert_eq!(first, two());
         assert_ne!(first, one());

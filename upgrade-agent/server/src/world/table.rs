@@ -1,18 +1,17 @@
-//! A table in memory that remembers which rows changed since they were last written down, and what
-//! they were before.
+//! A table in memory that tracks its unsaved changes and the values before them.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A key made of parts. No two lists of parts give the same key, and the keys that begin with
-/// certain parts follow each other.
+/// A key made of parts. Different lists of parts give different keys, and keys with common first parts are
+/// adjacent.
 pub(crate) fn key(parts: &[&str]) -> String {
     prefix(parts) + "]"
 }
 
-/// What all keys that begin with these parts begin with.
+/// The prefix of all keys that start with these parts.
 pub(super) fn prefix(parts: &[&str]) -> String {
     let mut text = String::from("[");
     for part in parts {
@@ -28,7 +27,7 @@ pub(crate) fn parts(key: &str) -> Vec<String> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// As JSON writes it. Most parts are ids, in which there is nothing to escape.
+/// Written as in JSON. Most parts are ids without characters to escape.
 fn push_quoted(text: &mut String, part: &str) {
     let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     if part.bytes().all(is_plain) {
@@ -40,7 +39,7 @@ fn push_quoted(text: &mut String, part: &str) {
     }
 }
 
-/// A row that is to be written (with its text) or removed (with none).
+/// A row to write (with its text) or to delete (with none).
 pub(crate) struct Change {
     pub(super) table: &'static str,
     pub(super) key: String,
@@ -52,7 +51,7 @@ pub(crate) struct Change {
 pub(crate) struct Table<T> {
     name: &'static str,
     rows: BTreeMap<String, T>,
-    /// What was there before the first change, if anything was.
+    /// The value before the first change, if any.
     changed: BTreeMap<String, Option<T>>,
 }
 
@@ -86,7 +85,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Table<T> {
         self.changed.entry(key).or_insert(before);
     }
 
-    /// Inserts unless there is a row: the first one stays.
+    /// Inserts a row unless the key exists.
     pub(crate) fn insert_first(&mut self, key: String, row: T) {
         if !self.rows.contains_key(&key) {
             self.insert(key, row);
@@ -115,27 +114,27 @@ impl<T: Clone + Serialize + DeserializeOwned> Table<T> {
         self.rows.iter().map(|(key, row)| (key.as_str(), row))
     }
 
-    /// The rows whose keys begin with these parts.
+    /// The rows whose keys start with these parts.
     pub(crate) fn under<'t>(&'t self, parts: &[&str]) -> impl Iterator<Item = (&'t str, &'t T)> + use<'t, T> {
         let prefix = prefix(parts);
         let from = self.rows.range(prefix.clone()..);
         from.take_while(move |(key, _)| key.starts_with(&prefix)).map(|(key, row)| (key.as_str(), row))
     }
 
-    /// Removes the rows under these parts for which the rule holds.
+    /// Deletes the rows under these parts that satisfy the predicate.
     pub(crate) fn remove_under(&mut self, parts: &[&str], rule: impl Fn(&T) -> bool) {
         let doomed = self.under(parts).filter(|(_, row)| rule(row));
         let doomed: Vec<String> = doomed.map(|(key, _)| key.to_owned()).collect();
         doomed.iter().for_each(|key| drop(self.remove(key)));
     }
 
-    /// Puts a row back that was read from disk.
+    /// Restores a row from disk.
     pub(super) fn restore(&mut self, key: String, text: &str) -> Result<(), serde_json::Error> {
         self.rows.insert(key, serde_json::from_str(text)?);
         Ok(())
     }
 
-    /// What changed.
+    /// The changes.
     pub(super) fn changes(&self) -> impl Iterator<Item = Result<Change, serde_json::Error>> {
         self.changed.keys().map(|key| {
             let row = self.rows.get(key).map(serde_json::to_string).transpose()?;
@@ -143,12 +142,12 @@ impl<T: Clone + Serialize + DeserializeOwned> Table<T> {
         })
     }
 
-    /// Lets the changes stand.
+    /// Keeps the changes.
     pub(super) fn keep_changes(&mut self) {
         self.changed.clear();
     }
 
-    /// Makes everything as it was before the changes.
+    /// Reverts the changes.
     pub(super) fn undo_changes(&mut self) {
         for (key, before) in std::mem::take(&mut self.changed) {
             match before {

@@ -1,19 +1,19 @@
-//! The parts of a design: its name, context, unit, conditions, points, rule and lists, each held against the
-//! context and against each other.
+//! The parts of a design: name, context, unit, conditions, points, rule and lists. Each is compared with the
+//! context and with the other parts.
 
 use super::students::wrong_id;
 use super::words::{check_known, check_twice, in_context, not_a_word};
+use crate::actions::display::{display, display_list};
 use crate::actions::params::weights;
-use crate::actions::shown::{listed, shown};
 use crate::actions::{ConditionParam, DecisionPointParam, Facts, GroupParam, PostRuleParam};
 use crate::client::{
     AssignmentUnit, ConsistencyRule, Context, ExperimentName, FilterMode, PostExperimentRule,
 };
 
 /// A context with its name.
-pub(super) type Named<'a> = (&'a str, &'a Context);
+pub(super) type NamedContext<'a> = (&'a str, &'a Context);
 
-/// How far the sum of the weights may be from 100: what adding up decimals costs, and no more.
+/// The rounding error that the sum of the weights may have.
 pub(super) const TOLERANCE: f64 = 1e-6;
 
 pub(super) fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, found: &mut Vec<String>) {
@@ -26,12 +26,12 @@ pub(super) fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, fo
     }
 }
 
-/// The context by name, if it is known what contexts there are and this is one.
+/// The context with that name, if the contexts are known and this is one.
 pub(super) fn check_context<'a>(
     name: &'a str,
     facts: &Facts<'a>,
     found: &mut Vec<String>,
-) -> Option<Named<'a>> {
+) -> Option<NamedContext<'a>> {
     let contexts = facts.contexts?;
     let Some(context) = contexts.get(name) else {
         let known: Vec<&str> = contexts.names().collect();
@@ -45,7 +45,7 @@ pub(super) fn check_unit(
     unit: &AssignmentUnit,
     group_type: Option<&str>,
     rule: Option<&ConsistencyRule>,
-    context: Option<Named<'_>>,
+    context: Option<NamedContext<'_>>,
     found: &mut Vec<String>,
 ) {
     match (unit, group_type) {
@@ -76,7 +76,7 @@ pub(super) fn check_unit(
 
 pub(super) fn check_conditions(
     conditions: &[ConditionParam],
-    context: Option<Named<'_>>,
+    context: Option<NamedContext<'_>>,
     found: &mut Vec<String>,
 ) {
     let codes: Vec<&str> = conditions.iter().map(|condition| condition.code.as_str()).collect();
@@ -112,20 +112,23 @@ fn check_sum(conditions: &[ConditionParam], sum: f64, found: &mut Vec<String>) {
     let hint = match without.as_slice() {
         [] => String::new(),
         codes => {
-            format!("; {} has none: give all weights, or none for equal ones", listed(codes.iter().copied()))
+            format!(
+                "; {} has none: give all weights, or none for equal ones",
+                display_list(codes.iter().copied())
+            )
         }
     };
     found.push(format!("the weights must sum to 100, and they sum to {}{hint}", rounded(sum)));
 }
 
-/// A sum without the dust of adding up decimals.
+/// A sum without rounding errors.
 pub(super) fn rounded(sum: f64) -> f64 {
     (sum * 1e6).round() / 1e6
 }
 
 pub(super) fn check_points(
     points: &[DecisionPointParam],
-    context: Option<Named<'_>>,
+    context: Option<NamedContext<'_>>,
     found: &mut Vec<String>,
 ) {
     if points.is_empty() {
@@ -169,13 +172,13 @@ pub(super) fn check_list(
     which: &str,
     users: &[String],
     groups: &[GroupParam],
-    context: Option<Named<'_>>,
+    context: Option<NamedContext<'_>>,
     found: &mut Vec<String>,
 ) {
     let ids: Vec<&str> = users.iter().map(String::as_str).collect();
     check_twice(&format!("student of the {which} list"), &ids, found);
     for (id, why) in users.iter().filter_map(|id| Some((id, wrong_id(id)?))) {
-        found.push(format!("`{}` on the {which} list is no id of a student: {why}", shown(id)));
+        found.push(format!("`{}` on the {which} list is no id of a student: {why}", display(id)));
     }
     let names: Vec<String> =
         groups.iter().map(|group| format!("{} {}", group.group_type, group.group_id)).collect();

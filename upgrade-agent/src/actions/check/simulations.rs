@@ -1,12 +1,12 @@
-//! What concerns the actions that play students.
+//! Checks of the actions that simulate students.
 
 use std::collections::BTreeSet;
 
-use super::parts::{Named, check_context};
+use super::parts::{NamedContext, check_context};
 use super::students::{check_groups, check_user};
 use super::words::check_known;
 use super::{check_ready, unusual};
-use crate::actions::shown::{listed, shown};
+use crate::actions::display::{display, display_list};
 use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS, USUAL_STUDENTS};
 use crate::actions::transitions::is_usual;
 use crate::actions::{
@@ -33,14 +33,14 @@ pub(super) fn check_balance(
     check_number(test.num_users.unwrap_or(i64::from(USUAL_STUDENTS)), facts, found);
     check_groups(test.group.as_ref(), test.working_group.as_ref(), found);
     if let Some(prefix) = &test.prefix {
-        // An id is the prefix and a UUID of 36 signs.
+        // An id is the prefix and a UUID of 36 characters.
         check_user(&format!("{prefix}{}", "0".repeat(36)), found);
     }
     if test.site.is_some() != test.target.is_some() {
         found.push("a decision point is a site and a target: give both, or neither".to_owned());
     }
     let Some(experiment) = facts.experiment else { return };
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     if experiment.assignment_unit == AssignmentUnit::WithinSubjects {
         found.push(format!(
             "experiment '{name}' is within-subjects: every student gets each of its conditions, so there is no split to test"
@@ -49,9 +49,10 @@ pub(super) fn check_balance(
     if let (Some(site), Some(target)) = (&test.site, &test.target) {
         check_own_place(site, target, experiment, found);
     }
-    match starts(action, experiment) {
-        true => check_ready(experiment, found),
-        false => check_playable(experiment, found),
+    if starts(action, experiment) {
+        check_ready(experiment, found)
+    } else {
+        check_playable(experiment, found)
     }
     check_working_group(test, experiment, found);
     let drawn_alone = experiment.assignment_algorithm == AssignmentAlgorithm::Random;
@@ -67,9 +68,9 @@ pub(super) fn check_balance(
     }
 }
 
-/// One that need not be started may have any weights: whether they make a sense is what is tested.
+/// An experiment that is enrolling may have any weights, because the test is about them.
 fn check_playable(experiment: &Experiment, found: &mut Vec<String>) {
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     if experiment.conditions.is_empty() {
         found.push(format!(
             "experiment '{name}' has no conditions, so there is no split to test: give it some first"
@@ -82,12 +83,13 @@ fn check_playable(experiment: &Experiment, found: &mut Vec<String>) {
     }
 }
 
-/// Students who are in groups of the kind that is assigned and work in none of them would all be left out.
+/// Students with groups of the assigned kind but without a working group would all be left out.
 fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, found: &mut Vec<String>) {
     let Some(kind) = own_group(experiment) else { return };
     let Some(groups) = test.group.as_ref().and_then(|groups| groups.get(kind)) else { return };
     let works = test.working_group.as_ref().and_then(|works| works.get(kind));
-    let (name, kind) = (shown(&experiment.name), shown(kind));
+    let name = display(&experiment.name);
+    let kind = display(kind);
     match works {
         None => found.push(format!(
             "experiment '{name}' assigns groups of the type {kind}, and a student without a working group of that type is \
@@ -96,19 +98,19 @@ fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, fou
         Some(works) if !groups.contains(works) => found.push(format!(
             "the working group {} is none of the groups that the students are in, and experiment '{name}' leaves such \
              students out: add it to group",
-            shown(works)
+            display(works)
         )),
         Some(_) => {}
     }
 }
 
-/// A live test needs an experiment that enrols, or may be started for it.
+/// A live test needs an experiment that is enrolling, or that the test can start.
 fn check_start(experiment: &Experiment, found: &mut Vec<String>) {
     let state = &experiment.state;
     if *state != ExperimentState::Enrolling && !is_usual(state, &ExperimentState::Enrolling) {
         found.push(format!(
             "experiment '{}' is {state}, and a live test would have to start it again: test it offline, or set its status first",
-            shown(&experiment.name)
+            display(&experiment.name)
         ));
     }
 }
@@ -127,15 +129,15 @@ pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, fo
     if let Some(twice) = named_twice(&journey.user_ids) {
         found.push(format!(
             "student '{}' is named twice, and goes once: name each student once",
-            shown(twice)
+            display(twice)
         ));
     }
     if let Some(experiment) = facts.experiment.filter(|one| !one.context.contains(&journey.context)) {
         found.push(format!(
             "experiment '{}' is in the context {}, so the journey must be, too, and not in {}",
-            shown(&experiment.name),
-            listed(experiment.context.iter().map(String::as_str)),
-            shown(&journey.context)
+            display(&experiment.name),
+            display_list(experiment.context.iter().map(String::as_str)),
+            display(&journey.context)
         ));
     }
     let named = journey.user_ids.len();
@@ -155,9 +157,9 @@ pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, fo
     }
 }
 
-/// The statuses that the steps lead through, and back to the first one.
+/// The statuses that the steps set, ending with the first one.
 fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &mut Vec<String>) {
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     let statuses = journey.steps.iter().filter_map(|step| match step {
         JourneyStep::SetStatus { status } => Some(status),
         _ => None,
@@ -173,8 +175,8 @@ fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &m
         found.push(format!(
             "experiment '{name}' leaves out who was at {} / {} before it starts, and these steps would start it anew while \
              students are in it: UpGrade would shut them out for good. Of a journey it can only become enrollmentComplete",
-            shown(&point.site),
-            shown(&point.target)
+            display(&point.site),
+            display(&point.target)
         ));
         return;
     }
@@ -188,8 +190,8 @@ fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &m
     }
 }
 
-/// Whether the server begins an experiment with this move: it then looks for early visitors. Going on after a
-/// pause is no beginning.
+/// Whether this move starts the experiment for the server, which then looks for early visitors. Resuming
+/// after a pause is not a start.
 fn starts_anew(from: &ExperimentState, to: &ExperimentState) -> bool {
     *to == ExperimentState::Enrolling && !is_live(from)
 }
@@ -198,7 +200,7 @@ fn check_step(
     step: &JourneyStep,
     journey: &SimulateUserJourney,
     facts: &Facts<'_>,
-    context: Option<Named<'_>>,
+    context: Option<NamedContext<'_>>,
     found: &mut Vec<String>,
 ) {
     match step {
@@ -215,7 +217,7 @@ fn check_step(
                 );
             }
             if let ExperimentState::Unknown(word) = status {
-                found.push(format!("`{}` is no status", shown(word)));
+                found.push(format!("`{}` is no status", display(word)));
             }
             if let (ExperimentState::Enrolling, Some(experiment)) = (status, facts.experiment) {
                 check_ready(experiment, found);
@@ -236,9 +238,9 @@ fn named_twice(ids: &[String]) -> Option<&str> {
     ids.iter().map(String::as_str).find(|id| !seen.insert(*id))
 }
 
-fn check_place(site: &str, target: &str, context: Option<Named<'_>>, found: &mut Vec<String>) {
+fn check_place(site: &str, target: &str, context: Option<NamedContext<'_>>, found: &mut Vec<String>) {
     let Some((name, context)) = context else { return };
-    let of_context = format!("context '{}'", shown(name));
+    let of_context = format!("context '{}'", display(name));
     let known = |words: &'_ [String]| words.to_vec();
     let sites = known(&context.sites);
     let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
@@ -252,6 +254,6 @@ fn check_own_place(site: &str, target: &str, experiment: &Experiment, found: &mu
     let points = experiment.decision_points.iter().map(|point| format!("{} / {}", point.site, point.target));
     let points: Vec<String> = points.collect();
     let points: Vec<&str> = points.iter().map(String::as_str).collect();
-    let own = format!("experiment '{}'", shown(&experiment.name));
+    let own = format!("experiment '{}'", display(&experiment.name));
     check_known("decision point", &format!("{site} / {target}"), &points, &own, found);
 }

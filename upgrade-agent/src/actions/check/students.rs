@@ -1,18 +1,18 @@
-//! What concerns one student: his id, his groups, where he was.
+//! Checks of a student: id, groups, places.
 
 use std::collections::BTreeMap;
 
 use super::words::{check_known, check_twice};
-use crate::actions::shown::shown;
+use crate::actions::display::display;
 use crate::actions::{Facts, InitExperimentUser, MarkDecisionPoint};
 
-/// The longest id of a student, in bytes: it is a key of the server's database.
+/// The limit of a student's id in bytes: it is a key of the server's database.
 const LONGEST_ID: usize = 255;
 
-/// A student's id travels in a header.
+/// A student's id is sent in a header.
 pub(super) fn check_user(id: &str, found: &mut Vec<String>) {
     if let Some(why) = wrong_id(id) {
-        found.push(format!("`{}` is no id of a student: {why}", shown(id)));
+        found.push(format!("`{}` is no id of a student: {why}", display(id)));
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) fn check_init(init: &InitExperimentUser, found: &mut Vec<String>) {
     check_groups(init.group.as_ref(), init.working_group.as_ref(), found);
 }
 
-/// Groups by kind, and the group by kind in which the student works.
+/// The groups by kind, and the working group by kind.
 pub(super) fn check_groups(
     groups: Option<&BTreeMap<String, Vec<String>>>,
     working: Option<&BTreeMap<String, String>>,
@@ -42,16 +42,18 @@ pub(super) fn check_groups(
     for (kind, ids) in groups.into_iter().flatten() {
         check_kind(kind, found);
         let all: Vec<&str> = ids.iter().map(String::as_str).collect();
-        check_twice(&format!("group of the type {}", shown(kind)), &all, found);
+        check_twice(&format!("group of the type {}", display(kind)), &all, found);
         if ids.iter().any(|id| id.trim().is_empty()) {
-            found
-                .push(format!("a group of the type `{}` has no name: name it, or leave it out", shown(kind)));
+            found.push(format!(
+                "a group of the type `{}` has no name: name it, or leave it out",
+                display(kind)
+            ));
         }
     }
     for (kind, id) in working.into_iter().flatten() {
         check_kind(kind, found);
         if id.trim().is_empty() {
-            found.push(format!("the working group of the type `{}` has no name: name it", shown(kind)));
+            found.push(format!("the working group of the type `{}` has no name: name it", display(kind)));
         }
     }
 }
@@ -62,8 +64,8 @@ fn check_kind(kind: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A visit for an experiment must be at one of its points, with one of its conditions: the server would
-/// answer with an error otherwise.
+/// A visit for an experiment must be at one of its points, with one of its conditions. Otherwise the server
+/// returns an error.
 pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
     check_user(&mark.user_id, found);
     let place = &mark.decision_point;
@@ -71,7 +73,7 @@ pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mu
         found.push("a decision point needs a site: say where the student was".to_owned());
     }
     let (Some(experiment), Some(shown_to)) = (facts.experiment, &mark.assigned_condition) else { return };
-    let own = format!("experiment '{}'", shown(&experiment.name));
+    let own = format!("experiment '{}'", display(&experiment.name));
     let codes: Vec<&str> = experiment.conditions.iter().map(|known| known.code.as_str()).collect();
     if let Some(code) = &shown_to.condition_code {
         check_known("condition", code, &codes, &own, found);

@@ -1,12 +1,12 @@
-//! The sentences that several checks share, with the word that may be meant.
+//! Sentences of several checks, with the word that may be meant.
 
 use crate::actions::decode::nearest;
-use crate::actions::shown::{listed, shown};
+use crate::actions::display::{display, display_list};
 
 pub(super) fn check_twice(what: &str, all: &[&str], found: &mut Vec<String>) {
     for (at, one) in all.iter().enumerate() {
         if all[..at].contains(one) {
-            found.push(format!("the {what} `{}` is there twice", shown(one)));
+            found.push(format!("the {what} `{}` is there twice", display(one)));
         }
     }
 }
@@ -21,15 +21,15 @@ pub(super) fn check_known(what: &str, word: &str, known: &[&str], place: &str, f
         }
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => "it has none".to_owned(),
-        None => format!("it has {}", listed(known.iter().copied())),
+        None => format!("it has {}", display_list(known.iter().copied())),
     };
-    found.push(format!("{place} has no {what} `{}`: {hint}", shown(word)));
+    found.push(format!("{place} has no {what} `{}`: {hint}", display(word)));
 }
 
 pub(super) fn not_a_word(what: &str, word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
-        Some(near) => format!("`{}` is no {what}; did you mean `{near}`?", shown(word)),
-        None => format!("`{}` is no {what}; there are {}", shown(word), known.join(", ")),
+        Some(near) => format!("`{}` is no {what}; did you mean `{near}`?", display(word)),
+        None => format!("`{}` is no {what}; there are {}", display(word), known.join(", ")),
     }
 }
 

@@ -1,10 +1,10 @@
-//! What becomes of the enrolments that an experiment has.
+//! The effect of a change on the enrolments of an experiment.
 
 use super::Warning;
 use crate::actions::{DecisionPointParam, Facts, UpdateExperiment};
 use crate::client::{ConditionEnrollment, Experiment};
 
-/// How many students and groups are enrolled, if any are.
+/// The numbers of enrolled students and groups, if any.
 pub(super) fn enrolled(facts: Facts<'_>) -> Option<(u64, u64)> {
     let detail = facts.enrollment?;
     let counts = (detail.users, detail.groups);
@@ -15,7 +15,7 @@ pub(super) fn enrolments_deleted(facts: Facts<'_>) -> Option<Warning> {
     enrolled(facts).map(|(users, groups)| Warning::EnrolmentsDeleted { users, groups })
 }
 
-/// Enrolments in conditions and at points that an update removes.
+/// The enrolments in conditions and at points that an update removes.
 pub(super) fn enrolments_dropped(
     update: &UpdateExperiment,
     old: &Experiment,
@@ -29,7 +29,8 @@ pub(super) fn enrolments_dropped(
         let is_it = |point: &DecisionPointParam| point.site == site && point.target == target;
         update.decision_points.as_ref().is_none_or(|all| all.iter().any(is_it))
     };
-    let (mut removed, mut users) = (Vec::new(), 0);
+    let mut removed = Vec::new();
+    let mut users = 0;
     for condition in old.conditions.iter().filter(|condition| !stays(&condition.code)) {
         let count =
             detail.conditions.iter().filter(|one| one.id == condition.id).map(|one| one.users).sum::<u64>();
@@ -45,7 +46,7 @@ pub(super) fn enrolments_dropped(
             users += count;
         }
     }
-    // One student may be enrolled at several points.
+    // A student may be enrolled at several points.
     (users > 0).then(|| Warning::EnrolmentsDropped { removed, users: users.min(detail.users) })
 }
 

@@ -1,15 +1,15 @@
-//! The lists of an experiment as an update leaves them.
+//! The lists of an experiment after an update.
 
 use super::Warning;
 use crate::actions::{GroupParam, UpdateExperiment};
 use crate::client::{Experiment, FilterMode, GroupMember, Members};
 
-/// The lists as they will be.
+/// The lists after the update.
 pub(super) struct Lists {
     filter: FilterMode,
     inclusion: (Vec<String>, Vec<GroupParam>),
     exclusion: (Vec<String>, Vec<GroupParam>),
-    /// Whether a segment on the inclusion list stays, whose members nobody here knows.
+    /// Whether the inclusion list keeps a segment, whose members are unknown here.
     segments: bool,
     pub(super) changed: bool,
 }
@@ -52,7 +52,7 @@ fn group(member: &GroupMember) -> GroupParam {
 
 type List<'a> = (&'a [String], &'a [GroupParam]);
 
-/// Who is on both lists.
+/// The members of both lists.
 pub(super) fn listed_twice(inclusion: List<'_>, exclusion: List<'_>) -> Option<Warning> {
     let users = inclusion.0.iter().filter(|user| exclusion.0.contains(user)).cloned();
     let groups = inclusion.1.iter().filter(|group| exclusion.1.contains(group));
@@ -61,7 +61,7 @@ pub(super) fn listed_twice(inclusion: List<'_>, exclusion: List<'_>) -> Option<W
     (!who.is_empty()).then_some(Warning::ListedTwice { who })
 }
 
-/// Lists are written in calls of their own, which leave the rest alone.
+/// Lists are written in separate calls, which leave other lists alone.
 pub(super) fn is_of_lists_alone(update: &UpdateExperiment) -> bool {
     let lists = UpdateExperiment {
         experiment_id: update.experiment_id.clone(),

@@ -1,12 +1,11 @@
-//! What an experiment's decision points bring with them: neighbours, early visitors, payloads.
+//! The decision points of an experiment: shared points, early visitors, default payloads.
 
 use super::Warning;
 use super::lists::is_of_lists_alone;
 use crate::actions::{DecisionPointParam, Facts, UpdateExperiment};
 use crate::client::{Experiment, ExperimentState};
 
-/// The points of the experiment as it will be that it shares with nobody by this update's doing yet: the new
-/// ones, or all of them in a new context.
+/// The points that the update adds to the experiment, or all of them in a new context.
 pub(super) fn new_places<'a>(
     update: &'a UpdateExperiment,
     old: &'a Experiment,
@@ -24,7 +23,7 @@ pub(super) fn place(point: &DecisionPointParam) -> (&str, &str) {
     (&point.site, &point.target)
 }
 
-/// Experiments that are over share nothing any more.
+/// Finished experiments do not share points.
 pub(super) fn shared_points<'a>(
     places: impl Iterator<Item = (&'a str, &'a str)>,
     context: &str,
@@ -46,7 +45,7 @@ pub(super) fn shared_points<'a>(
     }
 }
 
-/// Who was at the marked points before is left out when the server looks for him.
+/// The start excludes earlier visitors of the marked points.
 pub(super) fn early_visitors(experiment: &Experiment, facts: Facts<'_>) -> Option<Warning> {
     let marked = experiment.decision_points.iter().filter(|point| point.exclude_if_reached);
     let points: Vec<String> = marked.map(|point| format!("{} / {}", point.site, point.target)).collect();
@@ -54,7 +53,7 @@ pub(super) fn early_visitors(experiment: &Experiment, facts: Facts<'_>) -> Optio
     (!points.is_empty()).then_some(Warning::EarlierVisitors { points, known })
 }
 
-/// The pairs of condition and decision point that the update's PUT fills, as the experiment will be then.
+/// The pairs of condition and decision point that get a default payload from the update.
 pub(super) fn default_payloads(
     update: &UpdateExperiment,
     old: &Experiment,

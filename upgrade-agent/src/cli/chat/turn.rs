@@ -1,4 +1,4 @@
-//! One turn of the chat, shown as it happens.
+//! Shows one turn of the chat as it runs.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use unicode_width::UnicodeWidthStr;
 use upgrade_agent::agent::{AgentError, Turn, TurnEvent};
 
 use super::super::chart;
-use super::super::harmless::harmless_line;
+use super::super::escape::escape_line;
 use super::super::screen::{Screen, Style};
 use super::super::status::Status;
 use super::super::wrap::{Wrap, wrapped};
 use super::{Chat, recovered, wants_a_word};
 
-/// How fast the spinner turns.
+/// The period of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Chat {
-    /// One turn. Dropped, it is stopped.
+    /// One turn. Dropping it stops the turn.
     pub(super) async fn turn(&mut self, text: &str) {
-        let mut shown = Shown::new(self.screen);
+        let mut shown = TurnView::new(self.screen);
         match self.shown_turn(text, &mut shown).await {
             Ok(turn) => {
                 shown.end(&turn);
@@ -41,7 +41,7 @@ impl Chat {
         }
     }
 
-    /// What the turn leaves open.
+    /// The state that the turn leaves.
     pub(super) fn settle(&mut self, turn: &Turn) {
         self.expect_yes(turn.asks_for_a_yes());
         self.offer(if wants_a_word(turn.pending.as_ref()) { Vec::new() } else { turn.suggested.clone() });
@@ -54,9 +54,8 @@ impl Chat {
         }
     }
 
-    /// An unfinished turn is ended by the turn itself, which then knows that its message came before that
-    /// reply.
-    async fn shown_turn(&self, text: &str, shown: &mut Shown) -> Result<Turn, TurnFault> {
+    /// The turn itself ends an unfinished turn, and then knows that its message came before that reply.
+    async fn shown_turn(&self, text: &str, shown: &mut TurnView) -> Result<Turn, TurnFault> {
         if self.waits_for_yes {
             let ready = self.world.is_ready(&self.thread).await;
             ready.map_err(|error| TurnFault::Unasked(error.to_string()))?;
@@ -81,9 +80,9 @@ impl Chat {
     }
 }
 
-/// Why there is no turn.
+/// The reason for which there is no turn.
 enum TurnFault {
-    /// The server is not there; the agent has not heard the message.
+    /// The server is unreachable, and the agent did not get the message.
     Unasked(String),
     Agent(AgentError),
 }
@@ -94,22 +93,22 @@ impl From<AgentError> for TurnFault {
     }
 }
 
-/// What of a turn is on the screen already.
-struct Shown {
+/// The part of a turn that is on the screen.
+struct TurnView {
     screen: Screen,
     status: Status,
     text: String,
     wrap: Wrap,
 }
 
-impl Shown {
+impl TurnView {
     fn new(screen: Screen) -> Self {
-        Shown { screen, status: Status::new(screen), text: String::new(), wrap: Wrap::new(screen.width()) }
+        TurnView { screen, status: Status::new(screen), text: String::new(), wrap: Wrap::new(screen.width()) }
     }
 
     fn event(&mut self, event: TurnEvent) {
         match event {
-            // Under a reply that has begun there is no place for a line that comes and goes.
+            // Below a started reply there is no place for the status line.
             TurnEvent::Node(name) if self.text.is_empty() => self.status.node(&name),
             TurnEvent::Progress { label, done, total } if self.text.is_empty() => {
                 self.status.progress(&label, done, total);
@@ -130,7 +129,7 @@ impl Shown {
         self.screen.piece(&ready);
     }
 
-    /// The rest of the reply. Pieces that were no beginning of it are followed by the whole.
+    /// Prints the rest of the reply, or all of it if the pieces do not match its beginning.
     fn end(mut self, turn: &Turn) {
         self.status.clear();
         match turn.reply.strip_prefix(self.text.as_str()) {
@@ -146,8 +145,8 @@ impl Shown {
     }
 }
 
-/// Where the turn is given up the line is left to others.
-impl Drop for Shown {
+/// The line stays for later output.
+impl Drop for TurnView {
     fn drop(&mut self) {
         self.status.clear();
         let rest = self.wrap.end();
@@ -155,9 +154,9 @@ impl Drop for Shown {
     }
 }
 
-/// Quick answers with the numbers they can be chosen by: on one line if they fit, else one below the other.
+/// The suggested answers with their numbers: on one line if they fit, otherwise on one line each.
 pub(super) fn numbered(answers: &[String], screen: Screen) -> String {
-    let plain: Vec<String> = answers.iter().map(|answer| harmless_line(answer).into_owned()).collect();
+    let plain: Vec<String> = answers.iter().map(|answer| escape_line(answer).into_owned()).collect();
     let line = |(at, answer): (usize, &String)| {
         format!("{} {answer}", screen.paint(Style::Accent, &format!("{})", at + 1)))
     };

@@ -1,7 +1,6 @@
-//! The lines of earlier chats: which are kept, and where.
+//! The history of typed lines.
 //!
-//! A history that cannot be read or written costs the person nothing but the history: the file is left as it
-//! is.
+//! A history that cannot be read or written is ignored, and the file stays unchanged.
 
 use std::path::Path;
 
@@ -10,26 +9,26 @@ use rustyline::history::{FileHistory, History};
 
 const LINES: usize = 1000;
 
-/// Reads the lines of earlier chats.
+/// Reads the history.
 pub(super) fn load(editor: &mut Editor<(), FileHistory>, file: &Path) {
     let _ = editor.history_mut().set_max_len(LINES);
     make_private(file);
     let _ = editor.load_history(file);
 }
 
-/// Keeps a line, unless it seems to hold a secret.
+/// Stores a line unless it seems to contain a secret.
 pub(super) fn remember(editor: &mut Editor<(), FileHistory>, line: &str, file: &Path) {
     let line = line.trim_end();
     if line.is_empty() || holds_secret(line) {
         return;
     }
-    // A new file is made for its owner alone.
+    // A new file is readable by its owner only.
     if editor.add_history_entry(line).is_ok_and(|added| added) {
         let _ = editor.append_history(file);
     }
 }
 
-/// Whether some word looks like a key or a token. Rather one line too many is not kept.
+/// Whether a word looks like a key or a token. In doubt the line is not stored.
 fn holds_secret(line: &str) -> bool {
     let lower = line.to_lowercase();
     let named = ["bearer ", "-----begin", "password", "api_key", "api key", "secret"];

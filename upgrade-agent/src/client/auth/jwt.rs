@@ -1,4 +1,4 @@
-//! JSON web tokens, as far as they are made here: header and claims in base64, signed.
+//! JSON web tokens: header and claims in base64, signed with HS256 or RS256.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -43,7 +43,7 @@ fn signed(mut text: String, signature: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The well-known example of jwt.io, whose claims come in this order in JSON as well.
+    /// The well-known example of jwt.io; its claims have the same order in JSON here.
     #[test]
     fn a_signature_is_the_one_that_others_compute() {
         let claims = json!({ "sub": "1234567890", "name": "John Doe", "iat": 1_516_239_022 });

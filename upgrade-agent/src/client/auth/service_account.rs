@@ -1,5 +1,5 @@
-//! A Google service account: its key file, and access tokens for it. A token is fetched when it is
-//! first needed and again before it ends, once for all who wait for it.
+//! A Google service account: its key file and its access tokens. A token is fetched on first use and renewed
+//! before it expires, once for all concurrent calls.
 
 use std::io::Read;
 use std::path::Path;
@@ -24,27 +24,27 @@ const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 const CALL: &str = "POST of the service account's token request";
 
-/// The longest that Google accepts.
+/// The longest lifetime that Google accepts.
 const LIFETIME: Duration = Duration::from_secs(3600);
-/// A token is renewed this long before its end, but not before four fifths of its life.
+/// A token is renewed this long before it expires, but not before four fifths of its lifetime.
 const MARGIN: Duration = Duration::from_secs(300);
 /// Key files have about 2,400 bytes.
 const LARGEST_FILE: u64 = 64 * 1024;
 
-/// What a token request goes out with.
+/// The HTTP client and clock of token requests.
 pub(in crate::client) struct TokenHttp {
     pub(in crate::client) client: Client,
     pub(in crate::client) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
 }
 
-/// The account of a key file.
+/// The service account of a key file.
 pub(in crate::client) struct ServiceAccount {
     email: String,
     key_id: Option<String>,
     key: RsaKeyPair,
     token_uri: Url,
     http: TokenHttp,
-    /// Counts fetches, so that whoever waited for one that failed does not make another.
+    /// The number of fetches, so that callers that waited for a failed one do not start another.
     fetches: AtomicU64,
     state: Mutex<State>,
 }
@@ -60,7 +60,7 @@ struct Token {
     renew_at: SystemTime,
 }
 
-/// What a key file says, checked.
+/// The checked content of a key file.
 pub(in crate::client) struct KeyFile {
     email: String,
     key_id: Option<String>,
@@ -69,7 +69,7 @@ pub(in crate::client) struct KeyFile {
 }
 
 impl KeyFile {
-    /// Reads a key file. Nothing of its content gets into an error.
+    /// Reads a key file. Errors contain nothing of its content.
     pub(in crate::client) fn read(path: &Path) -> Result<Self, ClientError> {
         let wrong = |why: &str| refused(format!("the service account file {}: {why}", path.display()));
         let mut text = String::new();
@@ -95,7 +95,7 @@ impl KeyFile {
         })
     }
 
-    /// Where tokens come from.
+    /// The URL of the token server.
     pub(in crate::client) fn token_uri(&self) -> &Url {
         &self.token_uri
     }
@@ -111,7 +111,7 @@ fn private_key(pem: &str) -> Result<RsaKeyPair, String> {
     key.map_err(|_| bad())
 }
 
-/// The file says where the signed claim goes: nowhere that others can listen.
+/// The signed claim is sent to this URL of the file, so the URL must be safe against eavesdroppers.
 fn token_uri(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|_| "its token_uri is no URL".to_owned())?;
     let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));
@@ -124,11 +124,12 @@ fn token_uri(text: &str) -> Result<Url, String> {
 impl ServiceAccount {
     pub(in crate::client) fn new(file: KeyFile, http: TokenHttp) -> Self {
         let KeyFile { email, key_id, key, token_uri } = file;
-        let (fetches, state) = (AtomicU64::new(0), Mutex::default());
+        let fetches = AtomicU64::new(0);
+        let state = Mutex::default();
         Self { email, key_id, key, token_uri, http, fetches, state }
     }
 
-    /// The header with a token that is good for a while.
+    /// The header with a token that is valid for a while.
     pub(super) async fn header(&self) -> Result<HeaderValue, ClientError> {
         let asked_after = self.fetches.load(Ordering::Acquire);
         let mut state = self.state.lock().await;
@@ -151,7 +152,7 @@ impl ServiceAccount {
         }
     }
 
-    /// Gives up a token that the server has refused, unless somebody has fetched another meanwhile.
+    /// Discards a token that the server has refused, unless a new one was fetched meanwhile.
     pub(super) async fn drop_refused(&self, refused: &HeaderValue) {
         let mut state = self.state.lock().await;
         if state.token.as_ref().is_some_and(|token| token.header == *refused) {
@@ -181,7 +182,7 @@ impl ServiceAccount {
         Ok(Token { header, renew_at: now + life.saturating_sub(MARGIN.min(life / 5)) })
     }
 
-    /// The claim that is changed for a token.
+    /// The signed claim that is exchanged for a token.
     fn assertion(&self, now: SystemTime) -> Result<String, ClientError> {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let claims = json!({
@@ -196,7 +197,7 @@ impl ServiceAccount {
     }
 }
 
-/// `{error, error_description}`, as the standard says.
+/// `{error, error_description}`, as in the OAuth standard.
 fn told(answer: &Value) -> String {
     let parts = ["error", "error_description"].map(|field| answer[field].as_str().unwrap_or(""));
     let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! What a bad answer says: the bodies of 6.3 and later, those up to 6.2, and none at all.
+//! Errors of the server: the bodies of 6.3 and later, those up to 6.2, and empty ones.
 
 use reqwest::StatusCode;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::fields::Fields;
 use crate::client::error::{ClientError, ErrorKind};
 use crate::client::reply::{Body, Reply};
 
-/// The longest message worth showing, in characters.
+/// The longest displayed message, in characters.
 const LONGEST: usize = 400;
 
-/// The body of a good answer; a bad one becomes an error.
+/// The body of a successful response; any other response becomes an error.
 pub(in crate::client) fn success(reply: Reply) -> Result<Body, ClientError> {
     let status = reply.status;
     if status.is_success() && matches!(reply.body, Body::Json(_) | Body::Empty) {
@@ -30,7 +30,7 @@ fn kind(reply: &Reply, message: &str) -> ErrorKind {
         409 => ErrorKind::Conflict,
         429 => ErrorKind::Server,
         400..=499 => ErrorKind::BadRequest,
-        // The server says 500 here although the request is to blame.
+        // The server returns 500 here although the request is wrong.
         500 if message.starts_with("Condition not found") => ErrorKind::BadRequest,
         500..=599 => ErrorKind::Server,
         _ => ErrorKind::Protocol,
@@ -63,7 +63,7 @@ fn untold(reply: &Reply) -> String {
     }
 }
 
-/// Servers repeat what they were sent.
+/// Servers repeat parts of the request.
 fn without_secret(message: &str, reply: &Reply) -> String {
     let sent = reply.sent.as_ref().and_then(|sent| sent.to_str().ok());
     match sent.map(|sent| sent.trim_start_matches("Bearer ")) {
@@ -72,9 +72,8 @@ fn without_secret(message: &str, reply: &Reply) -> String {
     }
 }
 
-/// From 6.3 on `{name, message, type, ...}`, up to 6.2 `{message, errors: [...]}` or only a
-/// `{type}`; the details of the latter are worth more than its message. Never the request, which
-/// newer servers echo.
+/// From 6.3 on `{name, message, type, ...}`, up to 6.2 `{message, errors: [...]}` or only a `{type}`, whose
+/// details say more than its message. Never the request, which newer servers repeat.
 fn told(value: &Value, status: StatusCode) -> Option<String> {
     let fields = Fields::of(value)?;
     let mut details = Vec::new();
@@ -86,7 +85,7 @@ fn told(value: &Value, status: StatusCode) -> Option<String> {
     let text = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let message = text(fields.text("message").or_else(|| nested.map(str::to_owned)));
     match (message, text(fields.text("type"))) {
-        // The type says why somebody was not let in.
+        // The type says why the authorization failed.
         (Some(message), Some(kind)) if status == StatusCode::UNAUTHORIZED && !message.contains(&kind) => {
             Some(format!("{message} ({kind})"))
         }
@@ -104,7 +103,7 @@ fn constraints(error: &Value, into: &mut Vec<String>) {
     fields.entries("children").for_each(|child| constraints(child, into));
 }
 
-/// Text from outside, made fit for one line of an error.
+/// Foreign text, shortened to one line of an error.
 pub(in crate::client) fn short(text: &str) -> String {
     let mut line: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(LONGEST).is_some() {

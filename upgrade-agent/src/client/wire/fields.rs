@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
         self.text(name).unwrap_or_default()
     }
 
-    /// A word of one of the open vocabularies, or what stands for none.
+    /// A word of an open vocabulary, or its default.
     pub(super) fn word<T: for<'w> From<&'w str>>(&self, name: &str, otherwise: T) -> T {
         self.get(name).as_str().map_or(otherwise, T::from)
     }
@@ -34,12 +34,12 @@ impl<'a> Fields<'a> {
         texts.map(str::to_owned).collect()
     }
 
-    /// The entries of an array; none if there is no array.
+    /// The entries of an array; empty if there is no array.
     pub(super) fn entries(&self, name: &str) -> impl Iterator<Item = &'a Value> {
         self.get(name).as_array().into_iter().flatten()
     }
 
-    /// Some databases hand big counts out as text.
+    /// Some databases return big counts as text.
     pub(super) fn count(&self, name: &str) -> u64 {
         match self.get(name) {
             Value::Number(number) => number.as_u64().unwrap_or(0),

@@ -1,8 +1,7 @@
-//! What has to be done to an experiment's lists, one by one, so that they name whom they shall.
+//! The calls that make an experiment's lists match the wanted members.
 //!
-//! As little as possible: who is on a list and shall be stays where he is, so that nobody is off
-//! the lists for a moment; a visit in that moment would exclude him for good. A list that takes in
-//! segments keeps them and is never removed.
+//! As few as possible: a member who stays is never off the lists for a moment, because a visit in that moment
+//! would exclude the student for good. A list with segments keeps them and is never removed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +11,7 @@ use super::fields::Fields;
 use super::read::{add_members, group_member, lists, sub_segments};
 use crate::client::model::{GroupMember, Members, Raw};
 
-/// The kind of a list of students; a list of groups is of the groups' kind.
+/// The kind of a list of students. A list of groups has the kind of its groups.
 const STUDENTS: &str = "individual";
 
 /// The two kinds of lists of an experiment.
@@ -48,7 +47,7 @@ pub(in crate::client) enum ListStep {
     Remove(String),
 }
 
-/// A list as it stands and as it shall be.
+/// A list before and after the change.
 struct List<'a> {
     raw: Fields<'a>,
     id: String,
@@ -57,8 +56,7 @@ struct List<'a> {
     now: Members,
 }
 
-/// The steps that make the lists of one side name exactly these members; what is added comes
-/// first.
+/// The steps that make the lists of one side contain exactly these members; additions come first.
 pub(in crate::client) fn steps(experiment: &Raw, side: Side, wanted: &Members) -> Vec<ListStep> {
     let empty = Value::Null;
     let mut stored = stored(experiment.get(side.field()).unwrap_or(&empty));
@@ -82,7 +80,7 @@ fn stored(side: &Value) -> Vec<List<'_>> {
     lists(side).iter().filter_map(read).collect()
 }
 
-/// Takes off the lists who shall not be there, and who is there twice; answers who is on none yet.
+/// Removes unwanted and duplicate members from the lists, and returns the members that are on none yet.
 fn keep_wanted(stored: &mut [List<'_>], wanted: &Members) -> Members {
     let mut users: HashSet<&String> = wanted.users.iter().collect();
     let mut groups: HashSet<&GroupMember> = wanted.groups.iter().collect();
@@ -96,7 +94,7 @@ fn keep_wanted(stored: &mut [List<'_>], wanted: &Members) -> Members {
     }
 }
 
-/// Puts those who are missing on lists of their kind, as far as there are any.
+/// Adds missing members to existing lists of their kind.
 fn add_to_lists(stored: &mut [List<'_>], missing: &mut Members) {
     let of_kind = |stored: &[List<'_>], kind: &str| {
         stored.iter().position(|list| list.kind.eq_ignore_ascii_case(kind) && !list.has_segments())
@@ -157,7 +155,7 @@ impl List<'_> {
         Some(ListStep::Change(self.id.clone(), body))
     }
 
-    /// Entries that are no groups to this crate, such as "everybody".
+    /// Entries that are not groups in this crate's sense, such as "everybody".
     fn other_groups(&self) -> Vec<Value> {
         let entries = self.raw.entries("groupForSegment").filter(|entry| group_member(entry).is_none());
         entries.map(|entry| json!({ "type": entry["type"], "groupId": entry["groupId"] })).collect()

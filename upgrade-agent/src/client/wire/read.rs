@@ -1,4 +1,4 @@
-//! Reading what servers tell about experiments.
+//! Reads the server's data about experiments.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::client::words::{
     PostExperimentRule,
 };
 
-/// The entries of a list that can be read; `None` if it is no list.
+/// The readable entries of a list; `None` if the value is not a list.
 pub(in crate::client) fn list<T>(value: &Value, entry: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
     Some(value.as_array()?.iter().filter_map(entry).collect())
 }
@@ -89,7 +89,7 @@ pub(in crate::client) fn experiment_of(raw: &Raw) -> Option<Experiment> {
     })
 }
 
-/// Servers answer these lists in the order of no index.
+/// Servers return these lists in any order.
 fn ordered<T, K: Ord>(
     fields: &Fields<'_>,
     name: &str,
@@ -141,7 +141,7 @@ fn condition_payload(value: &Value) -> Option<ConditionPayload> {
     })
 }
 
-/// A reference is an id, or the whole thing.
+/// A reference is an id or a whole object.
 fn reference(value: &Value) -> String {
     let id = value.as_str().or_else(|| value.get("id")?.as_str());
     id.unwrap_or_default().to_owned()
@@ -166,7 +166,7 @@ fn state_change(value: &Value) -> Option<StateChange> {
     })
 }
 
-/// `revertTo` holds a condition's id; a rule that assigns nothing keeps no condition.
+/// `revertTo` is the id of a condition; only the rule `assign` has one.
 fn post_rule(fields: &Fields<'_>, conditions: &[Condition]) -> PostRule {
     let rule = fields.word("postExperimentRule", PostExperimentRule::Continue);
     let id = fields.get("revertTo").as_str().filter(|_| rule == PostExperimentRule::Assign);
@@ -210,7 +210,7 @@ pub(super) fn sub_segments(segment: &Fields<'_>) -> Vec<SegmentRef> {
     segment.entries("subSegments").filter_map(read).collect()
 }
 
-/// Servers of before 6.0 keep one list for all contexts.
+/// Servers before 6.0 have one list for all contexts.
 pub(in crate::client) fn global_exclusion(value: &Value, context: &str) -> Option<GlobalExclusion> {
     let segments: Vec<Fields<'_>> = value.as_array()?.iter().filter_map(Fields::of).collect();
     let of = |name: &str| segments.iter().find(|segment| segment.get("context") == name);
@@ -222,7 +222,7 @@ pub(in crate::client) fn global_exclusion(value: &Value, context: &str) -> Optio
     Some(global)
 }
 
-/// "Everybody", which servers up to 6.2 keep as a group, is no group but the filter's business.
+/// "Everybody", which servers up to 6.2 store as a group, belongs to the filter mode.
 pub(super) fn group_member(value: &Value) -> Option<GroupMember> {
     let fields = Fields::of(value)?;
     if value["type"] == "All" && value["groupId"] == "All" {
@@ -231,7 +231,7 @@ pub(super) fn group_member(value: &Value) -> Option<GroupMember> {
     Some(GroupMember { group_type: fields.text("type")?, group_id: fields.text("groupId")? })
 }
 
-/// The answer is a list with the deleted row; a server that tells nothing has deleted as well.
+/// The response is a list with the deleted row. An empty response means success as well.
 pub(in crate::client) fn deleted(id: &str, value: &Value) -> DeletedExperiment {
     let row = value.as_array().and_then(|rows| rows.first()).unwrap_or(value);
     let name = row.get("name").and_then(Value::as_str).map(str::to_owned);
@@ -282,7 +282,8 @@ pub(in crate::client) fn preview_user(value: &Value) -> Option<PreviewUser> {
 }
 
 fn preview_assignment(value: &Value) -> Option<PreviewAssignment> {
-    let (experiment, condition) = (value.get("experiment")?, value.get("experimentCondition")?);
+    let experiment = value.get("experiment")?;
+    let condition = value.get("experimentCondition")?;
     let text = |of: &Value, field: &str| of.get(field).and_then(Value::as_str).map(str::to_owned);
     Some(PreviewAssignment {
         experiment_id: text(experiment, "id")?,

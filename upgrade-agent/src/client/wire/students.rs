@@ -1,4 +1,4 @@
-//! Reading and writing what passes for one student.
+//! Reads and writes the data of one student.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(in crate::client) fn assignment(value: &Value) -> Option<Assignment> {
     })
 }
 
-/// Older client routes answer one object where newer ones answer a list.
+/// Older routes return one object where newer ones return a list.
 fn one_or_many<T>(value: &Value, entry: impl Fn(&Value) -> Option<T>) -> Vec<T> {
     match value {
         Value::Array(entries) => entries.iter().filter_map(entry).collect(),

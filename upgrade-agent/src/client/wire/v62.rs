@@ -1,4 +1,4 @@
-//! What only servers up to 6.2 want: one segment object per list, always there.
+//! The parts of a request that only servers up to 6.2 need: one segment object per list, always present.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::client::words::FilterMode;
 const INCLUSION: &str = "experimentSegmentInclusion";
 const EXCLUSION: &str = "experimentSegmentExclusion";
 
-/// Adds the segments, and the rule's condition, whose id this dialect keeps.
+/// Adds the segments, and the condition of the rule, whose id this dialect keeps.
 pub(super) fn complete_create(body: &mut Raw, new: &NewExperiment, rule_id: Option<Uuid>) {
     body.insert(INCLUSION.into(), segment(&new.inclusion, new.filter_mode == FilterMode::IncludeAll));
     body.insert(EXCLUSION.into(), segment(&new.exclusion, false));
@@ -36,7 +36,7 @@ fn segment(members: &Members, with_everybody: bool) -> Value {
     } })
 }
 
-/// An update without its segments is refused; a new filter goes with "everybody" on the list.
+/// An update without its segments is rejected. A filter mode is written as "everybody" on a list.
 /// Sub-segments stay.
 pub(in crate::client) fn complete_update(whole: &mut Raw, patch: &ExperimentPatch) {
     for (list, wanted) in [(INCLUSION, &patch.inclusion), (EXCLUSION, &patch.exclusion)] {
@@ -58,8 +58,8 @@ pub(in crate::client) fn complete_update(whole: &mut Raw, patch: &ExperimentPatc
     }
 }
 
-/// Entries that stay keep what the server wrote beside the id; what is no group to this crate, such
-/// as "everybody", stays.
+/// Remaining entries keep the fields that the server wrote beside the id, and entries that are not groups in
+/// this crate's sense, such as "everybody", stay.
 fn set_members(segment: &mut Raw, wanted: &Members) {
     let mut users: HashSet<&str> = wanted.users.iter().map(String::as_str).collect();
     let mut entries = taken(segment, "individualForSegment");

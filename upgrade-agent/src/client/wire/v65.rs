@@ -1,4 +1,4 @@
-//! What only servers from 6.3 on want: arrays of lists, one list per kind of member.
+//! The parts of a request that only servers from 6.3 on need: arrays of lists, one list per kind of member.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The body that creates an experiment, as far as the dialects agree on it.
+//! The body that creates an experiment, as far as both dialects agree.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -53,7 +53,7 @@ fn consistency(new: &NewExperiment) -> ConsistencyRule {
     new.consistency_rule.clone().unwrap_or(own)
 }
 
-/// Returns the id of the condition that the post-experiment rule assigns, if it does.
+/// Returns the id of the condition that the post-experiment rule assigns, if any.
 fn insert_conditions(body: &mut Raw, new: &NewExperiment) -> Option<Uuid> {
     let ids: Vec<Uuid> = new.conditions.iter().map(|_| Uuid::new_v4()).collect();
     let entries = new.conditions.iter().zip(&ids).zip(1..);

@@ -1,7 +1,7 @@
-//! A question that is open, and a yes that was given.
+//! An open question, and an approval.
 //!
-//! Both can be made only by the node above. They can be read back from a checkpoint, and from nothing else:
-//! neither can be deserialised from JSON, which is all that a model ever writes.
+//! Only the node above can create them. They can be read back from a checkpoint only: neither can be
+//! deserialized from JSON, which is the only format that models write.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use super::kind_of;
 use crate::actions::{self, Proposal};
 use crate::reply::{ConfirmKind, DELETE_WORD};
 
-/// An open question: shall this be done?
+/// An open question about an action.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Confirmation {
     proposal: Proposal,
@@ -19,30 +19,30 @@ pub struct Confirmation {
     asked_turn: u64,
 }
 
-/// An action that the person said yes to.
+/// An action that the person approved.
 ///
-/// Nobody outside the confirmation handler can make one:
+/// No code outside the confirmation handler can create one:
 ///
 /// ```compile_fail,E0624
-/// use upgrade_agent::state::{Approved, Confirmation};
+/// use upgrade_agent::state::{Approval, Confirmation};
 ///
-/// fn approve(asked: &Confirmation) -> Approved {
-///     Approved::new(asked.proposal().clone(), uuid::Uuid::nil())
+/// fn approve(asked: &Confirmation) -> Approval {
+///     Approval::new(asked.proposal().clone(), uuid::Uuid::nil())
 /// }
 /// ```
 ///
-/// and no JSON becomes one, though a checkpoint's bytes do:
+/// and it cannot be read from JSON, only from the bytes of a checkpoint:
 ///
 /// ```
-/// use upgrade_agent::state::Approved;
+/// use upgrade_agent::state::Approval;
 ///
 /// let json = r#"{ "proposal": { "action": { "delete_experiment": { "experiment_id": "d6a003ca" } }, "about": null,
 ///     "current": null, "warnings": [] }, "key": "d6a003ca-be46-417b-9c13-8dac554f511c" }"#;
-/// let refused = serde_json::from_str::<Approved>(json).unwrap_err();
+/// let refused = serde_json::from_str::<Approval>(json).unwrap_err();
 /// assert!(refused.to_string().contains("only from a checkpoint"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Approved {
+pub struct Approval {
     proposal: Proposal,
     key: Uuid,
 }
@@ -54,7 +54,7 @@ impl Confirmation {
         Confirmation { proposal, message, kind, asked_turn }
     }
 
-    /// The same question, asked again in a later turn.
+    /// Asks the same question again in a later turn.
     pub(super) fn asked_again(&self, asked_turn: u64) -> Self {
         Confirmation { asked_turn, ..self.clone() }
     }
@@ -71,51 +71,51 @@ impl Confirmation {
     pub(super) fn suggested(&self) -> Vec<String> {
         let words: &[&str] = match self.kind {
             ConfirmKind::YesNo => &["Yes", "No", "Modify"],
-            // The word is to be typed, so it is no answer to pick.
+            // The word has to be typed, so it is not a suggested answer.
             ConfirmKind::TypeDelete => &["Cancel"],
         };
         words.iter().map(|&word| word.to_owned()).collect()
     }
 
-    /// What is asked about.
+    /// The proposal that the question is about.
     pub fn proposal(&self) -> &Proposal {
         &self.proposal
     }
 
-    /// The question.
+    /// The text of the question.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How yes is said.
+    /// The kind of confirmation.
     pub fn kind(&self) -> ConfirmKind {
         self.kind
     }
 
-    /// The turn that asked. Only the message of the turn after it is an answer.
+    /// The turn that asked. Only the message of the next turn is an answer.
     pub fn asked_turn(&self) -> u64 {
         self.asked_turn
     }
 }
 
-impl Approved {
+impl Approval {
     pub(super) fn new(proposal: Proposal, key: Uuid) -> Self {
-        Approved { proposal, key }
+        Approval { proposal, key }
     }
 
-    /// What was approved.
+    /// The approved proposal.
     pub fn proposal(&self) -> &Proposal {
         &self.proposal
     }
 
-    /// What tells this approval from every other: the id of the experiment that it creates, the uniquifier of
-    /// the visit that it marks.
+    /// The unique key of the approval: the id of the experiment that it creates, and the uniquifier of the
+    /// visit that it marks.
     pub fn key(&self) -> Uuid {
         self.key
     }
 }
 
-/// The same fields, so that the derived reading can be had behind the check.
+/// The same fields, for the derived reader behind the check.
 #[derive(Deserialize)]
 #[serde(remote = "Confirmation")]
 struct StoredConfirmation {
@@ -126,8 +126,8 @@ struct StoredConfirmation {
 }
 
 #[derive(Deserialize)]
-#[serde(remote = "Approved")]
-struct StoredApproved {
+#[serde(remote = "Approval")]
+struct StoredApproval {
     proposal: Proposal,
     key: Uuid,
 }
@@ -139,19 +139,19 @@ impl<'de> Deserialize<'de> for Confirmation {
     }
 }
 
-impl<'de> Deserialize<'de> for Approved {
+impl<'de> Deserialize<'de> for Approval {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         only_checkpoints(&from)?;
-        StoredApproved::deserialize(from)
+        StoredApproval::deserialize(from)
     }
 }
 
-/// Checkpoints are MessagePack, a format for machines; JSON and its like call themselves readable.
+/// Checkpoints are MessagePack, a binary format. JSON and similar formats are human-readable in serde's
+/// terms.
 fn only_checkpoints<'de, D: Deserializer<'de>>(from: &D) -> Result<(), D::Error> {
-    match from.is_human_readable() {
-        true => {
-            Err(de::Error::custom("what the person was asked or said yes to is read only from a checkpoint"))
-        }
-        false => Ok(()),
+    if from.is_human_readable() {
+        Err(de::Error::custom("what the person was asked or said yes to is read only from a checkpoint"))
+    } else {
+        Ok(())
     }
 }

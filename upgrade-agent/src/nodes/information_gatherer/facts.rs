@@ -1,7 +1,7 @@
-//! What has to be read from the server before an action can be judged: no more than its kind needs.
+//! Reads the server data that the judgement of an action needs, and no more.
 //!
-//! Without the contexts and the names nothing can be checked, so that a failure there ends the request. The
-//! rest only feeds warnings: a failure is told among them.
+//! Without the contexts and the names nothing can be checked, so a failure to read them ends the request. All
+//! other data only serve warnings, and a failure to read them is reported among the warnings.
 
 use crate::actions::{self, Action, ActionKind, Facts};
 use crate::client::{
@@ -10,12 +10,12 @@ use crate::client::{
 };
 use crate::tools::Desk;
 
-/// The most experiments that are asked who was seen at a point.
+/// The limit of experiments whose enrolments are read for a point.
 const MOST_ASKED: usize = 5;
 
-/// What was read.
+/// The data read.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ServerFacts {
     contexts: Option<ContextMetadata>,
     names: Vec<ExperimentName>,
     pub(super) experiment: Option<Experiment>,
@@ -27,15 +27,15 @@ pub(super) struct Known {
     untold: Vec<&'static str>,
 }
 
-impl Known {
-    /// Reads what this action is judged by.
+impl ServerFacts {
+    /// Reads the data for the judgement of this action.
     pub(super) async fn about(
         desk: &Desk,
         action: &Action,
         experiment: Option<Experiment>,
     ) -> Result<Self, ClientError> {
         let kind = action.kind();
-        let mut known = Known { experiment, ..Known::default() };
+        let mut known = ServerFacts { experiment, ..ServerFacts::default() };
         if needs_contexts(kind) {
             known.contexts = Some(desk.contexts().await?);
         }
@@ -61,7 +61,7 @@ impl Known {
         }
     }
 
-    /// What the warnings depend on.
+    /// Reads the data for the warnings.
     async fn read_more(&mut self, desk: &Desk, action: &Action) {
         let client = desk.client();
         self.dialect = client.dialect().await.ok();
@@ -95,8 +95,9 @@ impl Known {
         }
     }
 
-    /// At least how many students were seen at these points. Each experiment tells those it enrolled at each
-    /// of its points; one student may be in several, so the greatest number is what is certain.
+    /// A lower bound for the number of students seen at these points. Each experiment reports those it
+    /// enrolled at each point; a student may be in several experiments, so only the largest number is
+    /// certain.
     async fn seen_at(&self, client: &UpgradeClient, places: &[(String, String)]) -> u64 {
         let own = self.experiment.iter();
         let own_id = self.experiment.as_ref().map(|experiment| &experiment.id);
@@ -119,7 +120,7 @@ fn is_among(point: &crate::client::DecisionPoint, places: &[(String, String)]) -
     places.iter().any(|(site, target)| *site == point.site && *target == point.target)
 }
 
-/// The points that leave early visitors out.
+/// The points that exclude early visitors.
 fn marked(experiment: &Experiment) -> Vec<(String, String)> {
     let marked = experiment.decision_points.iter().filter(|point| point.exclude_if_reached);
     marked.map(|point| (point.site.clone(), point.target.clone())).collect()
@@ -134,7 +135,7 @@ fn needs_contexts(kind: ActionKind) -> bool {
     simulates || matches!(kind, CreateExperiment | UpdateExperiment | GetDecisionPointAssignments)
 }
 
-/// Whether words of the action are better held against the contexts, though it can do without.
+/// Whether a check of the action's words against the contexts is useful though not necessary.
 fn wants_contexts(action: &Action) -> bool {
     match action {
         Action::InitExperimentUser(init) => init.group.is_some() || init.working_group.is_some(),
@@ -147,7 +148,7 @@ fn needs_names(kind: ActionKind) -> bool {
     matches!(kind, ActionKind::CreateExperiment | ActionKind::UpdateExperiment)
 }
 
-/// Whether the action puts an experiment beside others.
+/// Whether the action involves other experiments.
 fn needs_neighbours(action: &Action, experiment: Option<&Experiment>) -> bool {
     match action {
         _ if experiment.is_some_and(|experiment| actions::starts(action, experiment)) => true,
@@ -157,7 +158,7 @@ fn needs_neighbours(action: &Action, experiment: Option<&Experiment>) -> bool {
     }
 }
 
-/// The context in which students are assigned because of the action, or about which it asks.
+/// The context in which the action assigns students, or which it asks about.
 fn assigning_context<'a>(action: &'a Action, experiment: Option<&'a Experiment>) -> Option<&'a str> {
     match action {
         Action::GetDecisionPointAssignments(asked) => Some(&asked.context),
@@ -170,7 +171,7 @@ fn assigning_context<'a>(action: &'a Action, experiment: Option<&'a Experiment>)
     }
 }
 
-/// Whether the action may take something from students who are enrolled.
+/// Whether the action may affect enrolled students.
 fn needs_enrollment(action: &Action, experiment: &Experiment) -> bool {
     let live = matches!(experiment.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
     match action {
@@ -184,7 +185,7 @@ fn needs_enrollment(action: &Action, experiment: &Experiment) -> bool {
     }
 }
 
-/// Whether the server looks for early visitors when it is done.
+/// Whether the server excludes early visitors when the action is done.
 fn shuts_out(action: &Action, experiment: &Experiment) -> bool {
     let resumes = experiment.state == ExperimentState::EnrollmentComplete;
     actions::starts(action, experiment)

@@ -1,25 +1,25 @@
-//! The question for what is missing, with the answers that the server allows.
+//! The question for missing parameters, with the answers that the server allows.
 
 use serde_json::Value;
 
-use crate::actions::half::{self, Half};
+use crate::actions::half_place::{self, HalfPlace};
 use crate::actions::{self, ActionKind};
 use crate::client::{Context, Experiment, ExperimentName};
 use crate::state::{ConversationState, Params};
 use crate::tools::Desk;
 
-/// The most answers that are offered.
+/// The limit of suggested answers.
 const OPTIONS: usize = 8;
 
-/// A question and its likely answers.
+/// A question and its suggested answers.
 pub(super) struct Question {
     pub(super) text: String,
     pub(super) options: Vec<String>,
 }
 
 impl Question {
-    /// Asks for the first missing parameter with its options, and names the others. What the server does not
-    /// tell is left out: a question is better than an error about its hints.
+    /// Asks for the first missing parameter with its options, and names the others. Options that the server
+    /// does not report are left out, because a question is better than an error about its options.
     pub(super) async fn about(
         desk: &Desk,
         state: &ConversationState,
@@ -30,12 +30,12 @@ impl Question {
         let Some((kind, first)) = action.zip(missing.first()) else {
             return Question { text: without_parameter(action, missing), options: vec!["Cancel".to_owned()] };
         };
-        // Everything else depends on the context.
+        // All other parameters depend on the context.
         let first = if missing.iter().any(|name| name == "context") { "context" } else { first };
         let options = options(desk, first, params).await;
         let mut text = asking(kind, first, params, state);
         if !options.is_empty() {
-            let shown: Vec<String> = options.iter().map(|option| actions::shown(option)).collect();
+            let shown: Vec<String> = options.iter().map(|option| actions::display(option)).collect();
             text = format!("{text} There are: {}.", shown.join(", "));
         }
         let others: Vec<String> =
@@ -48,7 +48,7 @@ impl Question {
     }
 }
 
-/// A condition alone is no comparison: the likely answer has all of them.
+/// A single condition is no comparison, so the suggested answer has all of them.
 fn likely(name: &str, options: Vec<String>) -> Vec<String> {
     match name {
         "conditions" if options.len() > 1 => vec![format!("{}, equally", options.join(", "))],
@@ -73,10 +73,12 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
         (ActionKind::CreateExperiment, None) => "the experiment".to_owned(),
         _ => String::new(),
     };
-    match half::of(params, name) {
-        Some(Half::Site(site)) => return format!("Which target at the site {}?", actions::shown(site)),
-        Some(Half::Target(target)) => {
-            return format!("At which site is the target {}?", actions::shown(target));
+    match half_place::of(params, name) {
+        Some(HalfPlace::Site(site)) => {
+            return format!("Which target at the site {}?", actions::display(site));
+        }
+        Some(HalfPlace::Target(target)) => {
+            return format!("At which site is the target {}?", actions::display(target));
         }
         None => {}
     }
@@ -99,7 +101,7 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
         }
         (_, "experiment_id") => match &state.last_experiment {
             Some(last) => {
-                format!("Which experiment do you mean? The last one was '{}'.", actions::shown(&last.name))
+                format!("Which experiment do you mean? The last one was '{}'.", actions::display(&last.name))
             }
             None => "Which experiment do you mean?".to_owned(),
         },
@@ -132,10 +134,10 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
             Err(_) => Vec::new(),
         },
         "conditions" => of_context(desk, params, |context| context.conditions.clone()).await,
-        "decision_points" | "decision_point" => match half::of(params, name) {
+        "decision_points" | "decision_point" => match half_place::of(params, name) {
             None => of_context(desk, params, points).await,
-            Some(Half::Site(_)) => of_context(desk, params, |context| some(&context.targets)).await,
-            Some(Half::Target(_)) => of_context(desk, params, |context| some(&context.sites)).await,
+            Some(HalfPlace::Site(_)) => of_context(desk, params, |context| some(&context.targets)).await,
+            Some(HalfPlace::Target(_)) => of_context(desk, params, |context| some(&context.sites)).await,
         },
         "site" => of_context(desk, params, |context| some(&context.sites)).await,
         "target" => of_context(desk, params, |context| some(&context.targets)).await,
@@ -144,7 +146,7 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
     }
 }
 
-/// What tells an experiment from another of the same name; the id in it is enough for an answer.
+/// The data that distinguish experiments of the same name; the id in it is enough as an answer.
 fn told_apart(known: &ExperimentName, all: &[Experiment]) -> String {
     let id = known.id.get(..8).unwrap_or(&known.id);
     let one = all.iter().find(|one| one.id == known.id);
@@ -163,12 +165,12 @@ async fn of_context(desk: &Desk, params: &Params, part: fn(&Context) -> Vec<Stri
     }
 }
 
-/// As many as can be offered: a context may have hundreds.
+/// Limited, because a context may have hundreds.
 fn some(names: &[String]) -> Vec<String> {
     names.iter().take(OPTIONS).cloned().collect()
 }
 
-/// The server tells sites and targets apart; which pairs exist, the person knows.
+/// The server lists sites and targets separately; the person knows which pairs exist.
 fn points(context: &Context) -> Vec<String> {
     let pairs = context
         .sites

@@ -1,23 +1,23 @@
-//! Whether a text that a model wrote claims a deed that was not done. A model may tell whatever it likes; it
-//! must not leave the person in the belief that something was changed when nothing ran.
+//! Detects claims of actions that were not executed in a text that a model wrote. The person must not believe
+//! that something was changed if nothing ran.
 //!
-//! What counts is the plain claim of a speaker: "I have deleted the experiment", "Hints has been deleted",
-//! "Deleted Hints". Questions, offers, plans, denials, quotations, and what is told of earlier times are
-//! none, nor is what the log of the conversation bears out. In doubt it is no claim.
+//! Only a plain claim counts: "I have deleted the experiment", "Hints has been deleted", "Deleted Hints".
+//! Questions, offers, plans, denials, quotations and statements about earlier times do not count, and neither
+//! do claims that the execution log confirms. In doubt a sentence is not a claim.
 
 mod text;
 
 use crate::actions::ActionKind::{self, *};
 use text::{Word, is, is_date, sentences, without_quotations, words};
 
-/// What was done in the conversation: the kind of each action that succeeded, and the experiment's name.
-pub(super) type Done = [(ActionKind, Option<String>)];
+/// The executed actions of the conversation: the kind of each one that succeeded, and the experiment's name.
+pub(super) type ExecutedActions = [(ActionKind, Option<String>)];
 
-/// What is said when a deed is claimed in a turn in which none was done.
+/// The note for a claim in a turn without any action.
 pub(super) const NOTHING_DONE: &str = "Note: nothing was changed in this turn, whatever is said above. I change something only \
                                        after I have shown you what, and you have said yes.";
 
-/// Deeds, as participles, and the actions that would do them.
+/// Participles of actions, and the actions that they claim.
 const DEEDS: &[(&str, &[ActionKind])] = &[
     ("deleted removed erased", &[DeleteExperiment, UpdateExperiment]),
     ("created", &[CreateExperiment]),
@@ -33,7 +33,7 @@ const DEEDS: &[(&str, &[ActionKind])] = &[
     ("simulated", &[SimulateUserJourney, TestConditionBalance]),
 ];
 
-/// What may stand between "I" and the deed.
+/// Words that may be between "I" and the participle.
 const ON_THE_WAY: &[&str] = &[
     "have",
     "'ve",
@@ -54,10 +54,10 @@ const ON_THE_WAY: &[&str] = &[
     "both",
 ];
 
-/// What may stand between the subject of a passive and the deed.
+/// Words that may be between the subject of a passive and the participle.
 const PASSIVE: &[&str] = &["just", "now", "already", "successfully", "also", "permanently", "finally"];
 
-/// Words that turn what follows into a condition, an offer, a denial or hearsay.
+/// Words that turn the rest into a condition, an offer, a denial or hearsay.
 const HEDGES: &[&str] = &[
     "if", "once", "when", "after", "before", "until", "unless", "whether", "would", "will", "'ll", "can",
     "could", "should", "shall", "may", "might", "must", "to", "not", "never", "no", "nothing", "none",
@@ -65,7 +65,7 @@ const HEDGES: &[&str] = &[
     "because", "since", "while", "as",
 ];
 
-/// Words that place a deed in earlier times.
+/// Words that place an action in earlier times.
 const EARLIER: &[&str] = &[
     "earlier",
     "previously",
@@ -86,7 +86,7 @@ const EARLIER: &[&str] = &[
     "turn",
 ];
 
-/// What such verbs are done to, of the things that an action changes.
+/// The things of an action that such a verb can be applied to.
 const OBJECTS: &[&str] = &[
     "experiment",
     "experiments",
@@ -113,7 +113,7 @@ const OBJECTS: &[&str] = &[
     "everything",
 ];
 
-/// What is made of words: a summary of an experiment was rightly created without an action.
+/// Things made of words: a summary of an experiment can be created without an action.
 const OF_WORDS: &[&str] = &[
     "summary",
     "list",
@@ -135,14 +135,14 @@ const OF_WORDS: &[&str] = &[
     "above",
 ];
 
-/// Whether the text claims a deed that the log does not bear out.
-pub(super) fn claims_a_deed(text: &str, done: &Done) -> bool {
+/// Whether the text claims an action that the log does not confirm.
+pub(super) fn claims_a_deed(text: &str, done: &ExecutedActions) -> bool {
     sentences(&without_quotations(text, speaks_of_deeds))
         .iter()
         .any(|sentence| is_false_claim(sentence, done))
 }
 
-fn is_false_claim(sentence: &str, done: &Done) -> bool {
+fn is_false_claim(sentence: &str, done: &ExecutedActions) -> bool {
     if sentence.ends_with('?') {
         return false;
     }
@@ -170,8 +170,8 @@ fn by_me(words: &[Word], at: usize) -> bool {
     me.is_some_and(|me| straight(me) && !hedged(me)) && has_object(words, at)
 }
 
-/// "The experiment has been deleted", "Hints is now deleted". What a status is told as ("has been paused")
-/// may be true without a deed, so that it counts only with a word of success.
+/// "The experiment has been deleted", "Hints is now deleted". A participle that is also a status ("has been
+/// paused") may be true without an action, so it counts only together with a word of success.
 fn passive(words: &[Word], at: usize) -> bool {
     let Some(from) = words[..at].iter().rposition(|word| !is(word, PASSIVE)) else { return false };
     let between = &words[from + 1..at];
@@ -195,16 +195,15 @@ fn bare(words: &[Word], at: usize) -> bool {
     opened && one && has_object(words, at)
 }
 
-/// What is done has one of the trade's things, or a name, right after it.
+/// Whether an UpGrade noun or a name directly follows.
 fn has_object(words: &[Word], at: usize) -> bool {
     let ends = ["of", "about", "for", "with", "from", "in", "so", "and", "but", "nothing", "none", "no"];
     let object = words[at + 1..].iter().take(5).take_while(|word| !is(word, &ends));
     object.into_iter().any(|word| is(word, OBJECTS) || word.named)
 }
 
-/// Whether the log has such a deed, on an experiment that the sentence names or on the one that it leaves
-/// unnamed.
-fn is_borne_out(sentence: &str, kinds: &[ActionKind], done: &Done) -> bool {
+/// Whether the log has such an action on the experiment that the sentence names, or on any if it names none.
+fn is_borne_out(sentence: &str, kinds: &[ActionKind], done: &ExecutedActions) -> bool {
     let low = sentence.to_lowercase();
     let fits = |name: &Option<String>| match name {
         Some(name) => low.contains(&name.to_lowercase()) || !words(sentence).iter().any(|word| word.named),
@@ -217,7 +216,7 @@ fn deed(low: &str) -> Option<&'static [ActionKind]> {
     DEEDS.iter().find(|(words, _)| words.split_whitespace().any(|word| word == low)).map(|(_, kinds)| *kinds)
 }
 
-/// Whether a quotation is a sentence about deeds and no name.
+/// Whether a quotation is a sentence about actions rather than a name.
 fn speaks_of_deeds(quotation: &str) -> bool {
     quotation.split_whitespace().any(|word| deed(&word.to_lowercase()).is_some())
 }

@@ -1,4 +1,4 @@
-//! Students who are played: many at once, with a bound, and progress told.
+//! Simulated students: many at the same time, up to a limit, with progress events.
 
 use agentgraph::Ctx;
 use futures_util::FutureExt;
@@ -15,10 +15,10 @@ use crate::state::TurnError;
 use super::failure;
 use super::visit::{Place, mark};
 
-/// What the ids of played students begin with.
+/// The prefix of the ids of simulated students.
 const PREFIX: &str = "sim-";
 
-/// Who plays: how many at once, and who is told.
+/// The client and the limit of concurrent students, and the context for progress events.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'a> {
     pub(super) client: &'a UpgradeClient,
@@ -26,21 +26,21 @@ pub(super) struct Stage<'a> {
     pub(super) at_once: usize,
 }
 
-/// What one student does.
-pub(super) type Act<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
+/// The call of one student.
+pub(super) type StudentAct<'a, T> = BoxFuture<'a, Result<T, ClientError>>;
 
-/// How often progress is told in one step, about.
+/// The approximate number of progress events in a step.
 const TOLD: u64 = 20;
 
-/// What cut a step off, and how far it had come.
-pub(super) struct Cut {
+/// The error that ended a step, and the progress until then.
+pub(super) struct StepFailure {
     error: ClientError,
     done: usize,
     total: u64,
 }
 
-impl Cut {
-    /// The same as it is told.
+impl StepFailure {
+    /// The error in the form in which a turn reports it.
     pub(super) fn error(&self, node: &str) -> TurnError {
         let error = failure::of_server(&self.error, node);
         match self.total {
@@ -54,13 +54,18 @@ impl Cut {
 }
 
 impl Stage<'_> {
-    /// Lets all students do something; the first failure ends it. Results are in the order of the students.
-    pub(super) async fn each<T>(&self, label: &str, acts: Vec<Act<'_, T>>) -> Result<Vec<T>, Cut> {
+    /// Runs one call for each student; the first error ends the step. Results are in the order of the
+    /// students.
+    pub(super) async fn each<T>(
+        &self,
+        label: &str,
+        acts: Vec<StudentAct<'_, T>>,
+    ) -> Result<Vec<T>, StepFailure> {
         let total = acts.len() as u64;
         let mut running = stream::iter(acts).buffered(self.at_once.max(1));
         let mut results = Vec::new();
         while let Some(result) = running.next().await {
-            results.push(result.map_err(|error| Cut { error, done: results.len(), total })?);
+            results.push(result.map_err(|error| StepFailure { error, done: results.len(), total })?);
             let done = results.len() as u64;
             if done == total || done.is_multiple_of(total.div_ceil(TOLD)) {
                 self.tell(label, done, total).await;
@@ -76,14 +81,15 @@ impl Stage<'_> {
     }
 }
 
-/// An id that follows from a key and a number, so that a step that runs again plays the same students.
+/// An id derived from a key and a number, so a step that runs again simulates the same students.
 fn id_of(key: Uuid, number: usize) -> Uuid {
     // An odd factor keeps different numbers apart.
     const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
     Uuid::from_u128(key.as_u128().wrapping_add((number as u128 + 1).wrapping_mul(SPREAD)))
 }
 
-/// The students of a balance test. Where groups are assigned each has one of his own, unless one was given.
+/// The students of a balance test. If groups are assigned, each student has a group of their own, unless one
+/// was given.
 pub(crate) fn of_balance(test: &TestConditionBalance, experiment: &Experiment, key: Uuid) -> Vec<NewUser> {
     let prefix = test.prefix.as_deref().unwrap_or(PREFIX);
     let student = |number: usize| {
@@ -98,7 +104,7 @@ pub(crate) fn of_balance(test: &TestConditionBalance, experiment: &Experiment, k
     (0..test.students() as usize).map(student).collect()
 }
 
-/// The student with a group of a kind, if nothing was said about it; who works in one is in it.
+/// Adds a group of this kind if none was given. A student is a member of their working group.
 fn grouped(mut student: NewUser, kind: &str, own: String) -> NewUser {
     if student.groups.as_ref().is_some_and(|groups| groups.contains_key(kind)) {
         return student;
@@ -109,9 +115,10 @@ fn grouped(mut student: NewUser, kind: &str, own: String) -> NewUser {
 
 /// The students of a journey.
 pub(super) fn of_journey(journey: &SimulateUserJourney, key: Uuid) -> Vec<NewUser> {
-    let ids: Vec<String> = match journey.user_ids.is_empty() {
-        false => journey.user_ids.clone(),
-        true => (0..journey.students()).map(|number| format!("{PREFIX}{}", id_of(key, number))).collect(),
+    let ids: Vec<String> = if journey.user_ids.is_empty() {
+        (0..journey.students()).map(|number| format!("{PREFIX}{}", id_of(key, number))).collect()
+    } else {
+        journey.user_ids.clone()
     };
     let groups = (journey.group.clone(), journey.working_group.clone());
     ids.into_iter()
@@ -119,14 +126,14 @@ pub(super) fn of_journey(journey: &SimulateUserJourney, key: Uuid) -> Vec<NewUse
         .collect()
 }
 
-/// Lets a crowd come to one place, and counts who gets which condition of the experiment there. A student
-/// whom it leaves out is not marked: that would write him down for another one.
+/// Lets the students visit one place, and counts the conditions that they get. A student who is left out is
+/// not marked, because the mark would count for another experiment.
 pub(super) async fn play(
     stage: Stage<'_>,
     students: &[NewUser],
     experiment: &Experiment,
     place: Place<'_>,
-) -> Result<BalanceReport, Cut> {
+) -> Result<BalanceReport, StepFailure> {
     let comes = |(number, student)| come(stage.client, student, experiment, place, number).boxed();
     let got = stage.each("Playing students", students.iter().enumerate().map(comes).collect()).await?;
     let groups = balance::own_group(experiment).is_some();
@@ -137,7 +144,7 @@ pub(super) async fn play(
     Ok(balance::count(experiment, drawn))
 }
 
-/// One student of a crowd: the condition that he gets, none if he is left out.
+/// Runs one student of a crowd; returns the condition, or none if the student is left out.
 async fn come(
     client: &UpgradeClient,
     student: &NewUser,

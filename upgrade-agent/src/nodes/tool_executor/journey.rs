@@ -1,4 +1,4 @@
-//! The steps of a journey, each for all of its students, and what they came to.
+//! The steps of a journey, each for all of its students, and their results.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,26 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::crowd::{self, Cut};
+use super::crowd::{self, StepFailure};
 use super::plan::{Visit, stage};
-use super::visit::{Place, Visited, mark, visit};
+use super::visit::{Place, VisitRecord, mark, visit};
 use crate::actions::{JourneyStep, SimulateUserJourney};
 use crate::client::{Assignment, ClientError, UpgradeClient};
 use crate::plan::PlanRun;
 
-/// More students than these are counted and not listed: the log is stored with every step, and read by
+/// Above this number, students are counted and not listed: the log is stored with every step and read by
 /// models.
 pub(super) const LISTED: usize = 20;
 
-/// Takes a step of a journey with all of its students.
+/// Runs a step of a journey for all of its students.
 pub(super) async fn travel(
     at: &Visit<'_>,
     journey: &SimulateUserJourney,
     step: &JourneyStep,
     run: &PlanRun,
-) -> Result<Value, Cut> {
-    let (client, context) = (at.client, journey.context.as_str());
+) -> Result<Value, StepFailure> {
+    let client = at.client;
+    let context = journey.context.as_str();
     let key = step_key(run);
     let students = crowd::of_journey(journey, run.approved().key());
     let ids = students.iter().map(|student| student.id.as_str());
@@ -47,27 +48,27 @@ pub(super) async fn travel(
     }
 }
 
-/// What a student would get.
-struct Looked {
+/// The assignments of a student.
+struct StudentAssignments {
     user_id: String,
     assigned: Vec<Assignment>,
 }
 
-async fn look(client: &UpgradeClient, user: &str, context: &str) -> Result<Looked, ClientError> {
-    Ok(Looked { user_id: user.to_owned(), assigned: client.assign(user, context).await? })
+async fn look(client: &UpgradeClient, user: &str, context: &str) -> Result<StudentAssignments, ClientError> {
+    Ok(StudentAssignments { user_id: user.to_owned(), assigned: client.assign(user, context).await? })
 }
 
-/// The uniquifier of the visits of a step: another for each step, and the same when it runs again.
+/// The uniquifier of the visits of a step: unique per step, and the same if the step runs again.
 fn step_key(run: &PlanRun) -> Uuid {
     Uuid::from_u128(run.approved().key().as_u128().wrapping_add(run.next as u128))
 }
 
-/// Lets each student visit every place where he is assigned something.
+/// Lets each student visit every place that has an assignment for them.
 pub(super) async fn visit_assigned(
     at: &Visit<'_>,
     journey: &SimulateUserJourney,
     run: &PlanRun,
-) -> Result<Value, Cut> {
+) -> Result<Value, StepFailure> {
     let students = crowd::of_journey(journey, run.approved().key());
     let key = step_key(run);
     let visits =
@@ -81,7 +82,7 @@ async fn visit_all(
     user: &str,
     context: &str,
     uniquifier: Uuid,
-) -> Result<Vec<Visited>, ClientError> {
+) -> Result<Vec<VisitRecord>, ClientError> {
     let mut all = Vec::new();
     for here in client.assign(user, context).await? {
         let place = Place { context, site: &here.site, target: &here.target, uniquifier };
@@ -90,18 +91,17 @@ async fn visit_all(
     Ok(all)
 }
 
-/// Who came where and got what.
-fn told_visits(all: &[Visited]) -> Value {
-    match all.len() > LISTED {
-        false => json!(all),
-        true => {
-            json!({ "tally": tally(all.iter().map(|one| (&one.site, &one.target, one.condition.as_ref()))) })
-        }
+/// The visits, with the condition of each student.
+fn told_visits(all: &[VisitRecord]) -> Value {
+    if all.len() > LISTED {
+        json!({ "tally": tally(all.iter().map(|one| (&one.site, &one.target, one.condition.as_ref()))) })
+    } else {
+        json!(all)
     }
 }
 
-/// Who would get what.
-fn told_looks(all: &[Looked]) -> Value {
+/// The assignments, without visits.
+fn told_looks(all: &[StudentAssignments]) -> Value {
     let code = |here: &Assignment| here.current().and_then(|current| current.condition_code.clone());
     if all.len() <= LISTED {
         let looked = all.iter().map(|one| {
@@ -122,7 +122,7 @@ fn told_looks(all: &[Looked]) -> Value {
     json!({ "tally": tally(rows), "nothing": nothing })
 }
 
-/// How many students have the same place and condition.
+/// The number of students by place and condition.
 fn tally<'a>(rows: impl Iterator<Item = (&'a String, &'a String, Option<&'a String>)>) -> Vec<Value> {
     let mut counts: BTreeMap<_, u64> = BTreeMap::new();
     for row in rows {

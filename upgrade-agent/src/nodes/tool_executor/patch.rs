@@ -1,4 +1,4 @@
-//! A change of an experiment's design: what it asks for, and what of it is lacking still.
+//! The requested change of an experiment's design, and the part of it that is still missing.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::client::{
     NewDecisionPoint, PostRule,
 };
 
-/// The change in the client's words.
+/// The change in the client's types.
 pub(super) fn patch(update: &UpdateExperiment, now: &Experiment) -> ExperimentPatch {
     ExperimentPatch {
         name: update.name.clone(),
@@ -27,7 +27,7 @@ pub(super) fn patch(update: &UpdateExperiment, now: &Experiment) -> ExperimentPa
     }
 }
 
-/// What of a change the experiment does not have yet: nothing, if it was made already.
+/// The part of a change that the experiment does not have yet; empty if it was made already.
 pub(super) fn lacking(patch: &ExperimentPatch, now: &Experiment) -> ExperimentPatch {
     ExperimentPatch {
         name: lacks(&patch.name, |name| *name == now.name),
@@ -46,8 +46,8 @@ pub(super) fn lacking(patch: &ExperimentPatch, now: &Experiment) -> ExperimentPa
     }
 }
 
-/// Whether what is lacking of a change is the part that servers from 6.3 on take in calls after the first,
-/// and that one was made.
+/// Whether the missing part is the one that servers from 6.3 on accept only in later calls, and the first
+/// call was made.
 pub(super) fn was_begun(patch: &ExperimentPatch, rest: &ExperimentPatch) -> bool {
     let later = ExperimentPatch {
         filter_mode: rest.filter_mode.clone(),
@@ -89,7 +89,7 @@ fn have_points(now: &Experiment, wanted: &[NewDecisionPoint]) -> bool {
     stored.len() == wanted.len() && stored.iter().zip(wanted).all(is_same)
 }
 
-/// A list as it shall be: the half that is not given stays.
+/// The new list; the half that is not given stays.
 fn list(users: &Option<Vec<String>>, groups: &Option<Vec<GroupParam>>, now: &Members) -> Option<Members> {
     if users.is_none() && groups.is_none() {
         return None;

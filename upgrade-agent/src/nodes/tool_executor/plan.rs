@@ -1,23 +1,25 @@
-//! Plans, a step a visit: what was noted is committed before the next step begins.
+//! Plans, one step per visit of the executor: each step is committed before the next one starts.
 //!
-//! However a plan ends (its last step, a failure, a stop in the middle, a no) the status that it changed is
+//! However a plan ends (its last step, an error, a stop in the middle, a no), the status that it changed is
 //! restored first.
 
 use agentgraph::Ctx;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::crowd::{self, Cut, Stage};
+use super::crowd::{self, Stage, StepFailure};
 use super::visit::Place;
-use super::{failure, journey, status, told};
-use crate::actions::{self, Action, Proposal, TestConditionBalance, UpdateExperimentStatus, Warning, shown};
+use super::{failure, journey, report, status};
+use crate::actions::{
+    self, Action, Proposal, TestConditionBalance, UpdateExperimentStatus, Warning, display,
+};
 use crate::agent::Settings;
 use crate::balance::BalanceReport;
 use crate::client::{Experiment, UpgradeClient};
-use crate::plan::{Ends, PlanRun, Step, is_destructive};
-use crate::state::{Approved, ConversationState, ConversationStateUpdate, ErrorClass, TurnError};
+use crate::plan::{EarlyEnd, PlanRun, PlanStep, is_destructive};
+use crate::state::{Approval, ConversationState, ConversationStateUpdate, ErrorClass, TurnError};
 
-/// What a visit of the executor looks at.
+/// The inputs of a visit of the executor.
 pub(super) struct Visit<'a> {
     pub(super) client: &'a UpgradeClient,
     pub(super) settings: &'a Settings,
@@ -25,11 +27,11 @@ pub(super) struct Visit<'a> {
     pub(super) ctx: &'a Ctx,
 }
 
-/// Begins a plan: notes the status that is to be restored, and changes nothing yet.
+/// Starts a plan: stores the status to restore, and changes nothing yet.
 pub(super) async fn begin(
     visit: &Visit<'_>,
     update: ConversationStateUpdate,
-    approved: &Approved,
+    approved: &Approval,
 ) -> ConversationStateUpdate {
     let proposal = approved.proposal();
     let run = PlanRun::begin(approved.clone(), None);
@@ -39,22 +41,22 @@ pub(super) async fn begin(
             let restore = proposal.plan.as_ref().and_then(|plan| plan.restores.clone());
             return update.plan(Some(PlanRun::begin(approved.clone(), restore)));
         }
-        Ok(now) => Ends::Overtaken(changed_meanwhile(&now, visit.ctx.node())),
-        Err(error) => Ends::Failed(failure::of_server(&error, visit.ctx.node())),
+        Ok(now) => EarlyEnd::Overtaken(changed_meanwhile(&now, visit.ctx.node())),
+        Err(error) => EarlyEnd::Failed(failure::of_server(&error, visit.ctx.node())),
     };
-    told::finish(visit, update, &run.ending(ended), None)
+    report::finish(visit, update, &run.ending(ended), None)
 }
 
 fn changed_meanwhile(now: &Experiment, node: &str) -> TurnError {
     let message = format!(
         "experiment '{}' has become {} since I asked, so I left it alone: ask again if you still want it",
-        shown(&now.name),
+        display(&now.name),
         now.state
     );
     TurnError { class: ErrorClass::Validation, message, node: node.to_owned() }
 }
 
-/// Takes the next step, or ends the plan.
+/// Runs the next step, or ends the plan.
 pub(super) async fn go_on(
     visit: &Visit<'_>,
     update: ConversationStateUpdate,
@@ -63,7 +65,7 @@ pub(super) async fn go_on(
 ) -> ConversationStateUpdate {
     let Some(step) = run.step() else {
         let restored = status::restore(visit, run).await;
-        return told::finish(visit, update, run, restored);
+        return report::finish(visit, update, run, restored);
     };
     let first = run.plan().and_then(|plan| plan.restores.as_ref());
     if !allowed && is_destructive(step, first) {
@@ -72,7 +74,7 @@ pub(super) async fn go_on(
     match take(visit, run, step).await {
         Ok(result) => {
             let mut next = run.after(result);
-            if let Step::SetStatus { to } = step {
+            if let PlanStep::SetStatus { to } = step {
                 next.set = Some(to.clone());
             }
             update.plan(Some(next))
@@ -81,9 +83,9 @@ pub(super) async fn go_on(
     }
 }
 
-/// The step as an action of its own, to be asked about.
-fn ask_first(step: &Step, run: &PlanRun) -> Option<Proposal> {
-    let Step::SetStatus { to } = step else { return None };
+/// The step as an action of its own, for the question about it.
+fn ask_first(step: &PlanStep, run: &PlanRun) -> Option<Proposal> {
+    let PlanStep::SetStatus { to } = step else { return None };
     let asked = run.approved().proposal();
     let id = asked.action.experiment_id()?.to_owned();
     let current = run.standing().cloned();
@@ -101,27 +103,27 @@ fn ask_first(step: &Step, run: &PlanRun) -> Option<Proposal> {
     })
 }
 
-async fn take(visit: &Visit<'_>, run: &PlanRun, step: &Step) -> Result<Value, Ends> {
-    let cut = |cut: Cut| Ends::Failed(cut.error(visit.ctx.node()));
+async fn take(visit: &Visit<'_>, run: &PlanRun, step: &PlanStep) -> Result<Value, EarlyEnd> {
+    let cut = |cut: StepFailure| EarlyEnd::Failed(cut.error(visit.ctx.node()));
     let approved = run.approved();
     match (step, &approved.proposal().action) {
-        (Step::SetStatus { to }, _) => status::set(visit, run, to).await,
-        (Step::Crowd { site, target, .. }, Action::TestConditionBalance(test)) => {
+        (PlanStep::SetStatus { to }, _) => status::set(visit, run, to).await,
+        (PlanStep::Crowd { site, target, .. }, Action::TestConditionBalance(test)) => {
             balance(visit, test, (site, target), run).await.map(|report| json!(report))
         }
-        (Step::Begin { .. }, Action::SimulateUserJourney(journey)) => {
+        (PlanStep::Begin { .. }, Action::SimulateUserJourney(journey)) => {
             let students = crowd::of_journey(journey, approved.key());
             let known = students.iter().map(|student| visit.client.init_user(student).boxed());
             stage(visit).each("Making students known", known.collect()).await.map_err(cut)?;
             Ok(json!({ "students": students.len() }))
         }
-        (Step::Journey(step), Action::SimulateUserJourney(journey)) => {
+        (PlanStep::Journey(step), Action::SimulateUserJourney(journey)) => {
             journey::travel(visit, journey, step, run).await.map_err(cut)
         }
-        (Step::VisitAssigned, Action::SimulateUserJourney(journey)) => {
+        (PlanStep::VisitAssigned, Action::SimulateUserJourney(journey)) => {
             journey::visit_assigned(visit, journey, run).await.map_err(cut)
         }
-        // No plan is made like this.
+        // No plan is created with these values.
         _ => Ok(Value::Null),
     }
 }
@@ -135,15 +137,15 @@ async fn balance(
     test: &TestConditionBalance,
     (site, target): (&str, &str),
     run: &PlanRun,
-) -> Result<BalanceReport, Ends> {
+) -> Result<BalanceReport, EarlyEnd> {
     let node = visit.ctx.node();
     let experiment = visit.client.experiment(&test.experiment_id).await;
-    let experiment = experiment.map_err(|error| Ends::Failed(failure::of_server(&error, node)))?;
+    let experiment = experiment.map_err(|error| EarlyEnd::Failed(failure::of_server(&error, node)))?;
     status::is_as_left(&experiment, run, node)?;
     let key = run.approved().key();
     let context = experiment.context.first().cloned().unwrap_or_default();
     let students = crowd::of_balance(test, &experiment, key);
     let place = Place { context: &context, site, target, uniquifier: key };
     let played = crowd::play(stage(visit), &students, &experiment, place).await;
-    played.map_err(|cut| Ends::Failed(cut.error(node)))
+    played.map_err(|cut| EarlyEnd::Failed(cut.error(node)))
 }

@@ -1,22 +1,22 @@
 //! The status that a plan changes: set step by step, restored at the end, and left alone once somebody else
-//! has set it.
+//! has changed it.
 
 use serde_json::{Value, json};
 
 use super::failure;
 use super::plan::Visit;
-use crate::actions::shown;
+use crate::actions::display;
 use crate::client::{ClientError, Experiment, ExperimentState, UpgradeClient};
-use crate::plan::{Ends, PlanRun, Step};
+use crate::plan::{EarlyEnd, PlanRun, PlanStep};
 use crate::state::{ErrorClass, TurnError};
 
-/// How often the first status is tried to be restored: what is given up here stays.
+/// The number of attempts to restore the first status; nothing restores it after the last one.
 const ATTEMPTS: usize = 3;
 
-/// Sets a status, if the one that is there is the one that the plan knows of.
-pub(super) async fn set(visit: &Visit<'_>, run: &PlanRun, to: &ExperimentState) -> Result<Value, Ends> {
+/// Sets a status, if the present one is known to the plan.
+pub(super) async fn set(visit: &Visit<'_>, run: &PlanRun, to: &ExperimentState) -> Result<Value, EarlyEnd> {
     let node = visit.ctx.node();
-    let failed = |error: ClientError| Ends::Failed(failure::of_server(&error, node));
+    let failed = |error: ClientError| EarlyEnd::Failed(failure::of_server(&error, node));
     let id = run.approved().proposal().action.experiment_id().unwrap_or_default();
     let now = visit.client.experiment(id).await.map_err(failed)?;
     is_as_left(&now, run, node)?;
@@ -26,20 +26,20 @@ pub(super) async fn set(visit: &Visit<'_>, run: &PlanRun, to: &ExperimentState) 
     Ok(json!({ "from": now.state, "to": to }))
 }
 
-/// Whether the experiment has the status that the plan gave it, or found.
-pub(super) fn is_as_left(now: &Experiment, run: &PlanRun, node: &str) -> Result<(), Ends> {
+/// Whether the experiment has a status that the plan set or found.
+pub(super) fn is_as_left(now: &Experiment, run: &PlanRun, node: &str) -> Result<(), EarlyEnd> {
     if run.standing().is_none_or(|left| *left == now.state) {
         return Ok(());
     }
     let message = format!(
         "experiment '{}' has become {} meanwhile, by somebody else: I left it as it is and went no further",
-        shown(&now.name),
+        display(&now.name),
         now.state
     );
-    Err(Ends::Overtaken(TurnError { class: ErrorClass::Validation, message, node: node.to_owned() }))
+    Err(EarlyEnd::Overtaken(TurnError { class: ErrorClass::Validation, message, node: node.to_owned() }))
 }
 
-/// Sets a status, and looks whether it was set if the answer does not say.
+/// Sets a status. If the response is lost, checks whether it was set.
 async fn move_to(client: &UpgradeClient, id: &str, to: &ExperimentState) -> Result<(), ClientError> {
     match client.set_state(id, to).await {
         Ok(_) => Ok(()),
@@ -51,19 +51,18 @@ async fn move_to(client: &UpgradeClient, id: &str, to: &ExperimentState) -> Resu
     }
 }
 
-/// What became of the status that was to be restored.
-pub(super) enum Restored {
+/// The outcome of restoring the status.
+pub(super) enum Restoration {
     Done(ExperimentState),
-    /// Somebody else moved it meanwhile.
+    /// Somebody else changed it meanwhile.
     LeftAlone(ExperimentState),
     Failed(TurnError),
 }
 
-/// Restores the status that the plan changed. Nobody else would do it, so that a failure is not the last word
-/// at once.
-pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restored> {
+/// Restores the status that the plan changed. Nothing else would do it later, so a failure is retried.
+pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restoration> {
     let first = run.restore.as_ref()?;
-    if matches!(run.ends, Some(Ends::Overtaken(_))) {
+    if matches!(run.ends, Some(EarlyEnd::Overtaken(_))) {
         return None;
     }
     let id = run.approved().proposal().action.experiment_id()?;
@@ -74,7 +73,7 @@ pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restored
             Err(error) => {
                 let error = failure::of_server(&error, visit.ctx.node());
                 if attempt == ATTEMPTS || error.class != ErrorClass::Api {
-                    return Some(Restored::Failed(error));
+                    return Some(Restoration::Failed(error));
                 }
             }
         }
@@ -82,34 +81,34 @@ pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restored
     }
 }
 
-/// Read first, so that doing it again changes nothing.
+/// Reads first, so that running it again changes nothing.
 async fn try_restore(
     client: &UpgradeClient,
     run: &PlanRun,
     id: &str,
     first: &ExperimentState,
-) -> Result<Option<Restored>, ClientError> {
+) -> Result<Option<Restoration>, ClientError> {
     let now = client.experiment(id).await?.state;
     if now == *first {
         // Nothing was changed yet, or it is restored already.
-        return Ok(run.set.is_some().then_some(Restored::Done(now)));
+        return Ok(run.set.is_some().then_some(Restoration::Done(now)));
     }
-    // A step that was cut off may have set what it did not come to note.
+    // An interrupted step may have set a status without recording it.
     let meant = run.set.as_ref() == Some(&now) || cut_off(run) == Some(&now);
     if !meant {
-        return Ok(Some(Restored::LeftAlone(now)));
+        return Ok(Some(Restoration::LeftAlone(now)));
     }
     move_to(client, id, first).await?;
-    Ok(Some(Restored::Done(first.clone())))
+    Ok(Some(Restoration::Done(first.clone())))
 }
 
-/// The status that the step under way would have set, if it was cut off.
+/// The status that the interrupted step would have set.
 fn cut_off(run: &PlanRun) -> Option<&ExperimentState> {
-    if !matches!(run.ends, Some(Ends::Failed(_) | Ends::Interrupted)) {
+    if !matches!(run.ends, Some(EarlyEnd::Failed(_) | EarlyEnd::Interrupted)) {
         return None;
     }
     match run.plan()?.steps.get(run.next)? {
-        Step::SetStatus { to } => Some(to),
+        PlanStep::SetStatus { to } => Some(to),
         _ => None,
     }
 }

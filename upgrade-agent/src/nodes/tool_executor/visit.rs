@@ -1,28 +1,28 @@
-//! One student at one place: made known, assigned, marked.
+//! One student at one place: initialized, assigned, marked.
 
 use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::run::{Done, Outcome};
-use crate::actions::{Action, VisitDecisionPoint, shown};
+use super::execution::{ActionOutcome, ActionResult};
+use crate::actions::{Action, VisitDecisionPoint, display};
 use crate::client::{
     Assignment, AssignmentUnit, ClientError, Experiment, ExperimentState, FilterMode, Mark, NewUser,
     UpgradeClient, User,
 };
 
-/// What a student found at a place.
+/// The result of a visit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Visited {
+pub(super) struct VisitRecord {
     pub(super) user_id: String,
     pub(super) site: String,
     pub(super) target: String,
-    /// None if he gets the default.
+    /// None for the default.
     pub(super) condition: Option<String>,
     pub(super) experiment_id: Option<String>,
 }
 
-/// The place of a visit, and what tells it from others of the same student there.
+/// The place of a visit, and the uniquifier that separates it from other visits of the same student.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) context: &'a str,
@@ -31,30 +31,30 @@ pub(super) struct Place<'a> {
     pub(super) uniquifier: Uuid,
 }
 
-/// Asks what a student who is known gets at a place, and marks the visit with it. The server keeps the first
-/// visit of a student at a place, so doing this again changes nothing.
+/// Requests the assignment of a known student at a place and marks the visit with it. The server keeps the
+/// first visit of a student at a place, so running it again changes nothing.
 pub(super) async fn visit(
     client: &UpgradeClient,
     user: &str,
     place: Place<'_>,
-) -> Result<Visited, ClientError> {
+) -> Result<VisitRecord, ClientError> {
     let assigned = client.assign(user, place.context).await?;
     let here = assigned.iter().find(|one| one.site == place.site && one.target == place.target);
     mark(client, user, here, place).await
 }
 
-/// Marks a visit with what is assigned there.
+/// Marks a visit with the assigned condition.
 pub(super) async fn mark(
     client: &UpgradeClient,
     user: &str,
     here: Option<&Assignment>,
     place: Place<'_>,
-) -> Result<Visited, ClientError> {
+) -> Result<VisitRecord, ClientError> {
     let plain = || Mark::new(place.site, place.target);
     let mark = Mark { uniquifier: Some(place.uniquifier.to_string()), ..here.map_or_else(plain, Mark::of) };
     client.mark(user, &mark).await?;
     let current = here.and_then(Assignment::current);
-    Ok(Visited {
+    Ok(VisitRecord {
         user_id: user.to_owned(),
         site: place.site.to_owned(),
         target: place.target.to_owned(),
@@ -68,18 +68,20 @@ pub(super) async fn visit_point(
     action: &Action,
     asked: &VisitDecisionPoint,
     key: Uuid,
-) -> Outcome {
+) -> ActionResult {
     let user = NewUser {
         id: asked.user_id.clone(),
         groups: asked.group.clone(),
         working_group: asked.working_group.clone(),
     };
     let known = client.init_user(&user).await?;
-    let (context, site, target) = (&asked.context, &asked.site, &asked.target);
+    let context = &asked.context;
+    let site = &asked.site;
+    let target = &asked.target;
     let place = Place { context, site, target, uniquifier: key };
     let visited = visit(client, &asked.user_id, place).await?;
     let detail = match (&visited.condition, visited.experiment_id.is_some()) {
-        (Some(code), _) => format!(" and got condition '{}'", shown(code)),
+        (Some(code), _) => format!(" and got condition '{}'", display(code)),
         (None, true) => " and got the default of the experiment there".to_owned(),
         (None, false) => {
             let why = why_nothing(client, asked, &known).await;
@@ -87,10 +89,10 @@ pub(super) async fn visit_point(
         }
     };
     let summary = super::success_summary(action, "", &detail);
-    Ok(Done { result: json!(visited), experiment: None, summary })
+    Ok(ActionOutcome { result: json!(visited), experiment: None, summary })
 }
 
-/// Why nothing is assigned at a place, as far as the experiments there tell.
+/// The reason for which nothing is assigned at a place, as far as its experiments show it.
 async fn why_nothing(client: &UpgradeClient, asked: &VisitDecisionPoint, known: &User) -> String {
     let Ok(all) = client.experiments().await else {
         return "the server did not tell which experiments are there".to_owned();
@@ -111,9 +113,9 @@ fn is_here(experiment: &Experiment, asked: &VisitDecisionPoint) -> bool {
             .any(|point| point.site == asked.site && point.target == asked.target)
 }
 
-/// Why an experiment gives nothing to a student, with the groups that the server knows him to be in.
+/// The reason for which an experiment assigns nothing to a student, given the groups that the server knows.
 fn reason(experiment: &Experiment, known: &User) -> String {
-    let name = shown(&experiment.name);
+    let name = display(&experiment.name);
     if experiment.state != ExperimentState::Enrolling {
         return format!("experiment '{name}' is {}", experiment.state);
     }
@@ -138,12 +140,12 @@ fn reason(experiment: &Experiment, known: &User) -> String {
     let is_in = |group: &String| known.groups.get(kind).is_some_and(|groups| groups.contains(group));
     match known.working_group.get(kind) {
         None => {
-            format!("experiment '{name}' assigns groups, and he works in none of the type {}", shown(kind))
+            format!("experiment '{name}' assigns groups, and he works in none of the type {}", display(kind))
         }
         Some(group) if !is_in(group) => format!(
             "experiment '{name}' assigns groups, and he works in {}, which is none of his groups of the type {}",
-            shown(group),
-            shown(kind)
+            display(group),
+            display(kind)
         ),
         Some(_) => left_out(&name),
     }

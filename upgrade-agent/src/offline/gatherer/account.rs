@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::beyond;
 use super::super::intent::Action;
-use super::super::remainder::{self, Taken};
+use super::super::remainder::{self, Interpretation};
 use super::super::slots::{self, lists, membership, names, ordinals, several, students, tags};
+use super::super::unsupported;
 use super::super::wire;
 use super::subject::Subject;
-use super::{Draft, Gatherer, Next, Params, Step};
+use super::{Draft, Flow, Gatherer, NextStep, Params};
 
 impl Gatherer<'_> {
     /// The proposal, or what was not understood.
@@ -18,30 +18,32 @@ impl Gatherer<'_> {
         params: Params,
         missing: Vec<&'static str>,
         draft: Option<&Draft>,
-    ) -> Next<Step> {
+    ) -> Flow<NextStep> {
         let answers = draft.is_some() || !self.facts.told("dropped").is_null();
-        let taken = Taken { answers, ..self.taken(action, &params, &missing)? };
+        let taken = Interpretation { answers, ..self.taken(action, &params, &missing)? };
         let left = remainder::left_over(self.text, &taken);
         if left.is_empty() {
             return Ok(self.propose(action, params, missing, draft.is_none()));
         }
         let quoted = left.iter().map(|run| format!("'{run}'")).collect::<Vec<_>>().join(", ");
-        if let Some(topic) = beyond::topic(self.text, Some(action), &left) {
+        if let Some(topic) = unsupported::topic(self.text, Some(action), &left) {
             return Ok(told(&format!("{} (You said {quoted}.) Nothing was changed.", topic.refusal())));
         }
-        let again = match beyond::is_another_order(&left) {
-            true => " I do one thing at a time: say the other one after it.",
-            false => "",
+        let again = if unsupported::is_another_order(&left) {
+            " I do one thing at a time: say the other one after it."
+        } else {
+            ""
         };
         if missing.is_empty() {
-            let rest = match draft.is_some_and(|draft| !draft.asked.is_empty() || self.waits()) {
-                true => "so I have taken nothing of that message.",
-                false => "so I did nothing. Please say it in other words, or without that.",
+            let rest = if draft.is_some_and(|draft| !draft.asked.is_empty() || self.waits()) {
+                "so I have taken nothing of that message."
+            } else {
+                "so I did nothing. Please say it in other words, or without that."
             };
             return Ok(told(&format!("I did not understand {quoted}, {rest}{again}")));
         }
         let mut step = self.propose(action, params, missing.clone(), draft.is_none());
-        if let Step::Call(calls) = &mut step {
+        if let NextStep::Call(calls) = &mut step {
             let words = format!("I did not understand {quoted} and left it out.{again}");
             let note = json!({ "missing_params": missing, "not_understood": words });
             calls.retain(|(tool, _)| *tool != "set_missing_params");
@@ -51,25 +53,30 @@ impl Gatherer<'_> {
     }
 
     /// An order about something that the agent cannot do: whatever else it says, none of it is taken.
-    pub(super) fn orders_things_beyond(&self, action: Action, draft: Option<&Draft>) -> Next<Option<Step>> {
+    pub(super) fn orders_things_beyond(
+        &self,
+        action: Action,
+        draft: Option<&Draft>,
+    ) -> Flow<Option<NextStep>> {
         let free = ["name", "description"];
         let asked = draft.is_some_and(|draft| draft.asked.iter().any(|name| free.contains(&name.as_str())));
         let previews = slots::status_word(self.text) == Some("preview")
             || slots::settings::is_set(self.text, &free)
             || slots::settings::renames(self.text);
-        match asked || previews || tags::given(self.text).is_some_and(|tags| !tags.is_empty()) {
-            true => Ok(None),
-            false => self.things_beyond(Some(action)),
+        if asked || previews || tags::given(self.text).is_some_and(|tags| !tags.is_empty()) {
+            Ok(None)
+        } else {
+            self.things_beyond(Some(action))
         }
     }
 
     /// The same of a question.
-    pub(super) fn speaks_of_things_beyond(&self) -> Next<Option<Step>> {
+    pub(super) fn speaks_of_things_beyond(&self) -> Flow<Option<NextStep>> {
         self.things_beyond(None)
     }
 
-    fn things_beyond(&self, action: Option<Action>) -> Next<Option<Step>> {
-        if beyond::thing(self.text, |_| false).is_none() {
+    fn things_beyond(&self, action: Option<Action>) -> Flow<Option<NextStep>> {
+        if unsupported::thing(self.text, |_| false).is_none() {
             return Ok(None);
         }
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
@@ -78,15 +85,15 @@ impl Gatherer<'_> {
             known.iter().any(|named| names::has_word(&named.name, word))
                 || new.as_ref().is_some_and(|name| names::has_word(name, word))
         };
-        let found = beyond::thing(self.text, is_name);
+        let found = unsupported::thing(self.text, is_name);
         Ok(found.map(|(topic, word)| {
             told(&format!("{} (You said '{word}'.) Nothing was changed.", topic.refusal()))
         }))
     }
 
     /// A wish for something that the agent cannot do.
-    pub(super) fn beyond(&self) -> Step {
-        match beyond::wish(self.text) {
+    pub(super) fn beyond(&self) -> NextStep {
+        match unsupported::wish(self.text) {
             Some(topic) => told(&format!("{} Nothing was changed.", topic.refusal())),
             None => super::done(),
         }
@@ -96,11 +103,16 @@ impl Gatherer<'_> {
         !self.facts.told("pending").is_null()
     }
 
-    fn taken<'p>(&self, action: Action, params: &'p Params, missing: &'p [&'static str]) -> Next<Taken<'p>> {
+    fn taken<'p>(
+        &self,
+        action: Action,
+        params: &'p Params,
+        missing: &'p [&'static str],
+    ) -> Flow<Interpretation<'p>> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let contexts = self.contexts()?;
         let kinds: Vec<String> = contexts.iter().flat_map(|context| context.groups.clone()).collect();
-        let mut taken = Taken {
+        let mut taken = Interpretation {
             action,
             params,
             missing,
@@ -185,7 +197,7 @@ impl Gatherer<'_> {
     }
 
     /// Who is put on a list or taken off, with the words of the sentence that says so.
-    fn members(&self, taken: &mut Taken<'_>, kinds: &[String], known: &dyn Fn(&str) -> bool) {
+    fn members(&self, taken: &mut Interpretation<'_>, kinds: &[String], known: &dyn Fn(&str) -> bool) {
         for change in lists::changes(self.text, kinds, known) {
             taken.words.extend(change.users);
             taken.words.extend(change.groups.into_iter().map(|(_, id)| id));
@@ -205,8 +217,8 @@ impl Gatherer<'_> {
     }
 }
 
-fn told(words: &str) -> Step {
-    Step::Call(vec![("set_missing_params", json!({ "missing_params": [], "not_understood": words }))])
+fn told(words: &str) -> NextStep {
+    NextStep::Call(vec![("set_missing_params", json!({ "missing_params": [], "not_understood": words }))])
 }
 
 /// Whether a value is this name.

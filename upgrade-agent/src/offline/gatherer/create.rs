@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::super::slots::{self, conditions, names, points, tags};
 use super::super::text::{Text, folded};
 use super::super::wire::ContextInfo;
-use super::{Draft, Gatherer, Next, Params, error};
-use crate::actions::half;
+use super::{Draft, Flow, Gatherer, Params, error};
+use crate::actions::half_place;
 
 impl Gatherer<'_> {
-    pub(super) fn create(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn create(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         if let Some(design) = other_design(self.text) {
             let message = format!(
                 "I create simple experiments that give a student one condition; {design} one is made on UpGrade's own screen"
@@ -35,7 +35,7 @@ impl Gatherer<'_> {
         let by_group = params.get("assignment_unit").and_then(Value::as_str) == Some("group");
         let needed = ["name", "context", "decision_points", "conditions"].into_iter();
         let needed = needed.chain(by_group.then_some("group_type"));
-        let lacks = |name: &&str| is_absent(&params, name) || half::of(&params, name).is_some();
+        let lacks = |name: &&str| is_absent(&params, name) || half_place::of(&params, name).is_some();
         let missing = needed.filter(lacks).collect();
         Ok((params, missing))
     }
@@ -73,7 +73,7 @@ impl Gatherer<'_> {
     }
 
     /// A known context; one that is written and not known is kept, so that the check can say what there is.
-    fn take_context(&self, params: &mut Params, contexts: &[ContextInfo], drafted: bool) -> Next<()> {
+    fn take_context(&self, params: &mut Params, contexts: &[ContextInfo], drafted: bool) -> Flow<()> {
         let named = self.named_context(contexts).map(|context| context.name.clone());
         let quoted = |context: &String| self.text.quotes.iter().any(|quote| quote == context) && !drafted;
         match named.filter(|context| !quoted(context)) {
@@ -99,7 +99,8 @@ impl Gatherer<'_> {
         let before = the_point(params);
         let said = |half: &str| before.get(half).and_then(Value::as_str).map(str::to_owned);
         let open = asked == Some("decision_points") && points::leaves_it_open(self.text);
-        let settled = !is_absent(params, "decision_points") && half::of(params, "decision_points").is_none();
+        let settled =
+            !is_absent(params, "decision_points") && half_place::of(params, "decision_points").is_none();
         if named == (None, None) && settled && !open {
             return;
         }

@@ -7,7 +7,7 @@ use super::super::slots::lists::{self, Change, Side};
 use super::super::slots::{names, students};
 use super::super::text::{Text, Word};
 use super::super::wire::{self, ContextInfo};
-use super::{Gatherer, Next, Params};
+use super::{Flow, Gatherer, Params};
 
 impl Gatherer<'_> {
     /// Puts the changes of lists that the message asks for into the parameters, on top of what the experiment
@@ -17,7 +17,7 @@ impl Gatherer<'_> {
         params: &mut Params,
         experiment: Option<&Value>,
         context: &ContextInfo,
-    ) -> Next<()> {
+    ) -> Flow<()> {
         let own = wire::names(self.need("get_experiment_names", json!({}))?);
         let is_known = |word: &str| {
             own.iter().any(|named| names::has_word(&named.name, word))
@@ -38,7 +38,7 @@ impl Gatherer<'_> {
     }
 
     /// The message without those whom it puts on lists or takes off; none if it speaks of no list.
-    pub(super) fn without_members(&self) -> Next<Option<Text>> {
+    pub(super) fn without_members(&self) -> Flow<Option<Text>> {
         let own = wire::names(self.need("get_experiment_names", json!({}))?);
         let contexts = self.contexts()?;
         let kinds: Vec<String> = contexts.into_iter().flat_map(|context| context.groups).collect();

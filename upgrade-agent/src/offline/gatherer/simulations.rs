@@ -8,10 +8,10 @@ use super::super::text::{Text, Word};
 use super::super::wire::{self, ContextInfo};
 use super::create::is_absent;
 use super::subject::Subject;
-use super::{Draft, Gatherer, Next, Params};
+use super::{Draft, Flow, Gatherer, Params};
 
 impl Gatherer<'_> {
-    pub(super) fn visit(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn visit(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let contexts = self.contexts()?;
         self.take_user(&mut params, draft, &contexts)?;
@@ -26,7 +26,7 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    pub(super) fn balance(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn balance(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let contexts = self.contexts()?;
         if is_absent(&params, "experiment_id") {
@@ -48,7 +48,7 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    pub(super) fn journey(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn journey(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let contexts = self.contexts()?;
         let experiment = match (self.played(&contexts, true)?, params.get("experiment_id")) {
@@ -113,7 +113,7 @@ impl Gatherer<'_> {
     }
 
     /// The experiment that students are played in, with its details.
-    fn played(&self, contexts: &[ContextInfo], needed: bool) -> Next<Option<Value>> {
+    fn played(&self, contexts: &[ContextInfo], needed: bool) -> Flow<Option<Value>> {
         let text = self.without_known(contexts)?;
         match self.subject_in(&text)? {
             Subject::One(named) => {
@@ -125,7 +125,7 @@ impl Gatherer<'_> {
         }
     }
 
-    fn answered_experiment(&self) -> Next<Option<Value>> {
+    fn answered_experiment(&self) -> Flow<Option<Value>> {
         match self.answered()? {
             Subject::One(named) => Ok(Some(json!({ "id": named.id }))),
             Subject::Unknown(name) => Err(self.unknown(&name)?),
@@ -135,7 +135,7 @@ impl Gatherer<'_> {
     }
 
     /// The message without the words that are known to name something else than an experiment.
-    pub(super) fn without_known(&self, contexts: &[ContextInfo]) -> Next<Text> {
+    pub(super) fn without_known(&self, contexts: &[ContextInfo]) -> Flow<Text> {
         let experiments = wire::names(self.need("get_experiment_names", json!({}))?);
         let students = self.students(contexts)?;
         let kinds: Vec<String> = contexts.iter().flat_map(|context| context.groups.clone()).collect();
@@ -153,7 +153,7 @@ impl Gatherer<'_> {
     }
 
     /// The students that the message names.
-    fn students(&self, contexts: &[ContextInfo]) -> Next<Vec<String>> {
+    fn students(&self, contexts: &[ContextInfo]) -> Flow<Vec<String>> {
         let experiments = wire::names(self.need("get_experiment_names", json!({}))?);
         let kinds: Vec<String> = contexts.iter().flat_map(|context| context.groups.clone()).collect();
         let other = |id: &String| {
@@ -171,7 +171,7 @@ impl Gatherer<'_> {
         Ok(named)
     }
 
-    fn take_user(&self, params: &mut Params, draft: Option<&Draft>, contexts: &[ContextInfo]) -> Next<()> {
+    fn take_user(&self, params: &mut Params, draft: Option<&Draft>, contexts: &[ContextInfo]) -> Flow<()> {
         let asked = draft.and_then(Draft::asked_for) == Some("user_id");
         let named = self.students(contexts)?.into_iter().next();
         let named = named.or_else(|| self.before_the_verb(contexts)).filter(|_| draft.is_none() || asked);
@@ -252,7 +252,7 @@ impl Gatherer<'_> {
         params: &mut Params,
         contexts: &[ContextInfo],
         experiment: Option<&Value>,
-    ) -> Next<()> {
+    ) -> Flow<()> {
         let name = params.get("context").and_then(Value::as_str).unwrap_or_default().to_owned();
         let context = contexts.iter().find(|context| context.name == name);
         let (site, target) = context.map(|context| self.place_of(context)).unwrap_or_default();

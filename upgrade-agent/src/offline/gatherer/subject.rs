@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::super::slots::names::{Match, Named};
+use super::super::slots::names::{KnownName, Match};
 use super::super::slots::{self, names, ordinals, several};
 use super::super::text::{Text, Word, folded};
 use super::super::wire;
-use super::{Draft, Gatherer, Next, Params, Step, error};
+use super::{Draft, Flow, Gatherer, NextStep, Params, error};
 
 /// The experiment that a message is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    One(Named),
+    One(KnownName),
     /// The name fits several.
-    Several(Vec<Named>),
+    Several(Vec<KnownName>),
     /// The name fits none.
     Unknown(String),
     /// The message names none.
@@ -22,12 +22,12 @@ pub(super) enum Subject {
 
 impl Gatherer<'_> {
     /// By name, or as "that experiment".
-    pub(super) fn subject(&self) -> Next<Subject> {
+    pub(super) fn subject(&self) -> Flow<Subject> {
         self.subject_in(self.text)
     }
 
     /// The same for a part of the message.
-    pub(super) fn subject_in(&self, text: &Text) -> Next<Subject> {
+    pub(super) fn subject_in(&self, text: &Text) -> Flow<Subject> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         if let Some(named) = self.in_the_list(text, &known) {
             return Ok(Subject::One(named));
@@ -54,7 +54,7 @@ impl Gatherer<'_> {
 
     /// "The second one" of those that were read out a moment ago. A whole name that has the word in it goes
     /// first.
-    fn in_the_list(&self, text: &Text, known: &[Named]) -> Option<Named> {
+    fn in_the_list(&self, text: &Text, known: &[KnownName]) -> Option<KnownName> {
         let place = ordinals::place(text)?;
         let said = format!(" {} ", folded(&self.facts.message));
         let named = known.iter().any(|named| said.contains(&format!(" {} ", folded(&named.name))));
@@ -62,7 +62,7 @@ impl Gatherer<'_> {
     }
 
     /// What "that experiment" is, if the message speaks of it.
-    fn that_one(&self, known: &[Named]) -> Option<Named> {
+    fn that_one(&self, known: &[KnownName]) -> Option<KnownName> {
         let that = self.facts.told("that_experiment");
         let id = that["id"].as_str().filter(|_| slots::refers_back(self.text) || self.names_nothing())?;
         known.iter().find(|named| named.id == id).cloned()
@@ -74,7 +74,7 @@ impl Gatherer<'_> {
     }
 
     /// The parameters of an action on an experiment, begun with its id.
-    pub(super) fn of_experiment(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn of_experiment(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         if params.get("experiment_id").is_some_and(Value::is_string) {
             return Ok((params, Vec::new()));
@@ -102,7 +102,7 @@ impl Gatherer<'_> {
     }
 
     /// The whole message as the answer to "which experiment?".
-    pub(super) fn answered(&self) -> Next<Subject> {
+    pub(super) fn answered(&self) -> Flow<Subject> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let whole = self.facts.message.trim();
         if let Some(named) = self.in_the_list(self.text, &known) {
@@ -119,21 +119,21 @@ impl Gatherer<'_> {
     }
 
     /// The error for a name that no experiment has.
-    pub(super) fn unknown(&self, name: &str) -> Next<Step> {
+    pub(super) fn unknown(&self, name: &str) -> Flow<NextStep> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let there = there_are(&known);
         Ok(error("not_found", format!("there is no experiment called '{}'; {there}", short(name))))
     }
 
     /// The answer to a wish about all of them.
-    fn one_at_a_time(&self) -> Next<Step> {
+    fn one_at_a_time(&self) -> Flow<NextStep> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let message =
             format!("I do such things to one experiment at a time, so say which; {}", there_are(&known));
         Ok(error("validation", message))
     }
 
-    pub(super) fn ambiguous(&self, all: &[Named]) -> Step {
+    pub(super) fn ambiguous(&self, all: &[KnownName]) -> NextStep {
         let names: Vec<String> =
             all.iter().map(|named| format!("{} ({})", wire::on_one_line(&named.name), named.id)).collect();
         error("not_found", format!("that could be any of these, say which: {}", names.join("; ")))
@@ -144,7 +144,7 @@ fn may_name(word: &Word) -> bool {
     slots::is_free(word) && word.raw.parse::<f64>().is_err()
 }
 
-fn there_are(known: &[Named]) -> String {
+fn there_are(known: &[KnownName]) -> String {
     let mut all: Vec<String> = known.iter().map(|named| wire::on_one_line(&named.name)).collect();
     all.sort_unstable();
     match all.len() {

@@ -7,11 +7,11 @@ use super::super::slots::{self, conditions, points, tags};
 use super::super::text::{Text, Word};
 use super::super::wire;
 use super::create::listed;
-use super::{Draft, Gatherer, Next, Params};
-use crate::actions::half;
+use super::{Draft, Flow, Gatherer, Params};
+use crate::actions::half_place;
 
 impl Gatherer<'_> {
-    pub(super) fn update(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn update(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let (mut params, mut missing) =
             self.of_experiment(draft.filter(|draft| draft.action == Action::Update))?;
         let id = params.get("experiment_id").and_then(Value::as_str).map(str::to_owned);
@@ -132,7 +132,7 @@ impl Gatherer<'_> {
         if site.is_none() && target.is_none() {
             return;
         }
-        if half::of(params, "decision_points").is_none() {
+        if half_place::of(params, "decision_points").is_none() {
             params.remove("decision_points");
         }
         self.take_points(params, context, None);
@@ -191,9 +191,12 @@ impl Gatherer<'_> {
             let rest = Text { words: self.text.words[from..].to_vec(), ..Text::default() };
             let rule = rest.words.iter().take(4).find(|word| word.is(&["continue", "keep", "assign"]));
             let code = slots::names::word_of(&rest, known.iter().map(String::as_str));
-            let rule = rule.map(|word| match word.is(&["assign"]) {
-                true => json!({ "rule": "assign", "condition_code": code }),
-                false => json!({ "rule": "continue" }),
+            let rule = rule.map(|word| {
+                if word.is(&["assign"]) {
+                    json!({ "rule": "assign", "condition_code": code })
+                } else {
+                    json!({ "rule": "continue" })
+                }
             });
             params.extend(rule.map(|rule| ("post_experiment_rule".to_owned(), rule)));
         }

@@ -6,18 +6,19 @@ use super::super::slots::{self, names, points};
 use super::super::wire::{self, ContextInfo};
 use super::create::is_absent;
 use super::subject::Subject;
-use super::{Draft, Gatherer, Next, Params};
-use crate::actions::half::{self, Half};
+use super::{Draft, Flow, Gatherer, Params};
+use crate::actions::half_place::{self, HalfPlace};
 
 impl Gatherer<'_> {
-    pub(super) fn init(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn init(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = self.with_user(draft);
         if is_absent(&params, "user_id") {
             params.extend(slots::initialized(self.text).map(|user| ("user_id".to_owned(), json!(user))));
         }
         let contexts = self.contexts()?;
         if let Some((kind, id)) = self.membership(&contexts) {
-            let (of, at) = (json!({ kind.clone(): [id.clone()] }), json!({ kind: id }));
+            let of = json!({ kind.clone(): [id.clone()] });
+            let at = json!({ kind: id });
             params.insert("group".into(), of);
             params.insert("working_group".into(), at);
         }
@@ -25,7 +26,7 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    pub(super) fn assign(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn assign(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = self.with_user(draft);
         let contexts = self.contexts()?;
         let named = self.named_context(&contexts).map(|context| context.name.clone());
@@ -55,7 +56,7 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    pub(super) fn mark(&self, draft: Option<&Draft>) -> Next<(Params, Vec<&'static str>)> {
+    pub(super) fn mark(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = self.with_user(draft);
         let contexts = self.contexts()?;
         if let Some((site, target)) = contexts.iter().find_map(|context| self.marked_place(context, &params))
@@ -70,7 +71,7 @@ impl Gatherer<'_> {
                 json!({ "condition_code": code, "experiment_id": experiment.id }),
             );
         }
-        let lacks = |name: &&str| is_absent(&params, name) || half::of(&params, name).is_some();
+        let lacks = |name: &&str| is_absent(&params, name) || half_place::of(&params, name).is_some();
         let missing = ["user_id", "decision_point"].into_iter().filter(lacks).collect();
         Ok((params, missing))
     }
@@ -86,11 +87,11 @@ impl Gatherer<'_> {
             return None;
         }
         let only = |all: &[String]| all.first().filter(|_| all.len() == 1).cloned();
-        let known = |half: Half<'_>| match half {
-            Half::Site(site) => (Some(site.to_owned()), None),
-            Half::Target(target) => (None, Some(target.to_owned())),
+        let known = |half: HalfPlace<'_>| match half {
+            HalfPlace::Site(site) => (Some(site.to_owned()), None),
+            HalfPlace::Target(target) => (None, Some(target.to_owned())),
         };
-        let before = half::of(params, "decision_point").map(known).unwrap_or_default();
+        let before = half_place::of(params, "decision_point").map(known).unwrap_or_default();
         let site = named.0.or(before.0).or_else(|| only(&context.sites));
         let target = named.1.or(before.1).or_else(|| only(&context.targets));
         Some((site, target))

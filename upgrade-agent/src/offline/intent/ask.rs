@@ -1,6 +1,6 @@
 //! What a message can ask for.
 
-use super::super::knowledge::Term;
+use crate::glossary::Term;
 
 /// What can be done to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(in super::super) enum Part {
 
 /// What a message asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Ask {
+pub(in super::super) enum Request {
     Greeting,
     Thanks,
     Farewell,
@@ -95,10 +95,10 @@ pub(in super::super) enum Ask {
     Unclear,
 }
 
-impl Ask {
+impl Request {
     /// Whether it asks for how things are on the server.
     pub(in super::super) fn is_about_data(&self) -> bool {
-        use Ask::{Contexts, Details, Enrollment, Experiments, Health, OfContext, StatusOf};
+        use Request::{Contexts, Details, Enrollment, Experiments, Health, OfContext, StatusOf};
         matches!(self, Contexts | OfContext(_) | Experiments | Details | StatusOf | Enrollment | Health)
     }
 }
@@ -106,18 +106,18 @@ impl Ask {
 /// What a message asks for, and how sure that is.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Meaning {
-    pub(in super::super) ask: Ask,
+    pub(in super::super) ask: Request,
     pub(in super::super) confidence: f64,
 }
 
-pub(super) fn surely(ask: Ask) -> Meaning {
+pub(super) fn surely(ask: Request) -> Meaning {
     Meaning { ask, confidence: 0.93 }
 }
 
-pub(super) fn likely(ask: Ask) -> Meaning {
+pub(super) fn likely(ask: Request) -> Meaning {
     Meaning { ask, confidence: 0.78 }
 }
 
 pub(super) fn unclear() -> Meaning {
-    Meaning { ask: Ask::Unclear, confidence: 0.3 }
+    Meaning { ask: Request::Unclear, confidence: 0.3 }
 }

@@ -1,20 +1,20 @@
 //! Tables of messages and what they ask for, a few of each; the full paraphrase table is in
-//! `tests/offline_paraphrases.rs`.
+//! `tests/offline_model_understands_paraphrases.rs`.
 
 use super::*;
 
-fn ask(message: &str) -> Ask {
+fn ask(message: &str) -> Request {
     understand(&Text::read(message)).ask
 }
 
-fn all_ask(messages: &[&str], wanted: &Ask) {
+fn all_ask(messages: &[&str], wanted: &Request) {
     for message in messages {
         assert_eq!(&ask(message), wanted, "{message}");
     }
 }
 
-fn to(status: &'static str) -> Ask {
-    Ask::Do(Action::Status(Some(status)))
+fn to(status: &'static str) -> Request {
+    Request::Do(Action::Status(Some(status)))
 }
 
 #[test]
@@ -29,9 +29,12 @@ fn orders_are_understood_in_many_words() {
     );
     all_ask(
         &["get rid of Foo", "please erase experiment 'Start Here'", "I no longer need Foo, delete it"],
-        &Ask::Do(Action::Delete),
+        &Request::Do(Action::Delete),
     );
-    all_ask(&["set up a new study called Bar", "I'd like to make an experiment"], &Ask::Do(Action::Create));
+    all_ask(
+        &["set up a new study called Bar", "I'd like to make an experiment"],
+        &Request::Do(Action::Create),
+    );
     all_ask(
         &[
             "change the weights of Foo to 70/30",
@@ -39,11 +42,11 @@ fn orders_are_understood_in_many_words() {
             "add a condition to Foo",
             "remove the tag from Foo",
         ],
-        &Ask::Do(Action::Update),
+        &Request::Do(Action::Update),
     );
     all_ask(&["set the status of Foo to cancelled"], &to("cancelled"));
     all_ask(&["make Foo inactive"], &to("inactive"));
-    all_ask(&["mark decision point SelectSection for student ada"], &Ask::Do(Action::Mark));
+    all_ask(&["mark decision point SelectSection for student ada"], &Request::Do(Action::Mark));
 }
 
 #[test]
@@ -55,11 +58,11 @@ fn a_question_about_an_action_is_no_order() {
             "can I delete a running experiment?",
             "should we delete it?",
         ],
-        &Ask::HowTo(Action::Delete),
+        &Request::HowTo(Action::Delete),
     );
-    assert!(!matches!(ask("did you delete Foo?"), Ask::Do(_)));
-    assert!(!matches!(ask("who deleted the hints test?"), Ask::Do(_)));
-    assert!(!matches!(ask("is Foo running?"), Ask::Do(_)));
+    assert!(!matches!(ask("did you delete Foo?"), Request::Do(_)));
+    assert!(!matches!(ask("who deleted the hints test?"), Request::Do(_)));
+    assert!(!matches!(ask("is Foo running?"), Request::Do(_)));
 }
 
 #[test]
@@ -71,36 +74,39 @@ fn a_negated_order_is_none() {
             "I don't want to stop the experiment",
             "never archive that one",
         ],
-        &Ask::Refused,
+        &Request::Refused,
     );
-    assert_eq!(ask("don't pause it, delete it"), Ask::Do(Action::Delete));
+    assert_eq!(ask("don't pause it, delete it"), Request::Do(Action::Delete));
 }
 
 #[test]
 fn words_between_people_are_not_requests() {
-    all_ask(&["hi", "Hello there!", "good morning"], &Ask::Greeting);
-    all_ask(&["thanks a lot", "Thank you so much!"], &Ask::Thanks);
-    all_ask(&["yes", "ok, go ahead", "yes please"], &Ask::Yes);
-    all_ask(&["no", "never mind", "forget it", "no, thanks"], &Ask::No);
-    all_ask(&["help", "what can you do?", "who are you"], &Ask::Abilities);
-    all_ask(&["what's the weather like?", "tell me a joke", "asdf qwer"], &Ask::Unclear);
+    all_ask(&["hi", "Hello there!", "good morning"], &Request::Greeting);
+    all_ask(&["thanks a lot", "Thank you so much!"], &Request::Thanks);
+    all_ask(&["yes", "ok, go ahead", "yes please"], &Request::Yes);
+    all_ask(&["no", "never mind", "forget it", "no, thanks"], &Request::No);
+    all_ask(&["help", "what can you do?", "who are you"], &Request::Abilities);
+    all_ask(&["what's the weather like?", "tell me a joke", "asdf qwer"], &Request::Unclear);
 }
 
 #[test]
 fn questions_go_to_what_they_are_about() {
     all_ask(
         &["which experiments are running?", "list all tests", "how many studies do we have"],
-        &Ask::Experiments,
+        &Request::Experiments,
     );
-    all_ask(&["what contexts are there?", "which apps do you know"], &Ask::Contexts);
-    all_ask(&["which variants can I use in mathstream?"], &Ask::OfContext(Part::Conditions));
-    all_ask(&["show me the sites of assign-prog"], &Ask::OfContext(Part::Points));
-    all_ask(&["group types for assign-prog?"], &Ask::OfContext(Part::Groups));
-    all_ask(&["what's the status of Foo?", "is Foo running?", "how is Math Hints doing?"], &Ask::StatusOf);
-    all_ask(&["tell me about Math Hints", "show me experiment Foo"], &Ask::Details);
-    all_ask(&["how many students are in Foo?", "enrollment numbers of Foo"], &Ask::Enrollment);
-    all_ask(&["is the server up?", "which version of upgrade is this"], &Ask::Health);
-    all_ask(&["what have we accomplished?", "recap please", "what did we do so far"], &Ask::Report);
+    all_ask(&["what contexts are there?", "which apps do you know"], &Request::Contexts);
+    all_ask(&["which variants can I use in mathstream?"], &Request::OfContext(Part::Conditions));
+    all_ask(&["show me the sites of assign-prog"], &Request::OfContext(Part::Points));
+    all_ask(&["group types for assign-prog?"], &Request::OfContext(Part::Groups));
+    all_ask(
+        &["what's the status of Foo?", "is Foo running?", "how is Math Hints doing?"],
+        &Request::StatusOf,
+    );
+    all_ask(&["tell me about Math Hints", "show me experiment Foo"], &Request::Details);
+    all_ask(&["how many students are in Foo?", "enrollment numbers of Foo"], &Request::Enrollment);
+    all_ask(&["is the server up?", "which version of upgrade is this"], &Request::Health);
+    all_ask(&["what have we accomplished?", "recap please", "what did we do so far"], &Request::Report);
 }
 
 #[test]
@@ -112,8 +118,8 @@ fn terms_are_explained_and_not_listed() {
         ("what's a decision point?", "Decision point"),
         ("what are weights", "Weight"),
     ] {
-        let Ask::Explain(terms) = ask(message) else { panic!("{message}: {:?}", ask(message)) };
-        assert_eq!(terms[0].title, title, "{message}");
+        let Request::Explain(terms) = ask(message) else { panic!("{message}: {:?}", ask(message)) };
+        assert_eq!(terms[0].title(), title, "{message}");
     }
 }
 
@@ -125,6 +131,6 @@ fn what_an_action_needs_is_told_and_not_done() {
             "which fields do I have to fill in for a new experiment?",
             "what do you need to set up a test?",
         ],
-        &Ask::Schema(Action::Create),
+        &Request::Schema(Action::Create),
     );
 }

@@ -1,11 +1,11 @@
 //! What a question is about.
 
-use super::super::knowledge::Found;
 use super::super::lexicon::{self, Concept as C};
+use super::super::mentions::TermMention;
 use super::super::slots;
 use super::super::text::Text;
 use super::hits::Hits;
-use super::{Action, Ask, Meaning, Part, likely, surely};
+use super::{Action, Meaning, Part, Request, likely, surely};
 
 pub(super) const GREETINGS: &[&str] = &[
     "hi",
@@ -126,7 +126,7 @@ fn is_list_of_experiments(text: &Text, hits: &Hits) -> bool {
 }
 
 /// Whether the message asks what its terms mean.
-pub(super) fn defines(text: &Text, hits: &Hits, terms: &[Found]) -> bool {
+pub(super) fn defines(text: &Text, hits: &Hits, terms: &[TermMention]) -> bool {
     let available = hits.has(C::Available) || text.has(&["have", "there", "list", "many"]);
     let explains = hits.has(C::Explain) || hits.has(C::Difference);
     let asks_why = text.has(&["why", "purpose", "idea", "point"]) && text.has_phrase("of|behind|use|do|is");
@@ -153,7 +153,7 @@ pub(super) fn is_about_one_status(text: &Text, hits: &Hits) -> bool {
 }
 
 /// "What is a decision point (exactly, in UpGrade)?", and not "what are the decision points of X?".
-fn is_what_is(text: &Text, terms: &[Found]) -> bool {
+fn is_what_is(text: &Text, terms: &[TermMention]) -> bool {
     let Some(ask) = text.find_phrase("what|whats is|are|does|do") else { return false };
     let Some(first) = terms.first() else { return false };
     let Some(last) = terms.last() else { return false };
@@ -182,7 +182,7 @@ pub(super) fn assignment(text: &Text, hits: &Hits) -> Option<Meaning> {
         hits.has(C::Assign) || (hits.has(C::Condition) && text.has(&["get", "gets", "got", "see", "sees"]));
     let asks_get =
         text.has(&["what", "which"]) && text.has(&["get", "gets", "receive", "receives", "see", "sees"]);
-    (named && (gets || asks_get)).then(|| surely(Ask::Do(Action::Assign)))
+    (named && (gets || asks_get)).then(|| surely(Request::Do(Action::Assign)))
 }
 
 pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
@@ -192,7 +192,7 @@ pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
     let known = hits.of_concept(C::Health).any(|hit| !hit.masked);
     let fits =
         (known && (platform || text.words.len() <= 5) && !hits.has(C::Experiment)) || (platform && lives);
-    fits.then(|| surely(Ask::Health))
+    fits.then(|| surely(Request::Health))
 }
 
 pub(super) fn enrollment(text: &Text, hits: &Hits) -> Option<Meaning> {
@@ -201,7 +201,7 @@ pub(super) fn enrollment(text: &Text, hits: &Hits) -> Option<Meaning> {
     let who = text.has(&["who"]) && (hits.has(C::Enrollment) || text.has_phrase("who is in"));
     let noun = hits.of_concept(C::Enrollment).any(|hit| !hit.masked && !hit.low.ends_with("ing"));
     let fits = counts || who || (noun && !is_many(text, hits));
-    fits.then(|| surely(Ask::Enrollment))
+    fits.then(|| surely(Request::Enrollment))
 }
 
 pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
@@ -211,9 +211,9 @@ pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
     let named = slots::mention(text).is_some() || slots::refers_back(text);
     if hits.has(C::Status) && !text.has(&["statuses", "states"]) {
         return Some(if named {
-            surely(Ask::StatusOf)
+            surely(Request::StatusOf)
         } else {
-            Meaning { ask: Ask::StatusOf, confidence: 0.5 }
+            Meaning { ask: Request::StatusOf, confidence: 0.5 }
         });
     }
     let begins = text
@@ -223,28 +223,28 @@ pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
     let lives = slots::status_word(text).is_some()
         || hits.actions().next().is_some()
         || text.has(&["doing", "going"]);
-    (asks && begins && lives && named).then(|| surely(Ask::StatusOf))
+    (asks && begins && lives && named).then(|| surely(Request::StatusOf))
 }
 
 pub(super) fn of_context(hits: &Hits) -> Option<Meaning> {
     let part = [(C::Group, Part::Groups), (C::Point, Part::Points), (C::Condition, Part::Conditions)];
     let found = part.into_iter().find(|(concept, _)| hits.has(*concept))?;
-    Some(surely(Ask::OfContext(found.1)))
+    Some(surely(Request::OfContext(found.1)))
 }
 
 pub(super) fn contexts(text: &Text, hits: &Hits) -> Option<Meaning> {
     let about_experiments = hits.has(C::Experiment) && is_many(text, hits);
-    (hits.has(C::Context) && !about_experiments).then(|| surely(Ask::Contexts))
+    (hits.has(C::Context) && !about_experiments).then(|| surely(Request::Contexts))
 }
 
 pub(super) fn experiments(text: &Text, hits: &Hits) -> Option<Meaning> {
     if hits.has(C::Experiment) {
         let one = (slots::mention(text).is_some() || slots::refers_back(text)) && !is_many(text, hits);
-        return Some(if one { surely(Ask::Details) } else { surely(Ask::Experiments) });
+        return Some(if one { surely(Request::Details) } else { surely(Request::Experiments) });
     }
     let which = text.has(&["which", "what", "all"]) || text.words.iter().any(slots::stands_for_any);
     let lives = slots::status_word(text).is_some() && slots::mention(text).is_none();
-    (which && lives).then(|| likely(Ask::Experiments))
+    (which && lives).then(|| likely(Request::Experiments))
 }
 
 /// "Experiments", "which test", "all studies": more than one.

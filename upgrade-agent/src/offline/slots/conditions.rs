@@ -29,7 +29,8 @@ pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]
     if let (1, [first, second]) = (paired.len(), codes.as_slice()) {
         // "40% control, the rest variant"
         let (given, weight) = &paired[0];
-        let (rest, other) = (100.0 - weight, if given == first { second } else { first });
+        let rest = 100.0 - weight;
+        let other = if given == first { second } else { first };
         return Some(vec![(given.clone(), *weight), (other.clone(), rest)]);
     }
     let ratio = text.words.iter().find_map(|word| ratio(&word.raw)).or_else(|| bare_numbers(&items));

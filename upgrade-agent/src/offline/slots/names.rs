@@ -6,7 +6,7 @@ use strsim::damerau_levenshtein;
 
 /// A name and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Named {
+pub(in super::super) struct KnownName {
     pub(in super::super) id: String,
     pub(in super::super) name: String,
 }
@@ -14,9 +14,9 @@ pub(in super::super) struct Named {
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Match {
-    One(Named),
+    One(KnownName),
     /// Several fit equally well.
-    Several(Vec<Named>),
+    Several(Vec<KnownName>),
     None,
 }
 
@@ -24,7 +24,7 @@ pub(in super::super) enum Match {
 ///
 /// What is written as a name (`mention`) and has more words than a known name is another one: `Unit 2` is not
 /// `Unit`.
-pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Named]) -> Match {
+pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[KnownName]) -> Match {
     let message: Vec<String> = text.words.iter().flat_map(|word| split(&word.low)).collect();
     let by_id = known.iter().find(|named| text.words.iter().any(|word| word.low == named.id.to_lowercase()));
     if let Some(named) = by_id.or_else(|| by_short_id(text, known)) {
@@ -34,7 +34,7 @@ pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Nam
     let scored = known.iter().map(|named| (score(named, &message, mention.as_deref()), named));
     let scored: Vec<_> = scored.filter(|(score, _)| *score > 0).collect();
     let Some(best) = scored.iter().map(|(score, _)| *score).max() else { return Match::None };
-    let mut found: Vec<Named> =
+    let mut found: Vec<KnownName> =
         scored.into_iter().filter(|(score, _)| *score == best).map(|(_, named)| named.clone()).collect();
     match (found.len(), found.pop()) {
         (1, Some(named)) => Match::One(named),
@@ -48,7 +48,7 @@ pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Nam
 
 /// The first signs of an id, as lists tell it where experiments have the same name; enough of them are no
 /// word.
-fn by_short_id<'k>(text: &Text, known: &'k [Named]) -> Option<&'k Named> {
+fn by_short_id<'k>(text: &Text, known: &'k [KnownName]) -> Option<&'k KnownName> {
     let short = |low: &str| {
         let hexadecimal = low.chars().all(|sign| sign.is_ascii_hexdigit() || sign == '-');
         low.len() >= SHORT_ID && hexadecimal && low.contains(|sign: char| sign.is_ascii_digit())
@@ -75,7 +75,7 @@ fn split(low: &str) -> Vec<String> {
 }
 
 /// Whole names before slips of them, slips before parts; among wholes the longer one.
-fn score(named: &Named, message: &[String], mention: Option<&str>) -> usize {
+fn score(named: &KnownName, message: &[String], mention: Option<&str>) -> usize {
     let name = folded(&named.name);
     let words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
     if words.is_empty() || mention.is_some_and(|mention| says_more(mention, &words)) {
@@ -172,11 +172,11 @@ mod tests {
     use super::super::mention;
     use super::*;
 
-    fn known() -> Vec<Named> {
+    fn known() -> Vec<KnownName> {
         ["Math Hints", "Math Hints 2", "Running Test", "Foo", "Reading hints for grade 7"]
             .into_iter()
             .enumerate()
-            .map(|(at, name)| Named { id: format!("id-{at}"), name: name.to_owned() })
+            .map(|(at, name)| KnownName { id: format!("id-{at}"), name: name.to_owned() })
             .collect()
     }
 

@@ -1,7 +1,7 @@
 //! "The second one": a place in a list that was read out a moment ago.
 
 use super::super::text::{Text, Word, folded};
-use super::names::Named;
+use super::names::KnownName;
 
 /// A place in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(in super::super) fn words(text: &Text) -> Vec<usize> {
 }
 
 /// What stands at this place among the experiments that a text reads out; none if it names fewer than two.
-pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Option<Named> {
+pub(in super::super) fn in_list(place: Place, said: &str, known: &[KnownName]) -> Option<KnownName> {
     if let Some(listed) = in_lines(said, known) {
         let at = match place {
             Place::At(at) => at,
@@ -72,11 +72,11 @@ pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Op
         return listed.get(at).map(|named| (*named).clone());
     }
     let mut rest = format!(" {} ", folded(said));
-    let mut names: Vec<(String, &Named)> =
+    let mut names: Vec<(String, &KnownName)> =
         known.iter().map(|named| (format!(" {} ", folded(&named.name)), named)).collect();
     // "Test" does not stand in "Running Test".
     names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-    let mut found: Vec<(usize, &Named)> = Vec::new();
+    let mut found: Vec<(usize, &KnownName)> = Vec::new();
     for (name, named) in names.iter().filter(|(name, _)| !name.trim().is_empty()) {
         while let Some(at) = rest.find(name.as_str()) {
             rest.replace_range(at + 1..at + name.len() - 1, &"\u{1}".repeat(name.len() - 2));
@@ -84,7 +84,7 @@ pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Op
         }
     }
     found.sort_by_key(|(at, _)| *at);
-    let mut seen: Vec<&Named> = Vec::new();
+    let mut seen: Vec<&KnownName> = Vec::new();
     for (_, named) in found {
         if !seen.iter().any(|other| other.id == named.id) {
             seen.push(named);
@@ -100,19 +100,20 @@ pub(in super::super) fn in_list(place: Place, said: &str, known: &[Named]) -> Op
 
 /// The experiments of a list with a line each, "- Foo (inactive in assign-prog)"; none if it has fewer than
 /// two. Of two with the same name the line tells the first signs of the id.
-fn in_lines<'k>(said: &str, known: &'k [Named]) -> Option<Vec<&'k Named>> {
+fn in_lines<'k>(said: &str, known: &'k [KnownName]) -> Option<Vec<&'k KnownName>> {
     let of_line = |line: &str| {
         let line = line.strip_prefix("- ")?;
-        let named =
-            |one: &&Named| line.strip_prefix(one.name.as_str()).is_some_and(|rest| rest.starts_with(" ("));
-        let mut same: Vec<&Named> = known.iter().filter(named).collect();
-        let told = |one: &&Named| one.id.get(..8).is_some_and(|id| line.contains(id));
+        let named = |one: &&KnownName| {
+            line.strip_prefix(one.name.as_str()).is_some_and(|rest| rest.starts_with(" ("))
+        };
+        let mut same: Vec<&KnownName> = known.iter().filter(named).collect();
+        let told = |one: &&KnownName| one.id.get(..8).is_some_and(|id| line.contains(id));
         if same.len() > 1 {
             same.retain(told);
         }
         same.first().copied()
     };
-    let listed: Vec<&Named> = said.lines().filter_map(of_line).collect();
+    let listed: Vec<&KnownName> = said.lines().filter_map(of_line).collect();
     (listed.len() > 1).then_some(listed)
 }
 
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_list_is_read_in_the_order_in_which_it_was_said() {
-        let named = |name: &str| Named { id: name.to_owned(), name: name.to_owned() };
+        let named = |name: &str| KnownName { id: name.to_owned(), name: name.to_owned() };
         let known = [named("Test"), named("Foo"), named("Running Test")];
         let said = "There are 3:\n- Running Test (enrolling)\n- Foo (inactive)\n- Test (inactive)";
         let at = |place| in_list(place, said, &known).map(|named| named.name);

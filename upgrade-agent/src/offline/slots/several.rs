@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::text::{Text, Word, folded};
-use super::names::Named;
+use super::names::KnownName;
 
 /// "All experiments", "every running test", "all of them", "delete everything".
 pub(in super::super) fn wants_all(text: &Text) -> bool {
@@ -45,9 +45,9 @@ fn is_small(word: &Word) -> bool {
 
 /// The experiments whose whole names stand in the message, each at a place of its own. "Foo test" is one
 /// name, though there may be an experiment called Test.
-pub(in super::super) fn named(text: &Text, known: &[Named]) -> Vec<Named> {
+pub(in super::super) fn named(text: &Text, known: &[KnownName]) -> Vec<KnownName> {
     let end = new_name_from(text);
-    let mut found: Vec<(Range<usize>, &Named)> =
+    let mut found: Vec<(Range<usize>, &KnownName)> =
         known.iter().filter_map(|named| Some((place(text, &named.name, end)?, named))).collect();
     let inside = |inner: &Range<usize>, outer: &Range<usize>| {
         inner != outer && inner.start >= outer.start && inner.end <= outer.end
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn names_at_places_of_their_own_are_several() {
-        let known: Vec<Named> = ["Foo", "Hints", "Math Hints", "Test"]
+        let known: Vec<KnownName> = ["Foo", "Hints", "Math Hints", "Test"]
             .into_iter()
-            .map(|name| Named { id: name.to_owned(), name: name.to_owned() })
+            .map(|name| KnownName { id: name.to_owned(), name: name.to_owned() })
             .collect();
         let of = |message: &str| {
             let found = named(&Text::read(message), &known).into_iter();

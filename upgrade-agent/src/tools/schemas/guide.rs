@@ -1,11 +1,11 @@
-//! What an action's types cannot say: in which order to come by the parameters, the rules between them, and
-//! what to offer next.
+//! The parts of an action's description that its types cannot express: the order of the questions, the rules
+//! between parameters, and suggested next actions.
 
 use serde::Serialize;
 
 use crate::actions::ActionKind;
 
-/// How an action is gathered.
+/// The guide to one action.
 #[derive(Serialize)]
 pub(super) struct Guide {
     pub(super) parameter_gathering_flow: &'static [&'static str],

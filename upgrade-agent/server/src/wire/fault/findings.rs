@@ -1,8 +1,8 @@
-//! What the original says of the things that a request names: unknown, taken, or not on offer.
+//! Errors about the things that a request names: unknown, taken, or not available.
 
 use axum::http::StatusCode;
 
-use super::{Fault, INVALID_TOKEN, NO_USER, Raw, SHAPE};
+use super::{Fault, INVALID_TOKEN, NO_USER, RawError, SHAPE};
 
 const NO_CONDITION: &str = "Condition not found";
 const SHARED: &str = "Experiment ID not provided for shared Decision Point";
@@ -25,72 +25,72 @@ impl Fault {
         let message = format!("Invalid app context: {name}");
         Self::new(StatusCode::BAD_REQUEST, "Error", message)
             .kind(SHAPE)
-            .raw(Raw::Typed("Invalid app context"))
+            .raw(RawError::Typed("Invalid app context"))
     }
 
     pub(crate) fn unknown_user(id: &str) -> Self {
         let message = format!("User not found: {id}");
-        Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER).raw(Raw::Typed(NO_USER))
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind(NO_USER).raw(RawError::Typed(NO_USER))
     }
 
-    /// The same to older applications.
+    /// The same for older applications.
     pub(crate) fn no_experiment_user(id: &str) -> Self {
-        Self::not_found(format!("Experiment User not found: {id}")).raw(Raw::Nameless)
+        Self::not_found(format!("Experiment User not found: {id}")).raw(RawError::Nameless)
     }
 
     /// A visit names an experiment that is not at its place.
     pub(crate) fn not_at_point(user: &str) -> Self {
-        Self::shared_point(user).raw(Raw::Typed(NOT_THERE))
+        Self::shared_point(user).raw(RawError::Typed(NOT_THERE))
     }
 
     pub(crate) fn shared_point(user: &str) -> Self {
         let message =
             format!("Experiment ID not provided for shared Decision Point in markExperimentPoint: {user}");
-        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed").raw(Raw::Typed(SHARED))
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed").raw(RawError::Typed(SHARED))
     }
 
     pub(crate) fn condition_not_found(code: &str) -> Self {
         let message = format!("Condition not found: {code}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Error", message)
             .kind(NO_CONDITION)
-            .raw(Raw::Typed(NO_CONDITION))
+            .raw(RawError::Typed(NO_CONDITION))
     }
 
     pub(crate) fn no_experiment() -> Self {
         let message = "Experiment not found!";
-        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed").raw(Raw::Nameless)
+        Self::new(StatusCode::NOT_FOUND, "Error", message).kind("Query Failed").raw(RawError::Nameless)
     }
 
     pub(crate) fn nothing_to_delete() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Experiment not found.").raw(Raw::Nested)
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Experiment not found.").raw(RawError::Nested)
     }
 
     pub(crate) fn no_lists(side: &str) -> Self {
         let message = format!("{side} lists not found.");
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(Raw::Nested)
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(RawError::Nested)
     }
 
     pub(crate) fn no_segment() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Segment not found.").raw(Raw::Nested)
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", "Segment not found.").raw(RawError::Nested)
     }
 
-    /// The original throws this one without a name.
+    /// The original throws this error without a name.
     pub(crate) fn segment_name_is_taken(name: &str, context: &str) -> Self {
         let message = format!("Segment name {name} already exists in context {context}");
         Self::new(StatusCode::BAD_REQUEST, "", message).kind(SHAPE)
     }
 
-    /// Metrics are declared only where others are refused.
+    /// Metrics can be declared only while undeclared ones are refused.
     pub(crate) fn metrics_are_free() -> Self {
         Self::thrown("Metrics filter not enabled").kind(INVALID_TOKEN)
     }
 
-    /// A reward is for adaptive experiments.
+    /// Rewards are for adaptive experiments.
     pub(crate) fn no_rewards() -> Self {
         Self::refused("Failed to send reward: mooclet is not currently enabled on backend.")
     }
 
-    /// Nothing can be sent by mail. The original throws this one without a name.
+    /// Mail cannot be sent. The original throws this error without a name.
     pub(crate) fn no_mail() -> Self {
         let message = "Email send error";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message).kind("Email send error")
@@ -105,10 +105,10 @@ impl Fault {
 
     pub(crate) fn no_flag(id: &str) -> Self {
         let message = format!("Feature flag with id {id} not found");
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(Raw::Nested)
+        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(RawError::Nested)
     }
 
-    /// An adaptive experiment needs another service, which is not there.
+    /// An adaptive experiment needs a service that is not available.
     pub(crate) fn no_mooclets(deed: &str) -> Self {
         Self::refused(format!(
             "Failed to {deed} Experiment: moocletPolicyParameters was provided but mooclets are not enabled \
@@ -116,7 +116,7 @@ impl Fault {
         ))
     }
 
-    /// There is no such factor to make a table of.
+    /// There is no such factor to export.
     pub(crate) fn no_table() -> Self {
         Self::thrown("Failed to generate CSV")
     }

@@ -21,13 +21,13 @@ impl Form {
 /// One property. Its checks stand in the order in which the original runs them.
 pub(super) struct Field {
     name: &'static str,
-    when: When,
+    when: Applicability,
     checks: &'static [Check],
-    inner: Option<Inner>,
+    inner: Option<NestedForm>,
 }
 
 /// When a property is looked at.
-enum When {
+enum Applicability {
     Always,
     /// If it is there and not null.
     Given,
@@ -36,33 +36,33 @@ enum When {
 }
 
 /// The form of the object in a property, or of every object in its array.
-struct Inner {
+struct NestedForm {
     form: &'static Form,
     each: bool,
 }
 
 /// A property that must be there.
 pub(super) const fn must(name: &'static str, checks: &'static [Check]) -> Field {
-    Field { name, when: When::Always, checks, inner: None }
+    Field { name, when: Applicability::Always, checks, inner: None }
 }
 
 /// A property that may be there.
 pub(super) const fn may(name: &'static str, checks: &'static [Check]) -> Field {
-    Field { name, when: When::Given, checks, inner: None }
+    Field { name, when: Applicability::Given, checks, inner: None }
 }
 
 impl Field {
     pub(super) const fn only_if(self, holds: fn(&Value) -> bool) -> Self {
-        Self { when: When::If(holds), name: self.name, checks: self.checks, inner: self.inner }
+        Self { when: Applicability::If(holds), name: self.name, checks: self.checks, inner: self.inner }
     }
 
     pub(super) const fn form(self, form: &'static Form) -> Self {
-        let inner = Some(Inner { form, each: false });
+        let inner = Some(NestedForm { form, each: false });
         Self { inner, name: self.name, checks: self.checks, when: self.when }
     }
 
     pub(super) const fn each(self, form: &'static Form) -> Self {
-        let inner = Some(Inner { form, each: true });
+        let inner = Some(NestedForm { form, each: true });
         Self { inner, name: self.name, checks: self.checks, when: self.when }
     }
 }
@@ -242,9 +242,9 @@ fn judge_field(field: &Field, object: &Value) -> Complaint {
     let value = object.get(field.name).unwrap_or(&Value::Null);
     let mut complaint = Complaint::new(field.name);
     let counts = match field.when {
-        When::Always => true,
-        When::Given => !value.is_null(),
-        When::If(holds) => holds(object),
+        Applicability::Always => true,
+        Applicability::Given => !value.is_null(),
+        Applicability::If(holds) => holds(object),
     };
     if !counts {
         return complaint;
@@ -257,7 +257,7 @@ fn judge_field(field: &Field, object: &Value) -> Complaint {
     complaint
 }
 
-fn look_inside(inner: &Inner, value: &Value, complaint: &mut Complaint) {
+fn look_inside(inner: &NestedForm, value: &Value, complaint: &mut Complaint) {
     match value {
         Value::Array(entries) => {
             let told = entries.iter().enumerate().map(|(index, entry)| {

@@ -1,24 +1,24 @@
-//! The server's own settings, who may change things, and what was done.
+//! The settings, the accounts and the audit log.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Stamp;
 
-/// What holds for the whole server.
+/// The settings of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Setting {
     #[serde(flatten)]
     pub(crate) stamp: Stamp,
     pub(crate) id: u64,
-    /// Applications must show a token.
+    /// Whether applications need a token.
     pub(crate) to_check_auth: bool,
-    /// Only metrics that are declared are taken.
+    /// Whether only declared metrics are accepted.
     pub(crate) to_filter_metric: bool,
 }
 
-/// Who may use the admin routes.
+/// An account for the admin routes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Account {
@@ -32,10 +32,10 @@ pub(crate) struct Account {
     pub(crate) local_time_zone: Option<String>,
 }
 
-/// One thing that was done to an experiment.
+/// An entry of the audit log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Deed {
+pub(crate) struct AuditEntry {
     #[serde(flatten)]
     pub(crate) stamp: Stamp,
     pub(crate) id: String,

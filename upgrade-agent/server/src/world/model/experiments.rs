@@ -9,11 +9,11 @@ use crate::wire::words::{
     PostExperimentRule,
 };
 
-/// An experiment with all that belongs to it alone.
+/// An experiment with its own parts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Experiment {
-    /// Counts experiments in the order of their making.
+    /// The number in the order of creation.
     pub(crate) sequence: u64,
     pub(crate) columns: Columns,
     pub(crate) conditions: Vec<Condition>,
@@ -24,24 +24,24 @@ pub(crate) struct Experiment {
     pub(crate) log: Vec<StateTimeLog>,
     #[serde(default)]
     pub(crate) factors: Vec<Factor>,
-    /// Which levels make which condition of a factorial design.
+    /// The levels of each condition of a factorial design.
     #[serde(default)]
     pub(crate) elements: Vec<Element>,
     #[serde(default)]
     pub(crate) queries: Vec<Query>,
-    /// The name of the factor by which students are stratified.
+    /// The stratification factor.
     #[serde(default)]
     pub(crate) stratification_factor: Option<String>,
 }
 
 impl Experiment {
-    /// Whether its conditions are made of levels of factors.
+    /// Whether the design is factorial.
     pub(crate) fn is_factorial(&self) -> bool {
         self.columns.design == ExperimentType::Factorial
     }
 }
 
-/// An experiment's own columns.
+/// The columns of an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Columns {
@@ -106,18 +106,18 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Whether it is the place that a visit names.
+    /// Whether a visit names this place.
     pub(crate) fn is_at(&self, site: &str, target: &str) -> bool {
         self.site == site && self.target.as_deref().unwrap_or_default() == target
     }
 
-    /// A name for the place, the same for every experiment there.
+    /// The key of the place, the same in every experiment.
     pub(crate) fn place(&self) -> (&str, &str) {
         (&self.site, self.target.as_deref().unwrap_or_default())
     }
 }
 
-/// What is varied in a factorial design.
+/// A factor of a factorial design.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Factor {
@@ -145,13 +145,13 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// The payload, as answers show it.
+    /// The payload in the form of responses.
     pub(crate) fn payload(&self) -> Value {
         json!({ "type": self.payload_type, "value": self.payload_value })
     }
 }
 
-/// That a condition has a level.
+/// A level of a condition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Element {
@@ -162,7 +162,7 @@ pub(crate) struct Element {
     pub(crate) level_id: String,
 }
 
-/// What one condition gives at one decision point beside its code.
+/// The payload of a condition at a decision point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConditionPayload {

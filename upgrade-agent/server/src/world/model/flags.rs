@@ -1,4 +1,4 @@
-//! Feature flags, their lists, and who was shown them.
+//! Feature flags, their lists, and exposures.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ use crate::wire::words::FilterMode;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Flag {
-    /// Counts flags in the order of their making.
+    /// The number in the order of creation.
     pub(crate) sequence: u64,
     pub(crate) columns: FlagColumns,
     pub(crate) inclusion: Vec<FlagTie>,
     pub(crate) exclusion: Vec<FlagTie>,
 }
 
-/// A flag's own columns.
+/// The columns of a flag.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FlagColumns {
@@ -32,7 +32,7 @@ pub(crate) struct FlagColumns {
     pub(crate) filter_mode: FilterMode,
 }
 
-/// That a segment is one of a flag's lists. One that is not enabled is as if it were not there.
+/// The tie from a flag to a segment as one of its lists. A disabled tie has no effect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FlagTie {
@@ -43,7 +43,7 @@ pub(crate) struct FlagTie {
     pub(crate) list_type: String,
 }
 
-/// That a student was shown a feature, first at this time.
+/// The first exposure of a student to a feature.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Exposure {

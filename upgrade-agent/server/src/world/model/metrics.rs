@@ -1,11 +1,11 @@
-//! What applications report of students, and what experiments ask of that.
+//! Metrics of applications, their logs, and queries over them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Stamp;
 
-/// What an experiment asks of a metric.
+/// A query of an experiment over a metric.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Query {
@@ -13,21 +13,21 @@ pub(crate) struct Query {
     pub(crate) stamp: Stamp,
     pub(crate) id: String,
     pub(crate) name: String,
-    /// The operation, and for words what they are compared with.
+    /// The operation, and the word that it compares with.
     pub(crate) query: Value,
-    /// The key of the metric; none if it was not known.
+    /// The key of the metric; none if it was unknown.
     pub(crate) metric: Option<String>,
     pub(crate) repeated_measure: String,
     pub(crate) order: u64,
 }
 
-/// Something that applications log. Its key is that of its row.
+/// A metric of an application. Its key is that of its row.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metric {
     #[serde(flatten)]
     pub(crate) stamp: Stamp,
-    /// Counts metrics in the order of their making.
+    /// The number in the order of creation.
     pub(crate) sequence: u64,
     #[serde(rename = "type")]
     pub(crate) kind: String,
@@ -35,7 +35,7 @@ pub(crate) struct Metric {
     pub(crate) context: Vec<String>,
 }
 
-/// What an application logged of a student.
+/// A log of an application about a student.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Log {
@@ -43,7 +43,7 @@ pub(crate) struct Log {
     pub(crate) stamp: Stamp,
     pub(crate) id: u64,
     pub(crate) user_id: String,
-    /// What tells values of the same metric apart.
+    /// Distinguishes values of the same metric.
     pub(crate) uniquifier: String,
     pub(crate) time_stamp: String,
     pub(crate) data: Value,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Stamp;
 
-/// That an experiment takes in, or leaves out, the members of a segment.
+/// The tie from an experiment to a segment as one of its lists.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListTie {
@@ -13,14 +13,14 @@ pub(crate) struct ListTie {
     pub(crate) segment_id: String,
 }
 
-/// A named set of students, groups and other segments. The lists of experiments and of segments are
-/// segments too, private ones.
+/// A named set of students, groups and other segments. The lists of experiments and of segments are private
+/// segments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Segment {
     #[serde(flatten)]
     pub(crate) stamp: Stamp,
-    /// Counts segments in the order of their making.
+    /// The number in the order of creation.
     pub(crate) sequence: u64,
     pub(crate) id: String,
     pub(crate) name: String,
@@ -30,23 +30,23 @@ pub(crate) struct Segment {
     #[serde(rename = "type")]
     pub(crate) kind: SegmentKind,
     pub(crate) tags: Option<Vec<String>>,
-    /// When the members were last written: all of them are, each time.
+    /// The time of the last write of the members, who are always written together.
     pub(crate) enlisted_at: String,
     pub(crate) users: Vec<String>,
     pub(crate) groups: Vec<ListGroup>,
-    /// The ids of the segments whose members are members here.
+    /// The ids of segments whose members belong to this one.
     pub(crate) sub_segments: Vec<String>,
 }
 
-/// What a segment is for.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SegmentKind {
-    /// Is offered to everybody by its name.
+    /// Public, used by its name.
     Public,
-    /// Belongs to an experiment or a segment as one of its lists.
+    /// A list of an experiment or a segment.
     Private,
-    /// Leaves its members out of a whole context.
+    /// The global exclusion list of a context.
     GlobalExclude,
 }
 

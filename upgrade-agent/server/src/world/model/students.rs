@@ -1,4 +1,4 @@
-//! Students, what became of them, and what is known of them beforehand.
+//! Students, their visits and enrolments, and their strata.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Stamp;
 
-/// A student. Aliases are rows of their own that name the student they stand for.
+/// A student. An alias is a row of its own with the student's id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct User {
@@ -16,12 +16,12 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// The group of this kind in which he works now.
+    /// The working group of this kind.
     pub(crate) fn works_in(&self, kind: Option<&str>) -> Option<&str> {
         self.working_group.as_ref()?.get(kind?).map(String::as_str)
     }
 
-    /// Whether he belongs to the group of this kind in which he works.
+    /// Whether the working group is one of the student's groups.
     pub(crate) fn is_grouped(&self, kind: Option<&str>) -> bool {
         let groups = || self.group.as_ref()?.get(kind?);
         let working = self.works_in(kind);
@@ -39,7 +39,7 @@ pub(crate) struct Visit {
     pub(crate) experiment_id: Option<String>,
 }
 
-/// That a student takes part, at one decision point.
+/// An enrolment of a student at one decision point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct UserEnrollment {
@@ -48,53 +48,53 @@ pub(crate) struct UserEnrollment {
     /// None within subjects, where every visit has its own.
     pub(crate) condition_id: Option<String>,
     pub(crate) group_id: Option<String>,
-    /// Unknown of rows that are older than the column.
+    /// None in rows that are older than the column.
     #[serde(default)]
     pub(crate) created_at: Option<String>,
 }
 
-/// One of the visits of a student who takes part within subjects.
+/// A visit of a student within subjects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RepeatedEnrollment {
-    /// The condition that the application told, if the experiment has it.
+    /// The condition in the report, if the experiment has it.
     pub(crate) condition_id: Option<String>,
     pub(crate) uniquifier: Option<String>,
     pub(crate) created_at: String,
 }
 
-/// That a group takes part.
+/// An enrolment of a group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GroupEnrollment {
     pub(crate) partition_id: String,
     pub(crate) condition_id: String,
-    /// Unknown of rows that are older than the column.
+    /// None in rows that are older than the column.
     #[serde(default)]
     pub(crate) created_at: Option<String>,
 }
 
-/// Why somebody is left out for good.
+/// The reason of a permanent exclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Exclusion {
-    /// Was there before the experiment started.
+    /// A visit before the start.
     ReachedPrior,
-    /// Came when enrolment was complete.
+    /// A visit after the end of enrolment.
     ReachedAfter,
-    /// Is on a list.
+    /// A list.
     Listed,
-    /// Has a group that is left out.
+    /// A group that is excluded.
     GroupLogic,
     /// The application could not show the condition.
     ByClient,
-    /// Has no group.
+    /// No group.
     NoGroup,
-    /// Works in a group that he does not belong to.
+    /// A working group that is not one of the student's groups.
     InvalidGroup,
 }
 
-/// Something by which students are stratified. Its name is its key.
+/// A stratification factor. Its name is its key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StratificationFactor {
@@ -111,7 +111,7 @@ pub(crate) struct Stratum {
     pub(crate) value: String,
 }
 
-/// A student who sees experiments before they start.
+/// A student who sees experiments in preview.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PreviewUser {
@@ -121,7 +121,7 @@ pub(crate) struct PreviewUser {
     pub(crate) assignments: Vec<PreviewAssignment>,
 }
 
-/// A condition that was chosen for a preview user by hand.
+/// A condition chosen for a preview user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PreviewAssignment {

@@ -1,11 +1,11 @@
-//! A reply as sentences and words. It knows English signs and nothing of deeds.
+//! A reply as sentences and words. Knows English punctuation and nothing of actions.
 
 /// A word of a sentence.
 pub(super) struct Word {
     pub(super) low: String,
-    /// Written like a name: with a capital inside the sentence, or between quotes.
+    /// Written like a name: capitalized inside the sentence, or in quotes.
     pub(super) named: bool,
-    /// Written with a capital.
+    /// Capitalized.
     pub(super) leads: bool,
 }
 
@@ -13,13 +13,13 @@ pub(super) fn is(word: &Word, any: &[&str]) -> bool {
     any.contains(&word.low.as_str())
 }
 
-/// A year stands in it: "2026-04-02", "2026".
+/// Whether the word contains a year: "2026-04-02", "2026".
 pub(super) fn is_date(low: &str) -> bool {
     let mut numbers = low.split(|sign: char| !sign.is_ascii_digit());
     numbers.any(|number| number.len() == 4 && (number.starts_with("19") || number.starts_with("20")))
 }
 
-/// Contractions are taken apart: "I've" is "I" and "'ve".
+/// Contractions are split: "I've" becomes "I" and "'ve".
 pub(super) fn words(sentence: &str) -> Vec<Word> {
     let mut words = Vec::new();
     for raw in sentence
@@ -46,7 +46,7 @@ pub(super) fn words(sentence: &str) -> Vec<Word> {
     words
 }
 
-/// The text without what stands between double quotes, backticks or fences and is told rather than named.
+/// The text without the parts in double quotes, backticks or fences that are quotations rather than names.
 pub(super) fn without_quotations(text: &str, is_told: fn(&str) -> bool) -> String {
     let plain: String = text
         .chars()
@@ -60,7 +60,7 @@ pub(super) fn without_quotations(text: &str, is_told: fn(&str) -> bool) -> Strin
     pieces.map(|(at, piece)| if at % 2 == 1 && is_told(piece) { "…" } else { piece }).collect()
 }
 
-/// Cut at full stops, exclamation and question marks and line ends; a mark stays with its sentence.
+/// Splits at full stops, exclamation and question marks and line ends; a mark stays with its sentence.
 pub(super) fn sentences(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut signs = text.chars().peekable();

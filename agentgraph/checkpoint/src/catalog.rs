@@ -1,0 +1,122 @@
+//! [`Catalog`]: what a store holds, across threads and within one.
+
+use async_trait::async_trait;
+
+use crate::blob::Usage;
+use crate::checkpointer::Checkpointer;
+use crate::error::{StoreError, cannot, corrupt};
+use crate::row::{ListQuery, Place, Waiting, WaitingQuery, check_id};
+
+/// The most branches that are looked for one by one.
+const MOST_BRANCHES: u32 = 1 << 16;
+
+/// The catalog of a store, by [`Checkpointer::catalog`]: which places it has, which of them wait, and how
+/// much there is.
+///
+/// ```
+/// use agentgraph_checkpoint::{Catalog, CheckpointId, Checkpointer, MemorySaver, Place, Put, RowKind};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// let store = MemorySaver::new();
+/// for (namespace, branch) in [("", 0), ("", 2), ("memory", 0)] {
+///     let place = Place { thread: "t-1", namespace };
+///     store.put(Put::new(place, CheckpointId::new(branch, 0), RowKind::Full, b"record")).await?;
+/// }
+/// assert_eq!(store.namespaces("t-1").await?, ["", "memory"]);
+/// assert_eq!(store.branches(Place::root("t-1")).await?, [0, 2]);
+/// assert_eq!(store.usage().await?.rows, 3);
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait Catalog: Send + Sync {
+    /// The requests that nobody has answered, across threads: pending writes on the newest checkpoint of
+    /// their place whose slot is odd, of a task that is not 0, with a slot below
+    /// [`PendingWrite::SPECIAL`](crate::PendingWrite::SPECIAL), and with no answer in the next slot (an
+    /// answer of the one byte `0xc0` was taken back). Among them are the notes that a run stopped for
+    /// somebody without a question: task 0, slot 0, which no answer ends. In order of thread, namespace, task
+    /// and slot.
+    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError>;
+
+    /// The namespaces that hold rows of a thread, in alphabetical order; the root's is empty.
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError>;
+
+    /// The branches of a place that hold rows, from the least to the greatest. A store that has no faster way
+    /// calls [`listed_branches`].
+    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError>;
+
+    /// What the store holds, in numbers. May look at every row.
+    async fn usage(&self) -> Result<Usage, StoreError>;
+}
+
+/// [`Catalog::branches`] by [`Checkpointer::list`]: one call for each branch up to the newest.
+///
+/// ```
+/// use agentgraph_checkpoint::{
+///     CheckpointId, Checkpointer, MemorySaver, Place, Put, RowKind, listed_branches,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// let (store, place) = (MemorySaver::new(), Place::root("t-1"));
+/// for branch in [0, 2] {
+///     store.put(Put::new(place, CheckpointId::new(branch, 0), RowKind::Full, b"record")).await?;
+/// }
+/// assert_eq!(listed_branches(&store, place).await?, [0, 2]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) if the newest branch has a number
+/// above 65,536; when the store fails.
+pub async fn listed_branches(store: &dyn Checkpointer, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+    let newest = store.list(place, ListQuery { limit: Some(1), ..ListQuery::default() }).await?;
+    let Some(newest) = newest.first().map(|row| row.id) else { return Ok(Vec::new()) };
+    check_id(place, newest)?;
+    if newest.branch > MOST_BRANCHES {
+        return Err(corrupt(place, newest, "the number of its branch is that of no branch"));
+    }
+    let mut found = Vec::new();
+    for branch in 0..newest.branch {
+        let query = ListQuery { branch: Some(branch), limit: Some(1), ..ListQuery::default() };
+        if !store.list(place, query).await?.is_empty() {
+            found.push(branch);
+        }
+    }
+    found.push(newest.branch);
+    Ok(found)
+}
+
+/// [`Catalog::waiting`] of any store.
+pub async fn waiting(store: &dyn Checkpointer, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
+    match store.catalog() {
+        Some(catalog) => catalog.waiting(query).await,
+        None => Err(cannot("", "say which threads wait", "catalog")),
+    }
+}
+
+/// [`Catalog::namespaces`] of any store.
+pub async fn namespaces(store: &dyn Checkpointer, thread: &str) -> Result<Vec<String>, StoreError> {
+    match store.catalog() {
+        Some(catalog) => catalog.namespaces(thread).await,
+        None => Err(cannot(thread, "say which namespaces a thread has", "catalog")),
+    }
+}
+
+/// [`Catalog::branches`] of any store.
+pub async fn branches(store: &dyn Checkpointer, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
+    match store.catalog() {
+        Some(catalog) => catalog.branches(place).await,
+        None => listed_branches(store, place).await,
+    }
+}
+
+/// [`Catalog::usage`] of any store.
+pub async fn usage(store: &dyn Checkpointer) -> Result<Usage, StoreError> {
+    match store.catalog() {
+        Some(catalog) => catalog.usage().await,
+        None => Err(cannot("", "say what it holds", "catalog")),
+    }
+}

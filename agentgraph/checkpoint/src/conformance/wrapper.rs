@@ -1,0 +1,119 @@
+//! Whether a store before another one hands on what it does not change: every method, every extension, and
+//! everything a call says.
+//!
+//! It knows nothing of what a wrapper does itself; that is for [`run`](super::run), on the wrapped store.
+
+mod core;
+mod extensions;
+mod probe;
+mod setup;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use self::setup::Setup;
+use super::{Finding, Report, caught};
+use crate::checkpointer::Checkpointer;
+use crate::error::StoreError;
+
+/// One thing that a wrapper has to hand on.
+#[derive(Clone, Copy, Debug)]
+pub struct WrapperClause {
+    name: &'static str,
+    test: Trial,
+    optional: bool,
+}
+
+/// A clause as code: it says what the wrapper did instead.
+type Trial = fn(Setup) -> BoxFuture<'static, Result<(), String>>;
+
+impl WrapperClause {
+    const fn new(name: &'static str, test: Trial) -> Self {
+        WrapperClause { name, test, optional: false }
+    }
+
+    /// A good wrapper may be without it.
+    const fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// What it says.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether a wrapper may do without.
+    pub fn is_optional(&self) -> bool {
+        self.optional
+    }
+
+    /// Tries it on `wrap`, over a store which must be empty.
+    ///
+    /// ```
+    /// use agentgraph_checkpoint::MemorySaver;
+    /// use agentgraph_checkpoint::conformance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// for clause in conformance::wrapper_clauses() {
+    ///     assert_eq!(clause.check(MemorySaver::new(), |inner| inner).await, Ok(()), "{}", clause.name());
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What the wrapper did instead, or the extension that the store beneath lacks. A panic is one of these.
+    pub async fn check<W: Checkpointer>(
+        &self,
+        beneath: impl Checkpointer,
+        wrap: impl Fn(Arc<dyn Checkpointer>) -> W + Send + Sync + 'static,
+    ) -> Result<(), String> {
+        caught((self.test)(Setup::new(Arc::new(beneath), wrap))).await
+    }
+}
+
+/// Every clause about wrappers.
+pub fn wrapper_clauses() -> Vec<WrapperClause> {
+    [&core::CLAUSES[..], &extensions::CLAUSES].concat()
+}
+
+/// Tries every clause about wrappers on `wrap`, each over a store of its own, which `make_store` makes.
+///
+/// A clause about an extension does not hold over a store that lacks it, so the store beneath should have
+/// all of them.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use agentgraph_checkpoint::{MemorySaver, conformance};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let report = conformance::check_wrapper(|| async { Ok(MemorySaver::new()) }, |inner| Arc::new(inner)).await;
+/// assert!(report.holds(), "{report}");
+/// # }
+/// ```
+pub async fn check_wrapper<C, F, M, W, V>(make_store: M, wrap: V) -> Report
+where
+    C: Checkpointer,
+    F: Future<Output = Result<C, StoreError>>,
+    M: Fn() -> F,
+    W: Checkpointer,
+    V: Fn(Arc<dyn Checkpointer>) -> W + Send + Sync + 'static,
+{
+    let wrap = Arc::new(wrap);
+    let mut findings = Vec::new();
+    for clause in wrapper_clauses() {
+        let (problem, optional) = match make_store().await {
+            Ok(store) => {
+                let wrap = Arc::clone(&wrap);
+                (clause.check(store, move |inner| wrap(inner)).await.err(), clause.optional)
+            }
+            Err(error) => (Some(format!("the store could not be made: {error}")), false),
+        };
+        findings.push(Finding { clause: clause.name, problem, optional });
+    }
+    Report { findings }
+}

@@ -1,0 +1,85 @@
+//! [`Leases`]: whose turn it is to write a thread.
+
+use std::future::pending;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+
+use crate::checkpointer::Checkpointer;
+use crate::error::StoreError;
+use crate::lease::{Claim, LeaseTerms};
+
+/// The leases of a store, by [`Checkpointer::leases`]: a thread is one writer's at a time, and what a writer
+/// stores without the fence of its thread's lease is refused by [`Checkpointer::put`],
+/// [`Checkpointer::put_writes`] and [`Upkeep::rewrite`](crate::Upkeep::rewrite).
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+///
+/// use agentgraph_checkpoint::{Claim, LeaseTerms, Leases, MemorySaver};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// let store = MemorySaver::new();
+/// let until = UNIX_EPOCH + Duration::from_secs(30);
+/// let terms = LeaseTerms { now: UNIX_EPOCH, until, seize: false };
+/// let Claim::Granted { fence } = store.acquire("t-1", terms).await? else { panic!("nobody has it") };
+/// assert_eq!(store.acquire("t-1", terms).await?, Claim::Held { fence, until });
+///
+/// store.release("t-1", fence).await?;
+/// assert!(matches!(store.acquire("t-1", terms).await?, Claim::Granted { .. }));
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait Leases: Send + Sync {
+    /// Takes a thread for one writer, unless another one has it and its time has not passed. Fences are
+    /// greater than 0, and greater than every fence this store ever gave for the thread, also when the thread
+    /// was deleted in between.
+    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError>;
+
+    /// Makes a lease last until another time; `false` if the thread is another's by now, or was released or
+    /// deleted. A lease whose time has passed and that nobody took is renewed like any other.
+    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError>;
+
+    /// Gives a thread back. No error if it is another's by now.
+    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError>;
+
+    /// [`release`](Leases::release) for a run that was dropped and cannot await: at once, or with one of the
+    /// store's next calls. In a store that does neither the thread stays busy until the lease's time has
+    /// passed.
+    fn let_go(&self, thread: &str, fence: u64);
+
+    /// Waits until the lease with that fence is no longer the thread's, as far as the store can know. May
+    /// return before, though not again and again: the engine asks for the thread each time. It also asks now
+    /// and then by itself, so a store that cannot know may wait for ever.
+    async fn released(&self, thread: &str, fence: u64);
+}
+
+/// The leases of a store; without any, every wish is granted with the fence 0, which is never checked.
+pub fn leases_of(store: &dyn Checkpointer) -> &dyn Leases {
+    store.leases().unwrap_or(&NoLeases)
+}
+
+struct NoLeases;
+
+#[async_trait]
+impl Leases for NoLeases {
+    async fn acquire(&self, _: &str, _: LeaseTerms) -> Result<Claim, StoreError> {
+        Ok(Claim::Granted { fence: 0 })
+    }
+
+    async fn renew(&self, _: &str, _: u64, _: SystemTime) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    async fn release(&self, _: &str, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn let_go(&self, _: &str, _: u64) {}
+
+    async fn released(&self, _: &str, _: u64) {
+        pending().await
+    }
+}

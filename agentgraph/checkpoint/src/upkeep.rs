@@ -1,0 +1,68 @@
+//! [`Upkeep`]: changes to threads as a whole, which no run makes.
+
+use async_trait::async_trait;
+
+use crate::checkpointer::Checkpointer;
+use crate::error::{StoreError, cannot};
+use crate::row::Rewrite;
+
+/// The upkeep of a store, by [`Checkpointer::upkeep`]: copies, pruning, and giving space back.
+///
+/// ```
+/// use agentgraph_checkpoint::{CheckpointId, Checkpointer, MemorySaver, Place, Put, Rewrite, RowKind, Upkeep};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// let (store, place) = (MemorySaver::new(), Place::root("t-1"));
+/// for step in 0..3 {
+///     store.put(Put::new(place, CheckpointId::new(0, step), RowKind::Full, b"record")).await?;
+/// }
+/// store.copy_thread("t-1", "t-2").await?;
+/// let gone = [(0, 0..2)];
+/// store.rewrite(Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone }).await?;
+///
+/// assert_eq!(store.list(place, Default::default()).await?.len(), 1);
+/// assert_eq!(store.list(Place::root("t-2"), Default::default()).await?.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait Upkeep: Send + Sync {
+    /// Copies everything of a thread but its lease, in one transaction.
+    ///
+    /// Must fail with [`StoreCode::ThreadExists`](crate::StoreCode::ThreadExists) (see
+    /// [`thread_exists`](crate::thread_exists)), and change nothing, if `to` has anything.
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError>;
+
+    /// Removes rows, and puts fulls in the place of others, in one transaction: what pruning comes to.
+    ///
+    /// Must fail with [`StoreCode::LeaseLost`](crate::StoreCode::LeaseLost) as [`Checkpointer::put`] does.
+    async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError>;
+
+    /// Gives back to the system what removed rows took, as far as that is not done by itself.
+    async fn compact(&self) -> Result<(), StoreError>;
+}
+
+/// [`Upkeep::copy_thread`] of any store.
+pub async fn copy_thread(store: &dyn Checkpointer, from: &str, to: &str) -> Result<(), StoreError> {
+    match store.upkeep() {
+        Some(upkeep) => upkeep.copy_thread(from, to).await,
+        None => Err(cannot(from, "copy a thread", "upkeep")),
+    }
+}
+
+/// [`Upkeep::rewrite`] of any store.
+pub async fn rewrite(store: &dyn Checkpointer, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
+    match store.upkeep() {
+        Some(upkeep) => upkeep.rewrite(rewrite).await,
+        None => Err(cannot(rewrite.place.thread, "be pruned", "upkeep")),
+    }
+}
+
+/// [`Upkeep::compact`] of any store; one without upkeep has nothing to give back.
+pub async fn compact(store: &dyn Checkpointer) -> Result<(), StoreError> {
+    match store.upkeep() {
+        Some(upkeep) => upkeep.compact().await,
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,86 @@
+//! [`Activations`]: the open activations of a run without supersteps, and what they read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::engine::flow::order::Order;
+use crate::engine::flow::{Flow, Key};
+use crate::engine::journal::Journal;
+use crate::error::Error;
+use crate::graph::GraphCore;
+use crate::record::bytes::Bytes;
+use crate::record::header::StoredState;
+use crate::state::State;
+use agentgraph_checkpoint::delta::DeltaWriter;
+use agentgraph_checkpoint::engine::corrupt;
+use agentgraph_checkpoint::fold::{Folded, Value};
+
+/// What a run without supersteps has open, and the states that activations read which is not the last one.
+pub(crate) struct Activations<S: State> {
+    pub(in crate::engine) flow: Flow,
+    pub(in crate::engine) states: HashMap<Key, Arc<S>>,
+    /// The order in which an earlier run of the same steps merged.
+    pub(in crate::engine) order: Option<Order>,
+    /// The activations that end with what their nodes gave before, until they are merged.
+    pub(in crate::engine) skipping: HashMap<Key, u32>,
+}
+
+impl<S: State> Default for Activations<S> {
+    fn default() -> Self {
+        Activations { flow: Flow::default(), states: HashMap::new(), order: None, skipping: HashMap::new() }
+    }
+}
+
+impl<S: State> Activations<S> {
+    /// They go on from an older checkpoint, in that order if one is known.
+    pub(crate) fn fork(&mut self, order: Option<Order>) {
+        self.flow.forget_left();
+        self.order = order;
+    }
+
+    pub(crate) fn of(flow: Flow) -> Box<Self> {
+        Box::new(Activations { flow, ..Activations::default() })
+    }
+
+    /// Puts the states that open activations read, and that no checkpoint holds, into the record that is
+    /// written next: it is the first of a call that stored nothing before.
+    pub(crate) fn keep_states(&mut self, core: &GraphCore<S>, journal: &Journal<S>) -> Result<(), Error> {
+        let Activations { flow, states, .. } = self;
+        let id = journal.next_id();
+        for (key, activation) in flow.open.iter_mut().filter(|(_, one)| one.read.is_none()) {
+            if key.made == flow.at {
+                activation.read = Some(id);
+            } else if let Some(state) = states.get(key)
+                && flow.kept.iter().all(|kept| kept.made != key.made)
+            {
+                flow.kept.push(kept_state(core, journal, key.made, state)?);
+                flow.unsaid.kept = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kept_state<S: State>(
+    core: &GraphCore<S>,
+    journal: &Journal<S>,
+    made: u64,
+    state: &S,
+) -> Result<StoredState, Error> {
+    let described = S::channels(&core.schema);
+    let mut written = DeltaWriter::new(described.len());
+    let stored = || described.iter().enumerate().filter(|(_, channel)| channel.is_stored());
+    for (at, _) in stored() {
+        (journal.codec().record_channel)(state, &core.schema, at, &mut written)?;
+    }
+    let unreadable = |error| corrupt(journal.place(), journal.next_id(), error);
+    let mut folded = Folded::default();
+    folded.apply(written.bytes(), None).map_err(unreadable)?;
+    let mut channels = Vec::new();
+    for (at, channel) in stored() {
+        if let Value::Bytes(value) = folded.value(at).map_err(unreadable)? {
+            channels.push((channel.name.clone().into_owned(), Bytes(value)));
+        }
+    }
+    Ok(StoredState { made, version: core.migrations.version, channels })
+}

@@ -1,0 +1,52 @@
+//! [`Actors`]: the nodes that act in a superstep, some of them in the place of one that failed.
+
+use std::sync::Arc;
+
+use crate::engine::frontier::Frontier;
+use crate::failure::Failure;
+
+/// Who acts in a superstep.
+#[derive(Clone, Copy)]
+pub(crate) struct Actors<'a> {
+    pub(in crate::engine) frontier: &'a Frontier,
+    pub(in crate::engine) handled: &'a [Handover],
+}
+
+impl Actors<'_> {
+    /// The node that acts at `index`: the one of its task, or the one that handles its failure.
+    #[inline]
+    pub(crate) fn node(self, index: usize) -> u32 {
+        match handled(self.handled, index as u32) {
+            None => self.frontier.task(index).0,
+            Some(handled) => handled.handler,
+        }
+    }
+}
+
+/// A task that failed, and who stands in its place.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    pub(in crate::engine) index: u32,
+    pub(in crate::engine) handler: u32,
+    pub(in crate::engine) failure: Arc<Failure>,
+    /// The failure is in the store.
+    pub(in crate::engine) stored: bool,
+}
+
+impl Handover {
+    pub(crate) fn copy(&self) -> Self {
+        Handover { failure: Arc::clone(&self.failure), ..*self }
+    }
+}
+
+/// Notes that one handles a task, in task order.
+pub(crate) fn add_handled(all: &mut Vec<Handover>, handled: Handover) {
+    let at = all.partition_point(|other| other.index < handled.index);
+    all.insert(at, handled);
+}
+
+/// The one that handles the task at `index`.
+pub(crate) fn handled(all: &[Handover], index: u32) -> Option<&Handover> {
+    let at = all.binary_search_by_key(&index, |handled| handled.index).ok()?;
+    all.get(at)
+}

@@ -1,0 +1,50 @@
+//! What a call does with a run: it begins it, answers it, edits it or goes on with it, each in the way of the
+//! run's discipline.
+
+pub(crate) mod answers;
+pub(crate) mod edit;
+pub(crate) mod end;
+pub(crate) mod input;
+
+use crate::engine::host::TaskRunner;
+use crate::engine::task_id::StepPlace;
+use crate::engine::{Loop, Pause};
+use crate::error::{Code, Error};
+use crate::state::State;
+use agentgraph_checkpoint::RunId;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Goes on until there is a reason to pause, as the discipline of the graph says.
+    pub(crate) async fn go_on(&mut self) -> Result<Pause, Error> {
+        if let Some(driver) = self.driver.clone() {
+            let Some(run) = R::here(self) else {
+                let problem = "the nodes of a dependency graph run where its passes do";
+                return Err(Error::new(Code::Host, problem));
+            };
+            return driver.drive(run).await;
+        }
+        match self.position.eager {
+            None => self.supersteps().await,
+            Some(_) => Box::pin(self.activations()).await,
+        }
+    }
+
+    /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler
+    /// any more runs again.
+    pub(crate) fn adopt_failures(&mut self) {
+        if self.position.eager.is_some() {
+            return self.adopt_left();
+        }
+        let StepPlace { run, parent, .. } = self.step_place();
+        self.adopt_handlers(run, parent, None);
+    }
+
+    /// [`adopt_failures`](Self::adopt_failures) of another run on this branch, or on the thread that this one
+    /// was copied from.
+    pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64, thread: Option<&str>) {
+        match self.position.eager.is_some() {
+            true => self.adopt_left_of(run, thread),
+            false => self.adopt_handlers(run, parent, thread),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Answers to interrupts: checked against what is open before anything is stored or run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::engine::Loop;
+use crate::engine::host::TaskRunner;
+#[cfg(feature = "validate")]
+use crate::engine::left_over::TaskRemains;
+use crate::engine::load::finished_step;
+use crate::engine::stored::StoredAnswer;
+use crate::error::{Code, Error};
+use crate::state::State;
+use crate::words::{InterruptId, OpenRequest};
+use agentgraph_checkpoint::PendingWrite;
+
+/// What a caller answers.
+pub(crate) enum Answers {
+    Bare(Value),
+    ById(Vec<(InterruptId, Value)>),
+}
+
+impl Answers {
+    fn by_id(self, open: &[InterruptId]) -> Result<Vec<(InterruptId, Value)>, Error> {
+        let listed = || open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match (self, open) {
+            (_, []) => Err(Error::new(
+                Code::NothingToResume,
+                "no interrupt is open: use `proceed()` to go on with a run that stopped for another reason, or on a branch that \
+                 begins at an older checkpoint, where it asks again",
+            )),
+            (Answers::Bare(value), [only]) => Ok(vec![(*only, value)]),
+            (Answers::Bare(_), _) => Err(Error::new(
+                Code::AmbiguousAnswer,
+                format!("several interrupts are open ({}): answer them by id with `resume_many`", listed()),
+            )),
+            (Answers::ById(answers), _) if answers.is_empty() => Err(Error::new(
+                Code::UnknownInterrupt,
+                format!("no answer was given; open are: {}", listed()),
+            )),
+            (Answers::ById(answers), _) => {
+                let mut seen = std::collections::HashSet::new();
+                for (id, _) in &answers {
+                    let problem = match (open.contains(id), seen.insert(*id)) {
+                        (false, _) => "is not open",
+                        (true, false) => "is answered twice",
+                        (true, true) => continue,
+                    };
+                    let text = format!("interrupt {id} {problem}; open are: {}", listed());
+                    return Err(Error::new(Code::UnknownInterrupt, text));
+                }
+                Ok(answers)
+            }
+        }
+    }
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Whether what finished tasks left behind can be used, before anything is stored on top of it.
+    pub(crate) fn check_left_over(&self) -> Result<(), Error> {
+        let Some(journal) = &self.records.journal else { return Ok(()) };
+        let results = self.inheritance.left_over.values().filter_map(|left| left.result.as_deref());
+        for result in results {
+            finished_step(&self.position.graph, journal.codec(), journal.thread(), result)?;
+        }
+        match &self.driver {
+            Some(driver) => {
+                Arc::clone(driver).check(journal.thread(), &self.position.state, &self.inheritance.left_over)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Gives answers that were checked against what is open, `inside` of tasks too. They are stored before
+    /// anything runs, each beside the request that it answers.
+    pub(crate) async fn give_answers(
+        &mut self,
+        answers: Answers,
+        inside: Vec<OpenRequest>,
+    ) -> Result<(), Error> {
+        let (own, inside) = self.take_answers(answers, &inside)?;
+        let Some(journal) = &mut self.records.journal else { return Ok(()) };
+        // Those of one subgraph together.
+        let mut places: BTreeMap<_, Vec<PendingWrite>> = BTreeMap::new();
+        for (request, write) in inside {
+            places.entry((&*request.interrupt.namespace, request.at)).or_default().push(write);
+        }
+        for ((namespace, at), writes) in places {
+            journal.put_writes_in(namespace, at, &writes).await?;
+        }
+        Box::pin(journal.put_writes(&own)).await
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn take_answers<'a>(
+        &mut self,
+        answers: Answers,
+        inside: &'a [OpenRequest],
+    ) -> Result<(Vec<PendingWrite>, Vec<(&'a OpenRequest, PendingWrite)>), Error> {
+        let flow = self.flow_tasks();
+        let of_flow = self.open_in_flow(&flow);
+        let mut open: Vec<InterruptId> = match self.driver {
+            Some(_) => self.open_in_pass(),
+            None => (0..self.position.frontier.len())
+                .filter_map(|index| {
+                    let task = self.task_id(index)?;
+                    Some((task, self.inheritance.left_over.get(&task)?))
+                })
+                .flat_map(|(task, left)| left.open().map(move |(n, _)| InterruptId { task, n: *n }))
+                .chain(of_flow)
+                .collect(),
+        };
+        open.extend(inside.iter().filter_map(|request| request.interrupt.id));
+        let answers = answers.by_id(&open)?;
+        #[cfg(feature = "validate")]
+        self.check_answers(&answers, inside)?;
+        let (mut writes, mut writes_inside) = (Vec::new(), Vec::new());
+        for (id, value) in answers {
+            let write = StoredAnswer::Given(value.clone()).write(id.task, id.n)?;
+            if let Some(request) = inside.iter().find(|request| request.interrupt.id == Some(id)) {
+                writes_inside.push((request, write));
+                continue;
+            }
+            writes.push(write);
+            if let Some(key) = flow.get(&id.task) {
+                self.answer_in_flow(*key, id.n, value);
+                continue;
+            }
+            self.inheritance.left_over.entry(id.task).or_default().take(id.n, StoredAnswer::Given(value));
+        }
+        Ok((writes, writes_inside))
+    }
+
+    /// The interrupts that an unfinished pass waits for.
+    fn open_in_pass(&self) -> Vec<InterruptId> {
+        let open = self.inheritance.left_over.iter().flat_map(|(task, left)| {
+            left.open().map(|(n, request)| {
+                let node = self.position.graph.by_name.get(&*request.node).copied();
+                (node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n })
+            })
+        });
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, id)| id).collect()
+    }
+
+    #[cfg(feature = "validate")]
+    fn left_of(&self, task: agentgraph_checkpoint::TaskId) -> Option<&TaskRemains> {
+        let flow = self.position.eager.as_ref().map(|eager| &eager.flow);
+        match flow.zip(self.flow_tasks().get(&task)) {
+            Some((flow, key)) => flow.open.get(key)?.left.as_deref(),
+            None => self.inheritance.left_over.get(&task),
+        }
+    }
+
+    /// All of them, before any is stored.
+    #[cfg(feature = "validate")]
+    fn check_answers(&self, answers: &[(InterruptId, Value)], inside: &[OpenRequest]) -> Result<(), Error> {
+        for (id, answer) in answers {
+            let of_child = inside.iter().find(|request| request.interrupt.id == Some(*id));
+            let (node, schema) = match of_child {
+                Some(request) => (&*request.interrupt.node, request.interrupt.schema.as_ref()),
+                None => match self.left_of(id.task).and_then(|left| left.open().find(|(n, _)| *n == id.n)) {
+                    Some((_, request)) => (&*request.node, request.schema.as_ref()),
+                    None => continue,
+                },
+            };
+            if let Some(schema) = schema {
+                crate::context::answer_schema::check(*id, node, schema, answer)?;
+            }
+        }
+        Ok(())
+    }
+}

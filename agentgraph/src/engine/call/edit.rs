@@ -1,0 +1,100 @@
+//! Edits: a checkpoint that no task wrote.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::engine::frontier::Frontier;
+use crate::engine::host::TaskRunner;
+use crate::engine::left_over::EditedTasks;
+use crate::engine::{Loop, Pause};
+use crate::error::Error;
+use crate::graph::joins::Joins;
+use crate::state::State;
+use crate::words::{Interrupt, InterruptKind};
+use agentgraph_checkpoint::Source;
+
+/// What is changed, and where the thread stands then.
+pub(crate) enum Edit<S: State> {
+    /// Where it stood.
+    Here(Option<S::Update>),
+    /// Where these nodes lead.
+    As(Vec<(Cow<'static, str>, S::Update)>),
+    AsStart(S::Update),
+    AsEnd(S::Update),
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Commits the edit. `behind` is what stays with an edit that moves nothing.
+    pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<EditedTasks<'_>>) -> Result<(), Error> {
+        match edit {
+            Edit::Here(update) => self.edit_here(update, behind).await,
+            Edit::As(writers) if self.position.eager.is_some() => self.edit_flow_as(writers).await,
+            Edit::As(writers) => self.edit_as(writers, behind).await,
+            Edit::AsStart(input) => {
+                self.clear_frontier();
+                self.end_edits();
+                self.begin_input(input)?;
+                self.commit(Source::Update, None).await
+            }
+            Edit::AsEnd(update) => {
+                self.begin_record();
+                for finished in self.finished_updates(behind)? {
+                    self.write(finished)?;
+                }
+                self.write(update)?;
+                self.clear_frontier();
+                self.end_edits();
+                self.commit(Source::Update, None).await
+            }
+        }
+    }
+
+    async fn edit_here(
+        &mut self,
+        update: Option<S::Update>,
+        behind: Option<EditedTasks<'_>>,
+    ) -> Result<(), Error> {
+        let source = if update.is_some() { Source::Update } else { Source::Fork };
+        if self.position.eager.is_some() {
+            self.edit_flow(update.is_some(), behind.as_ref().map(|behind| behind.place));
+        }
+        match update {
+            Some(update) => {
+                self.begin_record();
+                self.write(update)?;
+            }
+            None => self.begin_record(),
+        }
+        let mut moved = behind.map(|behind| self.moved(behind)).unwrap_or_default();
+        if self.position.eager.is_some() {
+            moved.extend(self.asked_in_flow(&HashSet::new())?);
+        }
+        if let Some(journal) = &mut self.records.journal {
+            journal.carry(moved);
+        }
+        let halted = std::mem::take(&mut self.inheritance.halted).into_iter();
+        let halts: Vec<_> = halted.map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
+        let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
+        match self.try_commit(source, None, stop.as_ref())? {
+            Some(prepared) => self.commit_later(prepared).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The run is over, and its temporary edits with it.
+    fn end_edits(&mut self) {
+        self.position.graph.drop_edits();
+        self.runtime.shared.see().overlay = None;
+        if let Some(journal) = &mut self.records.journal {
+            journal.forget_edits();
+        }
+    }
+
+    fn clear_frontier(&mut self) {
+        self.position.frontier = Frontier::default();
+        self.position.joins = Joins::of(&self.position.graph.topology);
+        if self.position.eager.is_some() {
+            self.clear_flow();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! [`CallEnd`]: what a call that has ended leaves to its caller.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::context::UntoldStops;
+use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
+use crate::engine::{Loop, Pause};
+use crate::error::Error;
+use crate::record::header::StoredStuck;
+use crate::state::State;
+use crate::words::{DroppedEdits, StuckJoin, stuck_joins};
+use agentgraph_checkpoint::header::StoredMemories;
+use agentgraph_checkpoint::{CheckpointId, RunId};
+
+/// What a call that has ended without an error leaves to its caller.
+pub(crate) struct CallEnd<S: State> {
+    pub(crate) state: Arc<S>,
+    /// The sum of its updates, if that is kept.
+    pub(crate) updates: Option<S::Update>,
+    pub(crate) run: RunId,
+    pub(crate) checkpoint: Option<CheckpointId>,
+    /// The joins of the graph itself that still wait.
+    pub(crate) stuck: Vec<StuckJoin>,
+    /// Those that still waited when subgraphs ended.
+    pub(crate) stuck_inside: Vec<StoredStuck>,
+    /// What the run has spent, by unit.
+    pub(crate) spent: BTreeMap<Cow<'static, str>, u64>,
+    pub(crate) cancelled: Vec<String>,
+    pub(crate) dropped: Vec<DroppedEdits>,
+    pub(crate) untold: Vec<UntoldStops>,
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Ends the call.
+    pub(crate) fn into_end(self) -> CallEnd<S> {
+        CallEnd {
+            stuck: self.own_stuck(),
+            spent: self.spent().units,
+            run: self.runtime.shared.run,
+            checkpoint: self.records.checkpoint(),
+            updates: self.records.trace.map(|trace| trace.into_total()),
+            cancelled: self.report.cancelled,
+            dropped: self.report.dropped,
+            untold: self.report.untold,
+            stuck_inside: self.position.joins.into_stuck_inside(),
+            state: self.position.state,
+        }
+    }
+
+    /// Adds the last state to the error that a call ends with, if there is one.
+    pub(crate) fn fail_with(self, error: Error) -> Error {
+        if self.position.merging { error } else { error.with_state(self.position.state) }
+    }
+
+    /// The thread that the run is on.
+    pub(crate) fn thread(&self) -> Option<Arc<str>> {
+        self.runtime.shared.thread.clone()
+    }
+
+    /// The namespace that its records are in; empty for that of the root, and where nothing is kept.
+    pub(crate) fn namespace(&self) -> Arc<str> {
+        self.records.journal.as_ref().map(|journal| Arc::clone(journal.namespace())).unwrap_or_default()
+    }
+
+    /// Where the memories stand that the run names, and the checkpoint that stands.
+    pub(crate) fn named_memories(&self) -> (StoredMemories, Option<CheckpointId>) {
+        let named = self.records.memories().map(|memories| memories.named()).unwrap_or_default();
+        (named, self.records.checkpoint())
+    }
+
+    /// Whether commits were put off to the end of the call.
+    pub(crate) fn has_deferred_commits(&self) -> bool {
+        self.records.journal.as_ref().is_some_and(Journal::waits)
+    }
+
+    /// Whether the caller is to be told of static interrupts inside of tasks.
+    pub(crate) fn has_untold(&self) -> bool {
+        !self.report.untold.is_empty()
+    }
+
+    /// The error of a run that is over, if its graph does not let joins wait in vain.
+    pub(crate) fn stuck_error(&self, pause: &Pause) -> Option<Error> {
+        if !self.position.graph.stuck_fails || !matches!(pause, Pause::Finished) {
+            return None;
+        }
+        let inside = self.position.joins.stuck_inside().iter().cloned().map(StuckJoin::from);
+        stuck_joins(&self.own_stuck().into_iter().chain(inside).collect::<Vec<_>>())
+    }
+
+    fn own_stuck(&self) -> Vec<StuckJoin> {
+        let name = |node: u32| self.position.graph.name(node).to_owned();
+        let open = self.position.joins.open(&self.position.graph.topology).filter(|round| !round.fired);
+        open.map(|round| {
+            let join = round.join;
+            let places = (0..join.sources.len() as u32)
+                .filter(|place| !self.position.joins.is_pruned(round.at, *place));
+            let (here, missing): (Vec<u32>, Vec<u32>) =
+                places.partition(|place| round.arrived.contains(place));
+            let names =
+                |places: Vec<u32>| places.iter().map(|place| name(join.sources[*place as usize])).collect();
+            let namespace = String::new();
+            StuckJoin { namespace, to: name(join.target), arrived: names(here), missing: names(missing) }
+        })
+        .collect()
+    }
+}

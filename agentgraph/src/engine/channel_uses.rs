@@ -1,0 +1,137 @@
+//! Who writes which channel in a superstep: clashing writes, and writes that an overwrite wins over.
+
+use crate::engine::actors::Actors;
+use crate::engine::task_output::TaskOutput;
+use crate::error::{Code, Error};
+use crate::graph::GraphCore;
+use crate::graph::run_graph::RunGraph;
+use crate::state::{State, WriteKind};
+
+/// Who writes which channel in a superstep. Sized by the channels once a run, and then only touched where
+/// written.
+#[derive(Debug, Default)]
+pub(crate) struct ChannelUses {
+    round: u64,
+    channels: Vec<ChannelUse>,
+    overwritten: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct ChannelUse {
+    round: u64,
+    reduced_by: Option<u32>,
+    overwritten_by: Option<u32>,
+}
+
+impl ChannelUses {
+    /// Notes who writes what.
+    ///
+    /// # Errors
+    /// Two tasks write what only one may.
+    pub(crate) fn note<S: State>(
+        &mut self,
+        core: &RunGraph<S>,
+        actors: Actors<'_>,
+        tasks: &[Option<TaskOutput<S>>],
+    ) -> Result<(), Error> {
+        let channels = S::channels(&core.schema);
+        self.channels.resize(channels.len(), ChannelUse::default());
+        self.round += 1;
+        let round = self.round;
+        let mut conflict = None;
+        self.overwritten.clear();
+        for (index, done) in tasks.iter().enumerate() {
+            let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
+            let node = actors.node(index);
+            S::writes(&core.schema, update, &mut |channel, kind| {
+                let Some(used) = self.channels.get_mut(channel) else { return };
+                if used.round != round {
+                    *used = ChannelUse { round, ..ChannelUse::default() };
+                }
+                let (earlier, clash) = match kind {
+                    WriteKind::Reduce => (&mut used.reduced_by, channels[channel].exclusive),
+                    WriteKind::Overwrite => {
+                        self.overwritten.push(channel);
+                        (&mut used.overwritten_by, true)
+                    }
+                };
+                match earlier {
+                    Some(first) if clash && conflict.is_none() => {
+                        conflict = Some((channel, *first, node, kind))
+                    }
+                    _ => *earlier = Some(node),
+                }
+            });
+        }
+        match conflict {
+            Some((channel, first, second, kind)) => {
+                Err(concurrent_update(core, channel, first, second, kind))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes out the writes that an overwrite wins over.
+    pub(super) fn discard_overwritten<S: State>(
+        &self,
+        core: &GraphCore<S>,
+        tasks: &mut [Option<TaskOutput<S>>],
+    ) {
+        for channel in &self.overwritten {
+            discard_reduced(core, *channel, tasks);
+        }
+    }
+}
+
+/// Takes out the writes that an overwrite beside them wins over, in updates that are not merged as a
+/// superstep.
+pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option<TaskOutput<S>>]) {
+    let mut overwritten = Vec::new();
+    for update in tasks.iter().flatten().filter_map(|done| done.update.as_ref()) {
+        S::writes(&core.schema, update, &mut |channel, kind| {
+            if kind == WriteKind::Overwrite {
+                overwritten.push(channel);
+            }
+        });
+    }
+    for channel in overwritten {
+        discard_reduced(core, channel, tasks);
+    }
+}
+
+fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [Option<TaskOutput<S>>]) {
+    for done in tasks {
+        let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
+        let mut reduces = false;
+        S::writes(&core.schema, update, &mut |written, kind| {
+            reduces |= written == channel && kind == WriteKind::Reduce;
+        });
+        if reduces {
+            S::discard(&core.schema, update, channel);
+        }
+    }
+}
+
+fn concurrent_update<S: State>(
+    core: &RunGraph<S>,
+    channel: usize,
+    first: u32,
+    second: u32,
+    kind: WriteKind,
+) -> Error {
+    let field = &S::channels(&core.schema)[channel].name;
+    let (first, second) = (core.name(first), core.name(second));
+    let who = if first == second {
+        format!("two tasks of node `{first}`")
+    } else {
+        format!("nodes `{first}` and `{second}`")
+    };
+    let (did, remedy) = match kind {
+        WriteKind::Reduce => (
+            "wrote",
+            "give the field a reducer, such as `#[reduce(last)]`, or let the nodes run one after the other",
+        ),
+        WriteKind::Overwrite => ("overwrote", "at most one of them may overwrite it"),
+    };
+    Error::new(Code::ConcurrentUpdate, format!("{who} {did} `{field}` in the same superstep: {remedy}"))
+}

@@ -1,0 +1,247 @@
+//! Nothing runs any more that the call waits for: what it comes to, and what it leaves behind.
+
+use std::collections::HashSet;
+
+use crate::context::{NewQuestions, Refusal};
+use crate::engine::eager::course::{Course, Stop};
+use crate::engine::failures::{error_write, no_error};
+use crate::engine::flow::{Activation, Key, Phase};
+use crate::engine::host::TaskRunner;
+use crate::engine::question_writes::refusal_writes;
+use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes, told};
+use crate::engine::{Loop, Pause};
+use crate::error::Error;
+use crate::failure::Failure;
+use crate::state::State;
+use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
+use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Says what the call comes to; `None` if it goes on after all.
+    pub(super) async fn conclude(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
+        match course.stop.take() {
+            Some(Stop::Failed(error)) => {
+                course.drop_unless(|_| false);
+                self.leave_behind().await?;
+                return Err(error.with_failures(self.failures(course)));
+            }
+            Some(Stop::Left(left)) => return Ok(Some(Pause::Left(left))),
+            Some(Stop::Hard(reason)) => {
+                self.leave_behind().await?;
+                return Ok(Some(Pause::Stopped(reason)));
+            }
+            Some(Stop::Soft(reason)) if self.could_go_on() => {
+                course.drop_unless(|_| false);
+                return self.stopped(reason).await.map(Some);
+            }
+            Some(Stop::Soft(_)) | None => {}
+        }
+        match self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
+            true => self.interrupted(course).await.map(Some),
+            false => self.end(course).await,
+        }
+    }
+
+    /// Whether anything that is not detached would go on without somebody's answer.
+    fn could_go_on(&self) -> bool {
+        let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.values());
+        open.filter(|one| !self.position.graph.is_detached(one.node)).any(|one| one.phase != Phase::Waits)
+    }
+
+    async fn stopped(&mut self, reason: StopReason) -> Result<Pause, Error> {
+        self.leave_behind().await?;
+        match (reason, self.position.graph.limit_node()) {
+            (StopReason::Limit, Some(node)) => Box::pin(self.beyond_limit(node)).await,
+            _ => Ok(Pause::Stopped(reason)),
+        }
+    }
+
+    async fn interrupted(&mut self, course: &mut Course<S>) -> Result<Pause, Error> {
+        course.drop_unless(|_| false);
+        self.leave_behind().await?;
+        let (mut interrupts, mut fixed): (Vec<Interrupt>, Vec<Interrupt>) = Default::default();
+        let open: Vec<Key> =
+            self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
+        for key in open {
+            let Some(activation) = self.activation(key) else { continue };
+            if let Some(asked) = course.inside.remove(&key) {
+                interrupts.extend(asked);
+            } else if let Some(left) = activation.left.as_ref().filter(|left| left.waits()) {
+                let Some(task) = self.activation_id(key) else { continue };
+                let node = self.position.graph.name(activation.actor());
+                let asked = |request| Interrupt::asked(task, node.to_owned(), request);
+                interrupts.extend(left.asks().requests.into_iter().map(asked));
+            } else if let Some(stop) = self.fixed(activation).filter(|stop| !fixed.contains(stop)) {
+                fixed.push(stop);
+            }
+        }
+        let stops = StoredStop::among(&fixed);
+        interrupts.extend(fixed);
+        let pause = Pause::Interrupted(interrupts);
+        if !stops.is_empty() && self.runtime.shared.outer.is_some() {
+            self.leave_to_be_told(&pause);
+        } else if !stops.is_empty()
+            && let Some(journal) = &mut self.records.journal
+        {
+            if let Some(events) = &self.listeners.events {
+                events.read().await;
+            }
+            journal.put_writes(&[told(&stops)?]).await?;
+        }
+        Ok(pause)
+    }
+
+    /// The static interrupt that holds an activation.
+    fn fixed(&self, activation: &Activation) -> Option<Interrupt> {
+        if activation.phase != Phase::Waits || activation.told {
+            return None;
+        }
+        let name = |node: u32| self.position.graph.name(node).to_owned();
+        Some(match activation.after {
+            Some(after) => Interrupt::fixed(name(after), InterruptKind::After),
+            None => Interrupt::fixed(name(activation.node), InterruptKind::Before),
+        })
+    }
+
+    /// Everything but what is detached has ended.
+    async fn end(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
+        let begins = course.ending.is_none();
+        let mut ending = course.ending.take().unwrap_or_default();
+        if begins {
+            for limit in &self.position.graph.awaited_at_end {
+                ending.is_over(*limit, &self.runtime.shared.services);
+            }
+        }
+        course.drop_unless(|started| started.awaited.is_some());
+        course.ending = Some(ending);
+        // Once more where the end begins: what waits in line may be worth waiting for.
+        if course.is_ending()
+            || (begins && self.position.eager.as_ref().is_some_and(|eager| !eager.flow.ready.is_empty()))
+        {
+            return Ok(None);
+        }
+        self.cut_detached().await?;
+        Ok(Some(Pause::Finished))
+    }
+
+    /// Lets go of the detached tasks that are still open.
+    async fn cut_detached(&mut self) -> Result<(), Error> {
+        let Some(eager) = &mut self.position.eager else { return Ok(()) };
+        let open: Vec<Key> = eager.flow.open.keys().copied().collect();
+        for key in &open {
+            if let Some(activation) = eager.flow.open.get(key) {
+                self.report.cancelled.push(self.position.graph.name(activation.node).to_owned());
+            }
+            eager.flow.end(*key, true, false);
+        }
+        eager.flow.ready.clear();
+        match open.is_empty() {
+            true => Ok(()),
+            false => self.commit_unmerged(Source::Loop).await,
+        }
+    }
+
+    /// Commits what is open without anything that was merged.
+    pub(super) async fn commit_unmerged(&mut self, source: Source) -> Result<(), Error> {
+        self.begin_record();
+        let commit = self.upcoming();
+        if let Some(eager) = &mut self.position.eager {
+            eager.flow.pass(commit);
+        }
+        self.commit(source, None).await
+    }
+
+    /// Stores what open tasks asked and voided, if no record says it yet, and what they wait for in any case.
+    async fn leave_behind(&mut self) -> Result<(), Error> {
+        self.end_waiting().await?;
+        let Some(eager) = &self.position.eager else { return Ok(()) };
+        let unsaid: HashSet<Key> = eager.flow.unsaid.begun.iter().copied().collect();
+        let mut writes = self.errors_unsaid(&unsaid)?;
+        writes.extend(self.asked_in_flow(&unsaid)?);
+        match &mut self.records.journal {
+            Some(journal) if !writes.is_empty() => journal.put_writes(&writes).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// What open tasks failed with, and which of them have not any more, where no record says it yet.
+    fn errors_unsaid(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
+        let mut writes = Vec::new();
+        for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
+            let Some(task) = self.activation_id(*key).filter(|_| unsaid.contains(key)) else { continue };
+            match &activation.error {
+                Some(failure) => writes.push(error_write(task, failure)?),
+                None if activation.error_is_over => writes.push(no_error(task)),
+                None => {}
+            }
+        }
+        Ok(writes)
+    }
+
+    /// What tasks failed with in this call, in the order in which their activations were made.
+    fn failures(&self, course: &mut Course<S>) -> Vec<Failure> {
+        course.failed.sort_unstable_by_key(|(key, _)| *key);
+        course.failed.drain(..).map(|(_, failure)| Failure::clone(&failure)).collect()
+    }
+
+    /// What open tasks wait for, as pending writes, since whoever asks a store which threads wait looks at
+    /// those; of `unsaid` ones all that they asked.
+    pub(in crate::engine) fn asked_in_flow(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
+        let mut writes = Vec::new();
+        for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
+            let (Some(left), Some(task)) = (&activation.left, self.activation_id(*key)) else { continue };
+            let open: Vec<u32> = left.open().map(|(n, _)| *n).collect();
+            let unsaid = unsaid.contains(key);
+            for (n, request) in left.requests.iter().filter(|(n, _)| unsaid || open.contains(n)) {
+                let slot = PendingWrite::request_slot(*n);
+                writes.push(PendingWrite { task, slot, bytes: to_bytes(request)? });
+                // A store takes a request for open beside which nothing says otherwise.
+                let answer = left.answers.get(n).map(|answer| StoredAnswer::Given(answer.clone()));
+                let answer = answer.or_else(|| left.voided.contains(n).then_some(StoredAnswer::Voided));
+                if let Some(answer) = answer {
+                    writes.push(answer.write(task, *n)?);
+                }
+            }
+        }
+        Ok(writes)
+    }
+
+    /// Notes what a task asks, which holds what comes after it, and which answers it voids by that.
+    pub(super) fn hold(&mut self, key: Key, asks: NewQuestions) {
+        let Some(eager) = &mut self.position.eager else { return };
+        let Some(activation) = eager.flow.open.get_mut(&key) else { return };
+        let node = self.position.graph.name(activation.actor()).to_owned();
+        let left = activation.left_mut();
+        for request in asks.requests {
+            left.request(request.n, StoredRequest::new(node.clone(), request));
+        }
+        for n in asks.voided {
+            left.take(n, StoredAnswer::Voided);
+        }
+        activation.phase = Phase::Waits;
+        activation.forget_error();
+        eager.flow.change(key);
+    }
+
+    /// Takes an answer back that its task could not read, so that the interrupt stays open.
+    pub(super) async fn take_answer_back(
+        &mut self,
+        key: Key,
+        task: TaskId,
+        refusal: &Refusal,
+    ) -> Result<(), Error> {
+        let Some(eager) = &mut self.position.eager else { return Ok(()) };
+        let Some(activation) = eager.flow.open.get_mut(&key) else { return Ok(()) };
+        let node = self.position.graph.name(activation.actor());
+        let left = activation.left_mut();
+        if let Some(asked) = &refusal.asked {
+            left.request(refusal.n, StoredRequest::new(node.to_owned(), asked.clone()));
+        }
+        left.take(refusal.n, StoredAnswer::Refused);
+        eager.flow.change(key);
+        match &mut self.records.journal {
+            Some(journal) => journal.put_writes(&refusal_writes(task, node, refusal, None)?).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Starting activations: as many as may, each polled once where it stands.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::context::Call;
+use crate::engine::eager::course::{Course, StartedTask, Stop};
+use crate::engine::eager::request;
+use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
+use crate::engine::flow::{Activation, Key, Phase};
+use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
+use crate::engine::running_tasks::RunningTask;
+use crate::engine::{Loop, Pause, halt};
+use crate::policy::OnEnd;
+use crate::run::event::EventQueue;
+use crate::state::State;
+use crate::words::{Memory, StopReason};
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Starts what may start. Outside of tokio's cooperative budget: with more ready tasks than it allows,
+    /// the rest would be put off for nothing. Tasks that were started before are looked at, too, so that
+    /// those that are always ready do not hold them up.
+    pub(super) async fn start(&mut self, course: &mut Course<S>) {
+        let pass = poll_fn(|cx| {
+            let mut pending = Vec::new();
+            while let Some(key) = self.next_to_start(course, pending.len()) {
+                self.start_one(course, key, cx, &mut pending);
+            }
+            course.pend(pending);
+            Poll::Ready(())
+        });
+        tokio::task::coop::unconstrained(pass).await;
+        self.hold_states(course.stop.is_some());
+        if course.has_ended() && course.count() > 0 {
+            let executor = self.executor();
+            poll_fn(|cx| {
+                poll_running(&executor, course, cx);
+                Poll::Ready(())
+            })
+            .await;
+        }
+    }
+
+    /// The next activation that may start now. So many of those started before are pending and not yet among
+    /// those that run.
+    fn next_to_start(&mut self, course: &mut Course<S>, pending: usize) -> Option<Key> {
+        loop {
+            // Who has ended gives his place to others when that was looked at, unless he is held until his
+            // turn.
+            let held = self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some());
+            let ended = if held { 0 } else { course.ended() };
+            let room = course.count() + pending + ended < self.runtime.max_concurrency
+                && self.listeners.events.as_deref().is_none_or(EventQueue::has_room);
+            if course.stop.is_some() || !room {
+                return None;
+            }
+            let key = *self.position.eager.as_ref()?.flow.ready.front()?;
+            if self.waits_for_somebody(key) {
+                self.position.eager.as_mut()?.flow.ready.pop_front();
+                self.stands(key, Phase::Waits);
+                continue;
+            }
+            if !self.is_worth_waiting_for(course, key) {
+                self.position.eager.as_mut()?.flow.ready.pop_front();
+                self.stands(key, Phase::Stands);
+                continue;
+            }
+            if let Some(stop) = self.stop_before_start() {
+                course.stop(stop);
+                return None;
+            }
+            self.position.eager.as_mut()?.flow.ready.pop_front();
+            return Some(key);
+        }
+    }
+
+    /// Whether the run is not at its end, or waits there for an activation.
+    fn is_worth_waiting_for(&self, course: &mut Course<S>, key: Key) -> bool {
+        let (Some(ending), Some(activation)) = (&mut course.ending, self.activation(key)) else {
+            return true;
+        };
+        match self.awaited(activation.node) {
+            Some(limit) => !ending.is_over(limit, &self.runtime.shared.services),
+            None => !self.position.graph.is_detached(activation.node),
+        }
+    }
+
+    /// For how long the end of the run waits for a node, if it is detached.
+    fn awaited(&self, node: u32) -> Option<Duration> {
+        match self.position.graph.entry(node)?.on_end {
+            OnEnd::Await(limit) if self.position.graph.is_detached(node) => Some(limit),
+            _ => None,
+        }
+    }
+
+    /// Whether a static interrupt holds an activation.
+    fn waits_for_somebody(&self, key: Key) -> bool {
+        self.position.graph.breaks.is_some()
+            && self.activation(key).is_some_and(|one| one.is_held(&self.position.graph))
+    }
+
+    /// What may end the call before another task starts.
+    fn stop_before_start(&mut self) -> Option<Stop> {
+        if self.runtime.shared.outer.is_some() {
+            return match self.boundary_inside() {
+                Some(Pause::Stopped(reason)) => Some(Stop::Soft(reason)),
+                _ => None,
+            };
+        }
+        match self.listeners.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+            None => self.used_up().map(Stop::Soft),
+            Some(StopReason::Drained) => Some(Stop::Soft(StopReason::Drained)),
+            Some(reason) => Some(Stop::Hard(reason)),
+        }
+    }
+
+    fn start_one(
+        &mut self,
+        course: &mut Course<S>,
+        key: Key,
+        cx: &mut Context<'_>,
+        pending: &mut Vec<RunningTask<S>>,
+    ) {
+        self.position.step += 1;
+        let index = u32::try_from(self.position.step).unwrap_or(u32::MAX);
+        self.runtime.shared.control.begin_step(self.position.step);
+        let Some(activation) = self.activation_mut(key) else { return };
+        activation.phase = Phase::Runs;
+        let node = activation.node;
+        let asked = activation.left.as_ref().map(|left| left.asked()).unwrap_or_default();
+        if !asked.is_empty() {
+            self.runtime.shared.control.recall(index, asked);
+        }
+        let (detached, awaited) = (self.position.graph.is_detached(node), self.awaited(node));
+        course.begin(index, StartedTask { key, detached, awaited });
+        if self.skips_some() && self.skip_activation(course, index, key, node) {
+            return;
+        }
+        if let Some(limit) = self.listeners.halt.as_ref().and_then(|halt| halt.step_timeout()) {
+            let mut timer = halt::sleep(&self.runtime.shared.services, limit);
+            // Its time begins when it is polled first.
+            let _ = timer.as_mut().poll(cx);
+            course.limits.push_back((index, timer));
+        }
+        self.call(course, index, key, cx, pending);
+    }
+
+    /// Ends a task with what its node gave before, if an edit says so and no other task does that already.
+    /// False if it is to be run.
+    fn skip_activation(&mut self, course: &mut Course<S>, index: u32, key: Key, node: u32) -> bool {
+        let skips = self.position.graph.overlay().is_some_and(|overlay| overlay.skips().contains(&node));
+        let Some(eager) = self.position.eager.as_ref().filter(|_| skips) else { return false };
+        let begun = self.activation(key).is_none_or(|one| one.left.is_some() || one.handler.is_some());
+        if begun || eager.skipping.values().any(|other| *other == node) {
+            return false;
+        }
+        let why = match self.output_of(node) {
+            Ok(None) => return false,
+            Ok(Some(done)) => Ok(done),
+            Err(error) => Err(NoOutput::Failed(error)),
+        };
+        let request = request(index, node, false);
+        if let Some(activation) = self.activation(key) {
+            self.announce_activation(key, activation, request);
+        }
+        match why {
+            Ok(done) => {
+                self.executor().announce_skip(request, &done);
+                course.ends().done(index, done);
+                if let Some(eager) = &mut self.position.eager {
+                    eager.skipping.insert(key, node);
+                }
+            }
+            Err(why) => course.ends().not_done(index, why),
+        }
+        true
+    }
+
+    /// Calls the handler of a task that failed in its place.
+    pub(super) async fn start_again(&mut self, course: &mut Course<S>, index: u32, key: Key) {
+        poll_fn(|cx| {
+            let mut pending = Vec::new();
+            self.call(course, index, key, cx, &mut pending);
+            course.pend(pending);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    fn call(
+        &mut self,
+        course: &mut Course<S>,
+        index: u32,
+        key: Key,
+        cx: &mut Context<'_>,
+        pending: &mut Vec<RunningTask<S>>,
+    ) {
+        let state = self.state_of(key);
+        let Some(activation) = self.activation(key) else { return };
+        let handles = activation.handler.is_some();
+        let request = request(index, activation.actor(), handles);
+        let failure = activation.handler.as_ref().map(|handler| Arc::clone(&handler.failure));
+        let input = activation.input.clone();
+        self.runtime.shared.control.enter(index);
+        self.announce_activation(key, activation, request);
+        let task = PlannedTask { request, input: input.as_ref(), failure: failure.as_ref() };
+        let executor = Executor { state: &state, ..self.executor() };
+        executor.start(&task, cx, pending, &mut Vec::new(), &mut course.ends());
+    }
+
+    /// The state that an activation reads. It is held on to where a handler may have to read the same.
+    fn state_of(&mut self, key: Key) -> Arc<S> {
+        let handled = self.activation(key).is_some_and(|activation| {
+            activation.handler.is_none() && self.position.graph.handler(activation.node).is_some()
+        });
+        let keeps = handled || self.records.journal.as_ref().is_some_and(Journal::waits);
+        let Some(eager) = &mut self.position.eager else { return Arc::clone(&self.position.state) };
+        let held = match keeps {
+            true => eager.states.get(&key).cloned(),
+            false => eager.states.remove(&key),
+        };
+        let state = held.unwrap_or_else(|| Arc::clone(&self.position.state));
+        if keeps {
+            eager.states.insert(key, Arc::clone(&state));
+        }
+        state
+    }
+
+    /// Gives a task its id where somebody has to know it.
+    fn announce_activation(&self, key: Key, activation: &Activation, request: crate::context::TaskRequest) {
+        if self.listeners.events.is_none() && !self.position.graph.has_graphs {
+            return;
+        }
+        let Some(id) = self.activation_id(key) else { return };
+        if let Some(events) = &self.listeners.events {
+            events.enter(request, id, key.index);
+        }
+        let Some(nest) = &self.runtime.shared.nest else { return };
+        let call = self.memory_of(request.node).map(|memory| {
+            let before = activation.left.as_ref().and_then(|left| left.call);
+            let shares_memory = memory == Memory::PerThread && self.is_called(key, request.node);
+            Call { task: before.unwrap_or(id), again: activation.again, shares_memory }
+        });
+        let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
+        nest.enter(head, request.index, request.handles, call);
+    }
+
+    /// Whether another activation of a node is under way, or waits inside of its call.
+    fn is_called(&self, key: Key, node: u32) -> bool {
+        let open = self.position.eager.iter().flat_map(|eager| &eager.flow.open);
+        let mut others = open.filter(|(other, one)| **other != key && one.actor() == node);
+        others.any(|(_, one)| one.phase != Phase::Ready)
+    }
+}
+
+/// Takes the result of one of the tasks that run, if one has ended.
+pub(super) fn poll_running<S: State, R: TaskRunner<S>>(
+    executor: &Executor<'_, S, R>,
+    course: &mut Course<S>,
+    cx: &mut Context<'_>,
+) -> bool {
+    let Poll::Ready(Some((request, result))) = course.poll_result(cx) else { return false };
+    executor.tell(request, result, &mut Vec::new(), &mut course.ends());
+    true
+}

@@ -1,0 +1,459 @@
+//! Executing: the tasks of one superstep, against one snapshot.
+//!
+//! One task is awaited where it is. Several are each polled once in place, which finishes those that are
+//! ready; the pending ones go into a `FuturesUnordered`, which polls only what was woken. Nothing is spawned,
+//! so dropping the run stops everything.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::stream::FuturesUnordered;
+
+use crate::context::edits::make_edits;
+use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
+use crate::engine::halt::{Cutoff, Halt};
+use crate::engine::host::TaskRunner;
+use crate::engine::running_tasks::{RunningTask, beside, next};
+use crate::engine::runtime::TaskRuntime;
+use crate::engine::task_output::{TaskOutput, resolve};
+use crate::error::{BoxError, Code, Error, OwnError, caused_by};
+use crate::extract::{InputError, MissingDep, Task};
+use crate::failure::Failure;
+use crate::graph::run_graph::RunGraph;
+use crate::node::{NodeFuture, NodeResult};
+use crate::panic::NodePanic;
+use crate::policy::{CatchPanic, Siblings, Timeout, guarded};
+use crate::run::event::{EventKind, EventQueue};
+use crate::session::MissingSession;
+use crate::state::State;
+use crate::step::{Command, Goto, InputValue, Step, ToParent};
+use crate::words::{EditError, InterruptId, TaskEnd};
+use agentgraph_checkpoint::TaskId;
+
+/// Why a task is not done.
+pub(crate) enum NoOutput {
+    Waits(NewQuestions),
+    /// An answer had the wrong type.
+    Refused(Box<Refusal>),
+    Failed(Error),
+    /// The run inside it did not come to its end.
+    Inside(ChildPause),
+    /// It leaves the graph.
+    Leaves(ParentExit),
+}
+
+impl NoOutput {
+    /// Whether the call fails with it.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            NoOutput::Failed(_) | NoOutput::Refused { .. } | NoOutput::Inside(ChildPause::Broken(_))
+        )
+    }
+
+    /// What it is that a task said to the outside.
+    pub(super) fn of(standing: TaskVerdict, node: &str) -> Self {
+        match standing {
+            TaskVerdict::Waits(asks) => NoOutput::Waits(asks),
+            TaskVerdict::Unaskable(why) => NoOutput::Failed(why.error().at_node(node)),
+            TaskVerdict::Refused(refusal) => NoOutput::Refused(Box::new(refusal)),
+            TaskVerdict::Inside(inside) => NoOutput::Inside(inside),
+        }
+    }
+}
+
+/// A node that voids an answer each time it runs asks for ever, which somebody should see.
+pub(crate) fn log_voided(node: &str, asks: &NewQuestions) {
+    if !asks.voided.is_empty() {
+        tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks something else");
+    }
+}
+
+/// The error of an answer that its task could not read.
+pub(super) fn bad_answer_to(task: TaskId, refusal: &Refusal) -> Error {
+    let id = InterruptId { task, n: refusal.n };
+    Error::new(Code::BadAnswer, bad_answer(&format!(" to interrupt {id}"), &refusal.problem))
+}
+
+fn bad_answer(to: &str, problem: &str) -> String {
+    format!("the answer{to} does not have the type the node asks for: {problem}")
+}
+
+/// Where a run that was left goes on in the graph around it, and what it writes there.
+pub(crate) struct ParentExit {
+    pub(crate) to: ToParent,
+    pub(crate) targets: Vec<Goto>,
+}
+
+/// What the execution of one superstep looks at.
+pub(crate) struct Executor<'a, S: State, R> {
+    pub(in crate::engine) core: &'a RunGraph<S>,
+    pub(in crate::engine) state: &'a Arc<S>,
+    pub(in crate::engine) runtime: &'a TaskRuntime<R>,
+    pub(in crate::engine) events: Option<&'a EventQueue<S>>,
+}
+
+/// Who is told when a task of several ends.
+pub(crate) trait Ledger<S: State>: Send {
+    fn done(&mut self, index: u32, done: TaskOutput<S>);
+    fn not_done(&mut self, index: u32, why: NoOutput);
+    /// It failed, and `handler` stands in its place.
+    fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>);
+    /// The id of whoever acts at `index`.
+    fn id(&self, index: u32) -> TaskId;
+    /// The input of the task at `index`, if it is a dispatch.
+    fn input(&self, index: u32) -> Option<InputValue>;
+    /// Stores what is done or failed and not stored yet, since others are not done.
+    fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+/// A task to be run: where it stands in its superstep, and what it is called with.
+pub(crate) struct PlannedTask<'a> {
+    pub(in crate::engine) request: TaskRequest,
+    pub(in crate::engine) input: Option<&'a InputValue>,
+    pub(in crate::engine) failure: Option<&'a Arc<Failure>>,
+}
+
+/// A handler to be called.
+pub(super) struct HandlerCall {
+    pub(super) request: TaskRequest,
+    pub(super) failure: Arc<Failure>,
+}
+
+impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
+    fn call(&self, task: &PlannedTask<'_>) -> NodeFuture<S> {
+        let task = Task {
+            state: self.state,
+            shared: &self.runtime.shared,
+            request: task.request,
+            input: task.input,
+            failure: task.failure,
+        };
+        self.announce_start(task.request, task.input);
+        self.runtime.runner.call(self.core, &task)
+    }
+
+    /// Tells that a task begins.
+    #[inline]
+    pub(crate) fn announce_start(&self, request: TaskRequest, input: Option<&InputValue>) {
+        if let Some(events) = self.events.filter(|events| events.views().tasks) {
+            let node = self.core.name(request.node).to_owned();
+            events.push_of(request, EventKind::TaskStarted { node, input: input.map(InputValue::to_json) });
+        }
+    }
+
+    /// Tells which answers a task has voided, since it asks something else.
+    fn announce_voided(&self, request: TaskRequest, asks: &NewQuestions) {
+        log_voided(self.core.name(request.node), asks);
+        if let Some(events) = self.events.filter(|events| events.views().tasks) {
+            events.push_voided(request, self.core.name(request.node), asks);
+        }
+    }
+
+    fn announce_end(&self, request: TaskRequest, end: TaskEnd) {
+        if let Some(events) = self.events.filter(|events| events.views().tasks) {
+            let node = self.core.name(request.node).to_owned();
+            events.push_of(request, EventKind::TaskEnded { node, end });
+        }
+    }
+
+    /// Who handles the failure of a task, and what it leaves to him. Nobody handles that of a handler.
+    pub(crate) fn hand_over(&self, request: TaskRequest, why: &NoOutput) -> Option<(u32, Arc<Failure>)> {
+        let NoOutput::Failed(error) = why else { return None };
+        let node = self.core.entry(request.node)?;
+        let handler = self.core.handler(request.node).filter(|_| !request.handles)?;
+        self.runtime.shared.control.hand_over(request.index);
+        if let Some(nest) = &self.runtime.shared.nest {
+            nest.memories.forget(request.index);
+            nest.put_stuck((request.step, request.index, false), Vec::new());
+        }
+        let failure = Failure::of(self.core.name(request.node), error, &node.keeps);
+        Some((handler, Arc::new(failure)))
+    }
+
+    /// Judges a task's result. The control cell is read first: a task that asked waits, whatever it returned.
+    #[inline]
+    pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
+        let plain = self.events.is_none() && !self.runtime.shared.control.in_use();
+        match result {
+            Ok(Step::Update(update)) if plain => Ok(TaskOutput { update: Some(update), goes: None }),
+            result => self.end_slowly(request, result),
+        }
+    }
+
+    fn end_slowly(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
+        let ended = self.judge(request, result);
+        match &ended {
+            Ok(done) => self.announce(request, done),
+            Err(NoOutput::Waits(asks)) => {
+                self.announce_voided(request, asks);
+                self.announce_end(request, TaskEnd::Interrupted);
+            }
+            Err(NoOutput::Inside(ChildPause::Waits(..))) => self.announce_end(request, TaskEnd::Interrupted),
+            Err(NoOutput::Inside(ChildPause::Stopped(_))) => self.announce_end(request, TaskEnd::Stopped),
+            Err(NoOutput::Leaves(_)) => self.announce_end(request, TaskEnd::Done),
+            Err(NoOutput::Refused(refusal)) => {
+                let problem = bad_answer("", &refusal.problem);
+                self.announce_end(request, TaskEnd::Failed(Code::BadAnswer, problem));
+            }
+            Err(NoOutput::Failed(error) | NoOutput::Inside(ChildPause::Broken(error))) => {
+                self.announce_end(request, TaskEnd::Failed(error.code(), error.message().to_owned()));
+            }
+        }
+        ended
+    }
+
+    fn judge(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
+        if self.runtime.shared.control.in_use()
+            && let Some(standing) = self.runtime.shared.control.standing(request.index)
+        {
+            return Err(NoOutput::of(standing, self.core.name(request.node)));
+        }
+        let result = match result {
+            Ok(Step::Command(command)) if command.parent.is_some() => {
+                return Err(self.leave(request, *command));
+            }
+            result => make_edits(&self.runtime.shared, request, result),
+        };
+        let edits = match self.runtime.shared.control.in_use() {
+            true => self.runtime.shared.control.take_edits(request.index),
+            false => Vec::new(),
+        };
+        let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step, edits));
+        done.map_err(|error| {
+            let attempts = self.runtime.shared.control.attempts(request.index);
+            NoOutput::Failed(error.at_node(self.core.name(request.node)).on_attempt(attempts))
+        })
+    }
+
+    fn leave(&self, request: TaskRequest, command: Command<S>) -> NoOutput {
+        if self.runtime.shared.outer.is_none() {
+            let problem =
+                "its command goes to the graph around it, and there is none: this graph is run by itself";
+            let error = Error::new(Code::ParentCommand, problem);
+            return NoOutput::Failed(error.at_node(self.core.name(request.node)));
+        }
+        let Command { targets, parent, .. } = command;
+        NoOutput::Leaves(ParentExit { to: parent.map(|to| *to).unwrap_or_default(), targets })
+    }
+
+    /// Tells that a task was not run, and what it comes to.
+    pub(crate) fn announce_skip(&self, request: TaskRequest, done: &TaskOutput<S>) {
+        self.announce_update(request, done);
+        self.announce_end(request, TaskEnd::Skipped);
+    }
+
+    fn announce(&self, request: TaskRequest, done: &TaskOutput<S>) {
+        self.announce_update(request, done);
+        self.announce_end(request, TaskEnd::Done);
+    }
+
+    fn announce_update(&self, request: TaskRequest, done: &TaskOutput<S>) {
+        if let Some(events) = self.events.filter(|events| events.views().updates) {
+            let node = self.core.name(request.node).to_owned();
+            events.push_of(request, EventKind::Update { node, update: done.update.clone() });
+        }
+    }
+
+    /// Runs several tasks and tells `ledger` of each in the order of completion. Gives what cut them off, if
+    /// something did.
+    ///
+    /// When a task fails, no further one is started; those that were are finished or dropped, as the policy
+    /// for siblings says.
+    pub(crate) async fn many(
+        &self,
+        tasks: impl Iterator<Item = PlannedTask<'_>> + Send,
+        ledger: &mut impl Ledger<S>,
+        mut halt: Option<&mut Halt>,
+    ) -> Result<Option<Cutoff>, Error> {
+        let mut waiting = tasks.peekable();
+        // Made when a task is pending, which often none is.
+        let mut running: Option<FuturesUnordered<RunningTask<S>>> = None;
+        let mut handlers = Vec::new();
+        let mut failed = false;
+        loop {
+            // A failure is in the store before anybody acts on it.
+            if !handlers.is_empty() && self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
+                continue;
+            }
+            if !handlers.is_empty() || (!failed && waiting.peek().is_some()) {
+                let begun = std::mem::take(&mut handlers);
+                failed |=
+                    self.first_poll(begun, &mut waiting, failed, &mut running, &mut handlers, ledger).await;
+            }
+            let runs = running.as_ref().is_some_and(|running| !running.is_empty());
+            if !runs && handlers.is_empty() && (failed || waiting.peek().is_none()) {
+                return Ok(None);
+            }
+            // Those that wait for room count too: with little room most of a superstep may be still to come.
+            if self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
+                continue;
+            }
+            if failed && self.runtime.siblings == Siblings::Cancel {
+                return Ok(None);
+            }
+            if !handlers.is_empty() {
+                continue;
+            }
+            if let Some(running) = running.as_mut().filter(|_| runs) {
+                let (request, result) = match next(running, halt.as_deref_mut()).await {
+                    Ok(Some(ended)) => ended,
+                    Ok(None) => continue,
+                    Err(cut) => return Ok(Some(cut)),
+                };
+                failed |= self.tell(request, result, &mut handlers, ledger);
+            }
+            if let Some(events) = self.events {
+                events.room().await;
+            }
+        }
+    }
+
+    /// Stores what is to be stored while the tasks that run go on, and tells `ledger` of those that end
+    /// meanwhile. Whether any did.
+    async fn store(
+        &self,
+        ledger: &mut impl Ledger<S>,
+        running: &mut Option<FuturesUnordered<RunningTask<S>>>,
+        handlers: &mut Vec<HandlerCall>,
+        failed: &mut bool,
+    ) -> Result<bool, Error> {
+        let Some(running) = running.as_mut().filter(|running| !running.is_empty()) else {
+            ledger.store().await?;
+            return Ok(false);
+        };
+        let (stored, ended) = beside(running, ledger.store()).await;
+        stored?;
+        let any = !ended.is_empty();
+        for (request, result) in ended {
+            *failed |= self.tell(request, result, handlers, ledger);
+        }
+        Ok(any)
+    }
+
+    /// Starts as many tasks as may run at once and polls each of them one time. Outside tokio's cooperative
+    /// budget: with more ready tasks than the budget allows, the rest would be put off for nothing. True if
+    /// one of them failed.
+    ///
+    /// A reader who is behind holds up the start of further tasks, so that a wide superstep does not run away
+    /// from it.
+    async fn first_poll(
+        &self,
+        begun: Vec<HandlerCall>,
+        waiting: &mut (impl Iterator<Item = PlannedTask<'_>> + Send),
+        mut failed: bool,
+        running: &mut Option<FuturesUnordered<RunningTask<S>>>,
+        handlers: &mut Vec<HandlerCall>,
+        ledger: &mut impl Ledger<S>,
+    ) -> bool {
+        let (starts, mut pending) = (!failed, Vec::new());
+        let room =
+            self.runtime.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
+        let pass = poll_fn(|cx| {
+            // Each has the place of a task that has ended.
+            for HandlerCall { request, failure } in &begun {
+                let input = ledger.input(request.index);
+                let task = PlannedTask { request: *request, input: input.as_ref(), failure: Some(failure) };
+                failed |= self.start(&task, cx, &mut pending, handlers, ledger);
+            }
+            while starts
+                && pending.len() < room
+                && self.events.is_none_or(EventQueue::has_room)
+                && let Some(task) = waiting.next()
+            {
+                failed |= self.start(&task, cx, &mut pending, handlers, ledger);
+            }
+            Poll::Ready(())
+        });
+        tokio::task::coop::unconstrained(pass).await;
+        if !pending.is_empty() {
+            running.get_or_insert_default().extend(pending);
+        }
+        failed
+    }
+
+    /// Starts a task and polls it once. True if it failed.
+    #[inline]
+    pub(super) fn start(
+        &self,
+        task: &PlannedTask<'_>,
+        cx: &mut Context<'_>,
+        pending: &mut Vec<RunningTask<S>>,
+        handlers: &mut Vec<HandlerCall>,
+        ledger: &mut impl Ledger<S>,
+    ) -> bool {
+        let request = task.request;
+        let started = guarded(|guard| {
+            let mut future = self.call(task);
+            match future.as_mut().poll(cx) {
+                Poll::Ready(result) => {
+                    drop(future);
+                    guard.lift();
+                    self.tell(request, result, handlers, ledger)
+                }
+                Poll::Pending => {
+                    pending.push(RunningTask { request, task: CatchPanic::of(future) });
+                    false
+                }
+            }
+        });
+        started.unwrap_or_else(|panicked| self.tell(request, Err(panicked.into()), handlers, ledger))
+    }
+
+    /// True if the task failed.
+    #[inline]
+    pub(super) fn tell(
+        &self,
+        request: TaskRequest,
+        result: NodeResult<S>,
+        handlers: &mut Vec<HandlerCall>,
+        ledger: &mut impl Ledger<S>,
+    ) -> bool {
+        match self.end(request, result) {
+            Ok(done) => {
+                ledger.done(request.index, done);
+                false
+            }
+            Err(why) => {
+                if let Some((handler, failure)) = self.hand_over(request, &why) {
+                    ledger.handled(request.index, handler, Arc::clone(&failure));
+                    if let Some(events) = self.events {
+                        events.hand_over(request.index, ledger.id(request.index));
+                    }
+                    let request = TaskRequest { node: handler, attempt: 1, handles: true, ..request };
+                    handlers.push(HandlerCall { request, failure });
+                    return false;
+                }
+                let failed = why.is_failure();
+                ledger.not_done(request.index, why);
+                failed
+            }
+        }
+    }
+}
+
+/// The error of a run for the error of a node.
+pub(crate) fn node_error(error: BoxError) -> Error {
+    let error = match error.downcast::<OwnError>() {
+        Ok(own) => return own.0,
+        Err(error) => error,
+    };
+    let code = if let Some(refused) = caused_by::<EditError>(&*error) {
+        refused.code()
+    } else if error.is::<Error>() {
+        // Another graph's run, called from within the node: its node and state are not this run's.
+        Code::NodeFailed
+    } else if caused_by::<NodePanic>(&*error).is_some() {
+        Code::NodePanicked
+    } else if caused_by::<Timeout>(&*error).is_some() {
+        Code::NodeTimeout
+    } else if caused_by::<MissingDep>(&*error).is_some() || caused_by::<MissingSession>(&*error).is_some() {
+        Code::MissingDependency
+    } else if caused_by::<InputError>(&*error).is_some() {
+        Code::BadInput
+    } else {
+        Code::NodeFailed
+    };
+    Error::new(code, error.to_string()).with_source(error)
+}

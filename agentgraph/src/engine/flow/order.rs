@@ -1,0 +1,104 @@
+//! [`Order`]: the order in which an earlier run merged.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::engine::flow::{Flow, Key, Phase};
+use crate::error::Error;
+use crate::graph::run_graph::RunGraph;
+use crate::record::header::Header;
+use crate::state::State;
+use agentgraph_checkpoint::engine::page;
+use agentgraph_checkpoint::header::StoredMerge;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, Source};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// See the module.
+pub(crate) struct Order {
+    steps: VecDeque<StoredMerge>,
+    /// The commits of the earlier run up to this one are those of this run, too.
+    shared: u64,
+    /// The numbers of the commits of this run by those of the earlier one.
+    numbers: HashMap<u64, u64>,
+}
+
+/// What comes next in the order.
+pub(in crate::engine) enum OrderTurn {
+    Activation(Key),
+    /// Joins whose time had come.
+    Joins,
+    /// Something that this run does not have.
+    Lost,
+    /// Nothing is known of what comes now.
+    Free,
+}
+
+impl Order {
+    /// The order of the steps after a checkpoint, as far as its run went on that branch. `number` is that of
+    /// the checkpoint.
+    pub(crate) async fn read(
+        saver: &dyn Checkpointer,
+        place: Place<'_>,
+        after: CheckpointId,
+        number: u64,
+    ) -> Result<Self, Error> {
+        let mut found: Vec<(Source, Vec<StoredMerge>)> = Vec::new();
+        let mut before = None;
+        loop {
+            let query = ListQuery { branch: Some(after.branch), before, limit: Some(PAGE) };
+            let rows = page(saver, place, query).await?;
+            let newer = rows.iter().filter(|row| row.id.step > after.step);
+            for row in newer {
+                let header = Header::of_row(place, row)?;
+                found.push((header.source, header.eager.log));
+            }
+            match rows.last() {
+                Some(oldest) if oldest.id.step > after.step => before = Some(oldest.id.step),
+                _ => break,
+            }
+        }
+        let same_run = found.into_iter().rev().take_while(|(source, _)| *source == Source::Loop);
+        let steps = same_run.flat_map(|(_, log)| log).collect();
+        Ok(Order { steps, shared: number, numbers: HashMap::new() })
+    }
+
+    pub(in crate::engine) fn turn<S: State>(&mut self, core: &RunGraph<S>, flow: &Flow) -> OrderTurn {
+        let is_silent = |step: &StoredMerge| step.ended.is_none() && step.timed.is_empty();
+        while self.steps.front().is_some_and(is_silent) {
+            self.steps.pop_front();
+        }
+        let Some(step) = self.steps.front() else { return OrderTurn::Free };
+        let Some((made, index, node)) = &step.ended else { return OrderTurn::Joins };
+        let made = match *made <= self.shared {
+            true => Some(*made),
+            false => self.numbers.get(made).copied(),
+        };
+        let key = made.map(|made| Key { made, index: *index });
+        let open = key.and_then(|key| Some((key, flow.open.get(&key)?)));
+        match open {
+            Some((key, one)) if core.name(one.node) == node && !stands(one.phase) => {
+                OrderTurn::Activation(key)
+            }
+            _ => OrderTurn::Lost,
+        }
+    }
+
+    /// The node that the step which is due merged, unless that were joins.
+    pub(in crate::engine) fn expected(&self) -> Option<String> {
+        let (_, _, node) = self.steps.front()?.ended.as_ref()?;
+        Some(node.clone())
+    }
+
+    /// Takes the step that is due; the commit that it becomes has that number. Gives the joins whose time had
+    /// come in it.
+    pub(in crate::engine) fn take(&mut self, number: u64) -> Vec<u32> {
+        let Some(step) = self.steps.pop_front() else { return Vec::new() };
+        self.numbers.insert(step.at, number);
+        step.timed
+    }
+}
+
+fn stands(phase: Phase) -> bool {
+    matches!(phase, Phase::Waits | Phase::Stands)
+}

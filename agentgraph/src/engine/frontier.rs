@@ -1,0 +1,97 @@
+//! [`Frontier`]: what runs next.
+
+use crate::step::InputValue;
+
+/// What runs next: nodes whose trigger fired, and dispatches.
+///
+/// The *task order* is: nodes in order of declaration, then dispatches in the order they were made.
+/// Everything that merges, reports or stores tasks goes by it, never by the order of completion.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frontier {
+    pub(in crate::engine) pulled: Vec<u32>,
+    pub(in crate::engine) dispatched: Vec<Dispatched>,
+    /// Deferred nodes that were reached: they wait until nothing else can run.
+    pub(in crate::engine) deferred: Vec<u32>,
+}
+
+/// One dispatch to come.
+#[derive(Clone, Debug)]
+pub(crate) struct Dispatched {
+    pub(crate) node: u32,
+    /// Who dispatched it.
+    pub(crate) from: u32,
+    /// Its place among all dispatches of the frontier, so that (from, index) is unique.
+    pub(crate) index: u32,
+    pub(crate) input: InputValue,
+}
+
+impl Frontier {
+    /// Whether nothing runs next.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pulled.is_empty() && self.dispatched.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pulled.len() + self.dispatched.len()
+    }
+
+    /// Empties it of what runs next; what is deferred waits on.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.pulled.clear();
+        self.dispatched.clear();
+    }
+
+    /// The node of the task at `index`, and its input if it is a dispatch.
+    #[inline]
+    pub(crate) fn task(&self, index: usize) -> (u32, Option<&InputValue>) {
+        match self.pulled.get(index) {
+            Some(node) => (*node, None),
+            None => {
+                let dispatch = &self.dispatched[index - self.pulled.len()];
+                (dispatch.node, Some(&dispatch.input))
+            }
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
+        self.pulled.iter().copied().chain(self.dispatched.iter().map(|dispatch| dispatch.node))
+    }
+
+    /// Adds a dispatch that a record says.
+    pub(crate) fn add_dispatch(&mut self, dispatch: Dispatched) {
+        self.dispatched.push(dispatch);
+    }
+
+    pub(crate) fn pull(&mut self, node: u32) {
+        self.pulled.push(node);
+    }
+
+    pub(crate) fn dispatch(&mut self, node: u32, from: u32, input: InputValue) {
+        let index = self.dispatched.len() as u32;
+        self.dispatched.push(Dispatched { node, from, index, input });
+    }
+
+    /// Puts the pulled nodes in task order, each once.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if self.pulled.len() > 1 {
+            self.pulled.sort_unstable();
+            self.pulled.dedup();
+        }
+    }
+
+    /// Takes out the nodes that are gone.
+    pub(crate) fn cancel(&mut self, is_gone: impl Fn(u32) -> bool) {
+        self.pulled.retain(|node| !is_gone(*node));
+        self.dispatched.retain(|dispatch| !is_gone(dispatch.node));
+        self.deferred.retain(|node| !is_gone(*node));
+    }
+
+    /// Puts the deferred nodes among the pulled aside.
+    pub(crate) fn put_off(&mut self, is_deferred: impl Fn(u32) -> bool) {
+        self.deferred.extend(self.pulled.extract_if(.., |node| is_deferred(*node)));
+        self.deferred.sort_unstable();
+        self.deferred.dedup();
+    }
+}

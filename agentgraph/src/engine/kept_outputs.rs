@@ -1,0 +1,168 @@
+//! What nodes gave last, kept to be used again when a temporary edit skips them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::engine::Loop;
+use crate::engine::host::TaskRunner;
+use crate::engine::load::finished_step;
+use crate::engine::step_results::stored_step;
+use crate::engine::task_output::{TaskOutput, resolve};
+use crate::error::Error;
+use crate::graph::run_graph::RunGraph;
+use crate::record::bytes::{Bytes, BytesOf};
+use crate::state::State;
+use crate::step::{Command, Dispatch, Goto, Step};
+
+/// The last outputs of the nodes that keep them.
+pub(crate) struct KeptOutputs<S: State> {
+    steps: HashMap<u32, KeptOutput<S>>,
+    /// Those that the last checkpoint does not say.
+    changed: Vec<u32>,
+}
+
+enum KeptOutput<S: State> {
+    /// In a run that nothing stores.
+    Live(LiveStep<S>),
+    /// As it is stored.
+    Bytes(Vec<u8>),
+}
+
+struct LiveStep<S: State> {
+    update: Option<S::Update>,
+    targets: Vec<Goto>,
+    replaces_edges: bool,
+}
+
+impl<S: State> Default for KeptOutputs<S> {
+    fn default() -> Self {
+        KeptOutputs { steps: HashMap::new(), changed: Vec::new() }
+    }
+}
+
+impl<S: State> KeptOutputs<S> {
+    /// What a checkpoint says, of the nodes that still keep their outputs.
+    pub(crate) fn of(core: &RunGraph<S>, stored: BTreeMap<String, Bytes>) -> Self {
+        let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
+            let node = *core.compiled().by_name.get(&*name)?;
+            core.compiled().topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))
+        });
+        KeptOutputs { steps: known.collect(), changed: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
+        self.steps.keys().copied()
+    }
+
+    /// What is to be stored, by name: all of it, or what has changed.
+    pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph<S>, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
+        let wanted = self.steps.iter().filter(|(node, _)| all || self.changed.contains(node));
+        let stored = wanted.filter_map(|(node, kept)| match kept {
+            KeptOutput::Bytes(step) => Some((core.compiled().name(*node), BytesOf(step))),
+            KeptOutput::Live(_) => None,
+        });
+        stored.collect()
+    }
+
+    pub(crate) fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    pub(crate) fn is_stored(&mut self) {
+        self.changed.clear();
+    }
+}
+
+impl<S: State> LiveStep<S> {
+    fn of(core: &RunGraph<S>, done: &TaskOutput<S>) -> Self {
+        let targets = done.targets().iter().map(|target| {
+            let name = target.name(core).to_owned();
+            match &target.input {
+                None => Goto::Node(name.into()),
+                Some(input) => Goto::Dispatch(Dispatch { node: name.into(), input: input.clone() }),
+            }
+        });
+        LiveStep {
+            update: done.update.clone(),
+            targets: targets.collect(),
+            replaces_edges: done.replaces_edges(),
+        }
+    }
+
+    fn to_step(&self) -> Step<S> {
+        Step::Command(Box::new(Command {
+            update: self.update.clone(),
+            targets: self.targets.clone(),
+            replaces_edges: self.replaces_edges,
+            ..Command::new()
+        }))
+    }
+}
+
+/// Outputs that are kept once their merge has succeeded.
+pub(super) struct NewOutputs<S: State>(Vec<(u32, KeptOutput<S>)>);
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// What of these results is to be kept.
+    pub(super) fn outputs_to_keep(
+        &self,
+        node_at: impl Fn(usize) -> u32,
+        done: &[Option<TaskOutput<S>>],
+    ) -> Result<NewOutputs<S>, Error> {
+        let mut keeps = Vec::new();
+        if !self.position.graph.keeps_outputs {
+            return Ok(NewOutputs(keeps));
+        }
+        for (index, done) in done.iter().enumerate() {
+            let node = node_at(index);
+            let Some(done) = done.as_ref().filter(|_| self.position.graph.topology.exits(node).keeps_output)
+            else {
+                continue;
+            };
+            let kept = match &self.records.journal {
+                None => KeptOutput::Live(LiveStep::of(&self.position.graph, done)),
+                Some(journal) => {
+                    let step = stored_step(&self.position.graph, journal.codec(), done, false);
+                    let bytes = step.and_then(|step| step.to_bytes());
+                    KeptOutput::Bytes(bytes.map_err(|error| error.at_node(self.position.graph.name(node)))?)
+                }
+            };
+            keeps.push((node, kept));
+        }
+        Ok(NewOutputs(keeps))
+    }
+
+    pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs<S>) {
+        for (node, kept) in keeps {
+            if self.records.outputs.steps.insert(node, kept).is_none() {
+                Arc::make_mut(&mut self.runtime.shared.see().kept).insert(node);
+            }
+            if !self.records.outputs.changed.contains(&node) {
+                self.records.outputs.changed.push(node);
+            }
+        }
+    }
+
+    /// Whether the only task that is to run is skipped, so that it is no case for the short way.
+    #[inline]
+    pub(super) fn skips_some(&self) -> bool {
+        self.position.graph.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
+    }
+
+    /// What a node gave last.
+    pub(super) fn output_of(&self, node: u32) -> Result<Option<TaskOutput<S>>, Error> {
+        let step = match (self.records.outputs.steps.get(&node), &self.records.journal) {
+            (Some(KeptOutput::Live(step)), _) => step.to_step(),
+            (Some(KeptOutput::Bytes(step)), Some(journal)) => {
+                finished_step(&self.position.graph, journal.codec(), journal.thread(), step)?.0
+            }
+            _ => return Ok(None),
+        };
+        let done = resolve(&self.position.graph, node, step, Vec::new());
+        done.map(Some).map_err(|error| error.at_node(self.position.graph.name(node)))
+    }
+}

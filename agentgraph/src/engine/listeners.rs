@@ -1,0 +1,21 @@
+//! [`Listeners`]: who hears what a call does, and who may stop it.
+
+use std::sync::Arc;
+
+use crate::engine::halt::Halt;
+use crate::run::event::EventQueue;
+use crate::state::State;
+
+/// Who hears what a call does, and who may stop it.
+pub(crate) struct Listeners<S: State> {
+    /// The stream, if the call has one.
+    pub(in crate::engine) events: Option<Arc<EventQueue<S>>>,
+    /// The caller's tokens and time limits, if there are any.
+    pub(in crate::engine) halt: Option<Box<Halt>>,
+}
+
+impl<S: State> Listeners<S> {
+    pub(crate) fn new(events: Option<Arc<EventQueue<S>>>, halt: Option<Box<Halt>>) -> Self {
+        Listeners { events, halt }
+    }
+}

@@ -1,0 +1,113 @@
+//! Beginning a merge, and taking one back that failed.
+
+use std::sync::Arc;
+
+use crate::engine::actors::Actors;
+use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
+use crate::engine::lifetimes::begin_merge;
+use crate::engine::merge::{Merge, write};
+use crate::engine::recorder::Recorder;
+use crate::engine::task_output::TaskOutput;
+use crate::engine::{Loop, now};
+use crate::error::Error;
+use crate::state::State;
+
+/// The last state, while a merge may yet fail.
+pub(super) enum BeforeMerge<S> {
+    /// It is still there then.
+    Same,
+    Kept(Arc<S>),
+    /// It is lost then; a store has it.
+    Gone,
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes
+    /// the next one where it stands.
+    #[inline]
+    pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
+        self.position.frontier.clear();
+        let now = now(&self.position.graph, &self.runtime.shared);
+        let state = begin_merge(
+            &self.position.graph,
+            &mut self.position.state,
+            &mut self.records.journal,
+            &mut self.buffers.ephemeral,
+            writes,
+        )?;
+        let merge = Merge {
+            core: &self.position.graph,
+            joins: &mut self.position.joins,
+            next: &mut self.position.frontier,
+            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
+            gotos: &mut self.buffers.gotos,
+            merging: &mut self.position.merging,
+            now,
+        };
+        Ok((state, merge))
+    }
+
+    /// What becomes of the state if the routers of a merge fail. They are asked when nothing but ephemeral
+    /// channels has changed.
+    pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge<S> {
+        let is_stored_later = self.records.journal.as_ref().is_some_and(Journal::waits);
+        match self.position.graph.has_ephemeral && self.buffers.ephemeral {
+            false => BeforeMerge::Same,
+            // The rare case in which a step costs a clone: the last state is nowhere else.
+            true if fallible && is_stored_later => BeforeMerge::Kept(Arc::clone(&self.position.state)),
+            true => BeforeMerge::Gone,
+        }
+    }
+
+    /// A merge failed.
+    pub(super) fn undo_merge(&mut self, before: BeforeMerge<S>) {
+        match before {
+            _ if self.position.merging => {}
+            BeforeMerge::Same => {}
+            BeforeMerge::Kept(last) => self.position.state = last,
+            BeforeMerge::Gone => self.position.merging = true,
+        }
+    }
+
+    /// Opens the record of a checkpoint that no superstep writes.
+    pub(super) fn begin_record(&mut self) {
+        if let Some(journal) = &mut self.records.journal {
+            journal.begin();
+        }
+    }
+
+    /// Writes an update that leads nowhere into the record that was begun.
+    pub(super) fn write(&mut self, update: S::Update) -> Result<(), Error> {
+        let state = Arc::make_mut(&mut self.position.state);
+        let recorder = Recorder::of(&mut self.records.journal, &mut self.records.trace);
+        write(&self.position.graph, state, recorder, update)
+    }
+
+    /// Merges updates as if these nodes had returned them.
+    pub(super) fn merge_as(
+        &mut self,
+        actors: Actors<'_>,
+        done: &mut [Option<TaskOutput<S>>],
+    ) -> Result<(), Error> {
+        self.buffers.uses.note(&self.position.graph, actors, done)?;
+        let keeps = self.outputs_to_keep(|index| actors.node(index), done)?;
+        self.stage_edits(|_, index| actors.node(index), done);
+        let now = now(&self.position.graph, &self.runtime.shared);
+        let state = Arc::make_mut(&mut self.position.state);
+        let mut merge = Merge {
+            core: &self.position.graph,
+            joins: &mut self.position.joins,
+            next: &mut self.buffers.next,
+            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
+            gotos: &mut self.buffers.gotos,
+            merging: &mut self.position.merging,
+            now,
+        };
+        merge.many(state, actors, done, &self.buffers.uses)?;
+        self.position.merging = false;
+        self.keep(keeps);
+        self.lay_down();
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! Storing what the nodes of a pass did, and ending the call.
+
+use std::sync::Arc;
+
+use crate::dependency::plan::MissReason;
+use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
+use crate::engine::halt::Cutoff;
+use crate::engine::pass::Pass;
+use crate::engine::running_tasks::beside;
+use crate::engine::step_results::sessions_write;
+use crate::engine::{Pause, cut_off};
+use crate::error::{Code, Error};
+use crate::failure::Failure;
+use crate::words::StopReason;
+use agentgraph_checkpoint::Source;
+
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
+    /// Ends the call.
+    pub(super) async fn end(mut self, cut: Option<Cutoff>) -> Result<Pause, Error> {
+        let late: Vec<String> =
+            self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
+        self.running.clear();
+        self.report();
+        let over = cut.is_none() && self.failed.is_empty() && self.asked.is_empty() && self.stopped.is_none();
+        if over {
+            return self.commit().await;
+        }
+        self.run.end_waiting().await?;
+        self.store().await?;
+        let asked = std::mem::take(&mut self.asked);
+        match (self.take_failed(), cut) {
+            (Some(error), _) => Err(error),
+            (None, Some(cut)) => cut_off(cut, late.iter().map(String::as_str)),
+            (None, None) if !asked.is_empty() => {
+                Ok(Pause::Interrupted(asked.into_iter().map(|(_, interrupt)| interrupt).collect()))
+            }
+            (None, None) => Ok(Pause::Stopped(self.stopped.unwrap_or(StopReason::Limit))),
+        }
+    }
+
+    /// The first error, with all nodes that have failed in the order in which they are declared.
+    fn take_failed(&mut self) -> Option<Error> {
+        let mut failed = std::mem::take(&mut self.failed);
+        let mut failures: Vec<_> =
+            failed.iter().map(|(node, error)| (*node, self.failure_of(*node, error))).collect();
+        failures.sort_by_key(|(node, _)| *node);
+        let failures = failures.into_iter().map(|(_, failure)| failure).collect();
+        (!failed.is_empty()).then(|| failed.swap_remove(0).1.with_failures(failures))
+    }
+
+    pub(super) fn failure_of(&self, node: u32, error: &Error) -> Failure {
+        Failure::of(self.name(node), error, &[])
+    }
+
+    /// Says what did not run.
+    fn report(&mut self) {
+        let missed = self.desk.pass().plan.missed();
+        let outputs = Arc::make_mut(&mut self.run.position.state);
+        let limit = self.stopped == Some(StopReason::Limit);
+        let not_run = missed.into_iter().map(|(node, missed)| NotRun {
+            node: outputs.name(node).to_owned(),
+            reason: match missed {
+                MissReason::Pruned => NotRunReason::Pruned,
+                MissReason::WaitsFor(nodes) => {
+                    NotRunReason::WaitsFor(nodes.iter().map(|node| outputs.name(*node).to_owned()).collect())
+                }
+                MissReason::Unfinished if limit => NotRunReason::Limit,
+                MissReason::Unfinished => NotRunReason::Unfinished,
+            },
+        });
+        outputs.report.not_run = not_run.collect();
+    }
+
+    /// Commits a pass that is over.
+    async fn commit(&mut self) -> Result<Pause, Error> {
+        let waits = |missed: &&NotRun| matches!(missed.reason, NotRunReason::WaitsFor(_));
+        if self.wiring.must_be_complete {
+            let waiting: Vec<String> =
+                self.run.position.state.not_run().iter().filter(waits).map(ToString::to_string).collect();
+            if !waiting.is_empty() {
+                self.run.end_waiting().await?;
+                self.store().await?;
+                let problem = format!("the pass is over and {}", waiting.join(", "));
+                return Err(Error::new(Code::NotRun, problem));
+            }
+        }
+        self.run.position.frontier.clear();
+        if self.run.records.journal.is_some() {
+            self.record_report()?;
+            self.run.commit(Source::Loop, None).await?;
+        }
+        Ok(Pause::Finished)
+    }
+
+    /// Stores what is done, if that is done at once, while the nodes that run go on. Whether any of them
+    /// ended meanwhile.
+    pub(super) async fn store(&mut self) -> Result<bool, Error> {
+        self.must_store = false;
+        let Some(journal) = self.run.records.journal.as_mut().filter(|journal| !journal.waits()) else {
+            return Ok(false);
+        };
+        if self.writes.is_empty() {
+            return Ok(false);
+        }
+        let mut writes = std::mem::take(&mut self.writes);
+        writes.extend(sessions_write(&self.run.runtime.shared.sessions)?);
+        let (stored, ended) = beside(&mut self.running, journal.put_writes(&writes)).await;
+        stored?;
+        let any = !ended.is_empty();
+        for (request, result) in ended {
+            self.ended(request, result)?;
+        }
+        Ok(any)
+    }
+}

@@ -1,0 +1,167 @@
+//! Starting a node: calling it with the outputs it depends on, and polling it once where it stands.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tracing::level_filters::LevelFilter;
+
+use crate::context::TaskRequest;
+use crate::dependency::deps::{Deps, HeldOutput, Slot};
+use crate::dependency::node::{Kind, begin};
+use crate::dependency::outputs::{Outputs, OutputsUpdate};
+use crate::dependency::wiring::Entry;
+use crate::dependency::{Output, PassInput};
+use crate::engine::host::in_span;
+use crate::engine::pass::Pass;
+use crate::engine::running_tasks::RunningTask;
+use crate::error::{BoxError, Error};
+use crate::extract::Task;
+use crate::node::{ErasedNode, NodeFuture};
+use crate::panic::NodePanic;
+use crate::policy::{CatchPanic, call_with_policies, guarded, invoke};
+use crate::run::event::EventKind;
+use crate::step::Step;
+
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
+    /// Starts a node, or takes its last output if it is skipped.
+    pub(super) fn start(&mut self, node: u32, cx: &mut Context<'_>) -> Result<(), Error> {
+        let index = self.started;
+        self.started += 1;
+        let request = TaskRequest { step: 1, node, index, attempt: 1, handles: false };
+        if self.run.listeners.events.is_some() {
+            self.announce_start(request);
+        }
+        if self.is_skipped(node) {
+            return self.skipped(request);
+        }
+        if let Some(asked) = self.answers.remove(&node) {
+            self.run.runtime.shared.control.recall(index, asked);
+        }
+        match self.entry(node) {
+            Invocation::Plain(output) => {
+                let result = output.map(|output| Step::Update(OutputsUpdate::own(output)));
+                self.ended(request, result)
+            }
+            Invocation::Entry(entry) if entry.kind() == Kind::Async => {
+                let future = self.call(&entry, request);
+                let polled = guarded(|_| {
+                    let mut future = future;
+                    match future.as_mut().poll(cx) {
+                        Poll::Ready(result) => Ok(result),
+                        Poll::Pending => Err(future),
+                    }
+                });
+                match polled {
+                    Ok(Ok(result)) => self.ended(request, result),
+                    Ok(Err(future)) => {
+                        self.running.push(RunningTask { request, task: CatchPanic::of(future) });
+                        Ok(())
+                    }
+                    Err(panicked) => self.ended(request, Err(panicked.into())),
+                }
+            }
+            Invocation::Entry(entry) => {
+                let output = self.call_now(&entry, request);
+                self.ended(request, output.map(|output| Step::Update(OutputsUpdate::own(output))))
+            }
+        }
+    }
+
+    fn announce_start(&self, request: TaskRequest) {
+        let Some(events) = &self.run.listeners.events else { return };
+        events.enter(request, self.task_id(request.node), request.index);
+        if let Some(at) = (request.node as usize).checked_sub(self.wiring.names.len()) {
+            events.name(request, Arc::clone(&self.run.position.state.temporary[at]));
+        }
+        if events.views().tasks {
+            let node = self.name(request.node).to_owned();
+            events.push_of(request, EventKind::TaskStarted { node, input: None });
+        }
+    }
+
+    fn is_skipped(&self, node: u32) -> bool {
+        let pass = self.desk.pass();
+        pass.plan.skips(node)
+    }
+
+    /// Finds a node, its dependencies, and calls it at once if it takes nothing else.
+    fn entry(&mut self, node: u32) -> Invocation<O, S> {
+        let pass = self.desk.pass();
+        match self.began_with.get(&node) {
+            Some(sources) => self.sources.clone_from(sources),
+            None => {
+                pass.plan.done_sources(node, &mut self.sources);
+                if self.run.records.journal.is_some() && pass.plan.is_lenient(node) {
+                    self.began_with.insert(node, self.sources.clone());
+                }
+            }
+        }
+        let Some(entry) = self.wiring.nodes.get(node as usize) else {
+            let added = pass.added[node as usize - self.wiring.nodes.len()].clone();
+            return Invocation::Entry(Entry::of(added, &self.wiring.policies));
+        };
+        drop(pass);
+        if entry.kind() != Kind::Plain {
+            return Invocation::Entry(entry.clone());
+        }
+        let outputs = &*self.run.position.state;
+        let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
+        Invocation::Plain(caught(|| entry.call.call_now(deps, None)))
+    }
+
+    fn call_now(&self, entry: &Entry<O, S>, request: TaskRequest) -> Result<O, BoxError> {
+        let outputs = &*self.run.position.state;
+        let task =
+            Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
+        let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
+        caught(|| {
+            begin(&task)?;
+            entry.call.call_now(deps, Some(&task))
+        })
+    }
+
+    /// Makes the future of a node that is awaited, which holds what it depends on.
+    fn call(&mut self, entry: &Entry<O, S>, request: TaskRequest) -> NodeFuture<Outputs<O, S>> {
+        let held = self.held();
+        let view = Arc::new(self.run.position.state.view(held, &self.desk));
+        let task =
+            Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };
+        let call = || match &entry.policies {
+            None => invoke(&*entry.call, &task),
+            Some(policies) => {
+                let node = Arc::clone(&entry.call) as Arc<dyn ErasedNode<Outputs<O, S>>>;
+                call_with_policies(node, Arc::clone(policies), &task)
+            }
+        };
+        let called = guarded(|_| match LevelFilter::current() >= tracing::Level::INFO {
+            true => in_span(self.name(request.node), request.step, call),
+            false => call(),
+        });
+        called.unwrap_or_else(|panicked| Box::pin(std::future::ready(Err(panicked.into()))))
+    }
+
+    /// The outputs of [`sources`](Pass::sources), to be held while others are added.
+    fn held(&mut self) -> Option<Arc<[HeldOutput<O>]>> {
+        if self.sources.is_empty() {
+            return None;
+        }
+        let outputs = Arc::make_mut(&mut self.run.position.state);
+        let sources = self.sources.iter().filter_map(|source| {
+            let output = outputs.slots.get_mut(*source as usize).and_then(Slot::share)?;
+            let name = outputs.shared_name(*source)?;
+            Some((name, output))
+        });
+        Some(sources.collect())
+    }
+}
+
+/// A node that was found.
+enum Invocation<O, S> {
+    Plain(Result<O, BoxError>),
+    Entry(Entry<O, S>),
+}
+
+fn caught<O>(call: impl FnOnce() -> Result<O, BoxError>) -> Result<O, BoxError> {
+    let called: Result<_, NodePanic> = guarded(|_| call());
+    called.unwrap_or_else(|panicked| Err(panicked.into()))
+}

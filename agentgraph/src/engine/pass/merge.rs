@@ -1,0 +1,270 @@
+//! The end of a node: its edits are made, its output is kept, and what depends on it may begin.
+
+use std::sync::Arc;
+
+use crate::context::{ChildPause, NewQuestions, TaskRequest, TaskVerdict};
+use crate::dependency::deps::Slot;
+use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
+use crate::dependency::{Output, PassInput};
+use crate::engine::executor::{NoOutput, bad_answer_to, log_voided, node_error};
+use crate::engine::failures::{error_write, no_error};
+use crate::engine::pass::{DroppedEdits, GraphEdit, Pass};
+use crate::engine::question_writes::{asks_writes, refusal_writes};
+use crate::engine::stored::{StoredStep, StoredTurn};
+use crate::error::Error;
+use crate::extract::Snapshot;
+use crate::node::NodeResult;
+use crate::record::bytes::Bytes;
+use crate::run::event::EventKind;
+use crate::step::Step;
+use crate::words::{Interrupt, TaskEnd};
+use agentgraph_checkpoint::PendingWrite;
+use agentgraph_checkpoint::header::StoredMemories;
+
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
+    /// Judges what a node gave. The control cell is read first: a task that asked waits, whatever it
+    /// returned.
+    pub(super) fn ended(
+        &mut self,
+        request: TaskRequest,
+        result: NodeResult<Outputs<O, S>>,
+    ) -> Result<(), Error> {
+        let control = &self.run.runtime.shared.control;
+        let standing = if control.in_use() { control.standing(request.index) } else { None };
+        match (standing, result) {
+            (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
+                self.finish(request, Some(output))
+            }
+            // No other step comes from a node of a dependency graph.
+            (None, Ok(_)) => self.finish(request, None),
+            (None, Err(error)) => {
+                let attempts = self.run.runtime.shared.control.attempts(request.index);
+                let error = node_error(error).at_node(self.name(request.node)).on_attempt(attempts);
+                self.not_done(request, NoOutput::Failed(error))
+            }
+            (Some(standing), _) => self.waits(request, standing),
+        }
+    }
+
+    fn waits(&mut self, request: TaskRequest, standing: TaskVerdict) -> Result<(), Error> {
+        let why = NoOutput::of(standing, self.name(request.node));
+        self.not_done(request, why)
+    }
+
+    /// A node that is not done: what it has edited does not count.
+    fn not_done(&mut self, request: TaskRequest, why: NoOutput) -> Result<(), Error> {
+        self.desk.give_up(request.index);
+        match why {
+            NoOutput::Waits(asks) => {
+                log_voided(self.name(request.node), &asks);
+                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().tasks)
+                {
+                    events.push_voided(request, self.name(request.node), &asks);
+                }
+                self.announce_end(request, || TaskEnd::Interrupted);
+                self.ask(request, asks)?;
+            }
+            NoOutput::Refused(refusal) => {
+                let task = self.task_id(request.node);
+                if self.run.records.journal.is_some() {
+                    let (node, sources) = (self.name(request.node), self.sources_asked_with(request.node));
+                    let writes = refusal_writes(task, node, &refusal, sources.as_ref())?;
+                    self.writes.extend(writes);
+                }
+                let error = bad_answer_to(task, &refusal).at_node(self.name(request.node));
+                self.fail(request, error);
+            }
+            NoOutput::Failed(error) | NoOutput::Inside(ChildPause::Broken(error)) => {
+                if self.run.records.journal.is_some() {
+                    let failure = self.failure_of(request.node, &error);
+                    self.writes.push(error_write(self.task_id(request.node), &failure)?);
+                }
+                self.fail(request, error);
+            }
+            // Only a graph that is a node, or a command, ends so; here are neither.
+            NoOutput::Inside(_) | NoOutput::Leaves(_) => {}
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, request: TaskRequest, error: Error) {
+        self.announce_end(request, || TaskEnd::Failed(error.code(), error.message().to_owned()));
+        self.failed.push((request.node, error));
+    }
+
+    fn ask(&mut self, request: TaskRequest, asks: NewQuestions) -> Result<(), Error> {
+        let (node, task) = (self.name(request.node).to_owned(), self.task_id(request.node));
+        if self.run.records.journal.is_some() {
+            let sources = self.sources_asked_with(request.node);
+            let writes = asks_writes(task, &node, &asks, sources.as_ref())?;
+            self.writes.extend(writes);
+            if self.had_error.remove(&task) {
+                self.writes.push(no_error(task));
+            }
+        }
+        let at = self.asked.partition_point(|(other, _)| *other < request.node);
+        let asked = asks.requests.into_iter();
+        let asked = asked.map(|asked| (request.node, Interrupt::asked(task, node.clone(), asked)));
+        self.asked.splice(at..at, asked);
+        Ok(())
+    }
+
+    /// The nodes whose outputs a node had when it asked, if others could be done when it runs again.
+    fn sources_asked_with(&self, node: u32) -> Option<Vec<String>> {
+        let began_with = self.began_with.get(&node)?;
+        Some(began_with.iter().map(|node| self.name(*node).to_owned()).collect())
+    }
+
+    /// A node that was skipped: its last output is the one of this pass.
+    pub(super) fn skipped(&mut self, request: TaskRequest) -> Result<(), Error> {
+        self.finish(request, None)
+    }
+
+    /// A node is done. `None`: with the output that it has.
+    fn finish(&mut self, request: TaskRequest, output: Option<O>) -> Result<(), Error> {
+        let node = request.node;
+        if !self.began_with.is_empty() {
+            self.began_with.remove(&node);
+        }
+        let (edits, dropped) = self.settle(request);
+        let skipped = output.is_none();
+        if self.run.records.journal.is_none() && self.run.listeners.events.is_none() {
+            let outputs = Arc::make_mut(&mut self.run.position.state);
+            if let Some(output) = output {
+                outputs.slots[node as usize] = Slot::Own(output);
+            }
+            outputs.finish(node);
+            self.desk.pass().plan.finish(node);
+            self.done = self.done.saturating_add(1);
+            self.run.position.merged += 1;
+            return Ok(());
+        }
+        let output = output.map(Arc::new);
+        if self.run.records.journal.is_some() {
+            let write = self.record(request, output.as_ref(), edits, dropped)?;
+            self.writes.push(write);
+        }
+        self.announce(request, output.as_ref(), skipped);
+        self.keep(node, output)?;
+        self.run.position.merged += 1;
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().values) {
+            events.push(1, EventKind::Values(Snapshot::new(Arc::clone(&self.run.position.state))));
+        }
+        Ok(())
+    }
+
+    /// Makes what a node has edited. What is not possible any more is dropped.
+    fn settle(&mut self, request: TaskRequest) -> (Vec<GraphEdit>, Option<StoredDropped>) {
+        let Some(mut transaction) = self.desk.take(request.index) else { return (Vec::new(), None) };
+        let edits = transaction.edits();
+        let by = self.name(request.node).to_owned();
+        match self.desk.settle(&mut transaction) {
+            Ok(made) => {
+                let stored = made.edits.clone();
+                self.edited(made);
+                if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().edits)
+                {
+                    events.push_of(request, EventKind::Edited { by, edits });
+                }
+                (stored, None)
+            }
+            Err(why) => {
+                let dropped = DroppedEdits { by, edits, why, lost: Vec::new() };
+                let stored = self.run.records.journal.is_some().then(|| StoredDropped::from(&dropped));
+                self.drop_edits(request, dropped);
+                (Vec::new(), stored)
+            }
+        }
+    }
+
+    fn drop_edits(&mut self, request: TaskRequest, dropped: DroppedEdits) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().edits) {
+            events.push_of(request, EventKind::EditDropped(dropped.clone()));
+        }
+        Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped);
+    }
+
+    /// The record of a node that is done.
+    fn record(
+        &self,
+        request: TaskRequest,
+        output: Option<&Arc<O>>,
+        edits: Vec<GraphEdit>,
+        dropped: Option<StoredDropped>,
+    ) -> Result<PendingWrite, Error> {
+        let name = self.name(request.node);
+        let mut step = StoredStep {
+            version: self.run.position.graph.migrations.version,
+            update: None,
+            targets: Vec::new(),
+            replaces_edges: false,
+            edits: Vec::new(),
+            memories: StoredMemories::new(),
+            stuck: Vec::new(),
+            kinds: Vec::new(),
+            turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits, dropped }),
+        };
+        if let (Some(output), Some(journal)) = (output, &self.run.records.journal) {
+            let update = OutputsUpdate::output(name.into(), Arc::clone(output));
+            let encoded = (journal.codec().encode_update)(&self.run.position.graph.schema, &update);
+            step.update = Some(Bytes(encoded.map_err(|error| Error::from(error).at_node(name))?));
+        }
+        Ok(PendingWrite { task: self.task_id(request.node), slot: 0, bytes: step.to_bytes()? })
+    }
+
+    /// Keeps the output of a node that is done, and lets go on what depends on it.
+    pub(super) fn keep(&mut self, node: u32, output: Option<Arc<O>>) -> Result<(), Error> {
+        let is_temporary = node as usize >= self.wiring.names.len();
+        let outputs = Arc::make_mut(&mut self.run.position.state);
+        match (output, &mut self.run.records.journal) {
+            (Some(output), Some(journal)) if !is_temporary => {
+                let update = OutputsUpdate::output(Arc::clone(&self.wiring.names[node as usize]), output);
+                let (codec, delta) = journal.recorder();
+                (codec.apply_recorded)(outputs, &self.run.position.graph.schema, update, delta)?;
+            }
+            (output, _) => {
+                if let Some(output) = output {
+                    outputs.slots[node as usize] = Slot::Shared(output);
+                }
+                outputs.finish(node);
+            }
+        }
+        let mut pass = self.desk.pass();
+        pass.plan.finish(node);
+        self.must_store |= self.run.records.journal.is_some() && pass.plan.has_next();
+        drop(pass);
+        self.done = self.done.saturating_add(1);
+        Ok(())
+    }
+
+    fn announce(&self, request: TaskRequest, output: Option<&Arc<O>>, skipped: bool) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().updates) {
+            let node = self.name(request.node).to_owned();
+            let update = output.map(|output| OutputsUpdate::output(node.as_str().into(), Arc::clone(output)));
+            events.push_of(request, EventKind::Update { node, update });
+        }
+        self.announce_end(request, || if skipped { TaskEnd::Skipped } else { TaskEnd::Done });
+    }
+
+    fn announce_end(&self, request: TaskRequest, end: impl FnOnce() -> TaskEnd) {
+        if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().tasks) {
+            let node = self.name(request.node).to_owned();
+            events.push_of(request, EventKind::TaskEnded { node, end: end() });
+        }
+        if let Some(events) = &self.run.listeners.events {
+            events.leave(request.index);
+        }
+    }
+
+    /// Writes what is said of a pass that is over into its record.
+    pub(super) fn record_report(&mut self) -> Result<(), Error> {
+        let outputs = Arc::make_mut(&mut self.run.position.state);
+        let report = Some(Box::new(outputs.report.clone()));
+        let update = OutputsUpdate { report, ..OutputsUpdate::default() };
+        if let Some(journal) = &mut self.run.records.journal {
+            let (codec, delta) = journal.recorder();
+            (codec.apply_recorded)(outputs, &self.run.position.graph.schema, update, delta)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! [`Records`]: what a run keeps of what it did.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::context::Memories;
+use crate::engine::journal::Journal;
+use crate::engine::kept_outputs::KeptOutputs;
+use crate::engine::position::Position;
+use crate::engine::recorder::Trace;
+use crate::record::bytes::Bytes;
+use crate::state::State;
+use agentgraph_checkpoint::CheckpointId;
+
+/// What a run keeps of what it did.
+pub(crate) struct Records<S: State> {
+    /// Its checkpoints, if a store keeps them.
+    pub(in crate::engine) journal: Option<Journal<S>>,
+    /// The sum of its updates, if that is the result of the task around it.
+    pub(in crate::engine) trace: Option<Box<Trace<S>>>,
+    /// The last outputs of the nodes that keep theirs.
+    pub(in crate::engine) outputs: KeptOutputs<S>,
+}
+
+impl<S: State> Records<S> {
+    /// Those of a call at `position`. `outputs` are the last outputs of nodes as its checkpoint has them;
+    /// `traced` is the sum of the updates of earlier calls, if the sum is kept.
+    pub(crate) fn new(
+        journal: Option<Journal<S>>,
+        position: &Position<S>,
+        outputs: BTreeMap<String, Bytes>,
+        traced: Option<S::Update>,
+    ) -> Self {
+        let trace = traced.map(|total| Box::new(Trace::after(total)));
+        Records { journal, trace, outputs: KeptOutputs::of(&position.graph, outputs) }
+    }
+
+    /// The checkpoint that stands.
+    pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
+        self.journal.as_ref().and_then(Journal::checkpoint)
+    }
+
+    /// The memories that the run names, if it is kept.
+    pub(crate) fn memories(&self) -> Option<&Arc<Memories>> {
+        self.journal.as_ref().and_then(Journal::memories)
+    }
+}

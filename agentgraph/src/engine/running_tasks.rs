@@ -1,0 +1,66 @@
+//! Tasks that are under way side by side.
+//!
+//! They are futures of the task that drives their run, so they stand still while it awaits something else.
+//! What it awaits of a store may be what one of them holds: a connection, a row, a place in a queue. So
+//! whatever is stored while tasks run is awaited [`beside`] them.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use crate::context::TaskRequest;
+use crate::engine::halt::{Cutoff, Halt};
+use crate::node::NodeResult;
+use crate::policy::CatchPanic;
+use crate::state::State;
+
+/// A started task that knows which one it is.
+pub(super) struct RunningTask<S: State> {
+    pub(super) request: TaskRequest,
+    pub(super) task: CatchPanic<S>,
+}
+
+/// A task that has ended, and how.
+pub(super) type EndedTask<S> = (TaskRequest, NodeResult<S>);
+
+impl<S: State> Future for RunningTask<S> {
+    type Output = EndedTask<S>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let request = self.request;
+        Pin::new(&mut self.task).poll(cx).map(|result| (request, result))
+    }
+}
+
+/// The next task that finishes, unless something cuts them off first.
+pub(super) async fn next<S: State>(
+    running: &mut FuturesUnordered<RunningTask<S>>,
+    halt: Option<&mut Halt>,
+) -> Result<Option<EndedTask<S>>, Cutoff> {
+    match halt {
+        None => Ok(running.next().await),
+        Some(halt) => halt.until(running.next()).await,
+    }
+}
+
+/// Awaits `work` while those tasks go on. Gives what came of it, and the tasks that ended meanwhile, in the
+/// order in which they did.
+pub(super) async fn beside<S: State, T>(
+    running: &mut FuturesUnordered<RunningTask<S>>,
+    work: impl Future<Output = T>,
+) -> (T, Vec<EndedTask<S>>) {
+    let (mut work, mut ended) = (pin!(work), Vec::new());
+    let done = poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(done);
+        }
+        while let Poll::Ready(Some(one)) = running.poll_next_unpin(cx) {
+            ended.push(one);
+        }
+        Poll::Pending
+    });
+    (done.await, ended)
+}

@@ -1,0 +1,164 @@
+//! Runs inside tasks, as the loop sees them: which tasks hold one, and how the loop of one differs from
+//! others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::context::{Call, RunShared, UntoldStops};
+use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
+use crate::engine::step_results::{id_of, sessions_write};
+use crate::engine::stored::{OF_RUN, SPENT, to_bytes, told};
+use crate::engine::task_id::handler_id;
+use crate::engine::{Loop, Pause};
+use crate::error::Error;
+use crate::state::State;
+use crate::words::{Durability, END, Memory, StopReason, StoredStop};
+use agentgraph_checkpoint::{PendingWrite, Place, PutWrites, TaskId};
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.
+    pub(super) fn announce_calls(&self) {
+        let Some(nest) = &self.runtime.shared.nest else { return };
+        nest.memories.forget_all();
+        let mut calls = HashMap::new();
+        let again = nest.resumed && self.position.step == 1;
+        for index in 0..self.position.frontier.len() {
+            let node = self.position.frontier.task(index).0;
+            if let Some(memory) = self.memory_of(node) {
+                let id = match self.buffers.beyond_limit {
+                    false => id_of(
+                        &self.position.graph,
+                        self.step_place(),
+                        &self.position.frontier,
+                        &[],
+                        index as u32,
+                    ),
+                    // It does not stand in the frontier, where the same node may.
+                    true => handler_id(self.step_place(), END, index, self.position.graph.name(node)),
+                };
+                let several = || self.position.frontier.nodes().filter(|other| *other == node).count() > 1;
+                let shares_memory = memory == Memory::PerThread && several();
+                calls.insert((index as u32, false), Call { task: self.callee(id), again, shares_memory });
+            }
+            let handler = self.position.graph.handler(node);
+            if let Some(handler) = handler.filter(|handler| self.memory_of(*handler).is_some()) {
+                let (failed, name) = (self.position.graph.name(node), self.position.graph.name(handler));
+                let id = handler_id(self.step_place(), failed, index, name);
+                let call = Call { task: self.callee(id), again, shares_memory: false };
+                calls.insert((index as u32, true), call);
+            }
+        }
+        nest.begin_step(self.records.journal.as_ref().and_then(Journal::checkpoint), calls);
+    }
+
+    pub(super) fn memory_of(&self, node: u32) -> Option<Memory> {
+        Some(self.position.graph.entry(node)?.graph.as_ref()?.memory())
+    }
+
+    /// The task whose call a task goes on with: itself, unless the checkpoint was edited meanwhile.
+    pub(super) fn callee(&self, task: TaskId) -> TaskId {
+        self.inheritance.left_over.get(&task).and_then(|left| left.call).unwrap_or(task)
+    }
+
+    /// What may end a run inside a task between two supersteps: its own limit, and what may end the run
+    /// around it.
+    pub(super) fn boundary_inside(&self) -> Option<Pause> {
+        let root = self.runtime.shared.root();
+        let drain = root.nest.as_ref().and_then(|nest| nest.drain.as_ref());
+        // Without a memory it could not go on, so it comes to its end first.
+        let drains = self.records.journal.is_some()
+            && (root.drains.load(Ordering::Acquire) || drain.is_some_and(CancellationToken::is_cancelled));
+        if drains {
+            return Some(Pause::Stopped(StopReason::Drained));
+        }
+        if self.position.step >= self.runtime.shared.max_supersteps {
+            return Some(Pause::Stopped(StopReason::Limit));
+        }
+        if root.spending.has_budget() && root.spending.is_used_up(root.control.step()) {
+            return Some(Pause::Stopped(StopReason::Budget));
+        }
+        root.spending.step_inside();
+        if let Some(outer) = &self.runtime.shared.outer {
+            outer.shared.beat(outer.request);
+        }
+        None
+    }
+
+    /// A static interrupt of a run inside a task: the caller is told by the run that he sees.
+    pub(super) fn leave_to_be_told(&mut self, pause: &Pause) {
+        if let (Pause::Interrupted(interrupts), Some(journal)) = (pause, &self.records.journal)
+            && let Some(at) = journal.checkpoint()
+        {
+            let stops = StoredStop::among(interrupts);
+            self.report.untold.push(UntoldStops { namespace: Arc::clone(journal.namespace()), at, stops });
+        }
+    }
+
+    /// Notes that the caller is being told of static interrupts inside of tasks.
+    pub(crate) async fn tell_inside(&mut self) -> Result<(), Error> {
+        let Some(journal) = &self.records.journal else { return Ok(()) };
+        if let Some(events) = &self.listeners.events {
+            events.read().await;
+        }
+        for UntoldStops { namespace, at, stops } in std::mem::take(&mut self.report.untold) {
+            journal.put_writes_in(&namespace, at, &[told(&stops)?]).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes over which joins were still waiting when runs inside ended, of supersteps that were merged. A
+    /// run without supersteps does that task by task.
+    pub(crate) fn gather_stuck(&mut self) {
+        if let Some(nest) = self.runtime.shared.nest.as_ref().filter(|_| self.position.eager.is_none()) {
+            self.position.joins.note_stuck_inside(nest.take_stuck(self.position.merged));
+        }
+    }
+
+    pub(super) fn close_trace(&mut self) -> Result<(), Error> {
+        match &mut self.records.trace {
+            None => Ok(()),
+            Some(trace) => Ok(trace.close_step(&self.position.graph.schema)?),
+        }
+    }
+}
+
+impl RunShared {
+    /// Whether a run inside may have changed something of this one or of those around it, other than its
+    /// state.
+    pub(super) fn has_changes(&self) -> bool {
+        let around = self.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
+        around || !self.sessions.is_empty() || self.spending.counts()
+    }
+
+    /// Stores beside the checkpoint that stands what a run inside has changed of this one: sessions, and what
+    /// was spent. Before that run stores what it has done, since that is not done again.
+    pub(super) async fn store_changes(&self, steps: u64) -> Result<(), Error> {
+        let (Some(nest), Some(thread)) = (&self.nest, &self.thread) else { return Ok(()) };
+        if nest.durability == Durability::Exit {
+            return Ok(());
+        }
+        let alone = nest.alone().await;
+        // Only now: the head may have moved while this waited.
+        if let (Some(saver), Some(head)) = (&nest.saver, nest.head()) {
+            let mut writes: Vec<PendingWrite> = sessions_write(&self.sessions)?.into_iter().collect();
+            if self.spending.take_unstored() {
+                let bytes = to_bytes(&self.spending.total(steps, || self.services.now()))?;
+                writes.push(PendingWrite { task: OF_RUN, slot: SPENT, bytes });
+            }
+            if !writes.is_empty() {
+                nest.note_write();
+                let place = Place { thread, namespace: self.namespace() };
+                saver.put_writes(PutWrites::new(place, head, &writes)).await?;
+            }
+        }
+        drop(alone);
+        match &self.outer {
+            Some(outer) => Box::pin(outer.shared.store_changes(outer.request.step)).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Between two supersteps: what may end the call there, and how the caller is told.
+
+use crate::engine::host::TaskRunner;
+use crate::engine::stored::told;
+use crate::engine::{Loop, Pause};
+use crate::error::Error;
+use crate::state::State;
+use crate::words::{Interrupt, InterruptKind, StoredStop};
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// What may end the call between two supersteps. Static interrupts come before the limit and the token:
+    /// whoever goes on from here goes past them, so they must have been told.
+    #[inline]
+    pub(super) fn boundary(&mut self) -> Option<Pause> {
+        if self.position.frontier.is_empty() {
+            return Some(Pause::Finished);
+        }
+        if self.position.graph.breaks.is_some()
+            && let Some(pause) = self.break_before()
+        {
+            return Some(pause);
+        }
+        if self.runtime.shared.outer.is_some() {
+            return self.boundary_inside();
+        }
+        if let Some(reason) = self.listeners.halt.as_mut().and_then(|halt| halt.at_boundary()) {
+            return Some(Pause::Stopped(reason));
+        }
+        self.used_up().map(Pause::Stopped)
+    }
+
+    pub(super) fn break_before(&mut self) -> Option<Pause> {
+        let past = std::mem::take(&mut self.inheritance.past_breaks);
+        let breaks = self.position.graph.breaks.as_ref().filter(|_| !past)?;
+        let stops =
+            self.position.frontier.nodes().filter(|node| breaks.before.get(*node as usize) == Some(&true));
+        self.static_interrupts(stops, InterruptKind::Before)
+    }
+
+    /// `ended` are the nodes of the superstep that was merged; the frontier is the next one.
+    pub(super) fn break_after(&self, ended: &[u32]) -> Option<Pause> {
+        let breaks = self.position.graph.breaks.as_ref()?;
+        let stops = ended.iter().copied().filter(|node| breaks.after.get(*node as usize) == Some(&true));
+        if self.position.frontier.is_empty() {
+            return None;
+        }
+        self.static_interrupts(stops, InterruptKind::After)
+    }
+
+    fn static_interrupts(&self, nodes: impl Iterator<Item = u32>, kind: InterruptKind) -> Option<Pause> {
+        let mut interrupts: Vec<Interrupt> = Vec::new();
+        for node in nodes {
+            let name = self.position.graph.name(node);
+            if interrupts.iter().all(|told| told.node != name) {
+                interrupts.push(Interrupt::fixed(name.to_owned(), kind));
+            }
+        }
+        (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
+    }
+
+    /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. Only
+    /// then: a caller that was dropped before has not been asked.
+    pub(super) async fn tell(&mut self, pause: Pause) -> Result<Pause, Error> {
+        if matches!(pause, Pause::Interrupted(_)) {
+            Box::pin(self.end_waiting()).await?;
+        }
+        if self.runtime.shared.outer.is_some() {
+            self.leave_to_be_told(&pause);
+        } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.records.journal) {
+            if let Some(events) = &self.listeners.events {
+                events.read().await;
+            }
+            journal.put_writes(&[told(&StoredStop::among(stops))?]).await?;
+        }
+        Ok(pause)
+    }
+}

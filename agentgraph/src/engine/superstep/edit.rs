@@ -1,0 +1,185 @@
+//! Edits of a thread whose run has supersteps. They end the superstep that is open, or leave it as it is.
+
+use std::borrow::Cow;
+
+use crate::engine::Loop;
+use crate::engine::actors::{Actors, Handover, handled};
+use crate::engine::channel_uses::keep_overwrites;
+use crate::engine::frontier::{Dispatched, Frontier};
+use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
+use crate::engine::left_over::EditedTasks;
+use crate::engine::lifetimes::begin_merge;
+use crate::engine::load::{finished_step, proposed, stuck_in};
+use crate::engine::step_results::id_of;
+use crate::engine::stored::{CALL, OF_RUN, memories_of, to_bytes};
+use crate::engine::task_id::StepPlace;
+use crate::engine::task_output::{TaskOutput, node_to_act_as, resolve};
+use crate::error::Error;
+use crate::record::header::StoredStuck;
+use crate::state::State;
+use agentgraph_checkpoint::header::StoredMemories;
+use agentgraph_checkpoint::{PendingWrite, Source};
+
+/// A task of the superstep that an edit ends.
+struct MergedTask<S: State> {
+    node: u32,
+    /// It is this dispatch.
+    dispatch: Option<Dispatched>,
+    /// Somebody stands in its place.
+    handled: Option<Handover>,
+    done: TaskOutput<S>,
+    /// Where memories stand after its calls.
+    memories: StoredMemories,
+    /// The joins that subgraphs ended with which it has called.
+    stuck: Vec<StoredStuck>,
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Ends the superstep that is open as if these nodes had returned the updates. What has finished of it is
+    /// merged with them: it is never run again, so it would be lost. What has not finished is given up.
+    pub(in crate::engine) async fn edit_as(
+        &mut self,
+        writers: Vec<(Cow<'static, str>, S::Update)>,
+        behind: Option<EditedTasks<'_>>,
+    ) -> Result<(), Error> {
+        let mut edits = Vec::with_capacity(writers.len());
+        for (name, update) in writers {
+            edits.push((
+                node_to_act_as(&self.position.graph, &name)?,
+                TaskOutput { update: Some(update), goes: None },
+            ));
+        }
+        let mut finished = self.finished_beside(behind)?;
+        let acts = |node: u32| edits.iter().any(|(edit, _)| *edit == node);
+        finished.retain(|task| task.dispatch.is_some() || task.handled.is_some() || !acts(task.node));
+        let edits = edits.into_iter().map(|(node, done)| MergedTask {
+            node,
+            dispatch: None,
+            handled: None,
+            done,
+            memories: StoredMemories::new(),
+            stuck: Vec::new(),
+        });
+        finished.extend(edits);
+        finished.sort_by_key(|task| {
+            (task.dispatch.is_some(), if task.dispatch.is_some() { 0 } else { task.node })
+        });
+        let (mut acting, mut handled, mut done) = (Frontier::default(), Vec::new(), Vec::new());
+        for (index, task) in (0..).zip(finished) {
+            self.note_memories(index, task.memories);
+            self.position.joins.note_stuck_inside(task.stuck);
+            match task.dispatch {
+                Some(dispatch) => acting.dispatched.push(dispatch),
+                None => acting.pull(task.node),
+            }
+            handled.extend(task.handled.map(|by| Handover { index, ..by }));
+            done.push(Some(task.done));
+        }
+        self.buffers.next.deferred = std::mem::take(&mut self.position.frontier.deferred);
+        begin_merge(
+            &self.position.graph,
+            &mut self.position.state,
+            &mut self.records.journal,
+            &mut self.buffers.ephemeral,
+            true,
+        )?;
+        let actors = Actors { frontier: &acting, handled: &handled };
+        self.merge_as(actors, &mut done)?;
+        self.position.frontier = std::mem::take(&mut self.buffers.next);
+        self.commit(Source::Update, None).await
+    }
+
+    /// The tasks of the edited superstep that have finished, in task order.
+    fn finished_beside(&mut self, behind: Option<EditedTasks<'_>>) -> Result<Vec<MergedTask<S>>, Error> {
+        let (Some(EditedTasks { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
+            return Ok(Vec::new());
+        };
+        let (core, all, mut ended) = (&self.position.graph, &self.buffers.ends.handled, Vec::new());
+        for index in 0..self.position.frontier.len() {
+            let id = id_of(core, place, &self.position.frontier, all, index as u32);
+            let Some(result) = self.inheritance.left_over.remove(&id).and_then(|left| left.result) else {
+                continue;
+            };
+            let (step, edits) = finished_step(core, journal.codec(), journal.thread(), &result)?;
+            let edits = proposed(core, journal.thread(), edits)?;
+            let stuck = stuck_in(journal.thread(), &result)?;
+            let handled = handled(all, index as u32).map(Handover::copy);
+            let (node, _) = self.position.frontier.task(index);
+            let at = index.checked_sub(self.position.frontier.pulled.len());
+            let dispatch = at.map(|at| self.position.frontier.dispatched[at].clone());
+            let actor = handled.as_ref().map_or(node, |by| by.handler);
+            let memories = memories_of(&result)?;
+            let done = resolve(core, actor, step, edits)?;
+            ended.push(MergedTask { node, dispatch, handled, done, memories, stuck });
+        }
+        Ok(ended)
+    }
+
+    /// What these tasks wrote.
+    pub(in crate::engine) fn finished_updates(
+        &mut self,
+        behind: Option<EditedTasks<'_>>,
+    ) -> Result<Vec<S::Update>, Error> {
+        let mut done = Vec::new();
+        for (index, task) in (0..).zip(self.finished_beside(behind)?) {
+            self.note_memories(index, task.memories);
+            self.position.joins.note_stuck_inside(task.stuck);
+            done.push(Some(task.done));
+        }
+        keep_overwrites(&self.position.graph, &mut done);
+        Ok(done.into_iter().flatten().filter_map(|done| done.update).collect())
+    }
+
+    /// A task is merged with the edit: what its calls remembered counts.
+    fn note_memories(&self, index: u32, memories: StoredMemories) {
+        if let Some(named) = self.records.journal.as_ref().and_then(Journal::memories) {
+            named.ended(index, memories);
+        }
+    }
+
+    /// Lets tasks that have called subgraphs go on with these calls under their new ids.
+    fn moved_calls(&self, old: StepPlace<'_>, new: StepPlace<'_>) -> Vec<PendingWrite> {
+        let handled = &self.buffers.ends.handled[..];
+        let tasks = 0..if self.position.graph.has_graphs { self.position.frontier.len() } else { 0 };
+        let calls = tasks.filter_map(|index| {
+            self.memory_of(self.actors().node(index))?;
+            let old = id_of(&self.position.graph, old, &self.position.frontier, handled, index as u32);
+            let task = id_of(&self.position.graph, new, &self.position.frontier, handled, index as u32);
+            Some(PendingWrite { task, slot: CALL, bytes: to_bytes(&self.callee(old)).ok()? })
+        });
+        calls.collect()
+    }
+
+    /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; and those of
+    /// the run.
+    pub(in crate::engine) fn moved(&self, behind: EditedTasks<'_>) -> Vec<PendingWrite> {
+        let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
+            behind.writes.into_iter().partition(|write| write.task == OF_RUN);
+        let Some(journal) = &self.records.journal else { return Default::default() };
+        let place = journal.next_place();
+        let ids = |place, handled: &[Handover]| {
+            let ids = (0..self.position.frontier.len()).map(move |index| {
+                id_of(&self.position.graph, place, &self.position.frontier, handled, index as u32)
+            });
+            ids.collect::<Vec<_>>()
+        };
+        let handled = &self.buffers.ends.handled[..];
+        of_tasks.retain(|write| write.slot != CALL);
+        let mut old = ids(behind.place, &[]);
+        old.extend(ids(behind.place, handled));
+        let mut new = ids(place, &[]);
+        new.extend(ids(place, handled));
+        let moves: std::collections::HashMap<_, _> = old.into_iter().zip(new).collect();
+        of_tasks.retain_mut(|write| match moves.get(&write.task) {
+            None => false,
+            Some(task) => {
+                write.task = *task;
+                true
+            }
+        });
+        of_tasks.extend(self.moved_calls(behind.place, place));
+        of_tasks.extend(of_run);
+        of_tasks
+    }
+}

@@ -1,0 +1,135 @@
+//! Running the tasks of a superstep: of one, the common case, in one poll where it can be; of several, side
+//! by side.
+
+use std::task::{Context, Poll};
+
+use crate::context::TaskRequest;
+use crate::engine::actors::{Handover, handled};
+use crate::engine::executor::{Ledger, PlannedTask};
+use crate::engine::host::TaskRunner;
+use crate::engine::lifetimes::writes_ephemeral;
+use crate::engine::step_results::SuperstepLedger;
+use crate::engine::superstep::Progress;
+use crate::engine::{Loop, Pause, cut_off, nowhere};
+use crate::error::Error;
+use crate::extract::Task;
+use crate::node::NodeResult;
+use crate::policy::{CatchPanic, guarded};
+use crate::state::State;
+use crate::step::Step;
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no
+    /// async function of its own, which would cost more than the rest of it.
+    #[inline]
+    pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
+        let started = guarded(|guard| {
+            let (_, input) = self.position.frontier.task(0);
+            let request = self.single_request(node);
+            if self.listeners.events.is_some() {
+                self.executor().announce_start(request, input);
+            }
+            let (state, shared) = (&self.position.state, &self.runtime.shared);
+            let task = Task { state, shared, request, input, failure: None };
+            let mut future = self.runtime.runner.call(&self.position.graph, &task);
+            match future.as_mut().poll(cx) {
+                Poll::Ready(result) => {
+                    drop(future);
+                    guard.lift();
+                    self.end_single(node, result)
+                }
+                Poll::Pending => Ok(Progress::Pending(node, CatchPanic::of(future))),
+            }
+        });
+        started.unwrap_or_else(|panicked| self.end_single_slowly(node, Err(panicked.into())))
+    }
+
+    #[inline]
+    pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Progress<S>, Error> {
+        let plain = !self.runtime.shared.control.in_use()
+            && self.listeners.events.is_none()
+            && !self.position.graph.is_edited();
+        match result {
+            Ok(Step::Update(update)) if plain && !self.position.graph.topology.exits(node).special => {
+                let writes =
+                    self.position.graph.has_ephemeral && writes_ephemeral(&self.position.graph, &update);
+                let (state, mut merge) = self.begin_single_merge(writes)?;
+                merge.update(state, node, update)?;
+                Ok(Progress::Merged(node))
+            }
+            result => self.end_single_slowly(node, result),
+        }
+    }
+
+    /// What did not just return an update, or is watched.
+    pub(super) fn end_single_slowly(
+        &mut self,
+        node: u32,
+        result: NodeResult<S>,
+    ) -> Result<Progress<S>, Error> {
+        match self.executor().end(self.single_request(node), result) {
+            Ok(done) => {
+                self.merge_single(node, done)?;
+                Ok(Progress::Merged(node))
+            }
+            Err(why) => {
+                let request = self.single_request(node);
+                if let Some((handler, failure)) = self.executor().hand_over(request, &why) {
+                    self.buffers.ends.handled.push(Handover { index: 0, handler, failure, stored: false });
+                    if let Some(events) = &self.listeners.events {
+                        events.hand_over(0, self.acting(0));
+                    }
+                    return Ok(Progress::Several);
+                }
+                self.buffers.ends.begin(1);
+                self.buffers.ends.not_done.push((0, why));
+                Ok(Progress::NotDone)
+            }
+        }
+    }
+
+    /// A superstep of several tasks, or one that goes on where an earlier call stopped.
+    pub(super) async fn many(&mut self) -> Result<Option<Pause>, Error> {
+        self.buffers.ends.begin(self.position.frontier.len());
+        let chosen = self.take_left_over()?;
+        let chosen = self.take_skipped(chosen)?;
+        let mut ends = std::mem::take(&mut self.buffers.ends);
+        let mut journal = self.records.journal.take();
+        let before: Vec<Handover> = ends.handled.iter().map(Handover::copy).collect();
+        let (step, frontier) = (self.position.step, &self.position.frontier);
+        let count = chosen.as_ref().map_or(frontier.len(), Vec::len);
+        let tasks = (0..count).map(|at| {
+            let index = chosen.as_ref().map_or(at as u32, |chosen| chosen[at]);
+            let (node, input) = frontier.task(index as usize);
+            let handled = handled(&before, index);
+            let (node, handles) = handled.map_or((node, false), |handled| (handled.handler, true));
+            let request = TaskRequest { step, node, index, attempt: 1, handles };
+            PlannedTask { request, input, failure: handled.map(|handled| &handled.failure) }
+        });
+        let (core, shared, nowhere) =
+            (&self.position.graph, &*self.runtime.shared, nowhere(&self.runtime.shared, step));
+        let mut ledger =
+            SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, shared, nowhere };
+        let mut halt = self.listeners.halt.take();
+        let cut = match ledger.store().await {
+            Ok(()) => self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await,
+            Err(error) => Err(error),
+        };
+        self.listeners.halt = halt;
+        self.records.journal = journal;
+        self.buffers.ends = ends;
+        let cut = cut?;
+        if cut.is_none() && self.buffers.ends.not_done.is_empty() {
+            self.merge_many()?;
+            return Ok(None);
+        }
+        let late = cut.map(|cut| (cut, self.late()));
+        let pause = Box::pin(self.pause()).await?;
+        match late {
+            None => Ok(Some(pause)),
+            Some((cut, late)) => {
+                cut_off(cut, late.iter().map(|node| self.position.graph.name(*node))).map(Some)
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The ids of tasks: made of where a task stands, so that another process finds the same.
+
+use crate::engine::frontier::Frontier;
+use agentgraph_checkpoint::engine::TaskPlace;
+use agentgraph_checkpoint::{RunId, TaskId};
+
+/// Where a superstep stands, for the ids of its tasks.
+#[derive(Clone, Copy)]
+pub(crate) struct StepPlace<'a> {
+    pub(crate) thread: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) run: RunId,
+    pub(crate) branch: u32,
+    pub(crate) parent: u64,
+}
+
+/// The id of the task at `index` of a frontier.
+pub(crate) fn task_id(
+    place: StepPlace<'_>,
+    frontier: &Frontier,
+    index: usize,
+    name: &dyn Fn(u32) -> String,
+) -> TaskId {
+    let dispatch = index.checked_sub(frontier.pulled.len()).map(|at| &frontier.dispatched[at]);
+    let node = name(frontier.task(index).0);
+    let from = dispatch.map(|dispatch| (name(dispatch.from), dispatch.index));
+    TaskId::derive(&TaskPlace {
+        thread: place.thread,
+        run: place.run,
+        namespace: place.namespace,
+        branch: place.branch,
+        parent: place.parent,
+        node: &node,
+        dispatch: from.as_ref().map(|(from, index)| (&**from, *index)),
+    })
+}
+
+/// The id of an activation of an eager run: `place` is that of the commit that made it.
+pub(crate) fn activation_id(place: StepPlace<'_>, node: &str, from: &str, index: u32) -> TaskId {
+    TaskId::derive(&TaskPlace {
+        thread: place.thread,
+        run: place.run,
+        namespace: place.namespace,
+        branch: place.branch,
+        parent: place.parent,
+        node,
+        dispatch: Some((from, index)),
+    })
+}
+
+/// The id of the task that handles the failure at `index`. Its origin begins as no node's name may.
+pub(crate) fn handler_id(place: StepPlace<'_>, failed: &str, index: usize, handler: &str) -> TaskId {
+    TaskId::derive(&TaskPlace {
+        thread: place.thread,
+        run: place.run,
+        namespace: place.namespace,
+        branch: place.branch,
+        parent: place.parent,
+        node: handler,
+        dispatch: Some((&format!("__error__{failed}"), index as u32)),
+    })
+}

@@ -1,0 +1,176 @@
+//! Finished tasks: what they write, and where they go, by dense ids.
+
+use std::sync::Arc;
+
+use crate::context::edits::ProposedEdit;
+use crate::error::{Code, Error, nearest};
+use crate::graph::run_graph::RunGraph;
+use crate::graph::topology::END_ID;
+use crate::state::State;
+use crate::step::{Goto, InputValue, Step};
+use crate::words::{END, GraphEdit, START};
+
+/// A finished task: what it writes and where it goes, by dense ids.
+pub(crate) struct TaskOutput<S: State> {
+    pub(crate) update: Option<S::Update>,
+    /// What a command said. Boxed, since every result has room for it and few have it.
+    pub(crate) goes: Option<Box<Routing>>,
+}
+
+/// Where a command goes.
+pub(crate) struct Routing {
+    pub(super) targets: Vec<Target>,
+    replaces_edges: bool,
+    /// Its temporary edits, of which targets may be made.
+    edits: Vec<ProposedEdit>,
+}
+
+impl<S: State> TaskOutput<S> {
+    pub(crate) fn targets(&self) -> &[Target] {
+        self.goes.as_ref().map_or(&[], |goes| &goes.targets)
+    }
+
+    pub(crate) fn edits(&self) -> &[ProposedEdit] {
+        self.goes.as_ref().map_or(&[], |goes| &goes.edits)
+    }
+
+    /// Takes its edits, which are looked at before anything is routed.
+    pub(crate) fn take_edits(&mut self) -> Vec<ProposedEdit> {
+        self.goes.as_mut().map(|goes| std::mem::take(&mut goes.edits)).unwrap_or_default()
+    }
+
+    /// Finds the nodes that its edits, or those of others, have made. Gives the names of those that nobody
+    /// has.
+    pub(crate) fn find_late_targets(&mut self, graph: &RunGraph<S>) -> Vec<String> {
+        let mut lost = Vec::new();
+        let Some(goes) = &mut self.goes else { return lost };
+        goes.targets.retain_mut(|target| {
+            let Some(name) = target.late.take() else { return true };
+            match graph.id(&name) {
+                Some(node) => target.node = node,
+                None => {
+                    lost.push(name.to_string());
+                    return false;
+                }
+            }
+            true
+        });
+        lost
+    }
+
+    pub(crate) fn replaces_edges(&self) -> bool {
+        self.goes.as_ref().is_some_and(|goes| goes.replaces_edges)
+    }
+}
+
+/// A target that was looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(in crate::engine) node: u32,
+    pub(in crate::engine) input: Option<InputValue>,
+    /// The name of a node that the edits of the task make: it has an id once they hold.
+    pub(in crate::engine) late: Option<Arc<str>>,
+}
+
+impl Target {
+    pub(crate) fn name<'a, S: State>(&'a self, graph: &'a RunGraph<S>) -> &'a str {
+        self.late.as_deref().unwrap_or_else(|| graph.name(self.node))
+    }
+}
+
+/// Looks up where a step goes.
+///
+/// # Errors
+/// [`Code::UnknownTarget`] for a name that is not in the graph, or not among those that the node declared.
+pub(crate) fn resolve<S: State>(
+    core: &RunGraph<S>,
+    node: u32,
+    step: Step<S>,
+    edits: Vec<ProposedEdit>,
+) -> Result<TaskOutput<S>, Error> {
+    let (update, targets, replaces_edges) = match step {
+        Step::None => (None, Vec::new(), false),
+        Step::Update(update) => (Some(update), Vec::new(), false),
+        Step::Command(command) => (command.update, command.targets, command.replaces_edges),
+    };
+    if targets.is_empty() && edits.is_empty() && !replaces_edges {
+        return Ok(TaskOutput { update, goes: None });
+    }
+    let declared = core.entry(node).and_then(|node| node.targets.as_deref());
+    let targets = targets.into_iter().map(|goto| {
+        let target = target(core, &edits, goto)?;
+        let is_declared = |declared: &[u32]| {
+            target.late.is_some() || core.is_temporary(target.node) || declared.contains(&target.node)
+        };
+        match declared {
+            Some(declared) if !is_declared(declared) => {
+                Err(undeclared_target(core, "command", "`.targets([..])`", target.node))
+            }
+            _ => Ok(target),
+        }
+    });
+    let targets = targets.collect::<Result<_, Error>>()?;
+    Ok(TaskOutput { update, goes: Some(Box::new(Routing { targets, replaces_edges, edits })) })
+}
+
+pub(super) fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place: &str, node: u32) -> Error {
+    let name = core.name(node);
+    let problem =
+        format!("its {word} went to `{name}`, which is not among the targets it declared: add it to {place}");
+    Error::new(Code::UnknownTarget, problem)
+}
+
+/// What the edits of a task say of a name last: that there is such a node, or that there is none.
+fn said_of(edits: &[ProposedEdit], wanted: &str) -> Option<bool> {
+    edits.iter().rev().find_map(|one| match &one.edit {
+        GraphEdit::AddNode { name, .. } if name == wanted => Some(true),
+        GraphEdit::RemoveNode { name } if name == wanted => Some(false),
+        _ => None,
+    })
+}
+
+pub(super) fn target<S: State>(
+    core: &RunGraph<S>,
+    edits: &[ProposedEdit],
+    goto: Goto,
+) -> Result<Target, Error> {
+    let (name, input) = match goto {
+        Goto::Node(name) => (name, None),
+        Goto::Dispatch(dispatch) => (dispatch.node, Some(dispatch.input)),
+    };
+    if name == END {
+        return Ok(Target { node: END_ID, input: None, late: None });
+    }
+    let node = match said_of(edits, &name) {
+        Some(true) => return Ok(Target { node: END_ID, input, late: Some(Arc::from(&*name)) }),
+        Some(false) => None,
+        None => core.id(&name),
+    };
+    let node = node.ok_or_else(|| unknown_target(core, &name))?;
+    Ok(Target { node, input, late: None })
+}
+
+pub(super) fn unknown_target<S: State>(core: &RunGraph<S>, name: &str) -> Error {
+    let hint = match nearest(name, core.known()) {
+        _ if name == START => "; START cannot be a target".to_owned(),
+        _ if core.compiled().by_name.contains_key(name) => {
+            "; it was removed by a temporary edit of this run".to_owned()
+        }
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    };
+    Error::new(Code::UnknownTarget, format!("there is no node `{name}` to go to{hint}"))
+}
+
+/// The node that an edit is to be made as.
+pub(crate) fn node_to_act_as<S: State>(core: &RunGraph<S>, name: &str) -> Result<u32, Error> {
+    core.id(name).ok_or_else(|| {
+        let hint = match (name, nearest(name, core.known())) {
+            (START, _) => "; use `.as_start(..)`".to_owned(),
+            (END, _) => "; use `.as_end(..)`".to_owned(),
+            (_, Some(near)) => format!("; did you mean `{near}`?"),
+            (_, None) => String::new(),
+        };
+        Error::new(Code::UnknownTarget, format!("there is no node `{name}` to act as{hint}"))
+    })
+}

@@ -1,0 +1,129 @@
+//! Temporary edits in the loop: gathered before a superstep is merged, and holding once it is.
+
+use std::sync::Arc;
+
+use crate::context::TaskRequest;
+use crate::context::edits::{Desk, EditCollector, Edits};
+use crate::engine::Loop;
+use crate::engine::host::TaskRunner;
+use crate::engine::task_output::TaskOutput;
+use crate::error::Error;
+use crate::graph::run_graph::AppliedEdits;
+use crate::run::event::EventKind;
+use crate::state::State;
+use crate::step::MakeEdits;
+use crate::words::{DroppedEdits, GraphEdit};
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Makes the edits that the caller wants before the run begins, as START's. In a pass they are a part of
+    /// its input.
+    pub(crate) fn edit_before(
+        &mut self,
+        edits: Vec<MakeEdits>,
+        mut input: S::Update,
+    ) -> Result<S::Update, Error> {
+        if edits.is_empty() {
+            return Ok(input);
+        }
+        let driver = self.driver.clone();
+        let collects = Arc::new(EditCollector::default());
+        if driver.is_some() {
+            self.runtime.shared.see().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
+        }
+        let node = self.position.graph.topology.start();
+        let request = TaskRequest { step: 0, node, index: u32::MAX, attempt: 1, handles: false };
+        let handle = Edits::new(Arc::clone(&self.runtime.shared), request);
+        self.runtime.shared.control.enter(request.index);
+        for edit in edits {
+            edit(&handle)
+                .map_err(|refused| Error::new(refused.code(), refused.to_string()).with_source(refused))?;
+        }
+        if let Some(driver) = driver {
+            driver.edit_before(&mut input, collects.take())?;
+            return Ok(input);
+        }
+        let proposed = self.runtime.shared.control.take_edits(request.index);
+        self.runtime.shared.control.leave(request.index);
+        self.runtime.shared.control.clear();
+        self.position.graph.stage();
+        // They were checked one upon the other, and nobody else has edited.
+        let _ = self.position.graph.stage_of(node, proposed, &mut Vec::new());
+        Ok(input)
+    }
+
+    /// Gathers the edits of these tasks, in task order. What does not fit those of a task before it is
+    /// dropped.
+    pub(super) fn stage_edits(
+        &mut self,
+        node_at: impl Fn(&Self, usize) -> u32,
+        done: &mut [Option<TaskOutput<S>>],
+    ) {
+        if done.iter().flatten().all(|done| done.edits().is_empty()) {
+            return;
+        }
+        self.position.graph.stage();
+        let (mut so_far, mut dropped) = (Vec::new(), Vec::new());
+        for (index, done) in done.iter_mut().enumerate() {
+            let Some(done) = done.as_mut().filter(|done| !done.edits().is_empty()) else { continue };
+            let by = node_at(self, index);
+            let proposed = done.take_edits();
+            let edits: Vec<GraphEdit> = proposed.iter().map(|one| one.edit.clone()).collect();
+            if let Err(why) = self.position.graph.stage_of(by, proposed, &mut so_far) {
+                let by = self.position.graph.name(by).to_owned();
+                dropped.push((index, DroppedEdits { by, edits, why, lost: Vec::new() }));
+            }
+        }
+        for (index, done) in done.iter_mut().enumerate() {
+            let lost =
+                done.as_mut().map(|done| done.find_late_targets(&self.position.graph)).unwrap_or_default();
+            if let Some((_, dropped)) = dropped.iter_mut().find(|(by, _)| *by == index) {
+                dropped.lost = lost;
+            }
+        }
+        self.position.graph.note_dropped(dropped.into_iter().map(|(_, dropped)| dropped).collect());
+    }
+
+    /// The merge has succeeded: its edits hold, and what was skipped is not any more.
+    #[inline]
+    pub(super) fn lay_down(&mut self) {
+        if self.position.graph.is_edited() {
+            self.lay_down_edits();
+        }
+    }
+
+    fn lay_down_edits(&mut self) {
+        let shared = Arc::clone(&self.runtime.shared);
+        let laid = {
+            let mut visible = shared.see();
+            // So that nobody else holds it, and nothing is copied.
+            visible.overlay = None;
+            let laid = self.position.graph.lay_down();
+            if let Some(overlay) = self.position.graph.overlay_mut() {
+                self.buffers.skipped.drain(..).for_each(|node| overlay.use_up(node));
+            }
+            visible.overlay = self.position.graph.overlay().map(Arc::clone);
+            laid
+        };
+        let Some(AppliedEdits { edits, dropped }) = laid else { return };
+        if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().edits) {
+            for (by, edits) in edits {
+                let by = self.position.graph.name(by).to_owned();
+                events.push(self.position.step, EventKind::Edited { by, edits });
+            }
+            for dropped in &dropped {
+                events.push(self.position.step, EventKind::EditDropped(dropped.clone()));
+            }
+        }
+        self.report.dropped.extend(dropped);
+    }
+
+    /// Lets tasks see the edits that the run had before this call, and what could be used again.
+    pub(crate) fn show_edits(&mut self) {
+        if !self.position.graph.is_edited() && self.records.outputs.is_empty() {
+            return;
+        }
+        let mut visible = self.runtime.shared.see();
+        visible.overlay = self.position.graph.overlay().map(Arc::clone);
+        visible.kept = Arc::new(self.records.outputs.nodes().collect());
+    }
+}

@@ -1,0 +1,222 @@
+//! [`CallPlan`]: all that a caller has said about a call, and carrying it out.
+
+use std::sync::{Arc, OnceLock};
+
+use tracing::Instrument;
+
+use crate::engine::halt::Limits;
+use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::error::Error;
+use crate::persistence::lease::{Ground, Taken};
+use crate::policy::Siblings;
+use crate::run::begin::{CallRequest, Thread};
+use crate::run::event::EventQueue;
+use crate::run::ready::{OpenedThread, PreparedCall};
+use crate::run::{CompiledGraph, RunFuture, begin, upkeep, view};
+use crate::state::State;
+use crate::step::MakeEdits;
+use crate::words::{Budget, Durability, Outcome, View, Views, WhenBusy};
+use agentgraph_checkpoint::CheckpointId;
+use agentgraph_checkpoint::engine::Leased;
+
+/// The supersteps a call may take when nothing else is said.
+const MAX_SUPERSTEPS: u64 = 1000;
+
+/// How far a run may be ahead of the reader of its stream, in events.
+const STREAM_CAPACITY: usize = 64;
+
+/// All that a caller has said about a call.
+pub(super) struct CallPlan<S: State> {
+    pub(super) graph: CompiledGraph<S>,
+    /// What is asked for, or why that cannot be.
+    pub(super) request: Result<CallRequest<S>, Error>,
+    pub(super) thread: Option<Arc<str>>,
+    /// The checkpoint to go on from, if that is not the newest.
+    pub(super) from: Option<CheckpointId>,
+    pub(super) copied_from: Option<Arc<str>>,
+    /// The state that a run which is not kept begins on, instead of the initial one.
+    pub(super) begins_on: Option<Arc<S>>,
+    pub(super) edits: Vec<MakeEdits>,
+    pub(super) limits: CallLimits,
+    pub(super) keeping: CallKeeping,
+    pub(super) stream: StreamSettings,
+}
+
+/// How much a call may use.
+pub(super) struct CallLimits {
+    pub(super) max_supersteps: u64,
+    pub(super) max_concurrency: usize,
+    pub(super) halt: Limits,
+    pub(super) budget: Option<Budget>,
+    /// The graph's own, if nothing is said.
+    pub(super) siblings: Option<Siblings>,
+}
+
+/// How a call keeps its run, and what it does with other runs of the thread.
+#[derive(Default)]
+pub(super) struct CallKeeping {
+    pub(super) durability: Durability,
+    pub(super) when_busy: WhenBusy,
+    pub(super) abandons: bool,
+}
+
+/// What a stream shows, and how far the run may be ahead of its reader.
+pub(super) struct StreamSettings {
+    pub(super) views: Views,
+    pub(super) capacity: usize,
+    pub(super) subgraphs: bool,
+}
+
+impl<S: State> CallPlan<S> {
+    pub(super) fn new(graph: CompiledGraph<S>, request: Result<CallRequest<S>, Error>) -> Self {
+        CallPlan {
+            graph,
+            request,
+            thread: None,
+            from: None,
+            copied_from: None,
+            begins_on: None,
+            edits: Vec::new(),
+            limits: CallLimits {
+                max_supersteps: MAX_SUPERSTEPS,
+                max_concurrency: usize::MAX,
+                halt: Limits::default(),
+                budget: None,
+                siblings: None,
+            },
+            keeping: CallKeeping::default(),
+            stream: StreamSettings {
+                views: Views::of([View::Updates, View::Custom]),
+                capacity: STREAM_CAPACITY,
+                subgraphs: false,
+            },
+        }
+    }
+}
+
+impl<S: State> CallPlan<S> {
+    pub(super) async fn run<O: From<S>>(
+        self,
+        events: Option<Arc<EventQueue<S>>>,
+    ) -> Result<Outcome<O>, Error> {
+        let thread = self.thread.clone();
+        let span = tracing::info_span!(
+            target: "agentgraph",
+            "run",
+            otel.name = "invoke_workflow",
+            gen_ai.operation.name = "invoke_workflow",
+            gen_ai.conversation.id = thread.as_deref(),
+        );
+        let outcome = match self.way(events) {
+            Ok(Drive::Alone(mut ready)) => {
+                let driven = ready.drive_to_the_end().instrument(span).await;
+                ready.outcome(driven)
+            }
+            Ok(Drive::Further(run)) => run.instrument(span).await,
+            Err(error) => Err(error),
+        };
+        outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
+    }
+
+    fn way(self, events: Option<Arc<EventQueue<S>>>) -> Result<Drive<S>, Error> {
+        match (self.graph.host.clone(), self.graph.persistence.is_some()) {
+            (None, false) => Ok(Drive::Alone(Box::new(self.make_ready_alone(LocalRunner, events)?))),
+            (None, true) => Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events)))),
+            (Some(host), true) => Ok(Drive::Further(Box::pin(self.run_kept(host, events)))),
+            (Some(host), false) => {
+                let mut ready = Box::new(self.make_ready_alone(host, events)?);
+                Ok(Drive::Further(Box::pin(async move {
+                    let driven = ready.drive_to_the_end().await;
+                    ready.outcome(driven)
+                })))
+            }
+        }
+    }
+
+    /// Makes a run ready that keeps nothing.
+    fn make_ready_alone<R: TaskRunner<S>>(
+        mut self,
+        runner: R,
+        events: Option<Arc<EventQueue<S>>>,
+    ) -> Result<PreparedCall<S, R>, Error> {
+        let start = self.take_start()?;
+        match self.from {
+            Some(_) => Err(view::no_checkpointer()),
+            None => self.make_ready(start, None, runner, events),
+        }
+    }
+
+    fn take_start(&mut self) -> Result<CallRequest<S>, Error> {
+        std::mem::replace(&mut self.request, Ok(CallRequest::Proceed))
+    }
+
+    /// Runs it on its thread, which is nobody else's meanwhile.
+    async fn run_kept<R: TaskRunner<S>>(
+        mut self,
+        runner: R,
+        events: Option<Arc<EventQueue<S>>>,
+    ) -> Result<Outcome<S>, Error> {
+        let Some(persistence) = self.graph.persistence.clone() else { return Err(begin::no_thread()) };
+        let start = self.take_start()?;
+        let name = self.thread.clone().ok_or_else(begin::no_thread)?;
+        let graph = self.graph.clone();
+        persistence.settle(&name).await;
+        let services = Arc::clone(&self.graph.shared.services);
+        let ground = Ground::of(&persistence, &services);
+        let Taken { mut lease, replaces } =
+            ground.take(&name, self.keeping.when_busy, self.limits.halt.cancel.as_ref()).await?;
+        if self.keeping.durability == Durability::Async {
+            lease.through(persistence.behind()?);
+        }
+        let rolls_back = replaces
+            && self.keeping.when_busy == WhenBusy::RollBack
+            && matches!(start, CallRequest::Invoke(_));
+        let (from, fence, began_at) = (self.from, lease.fence(), OnceLock::new());
+        let work = async {
+            let mut thread = match rolls_back && from.is_none() {
+                true => Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?,
+                false => Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?,
+            };
+            thread.gives_up = self.keeping.abandons || replaces;
+            if let Some(original) = &self.copied_from {
+                thread.is_copy_of(&graph.core, original)?;
+            }
+            began_at.get_or_init(|| thread.head());
+            let goes_on =
+                from.is_none() && self.copied_from.is_none() && !matches!(start, CallRequest::Invoke(_));
+            let inside = match graph.core.has_graphs {
+                true => Box::pin(thread.open_inside(&graph.core, goes_on)).await?,
+                false => Vec::new(),
+            };
+            let found = OpenedThread { thread, fence, inside };
+            let mut ready = match self.make_ready(start, Some(found), runner, events) {
+                Ok(ready) => Box::new(ready),
+                Err(refused) => return Err(lease.reason(refused).await),
+            };
+            let driven = ready.drive_to_the_end().await;
+            ready.outcome(driven)
+        };
+        let outcome = lease.keep_up(Box::pin(work)).await;
+        if let (Some(retention), Ok(outcome), Some(began_at)) =
+            (&persistence.retention, &outcome, began_at.get())
+            && upkeep::is_due(retention, *began_at, outcome.checkpoint())
+        {
+            let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
+            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention);
+            if let Err(error) = Box::pin(lease.keep_up(pruning)).await {
+                // What the run came to is stored. The next stride tries again.
+                tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
+            }
+        }
+        lease.end().await;
+        outcome
+    }
+}
+
+/// How a call is carried out.
+enum Drive<S: State> {
+    /// In this process, keeping nothing.
+    Alone(Box<PreparedCall<S, LocalRunner>>),
+    /// On its thread, or on a host: in a box, so that a run that needs neither does not carry what they need.
+    Further(RunFuture<S>),
+}

@@ -1,0 +1,85 @@
+//! Events of subgraphs, told to whoever streams the graph around: without the types of the subgraph's state.
+
+use std::sync::Arc;
+
+use super::EventKind;
+use crate::context::{ChildEvent, ChildEventKind, ChildListener};
+use crate::record::codec::Codec;
+use crate::record::json;
+use crate::state::State;
+use crate::words::TaskRef;
+use agentgraph_checkpoint::RunId;
+
+impl ChildEventKind {
+    pub(super) fn into_kind<S: State>(self) -> EventKind<S> {
+        match self {
+            ChildEventKind::Values(values) => EventKind::ValuesInside(values),
+            ChildEventKind::Update { node, update } => EventKind::UpdateInside { node, update },
+            ChildEventKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
+            ChildEventKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
+            ChildEventKind::AnswerVoided { node, question, asks } => {
+                EventKind::AnswerVoided { node, question, asks }
+            }
+            ChildEventKind::Checkpoint { id, source, next } => EventKind::Checkpoint { id, source, next },
+            ChildEventKind::Message { node, piece } => EventKind::Message { node, piece },
+            ChildEventKind::Custom { node, value } => EventKind::Custom { node, value },
+            ChildEventKind::Edited { by, edits } => EventKind::Edited { by, edits },
+            ChildEventKind::EditRejected { by, why } => EventKind::EditRejected { by, why },
+            ChildEventKind::EditDropped(dropped) => EventKind::EditDropped(dropped),
+        }
+    }
+}
+
+/// Where the events of a subgraph go, and how its state is shown there.
+pub(crate) struct ChildEvents<C: State> {
+    pub(in crate::run) to: Arc<dyn ChildListener>,
+    pub(in crate::run) namespace: Arc<str>,
+    pub(in crate::run) schema: C::Schema,
+    pub(in crate::run) codec: Codec<C>,
+}
+
+impl<C: State> Clone for ChildEvents<C> {
+    fn clone(&self) -> Self {
+        ChildEvents {
+            to: Arc::clone(&self.to),
+            namespace: Arc::clone(&self.namespace),
+            schema: self.schema.clone(),
+            codec: self.codec,
+        }
+    }
+}
+
+impl<C: State> ChildEvents<C> {
+    pub(super) fn tell(&self, run: RunId, step: u64, task: Option<TaskRef>, kind: EventKind<C>) {
+        if let Some(kind) = self.untyped(kind) {
+            self.to.hear(ChildEvent { run, namespace: Arc::clone(&self.namespace), step, task, kind });
+        }
+    }
+
+    fn untyped(&self, kind: EventKind<C>) -> Option<ChildEventKind> {
+        Some(match kind {
+            EventKind::Values(state) => {
+                ChildEventKind::Values(json::of_state(&self.codec, &self.schema, &state))
+            }
+            EventKind::Update { node, update } => {
+                let update = update.map(|update| json::of_update(&self.codec, &self.schema, &update));
+                ChildEventKind::Update { node, update: update.map(|shown| shown.unwrap_or_default()) }
+            }
+            EventKind::ValuesInside(values) => ChildEventKind::Values(values),
+            EventKind::UpdateInside { node, update } => ChildEventKind::Update { node, update },
+            EventKind::TaskStarted { node, input } => ChildEventKind::TaskStarted { node, input },
+            EventKind::TaskEnded { node, end } => ChildEventKind::TaskEnded { node, end },
+            EventKind::AnswerVoided { node, question, asks } => {
+                ChildEventKind::AnswerVoided { node, question, asks }
+            }
+            EventKind::Checkpoint { id, source, next } => ChildEventKind::Checkpoint { id, source, next },
+            EventKind::Message { node, piece } => ChildEventKind::Message { node, piece },
+            EventKind::Custom { node, value } => ChildEventKind::Custom { node, value },
+            EventKind::Edited { by, edits } => ChildEventKind::Edited { by, edits },
+            EventKind::EditRejected { by, why } => ChildEventKind::EditRejected { by, why },
+            EventKind::EditDropped(dropped) => ChildEventKind::EditDropped(dropped),
+            // A subgraph's call begins anew where the run around it is replayed.
+            EventKind::ReplayDiverged { .. } | EventKind::Ended(_) => return None,
+        })
+    }
+}

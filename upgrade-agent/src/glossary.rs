@@ -1,0 +1,210 @@
+//! The glossary: the words of UpGrade and of A/B testing, with their meaning on a current server. Text only.
+//!
+//! A [`Term`] has a text for the offline model and, if it is a word of a design, an [`Entry`] for the tool
+//! `get_core_terms`. The sections of `get_assignment_terms` consist of entries alone.
+
+mod assignment;
+mod design;
+mod general;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+/// A word that can be explained.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    title: &'static str,
+    aliases: &'static [&'static str],
+    text: &'static str,
+    entry: Option<Entry>,
+}
+
+/// The description of a word for a language model: its meaning, its values, and common mistakes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    name: &'static str,
+    definition: &'static str,
+    options: &'static [(&'static str, &'static str)],
+    notes: &'static [&'static str],
+}
+
+/// Entries under a heading.
+struct Section {
+    name: &'static str,
+    entries: &'static [Entry],
+}
+
+impl Term {
+    /// The name of the term for people.
+    pub(crate) fn title(&self) -> &'static str {
+        self.title
+    }
+
+    /// The words by which people ask for the term, in lower case.
+    pub(crate) fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// The explanation as a paragraph.
+    pub(crate) fn text(&self) -> &'static str {
+        self.text
+    }
+}
+
+/// All terms.
+pub(crate) fn terms() -> impl Iterator<Item = &'static Term> {
+    design::DESIGN.iter().chain(general::GENERAL)
+}
+
+/// The words of a design, as a JSON object by name.
+pub(crate) fn core_entries() -> impl Serialize {
+    ByName(design::DESIGN.iter().filter_map(|term| term.entry.as_ref()).collect())
+}
+
+/// The ways of assignment, as a JSON object by section and name.
+pub(crate) fn assignment_entries() -> impl Serialize {
+    ByName(assignment::ASSIGNMENT.iter().collect())
+}
+
+/// A list of things, written as a JSON object by their names.
+struct ByName<T: 'static>(Vec<&'static T>);
+
+impl Serialize for ByName<Entry> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|entry| (entry.name, entry)))
+    }
+}
+
+impl Serialize for ByName<Section> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|section| (section.name, ByName(section.entries.iter().collect()))))
+    }
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("definition", self.definition)?;
+        if !self.options.is_empty() {
+            map.serialize_entry("options", &Options(self.options))?;
+        }
+        if !self.notes.is_empty() {
+            map.serialize_entry("notes", self.notes)?;
+        }
+        map.end()
+    }
+}
+
+struct Options(&'static [(&'static str, &'static str)]);
+
+impl Serialize for Options {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told() -> String {
+        let core = core_entries();
+        let assignment = assignment_entries();
+        serde_json::to_string(&(core, assignment)).unwrap()
+    }
+
+    #[test]
+    fn every_word_of_a_design_is_explained() {
+        let names: Vec<&str> =
+            design::DESIGN.iter().filter_map(|term| term.entry.as_ref()).map(|entry| entry.name).collect();
+        let expected = [
+            "app_context",
+            "unit_of_assignment",
+            "consistency_rule",
+            "post_experiment_rule",
+            "design_type",
+            "assignment_algorithm",
+            "decision_point",
+            "exclude_if_reached",
+            "condition",
+            "payload",
+            "segment",
+            "experiment_status",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn every_part_of_assignment_is_explained() {
+        let names: Vec<String> = assignment::ASSIGNMENT
+            .iter()
+            .map(|section| {
+                let terms: Vec<&str> = section.entries.iter().map(|entry| entry.name).collect();
+                format!("{}: {}", section.name, terms.join(", "))
+            })
+            .collect();
+        let expected = [
+            "assignment_combinations: individual_assignment_individual_consistency, \
+             group_assignment_individual_consistency, group_assignment_group_consistency",
+            "experiment_status_impact: inactive, enrolling, enrollment_complete, cancelled, preview_and_scheduled",
+            "exclude_if_reached_behavior: enabled, disabled",
+            "key_behavioral_patterns: consistency, group_and_working_group, late_arrivals, assign_and_mark, \
+             sticky_exclusion, shared_decision_points, global_exclusion",
+            "testing_verification_patterns: trying_one_student, condition_balance, what_to_verify, test_scenarios",
+            "common_patterns: classroom_experiments, individual_interventions, pilot_testing",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    /// Wrong statements about the server, in the words in which they are often made.
+    #[test]
+    fn no_entry_states_what_the_server_does_not_do() {
+        let told = told().to_lowercase();
+        let wrong = [
+            "equal chance",
+            "all students will receive",
+            "everyone gets assigned",
+            "inclusion will be ignored",
+            "inclusion is ignored",
+            "new users get fresh random",
+            "not supported in mvp",
+            "includeall ignores",
+        ];
+        for text in wrong {
+            assert!(!told.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_needed_statement_is_in_an_entry() {
+        let told = told();
+        let needed = [
+            "running",
+            "paused",
+            "completed",
+            "draft",
+            "preview",
+            "scheduled",
+            "archived",
+            "by its weight",
+            "only those enrolled",
+            "stores nothing",
+            "even if one of his groups is excluded",
+            "The server accepts any weights",
+            "does not insist on unique names",
+            "first condition",
+        ];
+        for text in needed {
+            assert!(told.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_written_as_an_object_of_its_parts() {
+        let core = serde_json::to_value(core_entries()).unwrap();
+        assert!(core["app_context"]["definition"].is_string());
+        assert!(core["experiment_status"]["options"]["enrolling"].as_str().unwrap().contains("running"));
+        let assignment = serde_json::to_value(assignment_entries()).unwrap();
+        assert!(assignment["common_patterns"]["pilot_testing"]["definition"].is_string());
+    }
+}
