@@ -1,4 +1,4 @@
-//! Tables of messages and what they ask for, a few of each; the full paraphrase table is in
+//! Tables of messages and their requests, a few of each; the full table of paraphrases is in
 //! `tests/offline_model_understands_paraphrases.rs`.
 
 use super::*;
