@@ -50,7 +50,7 @@ async fn begun(
 }
 
 #[tokio::test]
-async fn a_stream_that_falls_silent_is_a_timeout_after_what_was_said() {
+async fn a_silent_stream_times_out_after_its_events() {
     let idle = begun(|builder, short| builder.idle_timeout(short)).await;
     let total = begun(|builder, short| builder.timeout(short)).await;
     for ((mut stream, server), named) in [(idle, "idle_timeout("), (total, " `timeout(")] {

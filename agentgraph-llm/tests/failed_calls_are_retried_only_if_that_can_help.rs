@@ -46,7 +46,7 @@ async fn failures_of_the_server_are_tried_twice_again_with_growing_waits() {
 }
 
 #[tokio::test]
-async fn what_the_caller_did_wrong_is_not_tried_again() {
+async fn errors_of_the_caller_are_not_retried() {
     for (status, kind, code) in [
         (400, "invalid_request_error", Code::BadRequest),
         (401, "authentication_error", Code::Auth),

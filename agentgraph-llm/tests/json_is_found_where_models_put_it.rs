@@ -97,7 +97,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
 }
 
 #[test]
-fn what_broke_off_behind_the_last_value_is_named() {
+fn json_that_broke_off_after_the_last_value_is_named() {
     let broken = |text: &str| JsonInText::of(text).broken().map(|broken| broken.to_string());
     assert_eq!(broken(r#"{"a": 1,}"#).unwrap(), "trailing comma at line 1 column 9");
     assert_eq!(broken(r#"so: {"a": [1}"#).unwrap(), "expected `,` or `]` at line 1 column 9");

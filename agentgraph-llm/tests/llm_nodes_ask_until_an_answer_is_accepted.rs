@@ -550,7 +550,7 @@ struct Question {
 }
 
 #[tokio::test]
-async fn values_come_from_what_the_pass_is_given() {
+async fn values_come_from_the_input_of_the_pass() {
     let model = fake("A");
     let node = LlmNode::new(model.clone(), Template::parse("Q: $db.text$").unwrap())
         .input_db(|question: &Question| json!({"text": question.text}));
@@ -704,7 +704,7 @@ async fn no_more_tools_of_a_node_run_at_the_same_time_than_it_allows() {
 }
 
 #[tokio::test]
-async fn what_the_model_says_is_heard_piece_by_piece_refused_or_not() {
+async fn the_models_output_is_streamed_even_if_it_is_refused() {
     let model = ScriptedModel::new(["one two", "three four"]);
     let graph = Graph::new().node("A", LlmNode::new(model, "A").after(refuse_first(1))).compile().unwrap();
     let mut events = graph.invoke(()).views([View::Messages]).stream();

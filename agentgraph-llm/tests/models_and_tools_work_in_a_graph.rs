@@ -134,7 +134,7 @@ async fn a_shared_model_is_a_dependency_without_its_type() {
 }
 
 #[tokio::test]
-async fn what_the_model_streams_can_be_streamed_by_the_graph() {
+async fn events_of_the_model_can_be_streamed_by_the_graph() {
     async fn answer(ctx: Ctx, chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
         let request = ChatRequest::new(chat.messages.iter().cloned());
         let outcome = ToolLoop::new(&*model).on_event(|event| ctx.emit(event)).run(request).await?;

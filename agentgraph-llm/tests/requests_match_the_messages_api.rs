@@ -115,7 +115,7 @@ fn turns_of_one_role_become_one_with_results_before_text() {
 }
 
 #[test]
-fn what_the_api_refuses_is_left_out() {
+fn content_that_the_api_refuses_is_left_out() {
     assert_eq!(turns([Message::user(" \n"), Message::assistant("")]), "[]");
     let empty = ToolResult::text("1", "");
     assert_eq!(

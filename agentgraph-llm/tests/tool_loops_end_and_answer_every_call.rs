@@ -197,7 +197,7 @@ async fn a_call_that_cannot_be_run_is_answered_and_the_loop_goes_on() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_and_a_fatal_one_ends_the_loop_with_its_type_after_all_calls_ended() {
+async fn the_model_reads_failures_and_a_fatal_one_ends_the_loop_after_all_calls() {
     let ended = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ended);
     let slow = FnTool::new("slow", "Takes its time.", move |_: Nothing| {
@@ -358,7 +358,7 @@ async fn events_are_shown_and_give_the_same_outcome() {
 }
 
 #[tokio::test]
-async fn what_the_model_fails_with_is_the_loops_error() {
+async fn an_error_of_the_model_is_the_loops_error() {
     let model = ScriptedModel::new([Reply::error(Error::new(Code::Overloaded, "try later"))]);
     assert!(ToolLoop::new(&model).run(ChatRequest::user("go")).await.unwrap_err().is_overloaded());
     let error = ToolLoop::new(&model).run(ChatRequest::user("go on")).await.unwrap_err();
@@ -370,7 +370,7 @@ async fn what_the_model_fails_with_is_the_loops_error() {
 }
 
 #[tokio::test]
-async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
+async fn the_usage_of_rounds_before_a_failure_is_in_the_error() {
     let call = || Reply::tool_call("echo", json!({"text": "a"})).with_usage(Usage::new(10, 1));
     let script = [call(), call(), Reply::error(Error::new(Code::Overloaded, "later"))];
     let model = ScriptedModel::new(script);

@@ -200,7 +200,7 @@ async fn a_refused_token_is_replaced_once_even_for_a_write() {
 }
 
 #[tokio::test]
-async fn what_the_token_server_says_is_told_without_what_it_was_sent() {
+async fn a_message_of_the_token_server_is_shown_without_the_assertion() {
     let denied = json!({ "error": "invalid_grant", "error_description": "Account not found" });
     let world = World::new(vec![], vec![Says::Json(400, denied)]).await;
     let failure = world.client.experiment_names().await.unwrap_err();

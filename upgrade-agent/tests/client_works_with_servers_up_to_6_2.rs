@@ -40,7 +40,7 @@ fn hints() -> NewExperiment {
 }
 
 #[tokio::test]
-async fn the_version_tells_the_old_dialect() {
+async fn the_version_sets_the_old_dialect() {
     let (_server, client) = script(&[]).await;
     assert_eq!(client.dialect().await.unwrap(), Dialect::V62);
 }

@@ -46,7 +46,7 @@ async fn two_conversations_do_not_see_each_others_questions() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_changed_since_the_question_is_left_alone() {
+async fn changes_by_others_since_the_question_are_kept() {
     check("changed_meanwhile").await;
 }
 

@@ -523,7 +523,7 @@ async fn a_yes_to_another_agent_is_none_until_the_question_is_known_to_be_heard(
 }
 
 #[tokio::test]
-async fn what_was_heard_once_says_nothing_of_later_questions() {
+async fn a_delivered_question_does_not_cover_later_ones() {
     let world = World::new().await;
     let wish = ("init_experiment_user", json!({ "user_id": "ada" }));
     let [one, other] = two_agents(&world, wish).await;
@@ -554,7 +554,7 @@ async fn a_turn_whose_end_its_caller_did_not_see_has_asked_nothing() {
 }
 
 #[tokio::test]
-async fn a_no_counts_to_a_question_that_nobody_is_known_to_have_heard() {
+async fn a_no_counts_even_if_the_question_was_not_delivered() {
     let world = World::new().await;
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
     let [one, other] = two_agents(&world, ("delete_experiment", json!({ "experiment_id": id }))).await;
@@ -621,7 +621,7 @@ async fn a_design_that_somebody_else_changed_since_the_question_is_not_written_o
 }
 
 #[tokio::test]
-async fn an_update_that_nobody_came_between_is_made_and_one_that_is_there_already_is_done() {
+async fn an_undisturbed_update_is_made_and_a_finished_one_succeeds() {
     let weights = json!([{ "code": "control", "weight": 70 }, { "code": "variant", "weight": 30 }]);
     let change = json!({ "conditions": weights, "inclusion_users": ["ada"], "filter_mode": "excludeAll", "tags": ["x"] });
     for theirs in [None, Some(split(&[("control", 70.0), ("variant", 30.0)]))] {

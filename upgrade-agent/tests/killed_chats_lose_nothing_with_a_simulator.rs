@@ -129,7 +129,7 @@ fn killed_before_the_yes_it_still_asks() {
 }
 
 #[test]
-fn a_yes_that_cannot_be_committed_calls_nobody_and_is_asked_for_again() {
+fn a_yes_that_cannot_be_committed_runs_nothing_and_is_asked_for_again() {
     for case in cases() {
         let stage = Stage::new(&case);
         let lock = stage.lock();

@@ -109,7 +109,7 @@ async fn it_streams_the_text_in_pieces_that_add_up() {
 }
 
 #[test]
-fn its_name_says_what_it_is() {
+fn the_model_has_a_telling_name() {
     assert_eq!(model().name(), "offline");
     assert!(answer(ChatRequest::user("help")).message.text().contains("offline model"));
 }

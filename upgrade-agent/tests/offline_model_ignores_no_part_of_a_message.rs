@@ -107,7 +107,7 @@ async fn every_sentence_of_the_table_is_heard_as_it_is_meant() {
 }
 
 #[tokio::test]
-async fn experiments_of_one_name_are_told_apart_and_chosen() {
+async fn experiments_of_one_name_are_distinguished_and_chosen() {
     let desk = Desk::new().await;
     let client = UpgradeClient::builder(desk.server.url()).build().unwrap();
     let mut ids = Vec::new();

@@ -257,7 +257,7 @@ async fn a_removed_condition_takes_its_enrolments_along() {
 }
 
 #[tokio::test]
-async fn what_the_original_leaves_to_its_database_is_refused_as_there() {
+async fn values_that_the_originals_database_refuses_are_refused() {
     let stage = Stage::new().await;
     let request = recording::recording("v65/create_simple").request;
     let with = |field: &str, value: Value| {

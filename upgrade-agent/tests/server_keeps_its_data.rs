@@ -141,7 +141,7 @@ async fn files_of_others_are_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_folder_that_does_not_exist_is_made_and_one_that_cannot_be_is_told() {
+async fn a_missing_folder_is_created_or_reported() {
     let dir = TempDir::new();
     let deep = dir.0.join("a/b/upgrade.db");
     EmbeddedServer::builder().data_file(&deep).start().await.unwrap().shutdown().await;

@@ -60,7 +60,7 @@ fn body() -> Value {
 }
 
 #[tokio::test]
-async fn the_life_of_an_experiment_is_told_as_recorded() {
+async fn the_life_of_an_experiment_is_answered_as_recorded() {
     let mut stage = Stage::new().await;
     let names = [
         "health",
@@ -82,7 +82,7 @@ async fn the_life_of_an_experiment_is_told_as_recorded() {
 }
 
 #[tokio::test]
-async fn a_round_trip_and_what_follows_are_told_as_recorded() {
+async fn a_round_trip_and_later_requests_are_answered_as_recorded() {
     let mut stage = Stage::new().await;
     let recorded = recording("v62/update_roundtrip");
     // It was made of two creates, and moved through the states of its log.
@@ -127,7 +127,7 @@ async fn single_calls_are_answered_as_recorded() {
 }
 
 #[tokio::test]
-async fn a_bad_body_is_told_property_by_property() {
+async fn a_bad_body_is_reported_property_by_property() {
     let stage = Stage::new().await;
     let mut body = body();
     body["name"] = json!(5);

@@ -230,7 +230,7 @@ async fn a_segment_has_lists_of_its_own_which_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_list_of_segments_takes_in_whoever_is_in_them_however_deep() {
+async fn a_list_of_segments_includes_their_members_at_any_depth() {
     let stage = Stage::new().await;
     let made = stage.running(&none_in("deep")).await;
     let inner = stage.segment(&public("inner", &["ada"], &[], &[])).await;

@@ -42,7 +42,7 @@ fn a_verdict_needs_something_to_compare_and_enough_of_it() {
 }
 
 #[test]
-fn a_report_is_told_with_counts_shares_and_what_was_expected() {
+fn a_report_has_counts_shares_and_expected_numbers() {
     let told = report(&[(60.0, 55), (40.0, 45)]).leaving_out(7).in_words();
     assert_eq!(
         told,

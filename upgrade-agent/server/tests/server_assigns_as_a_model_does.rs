@@ -352,7 +352,7 @@ fn the_model_draws_the_recorded_numbers() {
 }
 
 #[test]
-fn each_student_gets_what_the_rules_give_after_whatever_happened() {
+fn each_student_gets_the_condition_of_the_rules_after_any_history() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = http();
     let plans = prop::collection::vec(plan(), 1..4).prop_map(|mut plans| {

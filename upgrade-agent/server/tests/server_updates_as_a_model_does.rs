@@ -442,7 +442,7 @@ fn config() -> ProptestConfig {
 }
 
 #[test]
-fn experiments_are_what_random_updates_make_of_them() {
+fn random_updates_give_the_experiments_of_the_model() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http = http();
     let dialect = select(vec![Dialect::V65, Dialect::V62]);

@@ -286,7 +286,7 @@ async fn pages_of_the_sites_that_are_named_may_call_and_no_others() {
 }
 
 #[tokio::test]
-async fn bodies_are_read_by_what_they_say_of_themselves() {
+async fn bodies_are_read_by_their_headers() {
     let server = start().await;
     let kinds = [
         ("application/json", true),

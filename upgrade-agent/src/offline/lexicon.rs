@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_slips_stand_for_what_the_word_stands_for() {
+    fn forms_and_misspellings_have_the_concept_of_the_word() {
         assert_eq!(of("deleting"), [C::Delete]);
         assert_eq!(of("experimnets"), [C::Experiment]);
         assert_eq!(of("conditons"), [C::Condition]);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_only_look_alike_stand_for_themselves() {
+    fn words_that_only_look_alike_have_their_own_meaning() {
         for word in ["state", "stats"] {
             assert_eq!(of(word), [C::Status], "{word}");
         }

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_condition_of_the_context_is_told_apart() {
+    fn a_name_that_is_not_a_condition_of_the_context_is_recognized() {
         let known = ["control".to_owned(), "variant".to_owned()];
         let of = |message| stranger(&Text::read(message), &known);
         for (message, wanted) in [
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_no_shares_gives_none() {
+    fn texts_without_shares_give_none() {
         for message in ["", "grade 7", "the third condition", "what is control", "10/20/70", "yes", "1e400/1"]
         {
             assert_eq!(of(message), None, "{message}");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_shall_be_in_or_out_is_found() {
+    fn members_to_include_or_exclude_are_found() {
         for (message, wanted) in [
             ("zoe should not be in Hints", "ex zoe"),
             ("make zoe part of Hints", "in zoe"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_asks_or_is_about_an_experiment_is_no_wish() {
+    fn statements_and_questions_about_an_experiment_are_not_requests() {
         for message in [
             "zoe is in Hints",
             "should zoe be in Hints?",

@@ -294,12 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_not_complained_of() {
+    fn valid_bodies_have_no_complaints() {
         assert_eq!(told(json!({ "name": "n", "state": null, "entries": [{ "id": "1" }] })), json!([]));
     }
 
     #[test]
-    fn every_rule_that_fails_is_told_where_it_fails() {
+    fn every_violated_rule_is_reported_at_its_property() {
         let entries = json!([{ "id": "1" }, { "id": 2 }, 3]);
         let expected = json!([
             {
