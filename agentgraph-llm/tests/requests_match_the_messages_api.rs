@@ -1,4 +1,4 @@
-//! Requests as bodies: each case is a request and the exact bytes it is sent as.
+//! Requests as bodies: each case is a request and the exact bytes that are sent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::*;
@@ -167,8 +167,7 @@ fn every_kind_of_block_is_written_with_its_further_fields() {
     }
 }
 
-/// What a model said goes back as it said it: the text of each block that is not a plain known one is the
-/// same text.
+/// The output of a model is sent back unchanged: every block that is not a plain known one has the same text.
 #[test]
 fn an_assistant_turn_goes_back_unchanged() {
     let blocks = [

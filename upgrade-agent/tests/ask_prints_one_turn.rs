@@ -1,4 +1,4 @@
-//! `ask`, `graph`, `simulator` and `threads` of the real program, and what each says when something is wrong.
+//! `ask`, `graph`, `simulator` and `threads` of the real program, and their error messages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;

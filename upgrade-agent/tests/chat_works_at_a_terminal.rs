@@ -1,5 +1,5 @@
-//! The chat at a real pseudo-terminal: keys, colours, lines that come and go, and what a terminal must not be
-//! told.
+//! The chat at a real pseudo-terminal: keys, colours, the status line, and characters that a terminal must
+//! not receive.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -348,7 +348,8 @@ fn unique(members: Members) -> Members {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The model is a set: whatever was on the lists, and on how many, afterwards they name the set.
+    /// The model is a set: after the update the lists contain exactly this set, whatever they contained
+    /// before.
     #[test]
     fn any_lists_become_any_others(
         first in some_members(), more in prop::collection::vec(some_members(), 1..4), is_old in any::<bool>(),

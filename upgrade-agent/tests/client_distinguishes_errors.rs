@@ -1,5 +1,5 @@
-//! Whatever a server does, the client says which kind of trouble it is, repeats only what may be
-//! repeated, and keeps its token to itself.
+//! For every behaviour of a server, the client reports the kind of the error, retries only what is safe to
+//! retry, and keeps its token secret.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -160,8 +160,7 @@ async fn a_server_that_is_not_upgrade_is_recognized() {
     }
 }
 
-/// The health call is the first: whoever fails there is not the server that was meant, and the URL says which
-/// that was.
+/// The health call is the first. If it fails, the server may be the wrong one, so the error contains the URL.
 #[tokio::test]
 async fn an_error_of_the_first_call_names_the_url_and_the_remedy() {
     let cases = [
@@ -204,7 +203,7 @@ async fn an_answer_that_does_not_come_is_a_timeout() {
     let server = script([Says::Waits]).await;
     let client = client(&server);
     client.connect().await.unwrap();
-    // Time runs by itself from here on, whenever nothing else is to be done.
+    // From here on time advances by itself whenever nothing else can run.
     tokio::time::pause();
     let failure = client.experiment_names().await.unwrap_err();
     assert_eq!(failure.kind(), ErrorKind::Timeout, "{failure}");
@@ -521,7 +520,7 @@ async fn the_first_calls_at_once_ask_for_health_once() {
 }
 
 proptest! {
-    /// Whatever bytes come instead of an answer, there is an error, one line long, or an empty list.
+    /// For any bytes in place of a response, the result is an error of one line, or an empty list.
     #[test]
     fn no_answer_is_too_strange(status in 200..600_u16, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let body = [format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", bytes.len()).into_bytes(), bytes].concat();

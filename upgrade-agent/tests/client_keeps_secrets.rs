@@ -1,5 +1,5 @@
-//! The client shows itself to servers as they ask for it: by a token, as a Google service account,
-//! by a client key. What is secret is sent to whom it is for, and shown to nobody.
+//! The client authorizes as configured: with a token, as a Google service account, or with a client key.
+//! Secrets are sent to their servers only, and never displayed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]

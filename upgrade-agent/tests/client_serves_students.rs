@@ -1,5 +1,5 @@
-//! The calls of a student's application: by the routes that a server has, for any id that a student
-//! may have, and with answers read whole.
+//! The calls of a student's application: by the routes of the server's version, for every possible id of a
+//! student, and with complete responses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]

@@ -1,4 +1,4 @@
-//! Every method of the client against the embedded server, which answers as 6.5 does.
+//! Every method of the client against the embedded server in its version 6.5.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;

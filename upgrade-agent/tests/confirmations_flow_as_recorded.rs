@@ -1,4 +1,4 @@
-//! An open question is answered by the next message or not at all.
+//! Only the next message can answer an open question.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

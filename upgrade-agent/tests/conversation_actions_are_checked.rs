@@ -1,5 +1,5 @@
-//! Parameters become an action only if they fit, and an action is proposed only if it makes sense on this
-//! server.
+//! Parameters become an action only if they are valid, and an action is proposed only if it makes sense on
+//! this server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn create(changes: Value) -> Value {
     whole
 }
 
-/// What is wrong with a create; nothing if all is well.
+/// The mistakes of a create; none if it is valid.
 fn judged(changes: Value) -> Vec<String> {
     let params = create(changes);
     let names = [ExperimentName { id: ID.into(), name: "Taken".into() }];

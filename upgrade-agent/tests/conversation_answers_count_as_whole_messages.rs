@@ -1,4 +1,4 @@
-//! A reply to a confirmation is a yes or a no as a whole, or neither.
+//! The answer to a confirmation is a yes or a no only as a whole message.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;

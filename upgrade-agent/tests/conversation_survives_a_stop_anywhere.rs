@@ -1,5 +1,4 @@
-//! A turn that is stopped, at whatever point, is ended by the next one, and what was approved has its effect
-//! once.
+//! A turn that is stopped at any point is ended by the next one, and an approved action takes effect once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,4 @@
-//! A turn begins with nothing of the one before but what the thread keeps, and threads have nothing in
-//! common.
+//! A turn starts with the stored fields of its thread only, and threads share nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! Before an action is confirmed, the person is told what it does that is probably not meant; and only then.
+//! Before a confirmation, the person gets warnings about effects that are probably not intended, and only
+//! those that apply.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -184,7 +185,7 @@ async fn earlier_visitors_are_left_out() {
     let mild = made(&world, plain("Mild")).await;
     is_not_warned(&world, "update_experiment_status", to(&mild, "enrolling"), text).await;
 
-    // Going on after a pause leaves nobody out.
+    // Resuming after a pause excludes no student.
     let client = world.behind();
     client.set_state(&other, &ExperimentState::Cancelled).await.unwrap();
     client.set_state(&id, &ExperimentState::EnrollmentComplete).await.unwrap();
@@ -465,7 +466,7 @@ async fn a_visit_enrols_nobody() {
     is_not_warned(&world, "mark_decision_point", mark(SITE, Some(&id)), text).await;
 }
 
-/// A warning that could not be looked for is no reason to do nothing, and no reason to be silent.
+/// A failure to read the data for warnings stops no action, and is reported.
 #[tokio::test]
 async fn data_that_could_not_be_read_are_reported() {
     use common::proxy::Fault;

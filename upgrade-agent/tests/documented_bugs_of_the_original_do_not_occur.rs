@@ -1,6 +1,5 @@
-//! The bugs of the two documents that the agent follows, each with the test that would fail if ours had it.
-//! What is shown elsewhere is named here and not shown twice: the first test holds the names against the
-//! files.
+//! The bugs of the two documents that the agent follows, each with the test that would fail if the agent had
+//! it. Bugs that other tests cover are only listed; the first test checks the names against the files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

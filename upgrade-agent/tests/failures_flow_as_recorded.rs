@@ -1,4 +1,4 @@
-//! A server or a model that fails ends a turn with words, and never with half an action.
+//! A failing server or model ends a turn with a message, and never with half an action.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! The flows of the graph document, each as a transcript: what is said, what it runs through, what is asked
-//! of the server and what is answered.
+//! The flows of the graph document as transcripts: the messages, the nodes, the calls to the server and the
+//! replies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! The nine flows of the graph document with the offline model, over HTTP, against the embedded server: what
-//! is said, which nodes ran, which calls were made and what is answered.
+//! The nine flows of the graph document with the offline model, over HTTP, against the embedded server: the
+//! messages, the nodes, the calls and the replies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -25,7 +25,7 @@ struct Stage {
     agent: UpgradeAgent,
 }
 
-/// What a message led to.
+/// The outcome of a message.
 struct Scene {
     turn: Turn,
     /// The calls that change something.

@@ -1,5 +1,5 @@
-//! Each of the nine flows, asked for in words of its own: five paraphrases and a slip of the keyboard at
-//! least. What is asked must come out the same as in the plain wording.
+//! Each of the nine flows in other words: at least five paraphrases and a misspelling. The result must be
+//! that of the plain wording.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::actions::ActionKind;

@@ -1,5 +1,5 @@
-//! Conversations in words of their own, as data: what is said, turn by turn, and what the last reply must
-//! say. Each has a server and a thread to itself.
+//! Conversations as data: the messages of each turn, and texts of the last reply. Each has a server and a
+//! thread of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::agent::UpgradeAgent;

@@ -1,4 +1,4 @@
-//! What becomes of requests that are incomplete, unclear or wrong.
+//! The replies to requests that are incomplete, unclear or wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

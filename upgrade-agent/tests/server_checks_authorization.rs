@@ -1,5 +1,5 @@
-//! Administrators show a bearer token that stands for an account, applications one that is signed with
-//! the secret, while the setting asks for it. Bad ones are refused as recorded from UpGrade 6.5.0.
+//! Administrators need a bearer token of an account, and applications one signed with the secret while the
+//! setting requires it. Bad tokens are refused as recorded from UpGrade 6.5.0.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]

@@ -1,4 +1,4 @@
-//! Who takes part and who is left out, for himself or with his group, and what stays of it.
+//! Inclusion and exclusion of students, alone or with their group, and the lasting effects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -99,7 +99,7 @@ async fn resuming_after_a_pause_excludes_no_enrolled_student() {
     stage.moved(&made, ExperimentState::Enrolling).await;
     assert!(before.is_some());
     assert_eq!(stage.code("ada").await, before);
-    // A start from rest is a new start, and she was there before it.
+    // A start from inactive is a new start, and the earlier visit counts.
     stage.moved(&made, ExperimentState::Inactive).await;
     stage.moved(&made, ExperimentState::Enrolling).await;
     assert_eq!(stage.code("ada").await, None);

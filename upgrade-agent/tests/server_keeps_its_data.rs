@@ -1,5 +1,5 @@
-//! What a server with a data file has answered for is there again when the next one opens the
-//! file, however the first one ended; a file that is not its own it leaves alone.
+//! A server with a data file has all confirmed changes after its next start, however it ended. A foreign file
+//! is not changed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! The routes that only administrators need: preview users, settings, accounts, logs of deeds.
+//! Routes of administrators: preview users, settings, accounts, audit logs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]

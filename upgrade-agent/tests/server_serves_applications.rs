@@ -1,5 +1,5 @@
-//! The calls of students' applications beside the three that assign: those of older applications, other
-//! names of a student, logged metrics and what experiments ask of them.
+//! Routes of students' applications beside the three of an assignment: those of older applications, aliases,
+//! logged metrics and queries over them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]

@@ -1,5 +1,5 @@
-//! What is played, computed and counted is told as it is: groups as groups, what stays on the server, what
-//! was left out.
+//! The report of a simulation is true: groups are counted as groups, and the effects on the server and
+//! omissions are stated.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -34,7 +34,7 @@ async fn given(new: NewExperiment, state: ExperimentState) -> World {
     world
 }
 
-/// What comes of an action, with a yes where one is asked for.
+/// The outcome of an action, with a yes where one is needed.
 async fn done(world: &World, action: &str, params: Value) -> Turn {
     let script = Script::new();
     let agent = world.agent(&script).await;

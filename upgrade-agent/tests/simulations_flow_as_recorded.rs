@@ -1,4 +1,4 @@
-//! Students who are played: one visit, a balance test, a journey.
+//! Simulated students: one visit, a balance test, a journey.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,4 @@
-//! A plan that changes a status changes back what it changed and nothing else, whoever and whatever comes
-//! between.
+//! A plan that changes a status restores exactly what it changed, whatever happens in between.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -51,7 +50,7 @@ async fn asked(first: ExperimentState, action: &str, params: Value) -> (World, U
     (world, agent, script)
 }
 
-/// Says yes, and lets somebody else move the experiment while a request is held.
+/// Says yes, and changes the experiment elsewhere while a request is held.
 async fn overtaken(
     world: &World,
     agent: &UpgradeAgent,

@@ -1,4 +1,4 @@
-//! Splits: what is expected, what chance allows, and that the offline draw is the server's own.
+//! Splits: the expected numbers, the bounds of chance, and the offline draw, which equals the server's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
-//! Whatever students and administrators do, in whatever order: each student gets what the rules of
-//! assignment give, as a small model of its own tells them.
+//! For any sequence of actions by students and administrators, each student gets the condition of a small
+//! independent model of the assignment rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/assignment_model.rs"]
@@ -217,7 +217,7 @@ impl Pair {
         assert_eq!(self.send("POST", "/api/experiments/state", None, &body).await.status, 200);
     }
 
-    /// What the server gives each student, and what the model does.
+    /// The server's assignments of each student, compared with the model's.
     async fn both(&self, student: usize) -> (Told, Told) {
         let told = self.says("POST", "assign", student, &json!({ "context": "assign-prog" })).await;
         assert_eq!(told.status, 200, "{}", told.body);

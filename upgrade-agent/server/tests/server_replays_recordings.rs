@@ -1,6 +1,5 @@
-//! What was recorded from UpGrade 6.5.0 is sent to the embedded server, and the answers must be
-//! the recorded ones. Scenes are data: a name is a recording to send and compare, the other words
-//! prepare the ground.
+//! Requests recorded from UpGrade 6.5.0 are sent to the embedded server, and its responses must match the
+//! recorded ones. Scenes are data: a name is a recording to send and compare, the other words prepare data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -18,8 +17,8 @@ use upgrade_simulator::{EmbeddedServer, ServerHandle};
 enum Step {
     /// Send this recording and compare the answer.
     Is(&'static str),
-    /// Create the experiment that this recording's path or body speaks of, from the body of
-    /// another one, under its recorded id.
+    /// Create the experiment of this recording's path or body, from the body of another recording, with its
+    /// recorded id.
     Given { like: &'static str, id: &'static str },
     /// Move an experiment to a state.
     Moved(&'static str, &'static str),
@@ -123,7 +122,7 @@ async fn play(scene: &str, steps: &[Step]) {
     stage.server.shutdown().await;
 }
 
-/// Calls that need no ground; each meets a server of its own.
+/// Calls without preparation, each on a server of its own.
 const ALONE: &[&str] = &[
     "health",
     "health_slash",

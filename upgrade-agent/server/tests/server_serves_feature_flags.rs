@@ -1,4 +1,4 @@
-//! Feature flags: made, changed, given to students by their lists, and counted.
+//! Feature flags: created, changed, assigned to students by lists, and counted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
