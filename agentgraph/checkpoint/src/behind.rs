@@ -1,11 +1,11 @@
-//! A checkpointer whose writes are carried out in order behind whoever asks for them.
+//! A checkpointer that carries out writes in order, in the background of its callers.
 //!
-//! Each thread has a lane of its own for as long as something of it is under way: a task that carries out one
-//! write after the other. So a store that is slow for one thread does not hold up the runs of others, and a
-//! runtime that ends takes with it only the lanes of its own runs.
+//! Each thread has a lane while it has writes under way: a task that carries out one write after the other.
+//! So a store that is slow for one thread does not delay the runs of others, and a runtime that shuts down
+//! ends only the lanes of its own runs.
 //!
-//! After a failure everything that is queued for that thread is dropped, since a checkpoint must not stand on
-//! one that is not there; the next to settle the thread gets the error.
+//! After a failure every queued write of the thread is dropped, since a checkpoint must not build on a
+//! missing one. The next call that settles the thread returns the error.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,10 +27,10 @@ use crate::leases::{Leases, leases_of};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::upkeep::{self, Upkeep};
 
-/// How many writes of a thread may be under way before whoever asks for another has to wait.
+/// The most writes of a thread that may be under way; further callers wait.
 const CAPACITY: usize = 256;
 
-/// The lanes before a checkpointer.
+/// A checkpointer with one lane for each thread.
 pub struct Behind {
     inner: Arc<dyn Checkpointer>,
     traffic: Arc<Traffic>,
@@ -39,23 +39,23 @@ pub struct Behind {
 #[derive(Default)]
 struct Traffic {
     lanes: Mutex<HashMap<String, Lane>>,
-    /// The threads that a write has failed on since they were settled last, with the error until somebody was
-    /// given it.
+    /// The threads with a failed write since they were last settled, each with the error until a caller has
+    /// received it.
     failed: Mutex<HashMap<String, Option<StoreError>>>,
 }
 
-/// What leads to the task of one thread. Jobs are handed over while the lanes are locked, so that a task
-/// which finds nothing more to do knows that it may end.
+/// The sending side of one thread's task. Jobs are sent while the lanes are locked, so a task that finds no
+/// job under that lock may end.
 struct Lane {
     jobs: UnboundedSender<Handed>,
     room: Arc<Semaphore>,
     leaving: Arc<Leaving>,
 }
 
-/// The leases of runs that were dropped, to be given back when what the runs handed over is stored.
+/// The fences of leases of dropped runs. A lease is released when all writes of its run are stored.
 type Leaving = Mutex<Vec<u64>>;
 
-/// Something to be done, and the room that it takes until then.
+/// A job, and the permit that it holds until it is done.
 struct Handed {
     job: Job,
     _room: Option<OwnedSemaphorePermit>,
@@ -69,30 +69,29 @@ enum Job {
         fence: u64,
         writes: Vec<PendingWrite>,
     },
-    /// Says when everything before it is done.
+    /// Is answered when every job before it is done.
     Settle(oneshot::Sender<()>),
 }
 
 impl Behind {
-    /// Begins on the first write: only then it has to be within a runtime.
+    /// The first write starts a lane, and only that needs a runtime.
     pub fn new(inner: Arc<dyn Checkpointer>) -> Self {
         Behind { inner, traffic: Arc::default() }
     }
 
-    /// Waits until everything that was handed over for a thread is stored. Afterwards the thread can be
-    /// written again.
+    /// Waits until every queued write of a thread is stored. Afterwards the thread accepts writes again.
     ///
     /// # Errors
-    /// What failed since the last time.
+    /// The first failure since the last call.
     pub async fn settle(&self, thread: &str) -> Result<(), StoreError> {
         let (done, is_done) = oneshot::channel();
-        // Without a lane nothing is under way, and the other end is dropped at once.
+        // Without a lane nothing is under way, and dropping the sender ends the wait at once.
         if let Some(lane) = self.traffic.lanes().get(thread) {
             let _ = lane.jobs.send(Handed { job: Job::Settle(done), _room: None });
         } else {
             drop(done);
         }
-        // A task that ends early has said what is lost.
+        // A task that ends early has recorded its lost writes as a failure.
         let _ = is_done.await;
         match lock(&self.traffic.failed).remove(thread).flatten() {
             Some(error) => Err(error),
@@ -100,8 +99,8 @@ impl Behind {
         }
     }
 
-    /// Uses the lane of a thread, which is opened if it has none; or gives the error of an earlier write,
-    /// once.
+    /// Uses the lane of a thread, and opens it if there is none. Returns the error of an earlier write
+    /// instead, once.
     fn with_lane<T>(&self, thread: &str, use_it: impl FnOnce(&Lane) -> T) -> Result<T, StoreError> {
         let mut lanes = self.traffic.lanes();
         self.traffic.check(thread)?;
@@ -114,7 +113,7 @@ impl Behind {
         let lane = Lane { jobs, room, leaving: Arc::clone(&leaving) };
         let used = use_it(&lane);
         lanes.insert(thread.to_owned(), lane);
-        // A runtime that is being shut down drops the task at once, and then it wants the lock.
+        // A runtime that is shutting down drops the task at once, and the drop takes this lock.
         drop(lanes);
         let (saver, traffic) = (Arc::clone(&self.inner), Arc::downgrade(&self.traffic));
         let thread = thread.to_owned();
@@ -124,7 +123,7 @@ impl Behind {
         Ok(used)
     }
 
-    /// May be dropped while it waits for room, and leaves nothing then.
+    /// May be dropped while it waits for room; nothing is sent then.
     async fn send(&self, thread: &str, job: Job) -> Result<(), StoreError> {
         let room = self.with_lane(thread, |lane| Arc::clone(&lane.room))?;
         let room = room.acquire_owned().await.map_err(|_| gone(thread))?;
@@ -140,7 +139,7 @@ impl Behind {
     }
 }
 
-/// Where lanes are.
+/// The runtime that lanes are spawned on.
 pub fn runtime() -> Result<Handle, StoreError> {
     Handle::try_current().map_err(|_| {
         let problem = "`Durability::Async` writes from a tokio task: run it within a tokio runtime";
@@ -148,7 +147,7 @@ pub fn runtime() -> Result<Handle, StoreError> {
     })
 }
 
-/// The task ended before its time.
+/// The error of a task that ended too early.
 fn gone(thread: &str) -> StoreError {
     let problem = "checkpoints were not stored: the task that was to store them ended, since its runtime was shut down or the \
                    checkpointer panicked; read the thread again before you go on";
@@ -156,7 +155,7 @@ fn gone(thread: &str) -> StoreError {
 }
 
 impl Traffic {
-    /// Locked before what has failed, or without it.
+    /// Locked before `failed`, or without it.
     fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
         lock(&self.lanes)
     }
@@ -179,16 +178,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The task of one thread. It ends when nothing is under way.
 struct Line {
     saver: Arc<dyn Checkpointer>,
-    /// Gone with the graph, whose last writes are stored all the same.
+    /// Dropped together with the graph; its last writes are stored nevertheless.
     traffic: Weak<Traffic>,
     thread: String,
     jobs: UnboundedReceiver<Handed>,
     leaving: Arc<Leaving>,
-    /// A write is being carried out.
+    /// A write is under way.
     busy: bool,
-    /// One was not, since the thread was settled last.
+    /// A write has failed since the thread was last settled.
     failed: bool,
-    /// Nothing leads here any more.
+    /// The lane was removed, so no job can arrive.
     left: bool,
 }
 
@@ -207,7 +206,7 @@ impl Line {
         }
     }
 
-    /// Ends the lane, unless there is something to be done again.
+    /// Ends the lane, unless a new job has arrived.
     fn leaves(&mut self) -> bool {
         let traffic = self.traffic.upgrade();
         let mut lanes = traffic.as_ref().map(|traffic| traffic.lanes());
@@ -224,7 +223,7 @@ impl Line {
             Job::Settle(done) => {
                 self.give_back().await;
                 self.failed = false;
-                // Nobody may wait any more.
+                // The caller may have stopped waiting.
                 let _ = done.send(());
                 Ok(())
             }
@@ -244,10 +243,10 @@ impl Line {
         }
     }
 
-    /// Whoever drops this while it waits gives back what is still in the list.
+    /// If this is dropped while it waits, `drop` releases the leases that remain in the list.
     async fn give_back(&self) {
         while let Some(fence) = self.next_to_leave() {
-            // A lease that cannot be given back ends by time.
+            // A lease that cannot be released ends by time.
             let _ = leases_of(&*self.saver).release(&self.thread, fence).await;
             lock(&self.leaving).retain(|leaving| *leaving != fence);
         }
@@ -258,7 +257,7 @@ impl Line {
     }
 }
 
-/// Says what is lost when a runtime is shut down, and gives back what is left.
+/// Records the writes lost when a runtime shuts down, and releases the remaining leases.
 impl Drop for Line {
     fn drop(&mut self) {
         if let Some(traffic) = self.traffic.upgrade().filter(|_| !self.left) {
@@ -279,7 +278,7 @@ impl Drop for Line {
     }
 }
 
-/// Writes are handed over; reads see everything that was.
+/// Writes are queued; reads wait for every queued write of the thread.
 #[async_trait]
 impl Checkpointer for Behind {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
@@ -316,7 +315,7 @@ impl Checkpointer for Behind {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        // What failed to be stored is to be deleted anyway.
+        // A failed write is to be deleted anyway.
         let _ = self.settle(thread).await;
         self.inner.delete_thread(thread).await
     }
@@ -346,7 +345,7 @@ impl Checkpointer for Behind {
     }
 }
 
-/// A run that is dropped leaves its thread when what it handed over is stored.
+/// A dropped run releases its thread when its queued writes are stored.
 #[async_trait]
 impl Leases for Behind {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {

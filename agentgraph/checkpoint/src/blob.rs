@@ -1,8 +1,8 @@
-//! Large values, stored once: what a store keeps apart from a row, and how the row becomes whole again.
+//! Large values, stored once: how a store separates them from a row, and how the row becomes whole again.
 //!
-//! A store cuts what it is given (`cut.rs`) and keeps the *rest* in the row. Each piece is a *blob* under the
-//! SHA-256 of its bytes, whoever stores it; the row holds on to it by a *piece*: the place in the row, and
-//! which blob. A blob goes, in the same transaction, with the last piece that is of it.
+//! A store cuts a record (`cut.rs`) and stores the *rest* in the row. Each cut part is a *blob*, stored
+//! under the SHA-256 of its bytes; the row refers to it by a *piece*: the position in the row, and the
+//! hash. A blob is removed in the same transaction as the last piece that refers to it.
 
 use std::borrow::Cow;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -16,15 +16,15 @@ use sha2::{Digest, Sha256};
 use super::cut::cuts;
 use crate::row::{PendingWrite, Put, Rewrite};
 
-/// From how many bytes on a value is stored once, if nobody says otherwise. Below it the hash and the rows
-/// that a piece takes cost more time than a second copy does, and most messages are; documents, images and
-/// pages are above.
+/// Values of at least this many bytes are stored once, unless the store is set otherwise. Below it the hash
+/// and the rows of a piece take longer than a second copy, and most messages are smaller; documents, images
+/// and pages are larger.
 pub(crate) const SHARE_FROM: usize = 64 * 1024;
 
 /// SHA-256 of a blob.
 pub(crate) type Hash = [u8; 32];
 
-/// Where bytes are cut, and what the pieces are.
+/// The ranges that are cut out of bytes, with the hashes of the pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pieces(Vec<(Range<usize>, Hash)>);
 
@@ -43,7 +43,7 @@ impl Pieces {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
-    /// What stays in the row.
+    /// The bytes that stay in the row.
     pub(crate) fn rest<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.0.is_empty() {
             return Cow::Borrowed(bytes);
@@ -57,7 +57,7 @@ impl Pieces {
         Cow::Owned(rest)
     }
 
-    /// Where each one stands in the whole, and its bytes.
+    /// The position of each piece in the whole, its hash and its bytes.
     pub(crate) fn each<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (u64, &'a Hash, &'a [u8])> {
         self.0.iter().map(|(range, hash)| (range.start as u64, hash, &bytes[range.clone()]))
     }
@@ -68,7 +68,7 @@ impl Pieces {
 pub(crate) struct PutPieces {
     pub(crate) record: Pieces,
     pub(crate) segment: Pieces,
-    /// Of the pending writes, in their order.
+    /// The pieces of the pending writes, in their order.
     pub(crate) writes: Vec<Pieces>,
 }
 
@@ -78,14 +78,14 @@ impl PutPieces {
         PutPieces { record: Pieces::of(put.record, from), segment, writes: of_writes(put.writes, from) }
     }
 
-    /// Whether nothing large is in the rows; of the pending writes it says nothing.
+    /// Whether the rows have no large values; pending writes are not considered.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn is_empty(&self) -> bool {
         self.record.is_empty() && self.segment.is_empty()
     }
 }
 
-/// Whether nothing of it can be large; most commits are asked only that.
+/// Whether the commit has nothing large for certain; most commits need only this test.
 #[inline]
 pub(crate) fn is_small(put: &Put<'_>, from: usize) -> bool {
     put.record.len() < from && put.writes.is_empty() && put.segment.is_none_or(|segment| segment.len() < from)
@@ -95,8 +95,8 @@ pub(crate) fn of_writes(writes: &[PendingWrite], from: usize) -> Vec<Pieces> {
     writes.iter().map(|write| Pieces::of(&write.bytes, from)).collect()
 }
 
-/// Of writes with one key the last, in the order of the keys: which is one order for all writers, so that two
-/// of them do not wait for each other.
+/// For each key the last write, in the order of the keys. All writers use this order, so no two of them
+/// wait for each other.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn last_of_each_key<'a>(
     writes: &'a [PendingWrite],
@@ -107,12 +107,12 @@ pub(crate) fn last_of_each_key<'a>(
     by_key.into_values().collect()
 }
 
-/// Of the fulls that a rewrite makes.
+/// The pieces of the fulls of a rewrite.
 pub(crate) fn of_rewrite(rewrite: &Rewrite<'_>, from: usize) -> Vec<Pieces> {
     rewrite.fulls.iter().map(|(_, record)| Pieces::of(record, from)).collect()
 }
 
-/// What a store's tables call the owner of a piece.
+/// The owner of a piece in a store's tables.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) const OF_ROW: [u8; 1] = [0];
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -123,16 +123,16 @@ pub(crate) fn of_write(write: &PendingWrite) -> Vec<u8> {
     [&[2][..], &write.task.to_u128().to_be_bytes(), &write.slot.to_be_bytes()].concat()
 }
 
-/// A piece as it was read.
+/// A piece as read from the store.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) struct FoundPiece {
     pub(crate) at: u64,
     pub(crate) hash: Vec<u8>,
-    /// None if the blob is gone.
+    /// `None` if the blob is missing.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-/// Puts the pieces back where they were cut out, in order.
+/// Inserts the pieces where they were cut out, in order.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn whole(rest: &[u8], count: u32, pieces: Vec<FoundPiece>) -> Result<Vec<u8>, Missing> {
     if pieces.len() != count as usize {
@@ -179,13 +179,13 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The first bytes, enough to find it by.
+/// The first bytes in hexadecimal, enough to find the blob.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 fn hex(hash: &[u8]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What stands in a store, in numbers: see [`Catalog::usage`](crate::Catalog::usage).
+/// The content of a store, in numbers: see [`Catalog::usage`](crate::Catalog::usage).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
@@ -199,7 +199,7 @@ pub struct Usage {
     pub values: u64,
     /// Their bytes.
     pub value_bytes: u64,
-    /// The places in rows and writes where they stand.
+    /// The places in rows and writes that use large values.
     pub uses: u64,
 }
 

@@ -1,4 +1,4 @@
-//! [`Catalog`]: what a store holds, across threads and within one.
+//! [`Catalog`]: lists the content of a store, across threads and within one.
 
 use async_trait::async_trait;
 
@@ -7,11 +7,11 @@ use crate::checkpointer::Checkpointer;
 use crate::error::{StoreError, cannot, corrupt};
 use crate::row::{ListQuery, Place, Waiting, WaitingQuery, check_id};
 
-/// The most branches that are looked for one by one.
+/// The most branches that are searched one by one.
 const MOST_BRANCHES: u32 = 1 << 16;
 
-/// The catalog of a store, by [`Checkpointer::catalog`]: which places it has, which of them wait, and how
-/// much there is.
+/// The catalog of a store, returned by [`Checkpointer::catalog`]: its places, the requests that wait for
+/// answers, and its size.
 ///
 /// ```
 /// use agentgraph_checkpoint::{Catalog, CheckpointId, Checkpointer, MemorySaver, Place, Put, RowKind};
@@ -31,22 +31,21 @@ const MOST_BRANCHES: u32 = 1 << 16;
 /// ```
 #[async_trait]
 pub trait Catalog: Send + Sync {
-    /// The requests that nobody has answered, across threads: pending writes on the newest checkpoint of
-    /// their place whose slot is odd, of a task that is not 0, with a slot below
-    /// [`PendingWrite::SPECIAL`](crate::PendingWrite::SPECIAL), and with no answer in the next slot (an
-    /// answer of the one byte `0xc0` was taken back). Among them are the notes that a run stopped for
-    /// somebody without a question: task 0, slot 0, which no answer ends. In order of thread, namespace, task
-    /// and slot.
+    /// The unanswered requests, across threads: pending writes on the newest checkpoint of their place
+    /// whose slot is odd and below [`PendingWrite::SPECIAL`](crate::PendingWrite::SPECIAL), whose task is
+    /// not 0, and which have no answer in the next slot (an answer of the one byte `0xc0` was taken back).
+    /// Also returned are the notes of runs that stopped without a question: task 0, slot 0, which no answer
+    /// ends. In order of thread, namespace, task and slot.
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError>;
 
-    /// The namespaces that hold rows of a thread, in alphabetical order; the root's is empty.
+    /// The namespaces of a thread that have rows, in alphabetical order; the root's is empty.
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError>;
 
-    /// The branches of a place that hold rows, from the least to the greatest. A store that has no faster way
-    /// calls [`listed_branches`].
+    /// The branches of a place that have rows, in ascending order. A store that has no faster way calls
+    /// [`listed_branches`].
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError>;
 
-    /// What the store holds, in numbers. May look at every row.
+    /// The size of the store's content. May read every row.
     async fn usage(&self) -> Result<Usage, StoreError>;
 }
 

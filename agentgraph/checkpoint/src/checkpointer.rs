@@ -1,4 +1,4 @@
-//! [`Checkpointer`]: the core of every store, and the way to its extensions.
+//! [`Checkpointer`]: the core of every store, with access to its extensions.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::upkeep::Upkeep;
 
 /// A store for checkpoints. All calls may come from many threads at once.
 ///
-/// A failing store answers with [`StoreCode::Store`]; a lost race with [`StoreCode::Stale`] (see
-/// [`stale`](crate::stale)); a writer whose lease is another's by now with [`StoreCode::LeaseLost`] (see
-/// [`lease_lost`](crate::lease_lost)). With the feature `conformance`, `checkpoint::conformance` says whether
-/// a store does what is asked of it here.
+/// A failing store returns [`StoreCode::Store`]; a lost race [`StoreCode::Stale`] (see
+/// [`stale`](crate::stale)); a writer whose lease was taken by another writer gets [`StoreCode::LeaseLost`]
+/// (see [`lease_lost`](crate::lease_lost)). With the feature `conformance`, `checkpoint::conformance` tests
+/// whether a store keeps this contract.
 ///
-/// A call may be dropped at each of its awaits, and it may not be polled for long after one: a run stands
-/// still while its stream is not read. So a store keeps nothing over an await that others wait for; a fair
-/// lock, which is handed to who waits first, is such a thing.
+/// A call may be dropped at each of its awaits, and it may not be polled for long after one: a run pauses
+/// while its stream is not read. So a store must not hold anything across an await that other calls wait
+/// for, such as a fair lock, which is handed to the first waiter even if that one is not polled.
 ///
 /// # Extensions
 ///
-/// Some abilities a store may lack. Each is a trait, and each has a method here that returns it, or `None`:
+/// A store may lack some abilities. Each is a trait, and each has a method here that returns it, or `None`:
 ///
 /// | extension | without it |
 /// |---|---|
@@ -34,8 +34,8 @@ use crate::upkeep::Upkeep;
 /// | [`Upkeep`] | a graph can neither copy threads nor prune them |
 ///
 /// These methods have no default, nor have those of the extensions, nor
-/// [`outlives_its_process`](Self::outlives_its_process) and [`keeps_secrets`](Self::keeps_secrets): a store
-/// before another one that forgot to hand one on would say something false about the store beneath.
+/// [`outlives_its_process`](Self::outlives_its_process) and [`keeps_secrets`](Self::keeps_secrets): a
+/// wrapper that forgot to delegate one would report something wrong about the inner store.
 ///
 /// # A small store
 ///
@@ -81,7 +81,7 @@ use crate::upkeep::Upkeep;
 ///         let segments: Vec<Row> = segments
 ///             .map(|((id, kind), record)| Row { id: *id, kind: *kind, record: record.clone() })
 ///             .collect();
-///         // Segments stand for the deltas up to the last of them.
+///         // Segments replace the deltas up to the last segment.
 ///         let folded = segments.last().map_or(full, |last| last.id);
 ///         rows.retain(|row| row.id == full || row.id > folded);
 ///         rows.splice(1..1, segments);
@@ -196,9 +196,9 @@ use crate::upkeep::Upkeep;
 /// # }
 /// ```
 ///
-/// # A store before another one
+/// # A wrapper around another store
 ///
-/// What it does not change it hands on, and an extension that it does not change takes one line:
+/// A wrapper delegates the calls it does not change. Delegating an extension takes one line:
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -259,7 +259,7 @@ use crate::upkeep::Upkeep;
 /// # #[cfg(feature = "conformance")]
 /// # {
 ///
-/// // With the feature `conformance`: nothing is forgotten.
+/// // With the feature `conformance`: every clause holds for the wrapper.
 /// use agentgraph_checkpoint::conformance;
 ///
 /// let wrap = |inner| Audited { inner, deleted: Mutex::default() };
@@ -271,19 +271,19 @@ use crate::upkeep::Upkeep;
 /// ```
 #[async_trait]
 pub trait Checkpointer: Send + Sync + 'static {
-    /// The rows that make up the checkpoint `at`, oldest first, beginning with a full; and the pending writes
-    /// on it. Without `at`, the newest checkpoint of the newest branch. `None` if there is none.
+    /// The rows that make up the checkpoint `at`, oldest first, starting with a full; and its pending
+    /// writes. Without `at`, the newest checkpoint of the newest branch. `None` if there is none.
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError>;
 
-    /// The row of one full or delta, without what it stands on.
+    /// The row of one full or delta, without the rows it builds on.
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError>;
 
-    /// Stores a checkpoint, in one transaction with its segment, with the pending writes it comes with, and
-    /// with the removal of those it makes obsolete (those of the step before it, on its branch).
+    /// Stores a checkpoint in one transaction with its segment and its pending writes, and removes the
+    /// pending writes that it makes obsolete: those of the step before, on the same branch.
     ///
-    /// Must fail, and change nothing, with [`StoreCode::LeaseLost`] if [`fence`](Put::fence) is neither 0 nor
-    /// that of the thread's lease, and with [`StoreCode::Stale`] if the branch has this step already, or a
-    /// later one, or if the [`parent`](Put::parent) is not there.
+    /// Must fail, and change nothing, with [`StoreCode::LeaseLost`] if [`fence`](Put::fence) is neither 0
+    /// nor the fence of the thread's lease, and with [`StoreCode::Stale`] if the branch has this step or a
+    /// later one already, or if the [`parent`](Put::parent) is missing.
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError>;
 
     /// [`put`](Checkpointer::put) for a store that needs no await for it; `None` means "call `put`".
@@ -292,7 +292,7 @@ pub trait Checkpointer: Send + Sync + 'static {
         None
     }
 
-    /// Stores pending writes on a checkpoint, all or none. A write with the task and slot of an earlier one
+    /// Stores pending writes of a checkpoint, all or none. A write with the task and slot of an earlier one
     /// replaces it.
     ///
     /// Must fail with [`StoreCode::LeaseLost`] as [`put`](Checkpointer::put) does.
@@ -304,31 +304,31 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// The names of all threads, in alphabetical order.
     async fn threads(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Removes everything of a thread, its lease too. No error if there is none.
+    /// Removes everything of a thread, including its lease. No error if the thread does not exist.
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError>;
 
-    /// Whether another process can come upon what was stored: `false` of a store that is gone with this one,
-    /// whose leases need no renewal.
+    /// Whether stored data outlives this process. `false` for a store in the memory of this process, whose
+    /// leases need no renewal.
     fn outlives_its_process(&self) -> bool;
 
-    /// Whether nobody can read what was stored who only has the store: `true` of one that encrypts. A graph
-    /// whose state has channels marked `secret` can be kept by no other one that
-    /// [outlives its process](Checkpointer::outlives_its_process).
+    /// Whether the stored bytes are unreadable without a key: `true` for a store that encrypts. A store
+    /// that [outlives its process](Checkpointer::outlives_its_process) and returns `false` is refused for a
+    /// state with channels marked `secret`.
     fn keeps_secrets(&self) -> bool;
 
-    /// Its leases. `None`: every writer is granted every thread, with the fence 0, which is never checked.
+    /// The leases. `None`: every writer is granted every thread, with the fence 0, which is never checked.
     fn leases(&self) -> Option<&dyn Leases>;
 
-    /// Its catalog. `None`: calls that need one fail with [`StoreCode::Store`], and branches are
-    /// [looked for](crate::listed_branches) one by one.
+    /// The catalog. `None`: calls that need one fail with [`StoreCode::Store`], and branches are
+    /// [searched](crate::listed_branches) one by one.
     fn catalog(&self) -> Option<&dyn Catalog>;
 
-    /// Its upkeep. `None`: calls that copy or prune fail with [`StoreCode::Store`].
+    /// The upkeep. `None`: calls that copy or prune fail with [`StoreCode::Store`].
     fn upkeep(&self) -> Option<&dyn Upkeep>;
 }
 
-/// Hands on everything. The futures are those of the store inside: a call on an `Arc<dyn Checkpointer>` comes
-/// by here, and an `async fn` would box each a second time.
+/// Delegates everything, and returns the futures of the inner store: a call on an `Arc<dyn Checkpointer>`
+/// passes through here, and an `async fn` would box each future a second time.
 impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
     fn get<'me, 'a, 'async_trait>(
         &'me self,
@@ -435,8 +435,8 @@ impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
     }
 }
 
-/// [`Checkpointer::list`], for those who go back page by page: with a store that does not go back they would
-/// never end.
+/// [`Checkpointer::list`] for callers that read backwards page by page. Fails if a page does not lie before
+/// the last one: such a caller would loop for ever.
 pub async fn page(
     saver: &dyn Checkpointer,
     place: Place<'_>,

@@ -1,21 +1,22 @@
-//! Where bytes are cut so that what is large in them can be stored once.
+//! Finds the large parts of bytes, so that each can be stored once.
 //!
 //! A record or a pending write is MessagePack throughout, so a text or a byte string of a megabyte is found
-//! wherever it stands: in a field, in an item of a list, in a struct, a session, an answer. It is a piece of
-//! its own. What is large because it has many small parts, such as a list of messages, is cut into pieces of
-//! some parts each; where one ends depends on the parts near it and not on how many are before them, so that
-//! a list which grew or changed at one place has most of its pieces in common with what it was.
+//! wherever it is: in a field, an item of a list, a struct, a session, an answer. It becomes a piece of its
+//! own. A value that is large because it has many small parts, such as a list of messages, is cut into
+//! pieces of several parts each. The end of such a piece depends on the parts near it and not on the number
+//! of parts before, so a list that grew or changed at one place shares most of its pieces with its earlier
+//! version.
 //!
-//! How a value is cut depends on its bytes alone. Nothing here knows what a field is.
+//! The cuts depend on the bytes of a value alone. Nothing here knows what a field is.
 
 use std::ops::Range;
 
 use super::frame::{FormatError, open, shape, value_length};
 
-/// How deep values are looked into. Deeper ones are cut where they are too large, as a whole.
+/// The nesting depth that is searched. Deeper values are cut as a whole if they are too large.
 const DEPTH: u8 = 16;
 
-/// A piece of small parts ends at last when it is so many times as large as it need be.
+/// A piece of small parts ends at the latest at this multiple of the least size.
 const LONGEST: usize = 4;
 
 /// The ranges of `bytes` that are pieces, in order, each of at least `from` bytes.
@@ -42,7 +43,7 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    /// What is not MessagePack is one piece.
+    /// Bytes that are not MessagePack are one piece.
     fn values_or_whole(&mut self, range: Range<usize>, depth: u8) {
         let before = self.cuts.len();
         if self.values(range.clone(), depth).is_err() {
@@ -57,7 +58,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Values one after another. Large ones are cut by themselves, the small ones between them together.
+    /// Consecutive values. A large one is cut on its own, the small ones between two large ones together.
     fn values(&mut self, range: Range<usize>, depth: u8) -> Result<(), FormatError> {
         let (mut at, mut begun) = (range.start, range.start);
         while at < range.end {
@@ -84,7 +85,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Chosen by the value itself, as often as makes pieces of about twice the least size.
+    /// The hash of the value decides, so often that pieces are about twice the least size.
     fn ends_a_piece(&self, begun: usize, value: &Range<usize>) -> bool {
         let length = value.end - begun;
         let often = (self.from / value.len()).max(1) as u64;
@@ -94,10 +95,11 @@ impl Cutter<'_> {
     }
 }
 
-/// What a value holds.
+/// The content of a value.
 struct Inside {
     content: Range<usize>,
-    /// It is made of values, or is bytes that may be: fields hold theirs as bytes.
+    /// Its content is a sequence of values, or a byte string that may be one: fields store their values as
+    /// bytes.
     may_be_cut: bool,
 }
 
@@ -108,7 +110,7 @@ fn inside(bytes: &[u8], value: &Range<usize>) -> Result<Inside, FormatError> {
     Ok(Inside { content: value.start + head..value.end, may_be_cut })
 }
 
-/// A number that is as good as chance and the same for the same bytes (FNV-1a).
+/// A pseudo-random number that is the same for the same bytes (FNV-1a).
 fn spread(bytes: &[u8]) -> u64 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

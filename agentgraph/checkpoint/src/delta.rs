@@ -1,8 +1,8 @@
 //! The change of a superstep, field by field, as bytes.
 //!
 //! A delta is a sequence of operations on numbered fields. Every operation carries finished MessagePack, so
-//! replaying a history needs neither the state's type nor its reducers: it is copying of bytes. A changed
-//! reducer therefore never changes what was stored. Reducers write here while they merge, so a value is
+//! replaying a history only copies bytes and needs neither the state's type nor its reducers. A changed
+//! reducer therefore never changes stored values. Reducers write here while they merge, so a value is
 //! encoded once and only if it changed.
 
 use std::io;
@@ -17,7 +17,7 @@ use crate::id::CheckpointId;
 pub struct EncodeError(String);
 
 impl EncodeError {
-    /// For reducers of one's own that fail to encode.
+    /// An error for custom reducers that fail to encode.
     pub fn new(problem: impl Into<String>) -> Self {
         EncodeError(problem.into())
     }
@@ -35,15 +35,15 @@ pub(crate) enum Op {
     Entry = 2,
     /// `str key, bin item`: one item of a keyed list, replaced in place or added at the end.
     Upsert = 3,
-    /// `str key`: one item of a keyed list, gone.
+    /// `str key`: removes one item of a keyed list.
     Remove = 4,
-    /// `uint length`: a list cut to that length.
+    /// `uint length`: cuts a list to that length.
     Truncate = 5,
-    /// `uint branch, uint step`: the whole value is the one that the record there holds.
+    /// `uint branch, uint step`: the whole value is the one in that record.
     Refer = 6,
-    /// Nothing follows: an empty keyed list, to be filled by upserts.
+    /// No operands: an empty keyed list, to be filled by upserts.
     Keyed = 7,
-    /// Nothing follows: an empty map, to be filled by entries.
+    /// No operands: an empty map, to be filled by entries.
     Entries = 8,
 }
 
@@ -64,7 +64,7 @@ impl Op {
     }
 }
 
-/// Where reducers write down what they change. One lives as long as its run; its buffer is reused.
+/// Reducers write their changes to it. One lives as long as its run; its buffer is reused.
 #[derive(Debug, Default)]
 pub struct DeltaWriter {
     bytes: Vec<u8>,
@@ -73,46 +73,46 @@ pub struct DeltaWriter {
     weights: Vec<Weight>,
 }
 
-/// A value of at least so many bytes that did not change since it was stored is referred to, not repeated.
+/// An unchanged stored value of at least this many bytes is referred to, not repeated.
 pub(crate) const LARGE: u64 = 4 * 1024;
 
-/// What a field would cost in a full record, with what says which field it is and how long, and whether a
-/// record already holds it whole. Where entries are of a few bytes, most of a full is what is said of them.
+/// The cost of a field in a full record, and whether a record already contains it whole. The cost includes
+/// the field number and the lengths: where entries have a few bytes, these are most of a full.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// The bytes of a full that says it.
+    /// Its bytes in a full.
     pub live: u64,
-    /// The record that holds it whole.
+    /// The record that contains it whole.
     pub whole_at: Option<CheckpointId>,
 }
 
 impl DeltaWriter {
-    /// A writer for a state of that many channels.
+    /// A writer for a state with this many channels.
     pub fn new(channels: usize) -> Self {
         DeltaWriter { weights: vec![Weight::default(); channels], ..Self::default() }
     }
 
-    /// Chooses the channel that the following calls write to.
+    /// Selects the channel of the following calls.
     pub fn channel(&mut self, channel: usize) -> &mut Self {
         self.field = channel;
         self
     }
 
-    /// The whole value of the channel.
+    /// Writes the whole value of the channel.
     ///
     /// # Errors
-    /// When serde cannot encode `value`; nothing is written then (so for every call below).
+    /// If serde cannot encode `value`; nothing is written then. The same holds for every call below.
     pub fn set<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
         let size = self.operation(Op::Set, |bytes| bin(bytes, value))?;
         *self.weight() = Weight { live: size, whole_at: Some(self.record) };
         Ok(())
     }
 
-    /// Items added at the end of a list.
+    /// Writes items added at the end of a list.
     ///
     /// # Errors
-    /// When serde cannot encode an item.
+    /// If serde cannot encode an item.
     pub fn append<T: Serialize>(&mut self, items: &[T]) -> Result<(), EncodeError> {
         if items.is_empty() {
             return Ok(());
@@ -128,10 +128,10 @@ impl DeltaWriter {
         Ok(())
     }
 
-    /// One entry of a map; `replaced` is the value that stood under the key.
+    /// Writes one entry of a map; `replaced` is the earlier value of the key.
     ///
     /// # Errors
-    /// When serde cannot encode the key or the value.
+    /// If serde cannot encode the key or the value.
     pub fn entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(
         &mut self,
         key: &K,
@@ -147,10 +147,10 @@ impl DeltaWriter {
         Ok(())
     }
 
-    /// One item of a keyed list; `replaced` is the item that had the key.
+    /// Writes one item of a keyed list; `replaced` is the earlier item with the key.
     ///
     /// # Errors
-    /// When serde cannot encode the item.
+    /// If serde cannot encode the item.
     pub fn upsert<T: Serialize>(
         &mut self,
         key: &str,
@@ -166,17 +166,17 @@ impl DeltaWriter {
         Ok(())
     }
 
-    /// The item of a keyed list that is gone, and its key.
+    /// Writes the removal of an item of a keyed list.
     ///
     /// # Errors
-    /// When the key is longer than 4 GiB.
+    /// If the key is longer than 4 GiB.
     pub fn remove<T: Serialize>(&mut self, key: &str, removed: &T) -> Result<(), EncodeError> {
         self.operation(Op::Remove, |bytes| text(bytes, key))?;
         self.changes(0, item_size(self.field, key.len() as u64, measure(removed)));
         Ok(())
     }
 
-    /// A list cut to `length` items; `cut` are those that went.
+    /// Writes that a list was cut to `length` items; `cut` are the removed ones.
     ///
     /// # Errors
     /// None today.
@@ -190,10 +190,10 @@ impl DeltaWriter {
         Ok(())
     }
 
-    /// The whole of a keyed list, in order.
+    /// Writes the whole of a keyed list, in order.
     ///
     /// # Errors
-    /// When serde cannot encode an item.
+    /// If serde cannot encode an item.
     pub fn keyed<'a, T: Serialize + 'a, K: AsRef<str>>(
         &mut self,
         items: impl Iterator<Item = (K, &'a T)>,
@@ -205,10 +205,10 @@ impl DeltaWriter {
         Ok(())
     }
 
-    /// The whole of a map.
+    /// Writes the whole of a map.
     ///
     /// # Errors
-    /// When serde cannot encode an entry.
+    /// If serde cannot encode an entry.
     pub fn entries<'a, K: Serialize + 'a, V: Serialize + 'a>(
         &mut self,
         entries: impl Iterator<Item = (&'a K, &'a V)>,
@@ -220,7 +220,7 @@ impl DeltaWriter {
         Ok(())
     }
 
-    /// Says that the whole value stands in another record, instead of repeating it.
+    /// Refers to the whole value in another record instead of repeating it.
     #[doc(hidden)]
     pub fn refer(&mut self, record: CheckpointId) {
         let _ = self.operation(Op::Refer, |bytes| {
@@ -230,8 +230,8 @@ impl DeltaWriter {
         });
     }
 
-    /// Says of the channel where its value stands, if that is in another record than `record`, large and
-    /// unchanged. Gives its length; 0 if the value has to be written.
+    /// Refers to the channel's value if it is in another record than `record`, large and unchanged. Returns
+    /// its length; 0 if the value has to be written.
     #[doc(hidden)]
     pub fn refer_if_large(&mut self, channel: usize, record: CheckpointId) -> u64 {
         let Weight { live, whole_at } = self.weight_of(channel);
@@ -244,7 +244,7 @@ impl DeltaWriter {
         }
     }
 
-    /// The whole value of the channel, as MessagePack that was read.
+    /// Writes the whole value of the channel, as MessagePack that was read.
     #[doc(hidden)]
     pub fn set_encoded(&mut self, value: &[u8]) {
         let encoded = self.operation(Op::Set, |bytes| {
@@ -254,13 +254,13 @@ impl DeltaWriter {
             })
             .map(drop)
         });
-        // What was read is not longer than 4 GiB.
+        // Bytes that were read are not longer than 4 GiB.
         if let Ok(size) = encoded {
             *self.weight() = Weight { live: size, whole_at: Some(self.record) };
         }
     }
 
-    /// Begins the operations of that record, empty.
+    /// Starts the operations of this record with an empty buffer.
     #[doc(hidden)]
     pub fn begin(&mut self, record: CheckpointId) {
         self.bytes.clear();
@@ -273,26 +273,26 @@ impl DeltaWriter {
         &self.bytes
     }
 
-    /// The weight of one channel, as far as this writer has seen it written.
+    /// The weight of one channel, as far as this writer knows it.
     #[doc(hidden)]
     pub fn weight_of(&self, channel: usize) -> Weight {
         self.weights.get(channel).copied().unwrap_or_default()
     }
 
-    /// Sets what is known of a channel that was read from a store.
+    /// Sets the weight of a channel that was read from a store.
     #[doc(hidden)]
     pub fn set_weight(&mut self, channel: usize, weight: Weight) {
         self.field = channel;
         *self.weight() = weight;
     }
 
-    /// The bytes that a full record of everything would hold.
+    /// The bytes that a full record of everything would have.
     #[doc(hidden)]
     pub fn live(&self) -> u64 {
         self.weights.iter().map(|weight| weight.live).sum()
     }
 
-    /// Writes one, and gives its length.
+    /// Writes one operation and returns its length.
     fn operation(
         &mut self,
         op: Op,
@@ -322,7 +322,7 @@ impl DeltaWriter {
     }
 }
 
-/// The length of the operation that sets a whole value of so many bytes.
+/// The length of the operation that sets a whole value of `value` bytes.
 #[doc(hidden)]
 pub fn whole_size(field: usize, value: u64) -> u64 {
     head_size(field) + BIN + value
@@ -346,7 +346,7 @@ pub fn item_size(field: usize, key: u64, item: u64) -> u64 {
     head_size(field) + text + key + BIN + item
 }
 
-/// What says which field it is, and which operation.
+/// The length of the field number and the operation.
 #[doc(hidden)]
 pub fn head_size(field: usize) -> u64 {
     1 + match field {
@@ -357,7 +357,7 @@ pub fn head_size(field: usize) -> u64 {
     }
 }
 
-/// What says how long a value is.
+/// The length of a value's length prefix.
 const BIN: u64 = 5;
 
 /// Encodes a value as MessagePack with named fields.
@@ -368,8 +368,8 @@ pub fn encode<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(
         .map_err(|error| EncodeError(error.to_string()))
 }
 
-/// How deep stored values may be nested. A reader goes down one call a level, and the bytes are not trusted
-/// with the stack.
+/// The deepest nesting of stored values. A reader recurses once a level, and the bytes are not trusted with
+/// the stack.
 const DEPTH: usize = 200;
 
 /// The reverse of [`encode`].
@@ -380,7 +380,7 @@ pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, rmp_serde::d
     T::deserialize(&mut from)
 }
 
-/// How many bytes a value takes; 0 for one that cannot be encoded, which was never stored either.
+/// The length of an encoded value; 0 for one that cannot be encoded, which was never stored either.
 fn measure<T: Serialize + ?Sized>(value: &T) -> u64 {
     struct Count(u64);
     impl io::Write for Count {
@@ -423,7 +423,7 @@ pub fn sized(
 #[inline]
 pub fn uint(bytes: &mut Vec<u8>, value: u64) {
     match value {
-        // Most are small, and several are in every record.
+        // Most numbers are small, and several are in every record.
         0..128 => bytes.push(value as u8),
         // Writing to a Vec does not fail.
         _ => drop(rmp::encode::write_uint(bytes, value)),

@@ -1,4 +1,4 @@
-//! What can go wrong with a store: one opaque [`StoreError`] with a stable [`StoreCode`].
+//! Errors of a store: one opaque [`StoreError`] with a stable [`StoreCode`].
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,8 +9,8 @@ use crate::row::Place;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// What kind of failure a [`StoreError`] is. The text of a code never changes; the engine's `Code`
-        /// has the same ones.
+        /// The kind of failure of a [`StoreError`]. The text of a code never changes; the engine's `Code`
+        /// has the same codes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum StoreCode {
@@ -18,7 +18,7 @@ macro_rules! codes {
         }
 
         impl StoreCode {
-            /// Every code there is, in the order of declaration.
+            /// Every code, in the order of declaration.
             pub const ALL: &'static [StoreCode] = &[$(StoreCode::$variant,)*];
 
             /// The stable text, such as `E_STALE`.
@@ -38,29 +38,29 @@ macro_rules! codes {
 codes! {
     /// A value could not be turned into bytes.
     Encode = "E_ENCODE",
-    /// Stored bytes are not what the format says they must be.
+    /// Stored bytes break the format.
     CorruptCheckpoint = "E_CORRUPT_CHECKPOINT",
     /// Stored bytes were written by a newer format than this release reads.
     UnknownFormat = "E_UNKNOWN_FORMAT",
-    /// Stored bytes are encrypted with a key that the key ring does not have, or that was no key.
+    /// Stored bytes are encrypted with a key that is not in the key ring, or the given key was no key.
     UnknownKey = "E_UNKNOWN_KEY",
-    /// Stored bytes are encrypted with another key than the one that the key ring has under that name.
+    /// Stored bytes are encrypted with another key than the one in the key ring under that name.
     WrongKey = "E_WRONG_KEY",
     /// Encrypted bytes were changed, cut off, or moved from another place.
     SealBroken = "E_SEAL_BROKEN",
-    /// Stored bytes are in clear where only encrypted ones are read.
+    /// Stored bytes are not encrypted, and only encrypted ones are accepted.
     NotEncrypted = "E_NOT_ENCRYPTED",
-    /// What is to be stored has secrets, and the checkpointer stores in clear.
+    /// The state has secrets, and the checkpointer does not encrypt.
     SecretNeedsKey = "E_SECRET_NEEDS_KEY",
     /// The checkpointer itself failed (disk full, file locked, connection lost).
     Store = "E_STORE",
-    /// Somebody else committed to the thread first.
+    /// Another writer committed to the thread first.
     Stale = "E_STALE",
-    /// Another writer has the thread at the moment.
+    /// Another writer has the thread now.
     ThreadBusy = "E_THREAD_BUSY",
-    /// The writer's thread was taken by another one, so it cannot store anything any more.
+    /// Another writer took the thread, so this one can no longer store anything.
     LeaseLost = "E_LEASE_LOST",
-    /// A copy would go onto a thread that exists.
+    /// The target thread of a copy exists already.
     ThreadExists = "E_THREAD_EXISTS",
 }
 
@@ -70,8 +70,8 @@ impl fmt::Display for StoreCode {
     }
 }
 
-/// What a store fails with. Opaque: ask it for its [`code`](StoreError::code), the thread, and by
-/// [`source`](StdError::source) for what it came from.
+/// The error of a store. Opaque: read its [`code`](StoreError::code), its thread, and its cause by
+/// [`source`](StdError::source).
 pub struct StoreError(Box<Inner>);
 
 struct Inner {
@@ -84,7 +84,7 @@ struct Inner {
 type Cause = Box<dyn StdError + Send + Sync + 'static>;
 
 impl StoreError {
-    /// An error of the given code; `message` says what happened and what to do.
+    /// An error of the given code; `message` states what happened and what to do.
     ///
     /// ```
     /// use agentgraph_checkpoint::{StoreCode, StoreError};
@@ -96,13 +96,13 @@ impl StoreError {
         StoreError(Box::new(Inner { code, message: message.into(), thread: None, source: None }))
     }
 
-    /// The same error with the cause it came from.
+    /// The same error with its cause.
     pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// The same error with the thread that it is about, unless it names one already.
+    /// The same error with its thread, unless it has one already.
     pub fn on_thread(mut self, thread: &str) -> Self {
         self.0.thread.get_or_insert_with(|| thread.to_owned());
         self
@@ -118,12 +118,12 @@ impl StoreError {
         &self.0.message
     }
 
-    /// The thread that it is about, if it is about one.
+    /// The affected thread, if there is one.
     pub fn thread(&self) -> Option<&str> {
         self.0.thread.as_deref()
     }
 
-    /// The cause it came from, to be handed on with another error.
+    /// The cause, for use in another error.
     pub fn into_source(self) -> Option<Cause> {
         self.0.source
     }
@@ -168,7 +168,7 @@ pub fn stale(place: Place<'_>, id: CheckpointId) -> StoreError {
     .on_thread(place.thread)
 }
 
-/// The error of a copy onto a thread that exists, for authors of checkpointers.
+/// The error of a copy onto an existing thread, for authors of checkpointers.
 pub fn thread_exists(thread: &str) -> StoreError {
     StoreError::new(
         StoreCode::ThreadExists,
@@ -177,7 +177,7 @@ pub fn thread_exists(thread: &str) -> StoreError {
     .on_thread(thread)
 }
 
-/// The error of a call that needs an extension of a store which lacks it.
+/// The error of a call that needs an extension which the store lacks.
 pub(crate) fn cannot(thread: &str, ability: &str, extension: &str) -> StoreError {
     let problem = format!(
         "the checkpointer cannot {ability}, since it has no {extension}: use one whose `{extension}()` is not `None`"
@@ -196,7 +196,7 @@ pub fn corrupt(place: Place<'_>, id: CheckpointId, problem: impl std::fmt::Displ
     .on_thread(place.thread)
 }
 
-/// The error for a record that is none of this release's, or none that it can read.
+/// The error for a record that this release cannot read.
 pub fn unreadable(place: Place<'_>, id: CheckpointId, error: FormatError) -> StoreError {
     let code = match error {
         FormatError::Newer(_) => StoreCode::UnknownFormat,

@@ -1,7 +1,7 @@
 //! Replaying deltas without the state's type: bytes of fields in, bytes of fields out.
 //!
-//! The same code folds the deltas after a full into values, and 1,024 deltas with nothing before them into a
-//! segment. The difference is only whether a field has a base.
+//! The same code folds the deltas after a full into values, and 1,024 deltas without a full into a segment.
+//! The only difference is whether a field has a base.
 
 mod items;
 #[cfg(test)]
@@ -14,18 +14,18 @@ use super::delta::{Op, entry_size, head_size, item_size, text, uint, whole_size}
 use super::frame::{FormatError, damaged};
 use crate::id::CheckpointId;
 
-/// The fields as they stand after some operations.
+/// The fields after the operations applied so far.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
     fields: Vec<Field>,
 }
 
-/// One field: what is known of its start, and what happened since.
+/// One field: its known start, and the changes since.
 #[derive(Clone, Debug, Default)]
 struct Field {
     base: Base,
-    /// What happened to a list of unknown length before `last`, where the one cannot be told without the
-    /// other.
+    /// The changes of a list of unknown length before `last`, where the two cannot be merged without
+    /// knowing the length.
     earlier: Vec<Tail>,
     last: Tail,
     keyed: Keyed,
@@ -35,21 +35,21 @@ struct Field {
 /// A list that was cut, and then grew.
 #[derive(Clone, Debug, Default)]
 struct Tail {
-    /// Cut to that length, if it was that long.
+    /// Cut to this length, if the list was longer.
     cut: Option<u64>,
     appended: List,
 }
 
 #[derive(Clone, Debug, Default)]
 enum Base {
-    /// Whatever it was before.
+    /// Its earlier value, which is unknown.
     #[default]
     Before,
-    /// This value; and the record that holds it whole, if it is one that can be referred to.
+    /// This value; and the record that contains the whole value, if later records can refer to it.
     Value(Vec<u8>, Option<CheckpointId>),
-    /// A list that was cut. What is appended is in it.
+    /// A list that was cut. Appended items are in it.
     List(Items),
-    /// The value that another record holds.
+    /// The value in another record.
     Elsewhere(CheckpointId),
     /// A keyed list, all of it in `keyed`.
     Keyed,
@@ -57,7 +57,7 @@ enum Base {
     Entries,
 }
 
-/// Items and how many they are.
+/// Items and their count.
 #[derive(Clone, Debug, Default)]
 struct List {
     count: u64,
@@ -71,8 +71,8 @@ impl List {
     }
 }
 
-/// Keyed items in order; a removed one stays as a tombstone so that positions hold, and because there may be
-/// one before these operations.
+/// Keyed items in order. A removed one stays as a tombstone, so that positions hold, and because an item
+/// with its key may exist before these operations.
 #[derive(Clone, Debug, Default)]
 struct Keyed {
     items: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -105,7 +105,7 @@ impl Keyed {
     }
 }
 
-/// A field as a reader gets it.
+/// The value of a field for a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Never written.
@@ -115,7 +115,8 @@ pub enum Value {
 }
 
 impl Folded {
-    /// Applies the operations of one record. `id` names it if later records may refer to its values.
+    /// Applies the operations of one record. `id` is its checkpoint, if later records may refer to its
+    /// values.
     pub fn apply(&mut self, mut operations: &[u8], id: Option<CheckpointId>) -> Result<(), FormatError> {
         let from = &mut operations;
         while !from.is_empty() {
@@ -128,7 +129,7 @@ impl Folded {
     }
 
     fn field(&mut self, number: u64) -> Result<&mut Field, FormatError> {
-        // Each number up to it costs memory, and the bytes are not trusted with much of that.
+        // Each number up to it costs memory, and the bytes are not trusted with more than this.
         const MOST: u64 = 1 << 16;
         let at = usize::try_from(number).ok().filter(|_| number < MOST);
         let at = at.ok_or_else(|| damaged("a field number is out of range"))?;
@@ -138,7 +139,8 @@ impl Folded {
         Ok(&mut self.fields[at])
     }
 
-    /// The records that hold values of fields which were not repeated: field and checkpoint.
+    /// The fields whose values are referred to, each with the checkpoint of the record that contains the
+    /// value.
     pub fn elsewhere(&self) -> Vec<(usize, CheckpointId)> {
         let fields = self.fields.iter().enumerate();
         fields
@@ -149,15 +151,15 @@ impl Folded {
             .collect()
     }
 
-    /// Says of a field that its value stands in another record than it did.
+    /// Changes which record a field's value is in.
     pub fn refer_to(&mut self, field: usize, id: CheckpointId) {
         if let Some(Field { base: base @ Base::Elsewhere(_), .. }) = self.fields.get_mut(field) {
             *base = Base::Elsewhere(id);
         }
     }
 
-    /// Puts the value of one field under what happened since, from the record that holds it whole. Gives its
-    /// length.
+    /// Inserts the value of one field before its changes, from the record that contains it whole. Returns
+    /// its length.
     pub fn fill(&mut self, field: usize, other: &Folded, id: CheckpointId) -> Result<u64, FormatError> {
         let found = other.fields.get(field).map(|field| &field.base);
         match (found, self.fields.get_mut(field)) {
@@ -169,7 +171,7 @@ impl Folded {
         }
     }
 
-    /// Whether a field has a value, wherever that stands.
+    /// Whether a field has a value, in this record or another.
     pub fn is_written(&self, field: usize) -> bool {
         let field = self.fields.get(field);
         field.is_some_and(|field| !(matches!(field.base, Base::Before) && field.is_untouched()))
@@ -180,7 +182,7 @@ impl Folded {
         self.fields.get(field).map_or(Ok(Value::Absent), Field::value)
     }
 
-    /// What a full record would hold of a field whose value takes so many bytes.
+    /// The bytes that a full record would use for a field whose value has `value` bytes.
     pub fn weight(&self, field: usize, value: usize) -> u64 {
         let size = |bytes: &[u8]| bytes.len() as u64;
         match self.fields.get(field) {
@@ -196,7 +198,7 @@ impl Folded {
         }
     }
 
-    /// The record that holds the field's value whole, if one does.
+    /// The checkpoint of the record that contains the field's value whole, if there is one.
     pub fn whole_at(&self, field: usize) -> Option<CheckpointId> {
         let field = self.fields.get(field).filter(|field| field.is_untouched())?;
         match field.base {
@@ -206,7 +208,7 @@ impl Folded {
         }
     }
 
-    /// The operations that do what all those applied did.
+    /// Operations with the same effect as all those applied.
     pub fn to_operations(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, field) in self.fields.iter().enumerate() {
@@ -256,7 +258,7 @@ impl Field {
         self.is_plain() && self.last.appended.count == 0 && self.has_no_keys()
     }
 
-    /// Items were added at most.
+    /// Only additions, no cuts.
     fn is_plain(&self) -> bool {
         self.earlier.is_empty() && self.last.cut.is_none()
     }
@@ -278,7 +280,7 @@ impl Field {
         Ok(())
     }
 
-    /// Whether the cut takes from what was appended depends on how much there was before.
+    /// Whether the cut removes appended items depends on the unknown length before them.
     fn truncate_unknown(&mut self, length: u64) {
         let Tail { cut, appended } = &self.last;
         let at_most = cut.map(|cut| cut.saturating_add(appended.count));
@@ -293,7 +295,7 @@ impl Field {
         self.last = Tail { cut: Some(length), appended: List::default() };
     }
 
-    /// The items of a list, as they stand.
+    /// The items of a list, with all changes applied.
     fn items(&self) -> Result<Items, FormatError> {
         let mut list = match &self.base {
             Base::Value(value, _) if self.has_no_keys() => Items::of(value)?,
@@ -316,7 +318,7 @@ impl Field {
                 Err(damaged("a field has changes and nothing to apply them to"))
             }
             Base::Value(value, _) if self.is_untouched() => Ok(Value::Bytes(value.clone())),
-            // Nothing looks at the items one by one where they only became more.
+            // A list that only grew is not split into items.
             Base::Value(value, _) if self.is_plain() && self.has_no_keys() => {
                 let (count, items) = split_array(value)?;
                 let List { count: more, bytes } = &self.last.appended;
@@ -383,7 +385,7 @@ impl Field {
         for (key, item) in &self.keyed.items {
             let key = std::str::from_utf8(key).unwrap_or_default();
             begin(if item.is_some() { Op::Upsert } else { Op::Remove }, bytes);
-            // A key that was read is not too long to be written.
+            // A key that was read is short enough to be written.
             let _ = text(bytes, key);
             if let Some(item) = item {
                 bin(bytes, item);

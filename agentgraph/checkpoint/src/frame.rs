@@ -1,13 +1,13 @@
-//! The frame of a record: how its bytes are divided, whatever they mean.
+//! The frame of a record: how its bytes are divided, independent of their meaning.
 //!
 //! ```text
 //! record  = format:u8  length:u32be  header  operations
 //! header  = msgpack map of text keys, `length` bytes
 //! ```
 //!
-//! The operations are those of `delta.rs`, on fields numbered by the table `fields` of the newest full. How
-//! headers that follow each other add up is in `header.rs`. An encrypted record is none of this: it begins
-//! with `0xc1`, which is no format, and is laid out in `encrypted/seal.rs`.
+//! The operations are those of `delta.rs`, on fields numbered by the table `fields` of the newest full.
+//! `header.rs` describes how the headers of consecutive records add up. An encrypted record has another
+//! layout (`encrypted/seal.rs`); it starts with `0xc1`, which is no format number.
 
 mod writer;
 
@@ -16,7 +16,7 @@ pub use writer::{HeaderWriter, Pairs};
 /// The format this release writes, and the newest it reads.
 pub const FORMAT: u8 = 1;
 
-/// The first byte of what is encrypted, records and pending writes: neither a format nor a marker of
+/// The first byte of encrypted records and pending writes: neither a format number nor a marker of
 /// MessagePack.
 pub const SEALED: u8 = 0xc1;
 
@@ -29,15 +29,15 @@ pub enum FormatError {
     /// It is encrypted.
     #[error("{NEEDS_KEY}")]
     Sealed,
-    /// What is wrong with it.
+    /// It is damaged; the text says how.
     #[error("{0}")]
     Damaged(String),
 }
 
-/// What is to be done about encrypted bytes where nobody has a key.
+/// The remedy for encrypted bytes that are read without a key.
 pub const NEEDS_KEY: &str = "it is encrypted: give the graph an `EncryptedSaver` before its store, with the key it was encrypted with";
 
-/// Bytes that are not what the format says they must be.
+/// The error for bytes that break the format.
 pub fn damaged(problem: impl Into<String>) -> FormatError {
     FormatError::Damaged(problem.into())
 }
@@ -67,7 +67,7 @@ pub fn open(record: &[u8]) -> Result<RecordView<'_>, FormatError> {
 }
 
 /// The length of the MessagePack value at the start of `bytes`, without building it. Not recursive: nested
-/// values are counted, so hostile depth costs nothing.
+/// values are counted, so hostile nesting costs no stack.
 pub fn value_length(bytes: &[u8]) -> Result<usize, FormatError> {
     let mut at = 0;
     let mut pending: u64 = 1;
@@ -83,7 +83,8 @@ pub fn value_length(bytes: &[u8]) -> Result<usize, FormatError> {
     Ok(at)
 }
 
-/// Of one value: the bytes of its head, of its own body, and how many values follow inside it.
+/// For one value: the length of its head, the length of its own body, and the number of values nested in
+/// it.
 pub fn shape(marker: u8, bytes: &[u8]) -> Result<(usize, usize, u64), FormatError> {
     let long = |width: usize| -> Result<u64, FormatError> {
         let digits = bytes.get(1..1 + width).ok_or_else(|| damaged("a value is cut off"))?;

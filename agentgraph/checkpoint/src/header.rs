@@ -1,17 +1,17 @@
-//! Headers of records that follow each other, added up without knowing what they mean.
+//! Headers of consecutive records, added up without knowing their meaning.
 //!
-//! A key that a record leaves out has the value it had in the record before; a full repeats them all.
+//! A key that a record leaves out has the value it had in the record before; a full repeats all keys.
 //! Besides:
 //!
-//! - `source`, `abandoned`, `halt`, `wrote` and `log` are of their own record only.
-//! - `spent`, `stuck`, `log`, `groups`, `written` and `kept` are of a run: a record with another `run` begins
-//!   without them, so they come after `run` in a record that has both.
-//! - Some keys only add to another one: `edits` to the list `overlay`, `also_stuck` to the list `stuck`,
-//!   `remembered` to the map `memories`, `outputs` to the map of that name in the records before.
-//! - In an eager run, `ended` takes away from the list `next` and `begun` adds to it (`open.rs`), and
-//!   `writes` adds to `written`.
+//! - `source`, `abandoned`, `halt`, `wrote` and `log` belong to their own record only.
+//! - `spent`, `stuck`, `log`, `groups`, `written` and `kept` belong to a run: a record with another `run`
+//!   starts without them, so they come after `run` in a record that has both.
+//! - Some keys add to another one: `edits` to the list `overlay`, `also_stuck` to the list `stuck`,
+//!   `remembered` to the map `memories`, `outputs` to the map `outputs` of the records before.
+//! - In an eager run, `ended` removes from the list `next` and `begun` adds to it (`open.rs`), and `writes`
+//!   adds to `written`.
 //!
-//! Keys that this release does not know are kept like all others.
+//! Keys unknown to this release are kept like all others.
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -30,22 +30,22 @@ use self::parts::{RawList, RawMap};
 use super::delta::{decode, encode};
 use super::frame::{FormatError, HeaderWriter, damaged, value_length};
 
-/// The checkpoint that each memory of a thread goes on from, branch and step, by namespace.
+/// The checkpoint (branch and step) that each memory of a thread continues from, by namespace.
 pub type StoredMemories = BTreeMap<String, (u32, u64)>;
 
-/// Keys that are of their own record only.
+/// Keys that belong to their own record only.
 const OF_A_RECORD: [&str; 5] = ["source", "abandoned", "halt", "wrote", "log"];
 
-/// Keys that another run begins without.
+/// Keys that a record of another run starts without.
 const OF_A_RUN: [&str; 6] = ["spent", "stuck", "log", "groups", "written", "kept"];
 
-/// A header as it stands after some records: every key that a full would repeat, with its MessagePack value.
+/// The header after some records: every key that a full would repeat, with its MessagePack value.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderMap {
     values: Vec<(Box<str>, Value)>,
 }
 
-/// The value of a key. Those that other keys add to are taken apart only when one does.
+/// The value of a key. A value that other keys add to is split into parts only when one does.
 #[derive(Clone, Debug)]
 enum Value {
     Whole(Vec<u8>),
@@ -54,20 +54,20 @@ enum Value {
     Open(Open),
 }
 
-/// One commit of an eager run, as a replay needs it.
+/// One commit of an eager run, as replay needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredMerge {
     /// Its number.
     pub at: u64,
-    /// The activation that ended: made by which commit, the place there, and its node.
+    /// The activation that ended: the commit that made it, its index there, and its node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<(u64, u32, String)>,
-    /// The joins that fired because their time had come, by their places among the joins of the graph.
+    /// The joins that fired by timeout, by their indexes among the joins of the graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timed: Vec<u32>,
 }
 
-/// The last commit that wrote a channel of which two writers are too many.
+/// The last commit that wrote a channel which allows one writer only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredWritten {
     /// The name of the channel.
@@ -82,7 +82,7 @@ pub struct StoredWritten {
 }
 
 impl HeaderMap {
-    /// Takes over what a later record's header says.
+    /// Adds the header of the next record.
     pub fn apply(&mut self, header: &[u8]) -> Result<(), FormatError> {
         let mut rest = header;
         let count = rmp::decode::read_map_len(&mut rest).map_err(|_| damaged("its header is not a map"))?;
@@ -131,7 +131,7 @@ impl HeaderMap {
         self.set("run", run);
     }
 
-    /// The channels that the record wrote, by whoever its last commit merged.
+    /// Records which channels the record wrote, under the node that its last commit merged.
     fn add_writes(&mut self, value: &[u8]) -> Result<(), FormatError> {
         let channels: Vec<(String, bool)> = read("writes", value)?;
         let log: Vec<StoredMerge> = self.get("log")?.unwrap_or_default();
@@ -171,12 +171,12 @@ impl HeaderMap {
         self.values.iter_mut().find(|(known, _)| **known == *key).map(|(_, value)| value)
     }
 
-    /// The value of a key, taken apart by `part`, or an empty one.
+    /// The value of a key, split by `part`; empty if the key is new.
     fn taken_apart(&mut self, key: &str, part: impl FnOnce(&[u8]) -> Option<Value>) -> Option<&mut Value> {
         let at = self.values.iter().position(|(known, _)| **known == *key);
         let at = at.unwrap_or(self.values.len());
         if at == self.values.len() {
-            // An empty list and an empty map are read from no bytes.
+            // No bytes are read as an empty list or map.
             self.values.push((key.into(), Value::Whole(Vec::new())));
         }
         let (_, value) = self.values.get_mut(at)?;
@@ -207,12 +207,12 @@ impl HeaderMap {
         }
     }
 
-    /// The value of a key; `None` if no record has said it.
+    /// The value of a key; `None` if no record contained it.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, FormatError> {
         self.value(key).map(|value| read(key, &value.bytes())).transpose()
     }
 
-    /// Whether no record has said anything.
+    /// Whether no header was added.
     #[cfg(feature = "encryption")]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -223,11 +223,11 @@ impl HeaderMap {
         self.values.iter().map(|(key, value)| (&**key, value.bytes()))
     }
 
-    /// A full record that says all of this.
+    /// A full record with all of these keys.
     pub fn to_record(&self, operations: &[u8]) -> Vec<u8> {
         let mut record = Vec::new();
         let mut header = HeaderWriter::begin(&mut record);
-        // A reader takes away what is of another run when it comes to this key.
+        // A reader drops the keys of the earlier run at `run`, so it comes first.
         let run = self.iter().filter(|(key, _)| *key == "run");
         for (key, value) in run.chain(self.iter().filter(|(key, _)| *key != "run")) {
             header.raw(key, |bytes| bytes.extend_from_slice(&value));

@@ -15,8 +15,8 @@ use crate::services::Services;
 pub struct RunId(u128);
 
 impl RunId {
-    /// A new id: a random half for the process, and a count. A fully random id for each would cost more than
-    /// a short run.
+    /// A new id: 64 random bits of the process, then a counter. A fully random id for each run would cost
+    /// more than a short run.
     #[doc(hidden)]
     pub fn new(services: &dyn Services) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
@@ -30,7 +30,7 @@ impl RunId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(u128);
 
-/// What a task's id is made of.
+/// The parts that a task's id is derived from.
 pub struct TaskPlace<'a> {
     /// The thread.
     pub thread: &'a str,
@@ -44,12 +44,12 @@ pub struct TaskPlace<'a> {
     pub parent: u64,
     /// The node.
     pub node: &'a str,
-    /// Of a dispatch: the node that made it, and its place among those of the frontier.
+    /// For a dispatch: the node that made it, and its index among all dispatches of the frontier.
     pub dispatch: Option<(&'a str, u32)>,
 }
 
 impl TaskId {
-    /// SHA-256 over the parts, each with its length before it, cut to 128 bits.
+    /// SHA-256 over the parts, each preceded by its length, cut to 128 bits.
     #[doc(hidden)]
     pub fn derive(place: &TaskPlace<'_>) -> Self {
         let mut hash = Sha256::new();
@@ -74,13 +74,13 @@ impl TaskId {
     }
 }
 
-/// An id that was not 32 hexadecimal digits.
+/// The error for a text that is not 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an id is 32 hexadecimal digits")]
 pub struct InvalidId;
 
-/// The digits of an id. By hand: they are in every full, and the formatting of numbers costs several times as
-/// much.
+/// The digits of an id. Written by hand: ids are in every full, and the standard formatting of numbers
+/// takes several times as long.
 fn digits_of(id: u128) -> [u8; 32] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = [0; 32];
@@ -99,7 +99,7 @@ macro_rules! hexadecimal {
                 self.0
             }
 
-            /// The id with that number.
+            /// The id with this number.
             pub const fn from_u128(number: u128) -> Self {
                 $id(number)
             }
@@ -147,18 +147,18 @@ macro_rules! hexadecimal {
 hexadecimal!(RunId);
 hexadecimal!(TaskId);
 
-/// The place of a checkpoint in its thread: the branch, and the number of the commit on it, from 0.
+/// The position of a checkpoint in its thread: the branch, and the number of the commit on it, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckpointId {
-    /// The branch; a thread begins with branch 0.
+    /// The branch; the first branch of a thread is 0.
     pub branch: u32,
     /// The number of the commit.
     pub step: u64,
 }
 
 impl CheckpointId {
-    /// The checkpoint of that commit on that branch.
+    /// The checkpoint of this commit on this branch.
     pub const fn new(branch: u32, step: u64) -> Self {
         CheckpointId { branch, step }
     }

@@ -1,38 +1,38 @@
-//! A lease: the terms of a request for one, the answer, and the error of a writer that has lost it.
+//! A lease: the terms of a request, the answer, and the error of a writer that lost its lease.
 
 use std::time::SystemTime;
 
 use crate::error::{StoreCode, StoreError};
 
-/// What a writer asks for.
+/// The terms of a lease that a writer requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTerms {
-    /// The time it is, by the clock of whoever asks.
+    /// The current time by the clock of the caller.
     pub now: SystemTime,
-    /// Until when the lease is to hold, if nobody renews it.
+    /// The end of the lease, unless it is renewed.
     pub until: SystemTime,
-    /// Take the thread from whoever has it.
+    /// Whether to take the thread from its current writer.
     pub seize: bool,
 }
 
-/// What became of the wish for a lease.
+/// The answer to a request for a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// The thread is the writer's.
+    /// The writer has the thread.
     Granted {
-        /// To be given with everything it stores.
+        /// To be passed with every write.
         fence: u64,
     },
-    /// Another one has it.
+    /// Another writer has the thread.
     Held {
-        /// The other's fence.
+        /// The fence of the other writer.
         fence: u64,
-        /// Until when, if nobody renews it.
+        /// The end of that lease, unless it is renewed.
         until: SystemTime,
     },
 }
 
-/// The error of a writer whose lease is another's by now, for authors of checkpointers.
+/// The error of a writer whose lease was taken by another writer, for authors of checkpointers.
 pub fn lease_lost(thread: &str) -> StoreError {
     let problem = "another run has taken the thread meanwhile, so nothing of this one was stored since: read the thread \
                    again before you go on";

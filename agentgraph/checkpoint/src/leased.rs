@@ -1,4 +1,4 @@
-//! [`Leased`]: a store as one run sees it.
+//! [`Leased`]: a store for one run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail};
 use crate::upkeep::{self, Upkeep};
 
-/// A store as one run sees it: everything it stores carries the fence of its lease.
+/// A store for one run: every write carries the fence of the run's lease.
 pub struct Leased {
     /// The store.
     pub inner: Arc<dyn Checkpointer>,
-    /// The fence of its lease.
+    /// The fence of the run's lease.
     pub fence: u64,
 }
 
-/// The calls of every superstep hand on the future of the store inside, rather than box it a second time.
+/// The calls of every superstep return the future of the inner store instead of boxing it a second time.
 #[async_trait]
 impl Checkpointer for Leased {
     fn get<'me, 'a, 'async_trait>(
@@ -100,7 +100,7 @@ impl Checkpointer for Leased {
     }
 }
 
-/// Rewriting stores, too.
+/// Rewriting stores too, so it carries the fence.
 #[async_trait]
 impl Upkeep for Leased {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! [`Leases`]: whose turn it is to write a thread.
+//! [`Leases`]: which writer may write a thread.
 
 use std::future::pending;
 use std::time::SystemTime;
@@ -9,9 +9,10 @@ use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::lease::{Claim, LeaseTerms};
 
-/// The leases of a store, by [`Checkpointer::leases`]: a thread is one writer's at a time, and what a writer
-/// stores without the fence of its thread's lease is refused by [`Checkpointer::put`],
-/// [`Checkpointer::put_writes`] and [`Upkeep::rewrite`](crate::Upkeep::rewrite).
+/// The leases of a store, returned by [`Checkpointer::leases`]: a thread has one writer at a time. A write
+/// without the fence of the thread's lease is refused by [`Checkpointer::put`],
+/// [`Checkpointer::put_writes`] and [`Upkeep::rewrite`](crate::Upkeep::rewrite), except with the fence 0,
+/// which is not checked.
 ///
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
@@ -34,29 +35,29 @@ use crate::lease::{Claim, LeaseTerms};
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// Takes a thread for one writer, unless another one has it and its time has not passed. Fences are
-    /// greater than 0, and greater than every fence this store ever gave for the thread, also when the thread
-    /// was deleted in between.
+    /// greater than 0, and greater than every fence this store ever granted for the thread, even if the
+    /// thread was deleted in between.
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError>;
 
-    /// Makes a lease last until another time; `false` if the thread is another's by now, or was released or
-    /// deleted. A lease whose time has passed and that nobody took is renewed like any other.
+    /// Extends a lease to another time; `false` if another writer has the thread, or if it was released or
+    /// deleted. A lease whose time has passed and that no other writer took can be renewed.
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError>;
 
-    /// Gives a thread back. No error if it is another's by now.
+    /// Releases a thread. No error if another writer has it.
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError>;
 
-    /// [`release`](Leases::release) for a run that was dropped and cannot await: at once, or with one of the
-    /// store's next calls. In a store that does neither the thread stays busy until the lease's time has
-    /// passed.
+    /// [`release`](Leases::release) for a run that was dropped and cannot await: at once, or with one of
+    /// the store's next calls. In a store that does neither, the thread stays busy until the lease's time
+    /// has passed.
     fn let_go(&self, thread: &str, fence: u64);
 
-    /// Waits until the lease with that fence is no longer the thread's, as far as the store can know. May
-    /// return before, though not again and again: the engine asks for the thread each time. It also asks now
-    /// and then by itself, so a store that cannot know may wait for ever.
+    /// Waits until the lease with this fence has ended, as far as the store can know. May return early, but
+    /// not in a busy loop: the engine asks for the thread after each return. The engine also asks at
+    /// intervals, so a store that cannot know may wait for ever.
     async fn released(&self, thread: &str, fence: u64);
 }
 
-/// The leases of a store; without any, every wish is granted with the fence 0, which is never checked.
+/// The leases of a store. Without any, every request is granted with the fence 0, which is never checked.
 pub fn leases_of(store: &dyn Checkpointer) -> &dyn Leases {
     store.leases().unwrap_or(&NoLeases)
 }

@@ -1,18 +1,18 @@
-//! Checkpoints: what a run leaves behind so that it can go on where it stood. The stores of `agentgraph`, and
-//! what a store of one's own has to do. The engine gives all of this away as `agentgraph::checkpoint`; who
-//! writes a store needs this crate only.
+//! Checkpoints: the stored state of a run, from which the run can continue. This crate has the stores of
+//! `agentgraph` and the contract for a store of your own. The engine re-exports all of it as
+//! `agentgraph::checkpoint`; the author of a store needs this crate only.
 //!
-//! A [`Checkpointer`] is a store of rows and knows nothing of states: it keeps bytes under (thread,
-//! namespace, branch, step), refuses to overwrite a row, and finds the rows a read needs. What the bytes mean
-//! is the engine's. A store may also have [`Leases`], a [`Catalog`] and [`Upkeep`].
+//! A [`Checkpointer`] is a store of rows and does not know the state: it stores bytes under (thread,
+//! namespace, branch, step), refuses to overwrite a row, and finds the rows a read needs. Only the engine
+//! knows the meaning of the bytes. A store may also have [`Leases`], a [`Catalog`] and [`Upkeep`].
 //!
-//! A row is a *full* (every channel), a *delta* (what one superstep changed) or a *segment* (the deltas of
-//! 1,024 steps folded into one). To read a checkpoint one takes the newest full at or before it, the segments
+//! A row is a *full* (every channel), a *delta* (the changes of one superstep) or a *segment* (the deltas
+//! of 1,024 steps folded into one). A checkpoint is read from the newest full at or before it, the segments
 //! after that full, and the deltas after the last segment.
 //!
-//! Large values are stored once. The stores of this crate cut them out of what they are given and keep them
-//! by their hash (`blob.rs`), so that whoever reads a row never sees that: checkpoints, branches, threads and
-//! pending writes share them, and one that nothing holds any more is gone with the last that did.
+//! Large values are stored once. The stores of this crate cut them out of records and pending writes and
+//! store them by their hash (`blob.rs`); a reader gets the whole row and does not notice. Checkpoints,
+//! branches, threads and pending writes share them. A large value is removed together with its last use.
 //!
 //! ```
 //! use agentgraph_checkpoint::{CheckpointId, Checkpointer, MemorySaver, Place, Put, RowKind, StoreCode};
@@ -24,7 +24,7 @@
 //! store.put(first).await?;
 //! assert_eq!(store.threads().await?, ["t-1"]);
 //!
-//! // Who comes second has lost the race, and nothing is overwritten.
+//! // The second writer has lost the race, and nothing is overwritten.
 //! let lost = store.put(Put { record: b"others", ..first }).await.unwrap_err();
 //! assert_eq!(lost.code(), StoreCode::Stale);
 //! # Ok(())
@@ -98,7 +98,7 @@ pub use source::Source;
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
 pub use upkeep::Upkeep;
 
-/// For the engine only, which is of the same release: not a part of the public face.
+/// For the engine only, which has the same release: not a part of the public API.
 #[doc(hidden)]
 pub mod engine {
     pub use crate::checkpointer::page;

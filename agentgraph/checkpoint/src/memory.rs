@@ -29,7 +29,7 @@ use crate::row::{
 };
 use crate::upkeep::Upkeep;
 
-/// Keeps checkpoints as long as it lives. For tests, and for interrupts within one process.
+/// Keeps checkpoints while it lives. For tests, and for interrupts within one process.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -50,30 +50,29 @@ use crate::upkeep::Upkeep;
 /// # }
 /// ```
 ///
-/// Nobody but this process gets at what it keeps, so the hashes of large values are not compared when they
-/// are read.
+/// Only this process can access its content, so the hashes of large values are not verified on reads.
 #[derive(Debug)]
 pub struct MemorySaver {
     store: Mutex<Store>,
-    /// Locked before the store, or without it.
+    /// Locked before `store`, or without it.
     shared: Mutex<Shared>,
     share_from: usize,
-    /// Rings whenever a thread was given back.
+    /// Notified whenever a thread is released.
     released: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Store {
-    /// In the order in which they are listed, so that a page of those that wait costs what is on it.
+    /// In the order of listing, so that a page of waiting threads costs only its own size.
     threads: BTreeMap<String, Thread>,
-    /// The last fence that was given.
+    /// The last fence that was granted.
     fences: u64,
 }
 
 #[derive(Debug, Default)]
 struct Thread {
     lease: Option<Held>,
-    /// Most threads hold one namespace of one branch, so both are searched from the end.
+    /// Most threads have one namespace with one branch, so both are searched from the end.
     namespaces: Vec<(String, Branches)>,
 }
 
@@ -83,9 +82,9 @@ struct Held {
     until: SystemTime,
 }
 
-/// Almost every namespace is empty, and comparing empty strings is not free: an empty `String` points
-/// nowhere, and on processors that read behind a mask even a comparison of no bytes pays for that, more than
-/// for all the rest of a commit.
+/// Almost every namespace is empty, and comparing empty strings is not free: the pointer of an empty
+/// `String` is dangling, and on processors with masked reads even a comparison of no bytes at such an
+/// address costs more than the rest of a commit.
 fn equal(name: &str, other: &str) -> bool {
     name.len() == other.len() && (name.is_empty() || name == other)
 }
@@ -102,20 +101,20 @@ impl Default for MemorySaver {
 }
 
 impl MemorySaver {
-    /// An empty one.
+    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From how many bytes on a value is kept once, however many checkpoints and threads hold it; 64 KiB if
-    /// not set, `usize::MAX` for never.
+    /// Values of at least `bytes` bytes are stored once, however many checkpoints and threads use them; 64
+    /// KiB if not set, `usize::MAX` for never.
     #[must_use]
     pub fn share_values_from(mut self, bytes: usize) -> Self {
         self.share_from = bytes;
         self
     }
 
-    /// Takes the large values out of what is to be stored.
+    /// Separates the large values from bytes to be stored.
     fn keep(&self, bytes: &[u8], pieces: &Pieces) -> Kept {
         let held = match pieces.is_empty() {
             true => Vec::new(),
@@ -441,7 +440,7 @@ impl Upkeep for MemorySaver {
         Ok(())
     }
 
-    /// Rows give their memory back when they are removed.
+    /// Removed rows are freed at once.
     async fn compact(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! What waits to be carried out, by somebody else than who asked for it.
+//! Owned copies of requests, for writes that another task carries out.
 
 use crate::id::CheckpointId;
 use crate::row::{PendingWrite, Place, Put, RowKind};
 
-/// A [`Put`] without its thread, which whoever keeps it has.
+/// A [`Put`] without its thread, which the queue stores once.
 #[derive(Debug)]
 pub(super) struct OwnedPut {
     namespace: String,
@@ -46,7 +46,7 @@ impl OwnedPut {
         }
     }
 
-    /// How much is to be stored.
+    /// Its size in bytes.
     #[cfg(feature = "sqlite")]
     pub(super) fn bytes(&self) -> usize {
         let writes: usize = self.writes.iter().map(|write| write.bytes.len()).sum();

@@ -1,8 +1,8 @@
-//! Pruning: which checkpoints of a place stay, and what those that stay must hold once the others are gone.
+//! Pruning: which checkpoints of a place stay, and which values those must take over from removed ones.
 //!
-//! A delta whose row before it goes becomes a full: the rows it stood on are folded into it. A full that
-//! refers to a value in a row that goes takes the value over, or refers to the first row that did. Nothing
-//! here knows the state's type.
+//! A delta whose predecessor is removed becomes a full: the rows it builds on are folded into it. A full
+//! that refers to a value in a removed row takes the value over, or refers to the first row that did.
+//! Nothing here knows the state's type.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -26,7 +26,7 @@ use crate::services::from_micros;
 use crate::source::Source;
 use crate::upkeep;
 
-/// Which checkpoints of a thread are kept. The newest of a thread always is, whatever the policy.
+/// Which checkpoints of a thread are kept. The newest one of a thread is always kept.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -63,28 +63,29 @@ enum Keep {
 }
 
 impl Retention {
-    /// The newest so many of each thread, as `history` shows them. Other branches than those they are on go.
+    /// The newest `checkpoints` of each thread, in the order of `history`. Branches without one of them are
+    /// removed.
     pub fn keep_last(checkpoints: usize) -> Self {
         Retention(Keep::Last(checkpoints.max(1)))
     }
 
-    /// The newest one of each thread: enough to go on, and to be asked for the state.
+    /// The newest checkpoint of each thread: enough to continue the thread and to read its state.
     pub fn keep_latest_per_thread() -> Self {
         Self::keep_last(1)
     }
 
-    /// What is older than that goes; those that are *younger* are kept, though the other policies name what
-    /// stays. By the clock of the graph's services, and the times that were stored.
+    /// Checkpoints *younger* than `age`; older ones are removed. (The other policies name the checkpoints
+    /// that stay.) Age is measured with the clock of the graph's services against the stored times.
     pub fn older_than(age: Duration) -> Self {
         Retention(Keep::Younger(age))
     }
 
-    /// Those for which `test` is true.
+    /// The checkpoints for which `test` is true.
     pub fn keep(test: impl Fn(&StoredCheckpoint<'_>) -> bool + Send + Sync + 'static) -> Self {
         Retention(Keep::If(Arc::new(test)))
     }
 
-    /// About how many checkpoints may be made before it is worth looking again.
+    /// About how many new checkpoints make another pruning worth its cost.
     #[doc(hidden)]
     pub fn stride(&self) -> u64 {
         match self.0 {
@@ -108,17 +109,17 @@ impl fmt::Debug for Retention {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct StoredCheckpoint<'a> {
-    /// Whose.
+    /// Its thread and namespace.
     pub place: Place<'a>,
-    /// Which.
+    /// Its id.
     pub id: CheckpointId,
     /// Why it was written.
     pub source: Source,
-    /// When.
+    /// When it was written.
     pub created: SystemTime,
     /// The run that wrote it.
     pub run: RunId,
-    /// A run ended with it.
+    /// Whether a run ended with it.
     pub finished: bool,
 }
 
@@ -132,26 +133,26 @@ struct Known {
     finished: bool,
     parent: Option<CheckpointId>,
     reads: Vec<CheckpointId>,
-    /// It is a full that refers to values in other rows.
+    /// Whether it is a full that refers to values in other rows.
     refers: bool,
-    /// The checkpoints of memories that it names; most rows name what the row before does.
+    /// The checkpoints of memories that it names; most rows name the same ones as the row before.
     memories: Arc<StoredMemories>,
 }
 
-/// Checkpoints of memories that others name, by namespace.
+/// Checkpoints of memories that other checkpoints name, by namespace.
 pub type Named = BTreeMap<String, BTreeSet<CheckpointId>>;
 
 /// Rows read at a time.
 const PAGE: usize = 64;
 
-/// Fulls are written when they are so many bytes together.
+/// Fulls are written once they have this many bytes together.
 const BATCH: usize = 4 << 20;
 
-/// Deltas that may stand behind a full without a segment.
+/// The most deltas after a full without a segment.
 pub(super) const DELTAS: usize = 1024;
 
-/// Removes what the policy does not keep and nobody has named. Says how many checkpoints went, and which
-/// memories those name that stay.
+/// Removes the checkpoints that the policy does not keep and `named` does not contain. Returns the number
+/// of removed checkpoints, and the memories that the remaining ones name.
 pub async fn prune_place(
     saver: &dyn Checkpointer,
     place: Place<'_>,
@@ -170,7 +171,7 @@ pub async fn prune_place(
     Ok(((all - kept.len()) as u64, names))
 }
 
-/// The memories that checkpoints which stay name.
+/// The memories that the kept checkpoints name.
 fn names(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) -> Named {
     let mut names = Named::new();
     let mut seen: Option<&Arc<StoredMemories>> = None;
@@ -186,7 +187,7 @@ fn names(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) ->
     names
 }
 
-/// Removes a place whole.
+/// Removes a whole place.
 pub async fn remove_place(saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), StoreError> {
     let gone: Vec<_> =
         catalog::branches(saver, place).await?.into_iter().map(|branch| (branch, 0..u64::MAX)).collect();
@@ -198,8 +199,8 @@ async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u3
     let mut branches = BTreeMap::new();
     for branch in catalog::branches(saver, place).await? {
         let (mut known, mut before) = (Vec::new(), None);
-        // Rows newer than the full that says what they do not repeat: no more than a reader of the newest
-        // would hold.
+        // Rows newer than the full whose header they build on: no more than a read of the newest checkpoint
+        // would load.
         let mut rows = Vec::new();
         loop {
             let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
@@ -223,7 +224,7 @@ async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u3
     Ok(branches)
 }
 
-/// Takes what rows say of themselves, which follow a full, the newest first. Gives them oldest first.
+/// Reads the headers of rows that follow a full. `rows` are newest first, the result is oldest first.
 fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, StoreError> {
     let mut header = HeaderMap::default();
     let mut memories = Arc::new(StoredMemories::new());
@@ -238,15 +239,15 @@ fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, StoreErr
     known.collect()
 }
 
-/// Whether a full refers to values in other rows. A full that cannot be read counts as one that does: an
-/// error is for the reader that needs it.
+/// Whether a full refers to values in other rows. An unreadable full counts as one that does: the error is
+/// for the reader that needs it.
 fn may_refer(operations: &[u8]) -> bool {
     let mut folded = Folded::default();
     folded.apply(operations, None).is_err() || !folded.elsewhere().is_empty()
 }
 
-/// A task to come, as far as it matters here: the checkpoint whose state it reads, if it is an activation of
-/// an eager run. What is damaged is an error, not a task that reads nothing: its checkpoint would go.
+/// A next task, reduced to the checkpoint whose state it reads (only an activation of an eager run has
+/// one). A damaged task is an error: if it counted as reading nothing, its checkpoint would be removed.
 struct Next(Option<(u32, u64)>);
 
 impl<'de> Deserialize<'de> for Next {
@@ -273,16 +274,16 @@ impl<'de> Deserialize<'de> for Next {
     }
 }
 
-/// Whose call the newest run of a subgraph's namespace is, as far as it matters here.
+/// The newest call of a subgraph's namespace, reduced to the part that matters here.
 #[derive(Deserialize)]
 struct Call {
-    /// What an earlier release left in a memory.
+    /// An earlier release stored this in a memory.
     #[serde(default)]
     unnamed: Option<(u32, u64)>,
 }
 
 impl Known {
-    /// Memories that are the ones of the row before are shared with it.
+    /// Shares the memories with the row before if they are the same.
     fn read(
         row: &Row,
         header: &HeaderMap,
@@ -346,7 +347,7 @@ fn kept(
     let all = branches.values().flatten();
     let read: Vec<_> = all.filter(|row| kept.contains(&row.id)).flat_map(|row| &row.reads).copied().collect();
     kept.extend(read);
-    // What is read may have gone before.
+    // A checkpoint that is read may have been removed earlier.
     let mut there = branches.values().flatten().map(|row| row.id).peekable();
     kept.retain(|id| {
         while there.next_if(|row| row < id).is_some() {}
@@ -355,7 +356,7 @@ fn kept(
     kept
 }
 
-/// What is named, with the edits that were made on it.
+/// The named checkpoints, with the edits made on them.
 fn with_edits<'a>(
     branches: &'a BTreeMap<u32, Vec<Known>>,
     named: &'a BTreeSet<CheckpointId>,
@@ -370,7 +371,7 @@ fn with_edits<'a>(
     })
 }
 
-/// The checkpoints as history shows them, newest first.
+/// The checkpoints in the order of `history`, newest first.
 fn lineage(branches: &BTreeMap<u32, Vec<Known>>) -> impl Iterator<Item = CheckpointId> {
     let mut at =
         branches.iter().next_back().and_then(|(branch, rows)| Some((*branch, rows.len().checked_sub(1)?)));
@@ -390,13 +391,13 @@ fn lineage(branches: &BTreeMap<u32, Vec<Known>>) -> impl Iterator<Item = Checkpo
     })
 }
 
-/// What is to be done.
+/// The changes to carry out.
 #[derive(Default)]
 struct Plan {
-    /// Fulls that stay and may refer to what goes, and deltas that become fulls; in order.
+    /// Fulls that stay and may refer to removed rows, and deltas that become fulls; in order.
     fulls: Vec<(CheckpointId, RowKind)>,
     unfold: Vec<CheckpointId>,
-    /// Those that go, where a segment may stand that begins before one of `fulls`.
+    /// Removed checkpoints with a segment that may start before one of `fulls`.
     unfold_before_they_go: Vec<CheckpointId>,
     gone: Vec<(u32, std::ops::Range<u64>)>,
     kept: BTreeSet<CheckpointId>,
@@ -406,7 +407,8 @@ impl Plan {
     fn of(branches: &BTreeMap<u32, Vec<Known>>, kept: &BTreeSet<CheckpointId>) -> Self {
         let mut plan = Plan { kept: kept.clone(), ..Plan::default() };
         for (branch, rows) in branches {
-            // Whether the row before is kept, and the deltas since a full that a segment would fold wrongly.
+            // Whether the row before is kept, and the deltas since a full that a segment would fold
+            // wrongly.
             let (mut before, mut unfolded) = (true, None::<usize>);
             let mut after_new_full = false;
             for row in rows {
@@ -423,7 +425,7 @@ impl Plan {
                 let many = unfolded.is_some_and(|deltas| deltas + 1 >= DELTAS);
                 if row.kind == RowKind::Full {
                     (unfolded, after_new_full) = (None, false);
-                    // One that holds all of it itself stays as it is.
+                    // A full without references stays as it is.
                     if row.refers {
                         plan.fulls.push((row.id, RowKind::Full));
                     }
@@ -447,13 +449,13 @@ impl Plan {
         }
     }
 
-    /// In one transaction, if what is written anew is not very much. If it is, in several, after each of
-    /// which every checkpoint that stays reads as it did: first go the segments that a new full must not be
-    /// read with, then the fulls come, the oldest first, and what goes goes last.
+    /// One transaction if the new fulls are small. Otherwise several, and after each every remaining
+    /// checkpoint reads as before: first the segments that a new full must not be read with are removed,
+    /// then the fulls are written, oldest first, and last the rows are removed.
     async fn carry_out(&self, saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), StoreError> {
         let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &[] };
         let (mut fulls, mut bytes, mut splits) = (Vec::new(), 0, false);
-        // Where a value is now that stood in a row which goes.
+        // The new places of values from removed rows.
         let mut moved = HashMap::new();
         for (id, kind) in &self.fulls {
             let Some(record) = self.full(saver, place, (*id, *kind), &mut moved).await? else { continue };
@@ -473,13 +475,13 @@ impl Plan {
             .await
     }
 
-    /// The checkpoints with a segment that may begin before a new full.
+    /// The checkpoints with a segment that may start before a new full.
     fn all_to_unfold(&self) -> Vec<CheckpointId> {
         let deltas = self.fulls.iter().filter(|(_, kind)| *kind != RowKind::Full).map(|(id, _)| *id);
         self.unfold.iter().chain(&self.unfold_before_they_go).copied().chain(deltas).collect()
     }
 
-    /// The record of one that may have to be written anew; `None` if it need not.
+    /// The record of a checkpoint that may have to be written anew; `None` if it need not.
     async fn full(
         &self,
         saver: &dyn Checkpointer,
@@ -510,14 +512,14 @@ impl Plan {
     }
 }
 
-/// Reads rows that follow each other, beginning with a full.
+/// Reads consecutive rows, starting with a full.
 pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(HeaderMap, Folded), StoreError> {
     let (mut header, mut folded) = (HeaderMap::default(), Folded::default());
     rows.iter().try_for_each(|row| add(place, &mut header, &mut folded, row))?;
     Ok((header, folded))
 }
 
-/// Takes one more row over.
+/// Adds one more row.
 pub(super) fn add(
     place: Place<'_>,
     header: &mut HeaderMap,
@@ -532,7 +534,7 @@ pub(super) fn add(
     read.map_err(|error| unreadable(place, row.id, error))
 }
 
-/// Puts the value itself where it was referred to.
+/// Replaces references by the values themselves.
 async fn take_over(
     saver: &dyn Checkpointer,
     place: Place<'_>,
@@ -576,7 +578,7 @@ mod tests {
         assert_eq!((known.reads, known.finished), (vec![CheckpointId::new(1, 5)], false));
     }
 
-    /// Otherwise what it reads would be pruned.
+    /// Otherwise the checkpoint it reads would be pruned.
     #[test]
     fn an_activation_that_cannot_be_read_is_an_error() {
         for next in [json!([{"node": "b", "read": "5"}]), json!([7]), json!([{"node": "b", "read": [1]}])] {

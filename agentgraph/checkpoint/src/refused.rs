@@ -1,5 +1,5 @@
-//! [`Refused`]: what stands in the place of a checkpointer that a graph must not have. Whatever is asked of
-//! it, the answer is why; so nothing is ever stored, whoever forgets to look.
+//! [`Refused`]: replaces a checkpointer that a graph must not use. Every call returns the reason as an
+//! error, so nothing is stored even if a caller forgets to check.
 
 use std::time::SystemTime;
 
@@ -15,11 +15,11 @@ use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::upkeep::Upkeep;
 
-/// Says why, each time.
+/// Fails every call with the same error.
 pub struct Refused {
-    /// The code of each answer.
+    /// The code of the error.
     pub code: StoreCode,
-    /// And its text.
+    /// The text of the error.
     pub why: String,
 }
 

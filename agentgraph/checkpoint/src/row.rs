@@ -1,11 +1,11 @@
-//! What a store is given, and what it gives back.
+//! The arguments and results of a store's calls.
 
 use std::ops::Range;
 
 use crate::error::{StoreError, corrupt};
 use crate::id::{CheckpointId, TaskId};
 
-/// Whose checkpoints: the thread, and the namespace of a subgraph in it (empty for the root graph).
+/// The place of checkpoints: the thread, and the namespace of a subgraph in it (empty for the root graph).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place<'a> {
     /// The thread.
@@ -21,7 +21,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What a row holds.
+/// The content of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RowKind {
@@ -29,13 +29,13 @@ pub enum RowKind {
     Full,
     /// The changes of one superstep.
     Delta,
-    /// The changes of the steps up to its own, since the last segment or full, folded. Stands beside that
-    /// step's delta.
+    /// The folded changes of the steps up to its own, since the last segment or full. Stored beside the
+    /// delta of that step.
     Segment,
 }
 
 impl RowKind {
-    /// The number a store keeps for it.
+    /// The number a store keeps for the kind.
     pub const fn to_number(self) -> u8 {
         match self {
             RowKind::Full => 0,
@@ -44,7 +44,7 @@ impl RowKind {
         }
     }
 
-    /// The kind with that number.
+    /// The kind with this number.
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(RowKind::Full),
@@ -58,15 +58,15 @@ impl RowKind {
 /// A stored row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Which checkpoint.
+    /// Its checkpoint.
     pub id: CheckpointId,
-    /// What it holds.
+    /// Its content.
     pub kind: RowKind,
     /// Its bytes.
     pub record: Vec<u8>,
 }
 
-/// What [`Checkpointer::get`](crate::Checkpointer::get) found.
+/// The result of [`Checkpointer::get`](crate::Checkpointer::get).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
     /// A full, then segments, then deltas, each in order of their steps.
@@ -78,30 +78,30 @@ pub struct Tail {
 /// A checkpoint to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
-    /// Whose.
+    /// Its place.
     pub place: Place<'a>,
-    /// Which.
+    /// Its id.
     pub id: CheckpointId,
-    /// The fence of the writer's lease; 0 for one that has none, which is not checked.
+    /// The fence of the writer's lease; 0 for a writer without a lease, which is not checked.
     pub fence: u64,
     /// Full or delta.
     pub kind: RowKind,
     /// The record's bytes.
     pub record: &'a [u8],
-    /// A segment to be stored beside it.
+    /// A segment to store beside it.
     pub segment: Option<&'a [u8]>,
     /// Whether pending writes were stored on the step before.
     pub clears_writes: bool,
-    /// The checkpoint that it follows: the step before, on its branch or on the one that its own goes off
-    /// from. `None` for the first of all, and for a writer who does not know; then it is not asked for.
+    /// The checkpoint before it: the step before, on its branch or on the branch that its own starts from.
+    /// `None` for the first checkpoint, and for a writer that does not know it; then it is not checked.
     pub parent: Option<CheckpointId>,
-    /// What tasks of the superstep that begins with it have left behind already: an edit hands on what was
-    /// pending before it.
+    /// Pending writes of the superstep that starts with this checkpoint. An edit hands over those of the
+    /// checkpoint it edits.
     pub writes: &'a [PendingWrite],
 }
 
 impl<'a> Put<'a> {
-    /// A checkpoint of somebody who has no lease, which follows nothing.
+    /// A checkpoint of a writer without a lease, and without a parent.
     ///
     /// ```
     /// use agentgraph_checkpoint::{CheckpointId, Checkpointer, MemorySaver, Place, Put, RowKind};
@@ -122,7 +122,7 @@ impl<'a> Put<'a> {
         Put { place, id, fence: 0, kind, record, segment, clears_writes: false, parent, writes }
     }
 
-    /// Its pending writes, as they are stored on their own.
+    /// Its pending writes, as a request of their own.
     pub const fn own_writes(&self) -> PutWrites<'a> {
         PutWrites { place: self.place, at: self.id, fence: self.fence, writes: self.writes }
     }
@@ -131,11 +131,11 @@ impl<'a> Put<'a> {
 /// Pending writes to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct PutWrites<'a> {
-    /// Whose.
+    /// The place of their checkpoint.
     pub place: Place<'a>,
-    /// The checkpoint that they stand on. It need not be there yet.
+    /// Their checkpoint. It need not be stored yet.
     pub at: CheckpointId,
-    /// As that of a [`Put`].
+    /// As in [`Put::fence`].
     pub fence: u64,
     /// The writes.
     pub writes: &'a [PendingWrite],
@@ -148,22 +148,22 @@ impl<'a> PutWrites<'a> {
     }
 }
 
-/// What is to become of the rows of a place.
+/// Changes to the rows of a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewrite<'a> {
-    /// Whose.
+    /// The place.
     pub place: Place<'a>,
-    /// As that of a [`Put`].
+    /// As in [`Put::fence`].
     pub fence: u64,
-    /// Checkpoints whose rows become fulls of these bytes. Segments beside them go.
+    /// Checkpoints whose rows become fulls with these bytes. Segments beside them are removed.
     pub fulls: &'a [(CheckpointId, Vec<u8>)],
-    /// Checkpoints whose segments go.
+    /// Checkpoints whose segments are removed.
     pub unfold: &'a [CheckpointId],
-    /// Checkpoints that go: of each branch these steps, with segments and pending writes.
+    /// Steps to remove, by branch, with their segments and pending writes.
     pub gone: &'a [(u32, Range<u64>)],
 }
 
-/// What a task left behind while its superstep was not committed.
+/// A task's result, request or answer while its superstep is not committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingWrite {
     /// The task.
@@ -175,31 +175,31 @@ pub struct PendingWrite {
 }
 
 impl PendingWrite {
-    /// Slots from here on are neither requests nor answers.
+    /// Slots from this one on are neither requests nor answers.
     pub const SPECIAL: u32 = u32::MAX - 15;
 
-    /// Whether a task can ask a request with that number: it and its answer need slots.
+    /// Whether a task can make a request with this number: it and its answer need slots.
     pub fn can_be_asked(n: u32) -> bool {
         n < (Self::SPECIAL - 2) / 2
     }
 
-    /// The slot of a task's n-th request, which is below [`SPECIAL`](Self::SPECIAL) if it
-    /// [can be asked](Self::can_be_asked).
+    /// The slot of a task's n-th request. It is below [`SPECIAL`](Self::SPECIAL) if the request
+    /// [can be made](Self::can_be_asked).
     pub fn request_slot(n: u32) -> u32 {
         n.saturating_mul(2).saturating_add(1)
     }
 
-    /// The slot of the answer to it.
+    /// The slot of the answer to the n-th request.
     pub fn answer_slot(n: u32) -> u32 {
         n.saturating_mul(2).saturating_add(2)
     }
 
-    /// Whether it may be a request, by its key.
+    /// Whether its task and slot are those of a request.
     pub fn is_request(&self) -> bool {
         self.slot % 2 == 1 && self.slot < Self::SPECIAL && self.task != TaskId::from_u128(0)
     }
 
-    /// Whether it notes that a run stopped for somebody without a question.
+    /// Whether it is the note of a run that stopped without a question.
     pub fn is_note(&self) -> bool {
         self.slot == 0 && self.task == TaskId::from_u128(0)
     }
@@ -210,20 +210,20 @@ impl PendingWrite {
 pub struct WaitingQuery<'a> {
     /// Only threads after this one, in alphabetical order.
     pub after: Option<&'a str>,
-    /// Of at most so many threads.
+    /// The most threads.
     pub limit: Option<usize>,
 }
 
-/// A request that waits for its answer, or a note that somebody has to let the run go on.
+/// A request that waits for its answer, or a note of a run that stopped without a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Whose.
+    /// Its thread.
     pub thread: String,
-    /// The namespace of the subgraph it is in; empty for the root graph.
+    /// The namespace of its subgraph; empty for the root graph.
     pub namespace: String,
-    /// The checkpoint that it stands on.
+    /// Its checkpoint.
     pub at: CheckpointId,
-    /// The request itself.
+    /// The request, or the note.
     pub request: PendingWrite,
 }
 
@@ -234,19 +234,19 @@ pub struct ListQuery {
     pub branch: Option<u32>,
     /// Only steps before this one.
     pub before: Option<u64>,
-    /// At most so many rows.
+    /// The most rows.
     pub limit: Option<usize>,
 }
 
-/// Whether a checkpoint can have that number, and another one can come after it.
+/// Whether a checkpoint can have this id and another one can follow it.
 pub fn is_possible(id: CheckpointId) -> bool {
     id.step < i64::MAX as u64 && id.branch < u32::MAX
 }
 
-/// Refuses a row whose number no run can have given it.
+/// Refuses a row with an id that no run can create.
 pub fn check_id(place: Place<'_>, id: CheckpointId) -> Result<(), StoreError> {
     if is_possible(id) { Ok(()) } else { Err(corrupt(place, id, IMPOSSIBLE)) }
 }
 
-/// What is said of a row with a number that none can have.
+/// The error text for a row with an impossible id.
 pub const IMPOSSIBLE: &str = "no run gives a checkpoint this number, so the store is damaged";

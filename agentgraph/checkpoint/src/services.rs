@@ -1,6 +1,6 @@
-//! What a run takes from outside itself besides its tasks: time and randomness.
+//! The services a run takes from outside besides its tasks: time and randomness.
 //!
-//! It knows nothing of states or graphs, so that one object serves a run and everything in it.
+//! They know nothing of states or graphs, so one object serves a run and everything in it.
 
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
-/// Time and randomness for runs. Give a test's own with
-/// `CompiledGraph::services` to make every run repeat exactly.
+/// Time and randomness for runs. A test passes its own with `CompiledGraph::services`, so that every run
+/// repeats exactly.
 #[async_trait]
 pub trait Services: Send + Sync + 'static {
     /// The wall clock; checkpoints carry it.
@@ -39,23 +39,23 @@ impl Services for SystemServices {
     }
 
     fn random(&self) -> u64 {
-        // The standard library seeds each `RandomState` apart from the others of the process.
+        // The standard library seeds each `RandomState` differently.
         RandomState::new().hash_one(0_u8)
     }
 }
 
-/// The microseconds since 1970, as times are stored; 0 for times before.
+/// The microseconds since 1970, as times are stored; 0 for earlier times.
 pub fn micros(time: SystemTime) -> u64 {
     let Ok(since) = time.duration_since(UNIX_EPOCH) else { return 0 };
     since.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(since.subsec_micros()))
 }
 
-/// The time that was stored so; 1970 if no clock can show it.
+/// The reverse of [`micros`]; 1970 if the system cannot represent the time.
 pub fn from_micros(micros: u64) -> SystemTime {
     UNIX_EPOCH.checked_add(Duration::from_micros(micros)).unwrap_or(UNIX_EPOCH)
 }
 
-/// Lets others run, once. tokio's own also waits for the I/O driver.
+/// Yields once to other tasks. tokio's own `yield_now` also waits for the I/O driver.
 pub fn yield_now() -> impl Future<Output = ()> {
     let mut yielded = false;
     poll_fn(move |cx| {

@@ -1,4 +1,4 @@
-//! Why a checkpoint was written.
+//! [`Source`]: why a checkpoint was written.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Source {
-    /// A run began: this is its input.
+    /// A run started: this is its input.
     Input,
     /// A superstep.
     #[default]
     Loop,
-    /// Somebody edited the state.
+    /// The state was edited.
     Update,
-    /// A copy, where a branch begins.
+    /// A copy, the first checkpoint of a branch.
     Fork,
 }

@@ -1,4 +1,4 @@
-//! [`Upkeep`]: changes to threads as a whole, which no run makes.
+//! [`Upkeep`]: changes to whole threads, outside of runs.
 
 use async_trait::async_trait;
 
@@ -6,7 +6,7 @@ use crate::checkpointer::Checkpointer;
 use crate::error::{StoreError, cannot};
 use crate::row::Rewrite;
 
-/// The upkeep of a store, by [`Checkpointer::upkeep`]: copies, pruning, and giving space back.
+/// The upkeep of a store, returned by [`Checkpointer::upkeep`]: copies, pruning, and freeing space.
 ///
 /// ```
 /// use agentgraph_checkpoint::{CheckpointId, Checkpointer, MemorySaver, Place, Put, Rewrite, RowKind, Upkeep};
@@ -31,15 +31,15 @@ pub trait Upkeep: Send + Sync {
     /// Copies everything of a thread but its lease, in one transaction.
     ///
     /// Must fail with [`StoreCode::ThreadExists`](crate::StoreCode::ThreadExists) (see
-    /// [`thread_exists`](crate::thread_exists)), and change nothing, if `to` has anything.
+    /// [`thread_exists`](crate::thread_exists)), and change nothing, if `to` has any data.
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError>;
 
-    /// Removes rows, and puts fulls in the place of others, in one transaction: what pruning comes to.
+    /// Removes rows and replaces others with fulls, in one transaction. Pruning uses it.
     ///
     /// Must fail with [`StoreCode::LeaseLost`](crate::StoreCode::LeaseLost) as [`Checkpointer::put`] does.
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError>;
 
-    /// Gives back to the system what removed rows took, as far as that is not done by itself.
+    /// Returns the space of removed rows to the system, where this does not happen automatically.
     async fn compact(&self) -> Result<(), StoreError>;
 }
 
@@ -59,7 +59,7 @@ pub async fn rewrite(store: &dyn Checkpointer, rewrite: Rewrite<'_>) -> Result<(
     }
 }
 
-/// [`Upkeep::compact`] of any store; one without upkeep has nothing to give back.
+/// [`Upkeep::compact`] of any store; one without upkeep has nothing to free.
 pub async fn compact(store: &dyn Checkpointer) -> Result<(), StoreError> {
     match store.upkeep() {
         Some(upkeep) => upkeep.compact().await,

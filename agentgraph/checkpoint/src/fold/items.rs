@@ -1,9 +1,9 @@
-//! A list whose items can be counted off from its end.
+//! A list whose items can be counted from its end.
 
 use super::{array, split_array};
 use crate::frame::{FormatError, damaged, value_length};
 
-/// Items, and where each ends: a list that is cut again and again is looked through once.
+/// Items with their ends: a list that is cut again and again is scanned once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Items {
     ends: Vec<usize>,
@@ -11,7 +11,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// Those of a MessagePack array.
+    /// The items of a MessagePack array.
     pub(super) fn of(value: &[u8]) -> Result<Self, FormatError> {
         let (count, items) = split_array(value)?;
         let mut list = Items::default();
@@ -33,7 +33,7 @@ impl Items {
         Ok(())
     }
 
-    /// Leaves at most so many.
+    /// Keeps at most `length` items.
     pub(super) fn truncate(&mut self, length: u64) {
         let Some(length) = usize::try_from(length).ok().filter(|length| *length < self.ends.len()) else {
             return;

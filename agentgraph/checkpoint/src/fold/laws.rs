@@ -1,4 +1,4 @@
-//! Folding, held against lists that are cut and grow.
+//! Folding, compared with plain lists that are cut and grow.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -10,7 +10,7 @@ use crate::id::CheckpointId;
 #[derive(Clone, Debug)]
 enum Move {
     Append(Vec<u16>),
-    /// Longer than the list is, at times.
+    /// At times longer than the list.
     Truncate(usize),
     Set(Vec<u16>),
 }
@@ -86,9 +86,8 @@ fn is_the_list(base: &[u16], records: &[Vec<Move>]) {
     assert_eq!(read(&referring), list, "over a value that stands elsewhere");
 }
 
-/// Faults that were put in by hand, one by one, and were seen to be caught by it: what happened before the
-/// last cut is forgotten; a cut to more than the list has is taken for its length; a cut to nothing keeps
-/// what was appended.
+/// Faults put in by hand, one by one, and caught by this test: changes before the last cut are forgotten; a
+/// cut beyond the end is taken for the length of the list; a cut to nothing keeps appended items.
 #[test]
 fn a_list_that_is_cut_and_grows_is_the_same_however_it_is_folded() {
     let config =

@@ -22,7 +22,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Those that `write` writes.
+    /// The pairs that `write` writes.
     pub fn of(write: impl FnOnce(&mut HeaderWriter<'_>)) -> Self {
         let mut bytes = Vec::new();
         let mut header = HeaderWriter { bytes: &mut bytes, keys: 0 };
@@ -31,7 +31,7 @@ impl Pairs {
         Pairs { bytes, keys }
     }
 
-    /// How many bytes they take.
+    /// Their size in bytes.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -40,14 +40,14 @@ impl Pairs {
 const HEAD: usize = 5;
 
 impl<'a> HeaderWriter<'a> {
-    /// Begins a record in a buffer, in the place of what is there.
+    /// Starts a record in a buffer and discards the buffer's content.
     pub fn begin(bytes: &'a mut Vec<u8>) -> Self {
         bytes.clear();
         bytes.extend_from_slice(&[FORMAT, 0, 0, 0, 0, 0xde, 0, 0]);
         HeaderWriter { bytes, keys: 0 }
     }
 
-    /// A value that serde writes. Header values are of our own types, which all can be encoded.
+    /// A value encoded by serde. Header values have types of our own, which can all be encoded.
     pub fn value<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
         let start = self.bytes.len();
         let written = text(self.bytes, key).and_then(|()| encode(self.bytes, value));
@@ -61,7 +61,7 @@ impl<'a> HeaderWriter<'a> {
         self.raw(key, |bytes| uint(bytes, value));
     }
 
-    /// A value that the caller writes.
+    /// A value that the caller encodes.
     #[inline]
     pub fn raw(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
         if text(self.bytes, key).is_ok() {
@@ -70,7 +70,7 @@ impl<'a> HeaderWriter<'a> {
         }
     }
 
-    /// Pairs of keys and values that were written before.
+    /// Pairs of keys and values that were encoded before.
     pub fn pairs(&mut self, pairs: &Pairs) {
         self.bytes.extend_from_slice(&pairs.bytes);
         self.keys += pairs.keys;

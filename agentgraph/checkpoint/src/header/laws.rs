@@ -1,4 +1,4 @@
-//! Adding headers up, held against the rules as `header.rs` says them.
+//! Adding headers up, compared with the rules in the docs of `header.rs`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::HeaderMap;
 use crate::delta::encode;
 use crate::frame::{HeaderWriter, open};
 
-/// Keys and values of one record, in the order in which they are written.
+/// Keys and values of one record, in the order of writing.
 type Said = Vec<(&'static str, Value)>;
 
 /// Open activations in the order in which they were made.
@@ -50,7 +50,7 @@ fn one() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// A record says each key once; `run` and `log`, if it has them, come first.
+/// A record contains each key once; `run` and `log`, if it has them, come first.
 fn record() -> impl Strategy<Value = Said> {
     let log = (0..50_u64, "[x-z]").prop_map(|(at, node)| json!([{"at": at, "ended": [0, 0, node]}]));
     (proptest::option::of(0..3_u8), log, proptest::collection::vec(one(), 0..8)).prop_map(
@@ -87,12 +87,12 @@ fn entries<'a>(model: &'a mut BTreeMap<String, Value>, key: &str) -> &'a mut Map
     model.entry(key.to_owned()).or_insert_with(|| json!({})).as_object_mut().unwrap()
 }
 
-/// Names, which a run with supersteps stores, have none.
+/// Names, which a run in supersteps stores, have no key.
 fn key_of(item: &Value) -> Option<(u64, u64)> {
     Some((item["made"].as_u64()?, item["index"].as_u64()?))
 }
 
-/// What the rules make of one more record.
+/// Applies the rules to one more record.
 fn follow(model: &mut BTreeMap<String, Value>, said: &Said) {
     for key in ["source", "abandoned", "halt", "wrote", "log"] {
         model.remove(key);
@@ -158,7 +158,7 @@ proptest! {
             follow(&mut model, said);
             prop_assert_eq!(&all_of(&map), &model);
         }
-        // A full that says all of it is read as the same.
+        // A full with all of it reads as the same.
         let mut again = HeaderMap::default();
         applied(&mut again, &map.to_record(&[]));
         prop_assert_eq!(&all_of(&again), &model);

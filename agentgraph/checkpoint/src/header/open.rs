@@ -1,7 +1,8 @@
 //! The open activations of an eager run.
 //!
-//! `next` holds all of them in a full, a segment and the first record of a run. A delta says instead which of
-//! them have `ended` and which have `begun`, or have changed, so that a record is no larger than the change.
+//! In a full, a segment and the first record of a run, `next` contains all of them. A delta contains
+//! instead those that `ended` and those that have `begun` or changed, so a record is no larger than the
+//! change.
 
 use std::collections::HashSet;
 
@@ -10,8 +11,8 @@ use serde::Deserialize;
 use super::parts::items_of;
 use crate::delta::decode;
 
-/// What tells an activation from all others of its run: the number of the commit that made it, and its place
-/// there. One of another discipline has none.
+/// Identifies an activation within its run: the number of the commit that made it, and its index there.
+/// Tasks of other disciplines have no key.
 type Key = Option<(u64, u32)>;
 
 /// The items of `next`, in the order in which they were made.
@@ -19,7 +20,7 @@ type Key = Option<(u64, u32)>;
 pub(super) struct Open(Vec<(Key, Vec<u8>)>);
 
 impl Open {
-    /// Those of an array; none of no bytes. `None` if the bytes are something else.
+    /// The items of an array; no bytes are no items. `None` if the bytes are something else.
     pub(super) fn of(array: &[u8]) -> Option<Self> {
         if array.is_empty() {
             return Some(Open::default());
@@ -34,7 +35,7 @@ impl Open {
         Some(())
     }
 
-    /// Adds activations, or puts them in the place of what they were.
+    /// Adds activations, or replaces those with the same keys.
     pub(super) fn begin(&mut self, begun: &[u8]) -> Option<()> {
         for item in items_of(begun)? {
             let (key, item) = (key_of(item)?, item.to_vec());
@@ -54,7 +55,7 @@ impl Open {
     }
 }
 
-/// That of an item: a node's name, or a map. `None` if it is something else.
+/// The key of an item: a node's name, or a map. `None` if it is something else.
 fn key_of(item: &[u8]) -> Option<Key> {
     #[derive(Deserialize)]
     struct Made {

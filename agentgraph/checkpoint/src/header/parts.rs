@@ -1,4 +1,4 @@
-//! Lists and maps whose items nobody looks into.
+//! Lists and maps whose items stay encoded.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) struct RawList {
 }
 
 impl RawList {
-    /// Those of an array; none of no bytes. `None` if the bytes are something else.
+    /// The items of an array; no bytes are no items. `None` if the bytes are something else.
     pub(super) fn of(array: &[u8]) -> Option<Self> {
         let mut list = RawList::default();
         if !array.is_empty() {
@@ -21,7 +21,7 @@ impl RawList {
         Some(list)
     }
 
-    /// Adds those of an array.
+    /// Adds the items of an array.
     pub(super) fn extend(&mut self, mut array: &[u8]) -> Option<()> {
         let count = rmp::decode::read_array_len(&mut array).ok()?;
         self.count = self.count.checked_add(count)?;
@@ -42,7 +42,7 @@ impl RawList {
 pub(super) struct RawMap(BTreeMap<String, Vec<u8>>);
 
 impl RawMap {
-    /// Those of a map; none of no bytes. `None` if the bytes are something else.
+    /// The entries of a map; no bytes are no entries. `None` if the bytes are something else.
     pub(super) fn of(map: &[u8]) -> Option<Self> {
         let mut entries = RawMap::default();
         if !map.is_empty() {
@@ -51,7 +51,7 @@ impl RawMap {
         Some(entries)
     }
 
-    /// Adds those of a map, in the place of those with the same keys.
+    /// Adds the entries of a map; they replace entries with the same keys.
     pub(super) fn extend(&mut self, mut map: &[u8]) -> Option<()> {
         let count = rmp::decode::read_map_len(&mut map).ok()?;
         for _ in 0..count {

@@ -9,13 +9,13 @@ use crate::error::stale;
 use crate::id::{CheckpointId, TaskId};
 use crate::row::{PendingWrite, Put, Rewrite, Row, RowKind, Tail};
 
-/// One log of bytes and an index into it, so that a step costs no allocation of its own.
+/// One log of bytes and an index into it, so that a step needs no allocation of its own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Branch {
     log: Vec<u8>,
     /// In order of steps; a segment directly after the delta of its step.
     pub(super) rows: Vec<Entry>,
-    /// Of the rows that have any: by step, and whether it is that of a segment.
+    /// The pieces of rows that have any, by step and whether the row is a segment.
     pieces: HashMap<(u64, bool), Vec<Piece>>,
     writes: BTreeMap<WriteKey, Kept>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Branch {
 /// Step, task and slot.
 pub(super) type WriteKey = (u64, TaskId, u32);
 
-/// Bytes without their large values, and these.
+/// Bytes without their large values, and these values.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) rest: Vec<u8>,
@@ -58,18 +58,18 @@ impl Branch {
         Ok(())
     }
 
-    /// Whether it has a full or a delta of that step.
+    /// Whether the branch has a full or a delta of this step.
     pub(super) fn has(&self, step: u64) -> bool {
         // Almost always it is the last.
         self.rows.last().is_some_and(|last| last.step == step) || self.find(step).is_some()
     }
 
-    /// The full or the delta of that step, which stands before its segment.
+    /// The full or the delta of this step, which comes before the segment of the step.
     pub(super) fn find(&self, step: u64) -> Option<&Entry> {
         self.rows.get(self.before(Some(step)).len()).filter(|found| found.step == step)
     }
 
-    /// The rows of the steps before that one, or all of them.
+    /// The rows of the steps before `step`, or all of them.
     pub(super) fn before(&self, step: Option<u64>) -> &[Entry] {
         match step {
             None => &self.rows,
@@ -106,7 +106,7 @@ impl Branch {
         }
     }
 
-    /// Builds the log anew with what is to stay.
+    /// Builds the log anew from the remaining rows.
     fn rewrite(&mut self, number: u32, rewrite: &Rewrite<'_>, kept: &[Kept]) {
         let gone = |step: u64| {
             let of_branch = rewrite.gone.iter().filter(|(branch, _)| *branch == number);
@@ -148,7 +148,7 @@ impl Branch {
 
     fn record(&self, entry: &Entry) -> Vec<u8> {
         let rest = &self.log[entry.start..entry.end];
-        // Most threads hold nothing large.
+        // Most threads have nothing large.
         let pieces = match self.pieces.is_empty() {
             true => None,
             false => self.pieces.get(&(entry.step, entry.kind == RowKind::Segment)),
@@ -156,7 +156,7 @@ impl Branch {
         pieces.map_or_else(|| rest.to_vec(), |pieces| shared::whole(rest, pieces))
     }
 
-    /// The requests on the last row that have no answers.
+    /// The requests on the last row that have no answers, and its notes.
     pub(super) fn waiting(&self, number: u32) -> Vec<(CheckpointId, PendingWrite)> {
         let Some(last) = self.rows.last().map(|row| row.step) else { return Vec::new() };
         let at = CheckpointId::new(number, last);
@@ -207,7 +207,7 @@ impl Kept {
     }
 }
 
-/// The branches of a place, by number. There may be gaps, as large as one likes.
+/// The branches of a place, by number. The numbers may have gaps of any size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Branches(Vec<(u32, Branch)>);
 
@@ -224,7 +224,7 @@ impl Branches {
         self.find(number).ok().map(|at| &self.0[at].1)
     }
 
-    /// The branch of that number, which is begun if it is not there.
+    /// The branch with this number, created if missing.
     pub(super) fn begun(&mut self, number: u32) -> &mut Branch {
         let at = self.find(number).unwrap_or_else(|at| {
             self.0.insert(at, (number, Branch::default()));
@@ -233,7 +233,7 @@ impl Branches {
         &mut self.0[at].1
     }
 
-    /// Those that have a checkpoint; one with nothing but pending writes has not begun.
+    /// The branches with checkpoints; a branch with pending writes only does not count.
     pub(super) fn with_rows(&self) -> impl DoubleEndedIterator<Item = (u32, &Branch)> {
         self.0.iter().filter(|(_, branch)| !branch.rows.is_empty()).map(|(number, branch)| (*number, branch))
     }
@@ -246,7 +246,7 @@ impl Branches {
         self.0.iter().map(|(_, branch)| branch)
     }
 
-    /// Gives whether anything is left.
+    /// Returns whether anything remains.
     pub(super) fn rewrite(&mut self, rewrite: &Rewrite<'_>, kept: &[Kept]) -> bool {
         self.0.iter_mut().for_each(|(number, branch)| branch.rewrite(*number, rewrite, kept));
         self.0.retain(|(_, branch)| !branch.is_empty());

@@ -1,14 +1,14 @@
-//! Large values in memory: each there once, for as long as a row or a write holds it.
+//! Large values in memory: each is stored once while a row or a write uses it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use crate::blob::{Hash, Pieces};
 
-/// A large value. Its bytes go with the last who holds it, though its entry may stay for a while.
+/// A large value. Its bytes are freed with the last use, though its entry may stay for a while.
 type Blob = Vec<u8>;
 
-/// A piece of a row or a write: where it stands in the whole, and what it is.
+/// A piece of a row or a write: its position in the whole, and its value.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     at: usize,
@@ -18,12 +18,12 @@ pub(super) struct Piece {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     blobs: HashMap<Hash, Weak<Blob>>,
-    /// Entries of values that are gone are removed when there are more than that.
+    /// Entries of freed values are removed when there are more entries than this.
     look_at: usize,
 }
 
 impl Shared {
-    /// The pieces of `bytes`: those that are there already, and new ones.
+    /// The pieces of `bytes`; values that are stored already are reused.
     pub(super) fn hold(&mut self, bytes: &[u8], pieces: &Pieces) -> Vec<Piece> {
         let held = pieces.each(bytes).map(|(at, hash, piece)| {
             let entry = self.blobs.entry(*hash).or_default();
@@ -42,14 +42,14 @@ impl Shared {
         held
     }
 
-    /// How many there are, and their bytes.
+    /// The number of stored values, and their bytes.
     pub(super) fn count(&self) -> (u64, u64) {
         let alive = self.blobs.values().filter_map(Weak::upgrade);
         alive.fold((0, 0), |(count, bytes), blob| (count + 1, bytes + blob.len() as u64))
     }
 }
 
-/// Puts pieces back where they were cut out.
+/// Inserts pieces where they were cut out.
 pub(super) fn whole(rest: &[u8], pieces: &[Piece]) -> Vec<u8> {
     let (mut bytes, mut left) = (Vec::new(), rest);
     for Piece { at, blob } in pieces {
