@@ -1,10 +1,10 @@
-//! The journal of a run: one record a superstep, its size that of the change.
+//! The journal of a run: one record per superstep, whose size is that of the change.
 //!
-//! A [`Journal`] belongs to one run on one thread. It decides between delta and full: a full is written when
-//! what a reader would have to replay passes twice the live bytes plus 64 KiB; when the state is small and
-//! the deltas since the last full weigh as much as a full; and whenever the graph differs from the one that
-//! wrote the record before. It folds every 1,024 deltas into a segment. `docs/architecture.md` shows why
-//! reading and writing are bounded by this.
+//! A [`Journal`] belongs to one run on one thread. It decides between delta and full. A full is written when
+//! a reader would have to replay more than twice the live bytes plus 64 KiB; when the state is small and the
+//! deltas since the last full weigh as much as a full; and when the graph differs from the one that wrote the
+//! record before. Every 1,024 deltas are folded into a segment. `docs/architecture.md` shows why this bounds
+//! reading and writing.
 
 mod header;
 mod waiting;
@@ -41,19 +41,18 @@ use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source,
 };
 
-/// Deltas between two folds.
+/// Number of deltas between two folds.
 const SEGMENT: u32 = 1024;
 
-/// What may be replayed beyond twice the live bytes.
+/// Bytes that a reader may have to replay beyond twice the live bytes.
 const SLACK: u64 = 64 * 1024;
 
-/// What the header of a full says at least beside its constants: its run, its time, its joins and what is
-/// next.
+/// Least size of a full's header beside its constants: its run, its time, its joins and the next tasks.
 const LEAST_BESIDE: u64 = 56;
 
 /// A state of fewer live bytes is written anew as soon as the deltas since the last full weigh as much as the
-/// next one would. No value of such a state is [`LARGE`](crate::checkpoint::delta::LARGE), so reading it is
-/// reading one full and few deltas.
+/// next full would. No value of such a state is [`LARGE`](crate::checkpoint::delta::LARGE), so a reader reads
+/// one full and few deltas.
 const SMALL: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
@@ -61,75 +60,75 @@ pub(crate) struct Journal<S: State> {
     saver: Arc<dyn Checkpointer>,
     codec: Codec<S>,
     thread: Arc<str>,
-    /// Empty for a run that no other run holds.
+    /// Empty for a run that is not inside another run.
     namespace: Arc<str>,
     branch: u32,
     /// The last commit; `None` before the first of the thread.
     head: Option<u64>,
     run: RunId,
     delta: DeltaWriter,
-    /// The bytes that reading the head takes.
+    /// The bytes read to restore the head.
     replay: u64,
     /// The bytes of the deltas since the newest full, headers included.
     since_full: u64,
-    /// A full is not weighed against them before they are so many.
+    /// A full is not weighed against the deltas before they reach this number of bytes.
     weigh_at: u64,
-    /// The deltas after the newest full or segment.
+    /// The number of deltas after the newest full or segment.
     deltas: u32,
-    /// The next record must be a full.
+    /// Whether the next record must be a full.
     must_be_full: bool,
-    /// Pending writes stand on the head.
+    /// Whether the head has pending writes.
     has_writes: bool,
-    /// Stored fields that the state does not have, which come after its channels.
+    /// Stored fields that the state does not have; they come after its channels.
     carried_fields: Vec<UnknownField>,
-    /// What every full says of the graph, if it says more fields than the graph has.
+    /// The graph constants of a full, if carried fields add to those of the graph.
     own_constants: Option<Pairs>,
-    /// What older records said that this release does not know.
+    /// Header fields of older records that this release does not know.
     unknown: Vec<(String, Vec<u8>)>,
-    /// The head says that joins are half full.
+    /// Whether the head contains open joins.
     had_open_joins: bool,
-    /// The head says that deferred nodes wait.
+    /// Whether the head contains deferred nodes.
     had_deferred: bool,
-    /// How many temporary edits the head says, and which nodes it says are skipped.
+    /// The number of temporary edits that the head contains, and the nodes that it marks as skipped.
     edits: usize,
     skips: Vec<String>,
-    /// How many joins of subgraphs the head says are stuck.
+    /// The number of stuck joins of subgraphs that the head contains.
     stuck: usize,
-    /// The edits that the head says are those of a run before.
+    /// Whether the edits in the head belong to an earlier run.
     foreign_edits: bool,
-    /// How many of the edits the newest full or segment says, if it says those of this run and was written in
+    /// The number of edits in the newest full or segment, if they belong to this run and it was written in
     /// this call.
     folded_edits: Option<usize>,
-    /// By how much the number that task ids are made of is ahead of the head's own.
+    /// Offset between the step used in task ids and the step of the head.
     ahead: u64,
-    /// Whose call this run is, if another run holds it.
+    /// The call of the task that this run is inside, if another run contains it.
     call: Option<StoredCall>,
-    /// The memories that the run names; none if its graph has no subgraphs and its thread no memories.
+    /// The memories that the run names; `None` if its graph has no subgraphs and its thread no memories.
     memories: Option<Arc<Memories>>,
-    /// The sum of the updates that the next record merges, if the record must say it.
+    /// The sum of the updates that the next record merges, if the record must contain it.
     wrote: Option<Vec<u8>>,
-    /// The checkpoint that the branch began at.
+    /// The checkpoint that the branch starts at.
     parent: Option<CheckpointId>,
-    /// The head is a run's before this one.
+    /// Whether the head belongs to an earlier run.
     begins: bool,
-    /// Nothing stands on the branch yet.
+    /// Whether the branch has no checkpoint yet.
     forks: bool,
-    /// What tasks have left behind on the checkpoint that is committed next.
+    /// Pending writes for the checkpoint that is committed next.
     carried: Vec<PendingWrite>,
-    /// What is not stored before the call ends.
+    /// The commits and writes deferred to the end of the call.
     waiting: Option<DeferredCommits>,
-    /// The queue before the saver, for a run that stores behind itself.
+    /// The queue in front of the saver, for a run that stores in the background.
     behind: Option<Arc<Behind>>,
     record: Vec<u8>,
 }
 
-/// A record that is to be committed.
+/// A record to be committed.
 pub(crate) struct PreparedRecord {
     id: CheckpointId,
     full: bool,
-    /// It ends a segment.
+    /// Whether it ends a segment.
     folds: bool,
-    /// The bytes that reading it will take.
+    /// The bytes that a reader of it has to read.
     replay: u64,
     time: u64,
     note: CommitNote,
@@ -141,27 +140,27 @@ impl PreparedRecord {
     }
 }
 
-/// Why a checkpoint is written.
+/// The reason for a checkpoint.
 #[derive(Clone, Default)]
 pub(in crate::engine) struct CommitNote {
     pub(in crate::engine) source: Source,
-    /// The unfinished run that makes way for this one.
+    /// The unfinished run that this one replaces.
     pub(in crate::engine) abandoned: Option<RunId>,
     /// The nodes after which a static interrupt stops the run here.
     pub(in crate::engine) halt: Vec<String>,
-    /// The sessions may have changed since the last commit.
+    /// Whether the sessions may have changed since the last commit.
     pub(in crate::engine) sessions_used: bool,
 }
 
-/// A checkpoint to come: where the run stands, and what is said beside that.
+/// A checkpoint to be written: the position of the run, and the notes beside it.
 pub(in crate::engine) struct Commit<'a, S: State> {
     note: &'a CommitNote,
     position: &'a Position<S>,
     outputs: &'a KeptOutputs<S>,
     sessions: &'a Sessions,
-    /// What the run has used up, if that is counted.
+    /// The amounts that the run has used up, if they are counted.
     spent: Option<Spent>,
-    /// The nodes that are skipped next.
+    /// The nodes to be skipped next.
     skips: Vec<&'a str>,
 }
 
@@ -176,7 +175,7 @@ impl<'a, S: State> Commit<'a, S> {
         Commit { note, position, outputs, sessions, spent, skips: position.graph.skips() }
     }
 
-    /// What a run without supersteps has open; its frontier holds what is deferred only.
+    /// The open work of a run without supersteps; its frontier contains only deferred nodes.
     fn flow(&self) -> Option<&'a Flow> {
         self.position.eager.as_ref().map(|eager| &eager.flow)
     }
@@ -223,7 +222,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// Goes on behind a checkpoint that was read.
+    /// Continues after a checkpoint that was read.
     pub(crate) fn go_on(
         &mut self,
         core: &GraphCore<S>,
@@ -264,31 +263,31 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// What every full says of the graph.
+    /// The part of a full that is constant for a graph.
     fn constants<'a>(&'a self, core: &'a GraphCore<S>) -> &'a Pairs {
         self.own_constants.as_ref().unwrap_or_else(|| constants(core))
     }
 
-    /// A new run begins on what another one has left.
+    /// Starts a new run on the state of an earlier one.
     pub(crate) fn begin_run(&mut self, run: RunId) {
         self.run = run;
         self.begins = true;
         self.forget_edits();
     }
 
-    /// Whether the head is a record of the run, which can be told what became of it.
+    /// Whether the head is a record of this run, so that pending writes of the run can be added to it.
     pub(crate) fn has_begun(&self) -> bool {
         !self.begins && !self.forks
     }
 
-    /// The next record says the temporary edits of the run, whatever the head says.
+    /// Makes the next record contain all temporary edits of the run, whatever the head contains.
     pub(crate) fn forget_edits(&mut self) {
         self.foreign_edits |= self.edits > 0 || !self.skips.is_empty();
         self.folded_edits = None;
         self.edits = 0;
     }
 
-    /// Goes on from the checkpoint that was read on a branch of its own, which begins with a full.
+    /// Continues from the checkpoint that was read, on a branch of its own, which starts with a full.
     pub(crate) fn fork(&mut self, branch: u32) {
         self.parent = self.checkpoint();
         self.forks = true;
@@ -297,19 +296,19 @@ impl<S: State> Journal<S> {
         self.has_writes = false;
     }
 
-    /// Where the tasks of the checkpoint to come stand.
+    /// The place of the tasks of the next checkpoint.
     pub(crate) fn next_place(&self) -> StepPlace<'_> {
         StepPlace { parent: self.next_id().step.saturating_add(self.ahead), ..self.step_place() }
     }
 
-    /// Places of tasks are those of another run from now on, on that thread if one is given. Gives what they
-    /// were.
+    /// Uses the run, and the thread if given, of another run for the places of tasks. Returns the former run
+    /// and thread.
     pub(crate) fn stand_in_for(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
         let thread = thread.unwrap_or_else(|| Arc::clone(&self.thread));
         (std::mem::replace(&mut self.run, run), std::mem::replace(&mut self.thread, thread))
     }
 
-    /// Writes a channel as it is into the record that is open.
+    /// Writes the current value of a channel into the open record.
     pub(crate) fn record_channel(
         &mut self,
         state: &S,
@@ -319,37 +318,37 @@ impl<S: State> Journal<S> {
         (self.codec.record_channel)(state, schema, channel, &mut self.delta)
     }
 
-    /// The sum of the updates that the next record merges, if it must say it.
+    /// Sets the sum of the updates that the next record must contain.
     pub(crate) fn say_updates(&mut self, sum: Option<Vec<u8>>) {
         self.wrote = sum;
     }
 
-    /// Somebody else has put pending writes on the head.
+    /// Notes that pending writes were added to the head elsewhere.
     pub(crate) fn note_writes(&mut self) {
         self.has_writes = true;
     }
 
-    /// What it stores carries this fence from now on.
+    /// Uses this fence for everything stored from now on.
     pub(crate) fn set_fence(&mut self, fence: u64) {
         self.saver = Arc::new(Leased { inner: Arc::clone(&self.saver), fence });
     }
 
-    /// A new thread begins on that branch.
+    /// Starts a new thread on that branch.
     pub(crate) fn begin_on(&mut self, branch: u32) {
         self.branch = branch;
     }
 
-    /// The records are those of a task's call.
+    /// Marks the records as belonging to a call of a task.
     pub(crate) fn set_call(&mut self, call: StoredCall) {
         self.call = Some(call);
     }
 
-    /// What follows is of this run, whether or not the records before it are.
+    /// Sets the run of the following records, whatever the run of earlier ones.
     pub(crate) fn set_run(&mut self, run: RunId) {
         self.run = run;
     }
 
-    /// The next record says everything.
+    /// Makes the next record a full.
     pub(crate) fn write_whole(&mut self) {
         self.must_be_full = true;
     }
@@ -370,7 +369,7 @@ impl<S: State> Journal<S> {
         &self.namespace
     }
 
-    /// Whose call the run is, if another run holds it.
+    /// The call that this run is inside, if another run contains it.
     pub(crate) fn call(&self) -> Option<StoredCall> {
         self.call
     }
@@ -388,12 +387,12 @@ impl<S: State> Journal<S> {
         Place { thread: &self.thread, namespace: &self.namespace }
     }
 
-    /// The checkpoint that stands.
+    /// The current checkpoint.
     pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
         self.head.map(|step| CheckpointId::new(self.branch, step))
     }
 
-    /// Where the next superstep's tasks stand.
+    /// The place of the next superstep's tasks.
     pub(crate) fn step_place(&self) -> StepPlace<'_> {
         let Journal { thread, namespace, run, branch, .. } = self;
         let put_off = self.waiting.as_ref().filter(|waiting| waiting.commit.is_some());
@@ -404,18 +403,18 @@ impl<S: State> Journal<S> {
         StepPlace { thread, namespace, run: *run, branch: *branch, parent }
     }
 
-    /// The number that ids of what the next commit makes are made of.
+    /// The step used in the ids of what the next commit makes.
     pub(crate) fn upcoming(&self) -> u64 {
         let moves = self.waiting.as_ref().map_or(0, DeferredCommits::next_move);
         self.next_id().step.saturating_add(self.ahead).saturating_add(moves)
     }
 
-    /// [`ahead`](Self::ahead), once what was put off is stored.
+    /// [`ahead`](Self::ahead) after the deferred commits are stored.
     fn ahead_by(&self, waiting: &DeferredCommits) -> u64 {
         self.ahead.saturating_add(waiting.moves)
     }
 
-    /// What a merge writes its changes with.
+    /// The codec and writer with which a merge records its changes.
     pub(crate) fn recorder(&mut self) -> (&Codec<S>, &mut DeltaWriter) {
         (&self.codec, &mut self.delta)
     }
@@ -430,7 +429,7 @@ impl<S: State> Journal<S> {
         CheckpointId::new(self.branch, self.head.map_or(0, |head| head.saturating_add(1)))
     }
 
-    /// Makes the record of what the merge wrote, to be committed next.
+    /// Builds the record of the merged changes, to be committed next.
     #[inline]
     pub(in crate::engine) fn prepare(
         &mut self,
@@ -443,12 +442,13 @@ impl<S: State> Journal<S> {
         let written = self.write_record(&mut record, time, commit);
         self.record = record;
         let (full, replay) = written?;
-        // Pruning may have left more.
+        // Pruning may have left more than `SEGMENT` deltas.
         let folds = !full && self.deltas + 1 >= SEGMENT;
         Ok(PreparedRecord { id, full, folds, replay, time, note: commit.note.clone() })
     }
 
-    /// Writes the record, as a full or a delta. Says which, and how many bytes reading it will take.
+    /// Writes the record as a full or a delta. Returns whether it is a full, and the bytes that a reader has
+    /// to read.
     fn write_record(
         &mut self,
         record: &mut Vec<u8>,
@@ -478,16 +478,16 @@ impl<S: State> Journal<S> {
         Ok((full, replay))
     }
 
-    /// Whether the deltas since the last full, with this one, weigh as much as a full that takes so many
-    /// bytes. If they do not, it is not weighed again before they may, or are twice as much: what a full says
-    /// beside the state may become less.
+    /// Whether the deltas since the last full, with this one, weigh as much as a full of `full` bytes. If
+    /// not, they are weighed again only when they reach that size or have doubled: the header of a full may
+    /// shrink.
     fn outweighs(&mut self, full: u64, changes: u64) -> bool {
         let deltas = self.since_full + changes;
         self.weigh_at = full.min(2 * deltas);
         deltas >= full
     }
 
-    /// Commits it if the store needs no await for it. Most commits end here, without an async function.
+    /// Commits the record if the store needs no await. Most commits end here, without an async function.
     #[inline]
     pub(in crate::engine) fn try_commit(
         &mut self,
@@ -507,7 +507,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// Commits it. On success the checkpoint is in the store and nothing before it is pending.
+    /// Commits the record. On success the checkpoint is in the store and nothing before it is pending.
     pub(in crate::engine) async fn commit(
         &mut self,
         prepared: &PreparedRecord,
@@ -566,7 +566,8 @@ impl<S: State> Journal<S> {
         self.had_deferred = !frontier.deferred.is_empty();
     }
 
-    /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
+    /// Replaces the operations by those of a full record. Returns the number of bytes that it refers to in
+    /// other records.
     fn record_whole(&mut self, core: &RunGraph<S>, state: &S) -> Result<u64, Error> {
         let id = self.next_id();
         self.delta.begin(id);
@@ -588,7 +589,7 @@ impl<S: State> Journal<S> {
         Ok(referred)
     }
 
-    /// The deltas since the last fold, with the one that is about to be stored, as one record.
+    /// The deltas since the last fold, with the one about to be stored, as one record.
     async fn fold(&self, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
         let place = self.place();
         let head = self.checkpoint().unwrap_or_default();
@@ -615,7 +616,7 @@ impl<S: State> Journal<S> {
         self.behind = Some(behind);
     }
 
-    /// Waits for what was handed over.
+    /// Waits until the queue has stored everything that was handed over.
     pub(crate) async fn settle(&self) -> Result<(), Error> {
         match &self.behind {
             None => Ok(()),
@@ -623,7 +624,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// Stores what tasks left behind on the checkpoint that stands.
+    /// Stores pending writes on the current checkpoint.
     pub(crate) async fn put_writes(&mut self, writes: &[PendingWrite]) -> Result<(), Error> {
         if let Some(waiting) = &mut self.waiting {
             waiting.writes.extend_from_slice(writes);
@@ -639,7 +640,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// Stores a write on the checkpoint that the store has, also in a call that stores at its end.
+    /// Stores a write on the checkpoint in the store, also in a call that stores at its end.
     pub(crate) async fn put_write_now(&mut self, write: PendingWrite) -> Result<(), Error> {
         let Some(at) = self.checkpoint() else { return Ok(()) };
         self.saver.put_writes(PutWrites::new(self.place(), at, &[write])).await?;
@@ -658,7 +659,7 @@ impl<S: State> Journal<S> {
         Ok(self.saver.put_writes(PutWrites::new(place, at, writes)).await?)
     }
 
-    /// Stores with the next commit what tasks have left behind on it.
+    /// Sets the pending writes that are stored with the next commit.
     pub(crate) fn carry(&mut self, writes: Vec<PendingWrite>) {
         self.carried = writes;
     }

@@ -1,4 +1,4 @@
-//! What the header of a record says, and how much it repeats of earlier ones.
+//! The content of a record's header, and how much it repeats of earlier headers.
 
 use crate::context::Memories;
 use crate::engine::frontier::Frontier;
@@ -15,19 +15,19 @@ use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::delta::{encode, text};
 use agentgraph_checkpoint::frame::{HeaderWriter, Pairs};
 
-/// How much a header repeats of what earlier ones said.
+/// How much a header repeats of earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// Nothing: a delta.
     Changes,
-    /// What deltas change: a segment, which is read instead of them.
+    /// The fields that deltas change: a segment, which is read instead of them.
     Run,
-    /// All: a full.
+    /// Everything: a full.
     Everything,
 }
 
 impl<S: State> Journal<S> {
-    /// The record without its operations.
+    /// Encodes the record without its operations.
     pub(super) fn encode(
         &self,
         record: &mut Vec<u8>,
@@ -101,7 +101,7 @@ impl<S: State> Journal<S> {
         Ok(())
     }
 
-    /// The joins of subgraphs that are stuck: all of them, or those that the head does not say.
+    /// Encodes the stuck joins of subgraphs: all of them, or those that the head does not contain.
     fn encode_stuck(&self, header: &mut HeaderWriter<'_>, commit: &Commit<'_, S>, adds: bool) {
         let stuck = commit.position.joins.stuck_inside();
         match stuck.get(self.stuck..).filter(|_| adds) {
@@ -119,7 +119,7 @@ impl<S: State> Journal<S> {
         repeat: Repeat,
     ) {
         let (log, whole) = (core.log(), repeat != Repeat::Changes || self.foreign_edits);
-        // A full begins with nothing, and a segment with what the full or segment before it says.
+        // A full starts without edits; a segment starts with those of the full or segment before it.
         let replaces = self.foreign_edits || repeat == Repeat::Run;
         let said = match repeat {
             Repeat::Changes => Some(self.edits).filter(|_| !self.foreign_edits),
@@ -152,8 +152,8 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
         Some(changed) => header.value("remembered", &changed),
         None => {
             let named = memories.named();
-            // A full begins with none, other records with those of the records before, which may be another
-            // call's.
+            // A full starts without memories; other records start with those of earlier records, which may
+            // belong to another call.
             if !named.is_empty() || repeat != Repeat::Everything {
                 header.value("memories", &named);
             }
@@ -161,7 +161,7 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
     }
 }
 
-/// What every full says of the graph.
+/// The part of a full that is constant for a graph.
 pub(super) fn constants<S: State>(core: &GraphCore<S>) -> &Pairs {
     core.constants.get_or_init(|| constants_with(core, std::iter::empty()))
 }
@@ -184,7 +184,8 @@ pub(super) fn constants_with<'a, S: State>(
     })
 }
 
-/// The frontier as a list of names; a dispatch is a map. Written by hand: it is in every record.
+/// Writes the frontier as a list of names; a dispatch is a map. Encoded by hand, since every record contains
+/// it.
 fn write_frontier<S: State>(
     bytes: &mut Vec<u8>,
     core: &RunGraph<S>,
