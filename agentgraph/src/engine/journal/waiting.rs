@@ -64,8 +64,8 @@ impl<S: State> Journal<S> {
     pub(crate) async fn end_waiting(&mut self) -> Result<Option<DeferredCommit>, Error> {
         let Some(waiting) = self.waiting.take() else { return Ok(None) };
         if waiting.commit.is_some() {
-            self.must_be_full = true;
-            self.ahead = self.ahead_by(&waiting);
+            self.next.must_be_full = true;
+            self.head.ahead = self.ahead_by(&waiting);
             return Ok(waiting.commit);
         }
         self.put_writes(&waiting.writes).await?;
