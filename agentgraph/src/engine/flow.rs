@@ -24,7 +24,7 @@ pub(crate) struct Key {
     pub(crate) index: u32,
 }
 
-/// One execution of a node, planned or under way.
+/// One execution of a node, planned or under way. One field per key that its record may have.
 pub(crate) struct Activation {
     pub(in crate::engine) node: u32,
     /// The node that led to it.

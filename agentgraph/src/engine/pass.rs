@@ -172,7 +172,8 @@ fn refused(error: EditError) -> Error {
     Error::new(error.code(), error.to_string()).with_source(error)
 }
 
-/// A pass under way.
+/// A pass under way: the call that it belongs to, the graph, the tasks that run, and what ended and is not
+/// stored yet. Its parts borrow from one another in every step, so they are in one struct.
 struct Pass<'a, O, S>
 where
     O: Output,

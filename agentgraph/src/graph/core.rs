@@ -20,7 +20,8 @@ use agentgraph_checkpoint::engine::Refused;
 use agentgraph_checkpoint::frame::Pairs;
 use agentgraph_checkpoint::{Checkpointer, StoreCode};
 
-/// What the loop looks at.
+/// A checked graph, as the loop sees it. One field per answer that `compile` finds once, so that a superstep
+/// reads it in one load; nobody changes one.
 pub(crate) struct GraphCore<S: State> {
     pub(crate) schema: S::Schema,
     pub(crate) nodes: Vec<NodeEntry<S>>,

@@ -191,7 +191,7 @@ pub(crate) struct StoredStuck {
     pub(crate) missing: Vec<String>,
 }
 
-/// A header as it stands after some records: every key that a full would repeat.
+/// The sum of the headers of some records. One field per key of the format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Header {
     pub(crate) run: RunId,

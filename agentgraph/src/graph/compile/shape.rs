@@ -16,7 +16,8 @@ use crate::graph::topology::{END_ID, Exits, Join, Rows, Topology, WIDE};
 use crate::graph::{DeclaredBreak, DeclaredNode};
 use crate::state::State;
 
-/// The checked graph, before it is laid out for running.
+/// A graph whose names are resolved, before it is laid out for running. One field per kind of note of the
+/// builder.
 pub(super) struct Shape {
     pub(super) names: Names,
     pub(super) edges: Vec<Edge>,
