@@ -1,7 +1,7 @@
-//! [`JsonState`]: a state whose channels are named at run time.
+//! [`JsonState`]: a state with channels defined at run time.
 //!
-//! The same trait as for a derived state, over a JSON map. For graphs that are built from a file, or by
-//! another program.
+//! It implements the same trait as a derived state, over a JSON map. For graphs that are built from a file,
+//! or by another program.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -52,8 +52,7 @@ pub enum JsonReducer {
     Once,
     /// The last write in task order replaces the value.
     Last,
-    /// The value is an array: the items of a written array go to its end, and so does any other written
-    /// value.
+    /// The value is an array: the items of a written array are appended, and so is any other written value.
     Append,
     /// The value is an object: the entries of a written object replace those with the same key.
     Merge,
@@ -72,12 +71,12 @@ struct Table {
 }
 
 impl JsonSchema {
-    /// No keys.
+    /// A schema without keys.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a key. The same name again replaces what was said before.
+    /// Adds a key, or replaces the one with the same name.
     #[must_use]
     pub fn channel(self, name: impl Into<String>, initial: Value, reducer: JsonReducer) -> Self {
         self.with_lifetime(name, initial, reducer, Lifetime::Thread)
@@ -161,7 +160,7 @@ impl JsonReducer {
         }
     }
 
-    /// What keeps `write` from being applied to `value`.
+    /// The reason why `write` cannot be applied to `value`.
     fn problem(self, value: &Value, write: &Value) -> Option<&'static str> {
         match (self, value, write) {
             (JsonReducer::Append, Value::Array(_), _) | (JsonReducer::Once | JsonReducer::Last, ..) => None,
@@ -194,7 +193,7 @@ impl JsonReducer {
 }
 
 impl JsonState {
-    /// The value under a key; `None` for a key the schema does not have.
+    /// The value of a key; `None` for a key the schema does not have.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(self.schema.place(key).ok()?)
     }
@@ -206,7 +205,7 @@ impl JsonState {
     }
 }
 
-/// The values by their keys; a secret one is masked.
+/// The values by key; secret ones are masked.
 impl fmt::Debug for JsonState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let channels = self.schema.0.channels.iter().zip(&self.values);
@@ -218,7 +217,7 @@ impl fmt::Debug for JsonState {
     }
 }
 
-/// The value under a key; null for a key the schema does not have.
+/// The value of a key; null for a key the schema does not have.
 impl std::ops::Index<&str> for JsonState {
     type Output = Value;
     fn index(&self, key: &str) -> &Value {
@@ -232,7 +231,7 @@ pub struct JsonUpdate {
     writes: Vec<(String, WriteOf)>,
 }
 
-/// Says which keys it writes and how, and not what: it does not know which of them are secret.
+/// Shows which keys it writes and how, but no values: it does not know which keys are secret.
 impl fmt::Debug for JsonUpdate {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds = self.writes.iter().map(|(key, write)| match write {
@@ -250,7 +249,7 @@ enum WriteOf {
 }
 
 impl JsonUpdate {
-    /// An empty one.
+    /// An empty update.
     pub fn new() -> Self {
         Self::default()
     }
@@ -262,7 +261,7 @@ impl JsonUpdate {
         self
     }
 
-    /// Replaces the value under a key and wins over every other write of the superstep.
+    /// Replaces the value of a key, and overrides every other write of the superstep.
     #[must_use]
     pub fn overwrite(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.writes.push((key.into(), WriteOf::Overwrite(value.into())));
@@ -270,7 +269,7 @@ impl JsonUpdate {
     }
 }
 
-/// The entries of an object as writes. Anything but an object is no update.
+/// The entries of an object as writes. Any other JSON value is an error.
 impl TryFrom<Value> for JsonUpdate {
     type Error = StateError;
     fn try_from(value: Value) -> Result<Self, StateError> {
@@ -288,7 +287,7 @@ impl TryFrom<Value> for JsonUpdate {
 }
 
 impl JsonState {
-    /// Applies the writes one by one; `record` sees each with the value before it.
+    /// Applies the writes one by one; `record` gets each write with the value before it.
     fn apply_with(
         &mut self,
         schema: &JsonSchema,
@@ -474,7 +473,7 @@ impl StoredState for JsonState {
     }
 }
 
-/// A map is stored by its entries, so that later merges can be told from it entry by entry.
+/// Stores a map as entries, so that later merges can be stored entry by entry.
 fn record_whole(reducer: JsonReducer, value: &Value, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
     match (reducer, value) {
         (JsonReducer::Merge, Value::Object(entries)) => delta.entries(entries.iter()),
