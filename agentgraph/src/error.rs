@@ -1,4 +1,4 @@
-//! What can go wrong: one opaque [`Error`] with a stable [`Code`], and the error a node may return.
+//! The errors of the engine: one opaque [`Error`] with a stable [`Code`], and the error a node may return.
 //!
 //! A node's own error is any [`BoxError`]; it is *retryable unless terminal*: a retry policy tries again
 //! unless the error is, or was caused by, a [`Terminal`].
@@ -27,7 +27,7 @@ pub type Result<T, E = BoxError> = std::result::Result<T, E>;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// What kind of failure an [`Error`] is. The text of a code never changes; every code has a page in
+        /// The kind of failure of an [`Error`]. The text of a code never changes; every code has a page in
         /// `docs/errors/`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -36,7 +36,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code there is, in the order of declaration.
+            /// Every code, in the order of declaration.
             pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
 
             /// The stable text, such as `E_UNKNOWN_TARGET`.
@@ -56,33 +56,33 @@ macro_rules! codes {
 codes! {
     /// A value could not be turned into bytes for a checkpoint.
     Encode = "E_ENCODE",
-    /// Stored bytes are not what the format says they must be.
+    /// Stored bytes break the format.
     CorruptCheckpoint = "E_CORRUPT_CHECKPOINT",
     /// Stored bytes were written by a newer format than this release reads.
     UnknownFormat = "E_UNKNOWN_FORMAT",
-    /// Stored bytes are encrypted with a key that the key ring does not have, or that was no key.
+    /// Stored bytes are encrypted with a key that is not in the key ring, or the given key was no key.
     UnknownKey = "E_UNKNOWN_KEY",
-    /// Stored bytes are encrypted with another key than the one that the key ring has under that name.
+    /// Stored bytes are encrypted with another key than the one in the key ring under that name.
     WrongKey = "E_WRONG_KEY",
     /// Encrypted bytes were changed, cut off, or moved from another place.
     SealBroken = "E_SEAL_BROKEN",
-    /// Stored bytes are in clear where only encrypted ones are read.
+    /// Stored bytes are not encrypted, and only encrypted ones are accepted.
     NotEncrypted = "E_NOT_ENCRYPTED",
-    /// The state has a secret channel, and the checkpointer stores in clear.
+    /// The state has a secret channel, and the checkpointer does not encrypt.
     SecretNeedsKey = "E_SECRET_NEEDS_KEY",
     /// The checkpointer itself failed (disk full, file locked, connection lost).
     Store = "E_STORE",
-    /// Somebody else committed to the thread first.
+    /// Another writer committed to the thread first.
     Stale = "E_STALE",
-    /// A run goes on in the thread at the moment.
+    /// Another run is running in the thread.
     ThreadBusy = "E_THREAD_BUSY",
-    /// The run's thread was taken by another one, so it cannot store anything any more.
+    /// Another run took the thread, so this one can no longer store anything.
     LeaseLost = "E_LEASE_LOST",
-    /// A copy would go onto a thread that exists.
+    /// The target thread of a copy exists already.
     ThreadExists = "E_THREAD_EXISTS",
     /// A route, `goto` or dispatch named a node that is not in the graph.
     UnknownTarget = "E_UNKNOWN_TARGET",
-    /// Two tasks of one superstep wrote a channel that takes one write.
+    /// Two tasks of one superstep wrote a channel that accepts one write.
     ConcurrentUpdate = "E_CONCURRENT_UPDATE",
     /// An update names a key that the schema does not have.
     UnknownChannel = "E_UNKNOWN_CHANNEL",
@@ -94,11 +94,11 @@ codes! {
     NodePanicked = "E_NODE_PANICKED",
     /// A node ran longer than its timeout.
     NodeTimeout = "E_NODE_TIMEOUT",
-    /// A superstep took longer than it may.
+    /// A superstep took longer than allowed.
     StepTimeout = "E_STEP_TIMEOUT",
-    /// An extractor asked for a dependency that the graph was not given.
+    /// An extractor needs a dependency that the graph does not have.
     MissingDependency = "E_MISSING_DEPENDENCY",
-    /// The input of a dispatch is missing or of another type than the node asks for.
+    /// The input of a dispatch is missing, or has another type than the node expects.
     BadInput = "E_BAD_INPUT",
     /// The thread's last run has not finished.
     RunUnfinished = "E_RUN_UNFINISHED",
@@ -106,53 +106,53 @@ codes! {
     NothingToResume = "E_NOTHING_TO_RESUME",
     /// A call names a checkpoint that the thread does not have.
     UnknownCheckpoint = "E_UNKNOWN_CHECKPOINT",
-    /// The call needs a checkpointer and the graph has none.
+    /// The call needs a checkpointer, and the graph has none.
     NoCheckpointer = "E_NO_CHECKPOINTER",
-    /// The graph has a checkpointer and the call names no thread.
+    /// The graph has a checkpointer, and the call names no thread.
     NoThread = "E_NO_THREAD",
     /// An answer names an interrupt that is not open.
     UnknownInterrupt = "E_UNKNOWN_INTERRUPT",
     /// A bare answer while several interrupts are open.
     AmbiguousAnswer = "E_AMBIGUOUS_ANSWER",
-    /// An answer does not have the type or schema its interrupt asks for.
+    /// An answer does not have the type or the schema of its interrupt.
     BadAnswer = "E_BAD_ANSWER",
     /// A task asked two questions with one key in one attempt.
     SameKey = "E_SAME_KEY",
-    /// The thread waits at something that the graph no longer has.
+    /// The thread waits at a part of the graph that no longer exists.
     GraphChanged = "E_GRAPH_CHANGED",
     /// The thread was stored with a version of the state that this graph cannot read.
     SchemaVersion = "E_SCHEMA_VERSION",
-    /// Two parallel tasks called a subgraph that has one memory for its thread.
+    /// Two parallel tasks called a subgraph with one memory for its thread.
     ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH",
-    /// A command to the graph around, where there is none, or with an update that is not of its state.
+    /// A command for the parent graph, where there is none, or with an update of another state.
     ParentCommand = "E_PARENT_COMMAND",
-    /// The run is over while a join still waits, and its graph or its caller does not allow that.
+    /// The run has finished while a join still waits, and its graph or its caller does not allow that.
     StuckJoin = "E_STUCK_JOIN",
     /// A run that was expected to be finished was interrupted or stopped.
     NotFinished = "E_NOT_FINISHED",
-    /// A pass of a dependency graph is over while a node still waits, and its graph does not allow that.
+    /// A pass of a dependency graph has ended while a node still waits, and its graph does not allow that.
     NotRun = "E_NOT_RUN",
-    /// A temporary edit does not fit the graph as its task sees it.
+    /// A temporary edit does not fit the graph that its task sees.
     EditRejected = "E_EDIT_REJECTED",
-    /// A node that is to be skipped has given nothing that could be used again.
+    /// A node is to be skipped and has no output to use again.
     NothingToReuse = "E_NOTHING_TO_REUSE",
-    /// A function was to be a temporary node where it would have to be stored or sent elsewhere.
+    /// A temporary node is a function where it would have to be stored or sent elsewhere.
     NeedsTemplate = "E_NEEDS_TEMPLATE",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
 }
 
 impl Code {
-    /// Whether a failure with this code ends the run, also when it comes up inside of a subgraph: no retry
-    /// and no handler of the nodes around it sees it.
+    /// Whether a failure with this code ends the run even if it happens inside a subgraph: no retry and no
+    /// handler of the nodes around it gets it.
     ///
-    /// True for a failing store or lease, for stored bytes that cannot be used, and for what is wrong with a
-    /// call. False for what a node or its graph did: a policy of the node around it may have a cure.
+    /// True for a failing store or lease, for stored bytes that cannot be used, and for a wrong call. False
+    /// for a failure of a node or its graph, which a policy of the surrounding node may handle.
     pub(crate) const fn ends_the_run(self) -> bool {
         match self {
             // The store and the lease.
             Code::Store | Code::Stale | Code::ThreadBusy | Code::LeaseLost | Code::ThreadExists => true,
-            // What is stored, and whether this program can read it.
+            // Stored data, and whether this program can read it.
             Code::CorruptCheckpoint
             | Code::UnknownFormat
             | Code::UnknownKey
@@ -170,7 +170,7 @@ impl Code {
             | Code::UnknownInterrupt
             | Code::AmbiguousAnswer
             | Code::BadAnswer => true,
-            // The time for a superstep is the caller's, and runs out for all nodes of it.
+            // The limit for a superstep is set by the caller, and ends all its nodes.
             Code::StepTimeout => true,
             // A node.
             Code::NodeFailed
@@ -183,23 +183,23 @@ impl Code {
             | Code::NothingToReuse
             | Code::NeedsTemplate
             | Code::Host => false,
-            // What nodes wrote, and where they led.
+            // The updates of nodes, and their targets.
             Code::Encode
             | Code::UnknownTarget
             | Code::ConcurrentUpdate
             | Code::UnknownChannel
             | Code::BadValue
             | Code::ParentCommand => false,
-            // How the graph inside is built. A handler may do without it.
+            // The structure of the inner graph. A handler may continue without it.
             Code::ConcurrentSubgraph | Code::NoCheckpointer | Code::StuckJoin | Code::NotRun => false,
-            // A run within a node was not finished.
+            // A run inside a node did not finish.
             Code::NotFinished => false,
         }
     }
 }
 
 impl From<StoreCode> for Code {
-    /// The code of the same text. One of a later release of the stores is [`Code::Store`].
+    /// The code with the same text. Codes of a later release of the stores become [`Code::Store`].
     fn from(code: StoreCode) -> Self {
         match code {
             StoreCode::Encode => Code::Encode,
@@ -237,8 +237,8 @@ impl fmt::Display for Code {
     }
 }
 
-/// What an engine call fails with. Opaque: ask it for its [`code`](Error::code), the node, the thread, the
-/// last state, and by [`source`](StdError::source) for the error a node returned.
+/// The error of an engine call. Opaque: read its [`code`](Error::code), the node, the thread, the last
+/// state, and the error that a node returned by [`source`](StdError::source).
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -254,7 +254,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of the given code; `message` says what happened and what to do. For authors of hosts.
+    /// An error of the given code; `message` states what happened and what to do. For authors of hosts.
     ///
     /// ```
     /// use agentgraph::{Code, Error};
@@ -274,7 +274,7 @@ impl Error {
         }))
     }
 
-    /// The same error with the cause it came from.
+    /// The same error with its cause.
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into());
         self
@@ -322,7 +322,7 @@ impl Error {
         self.0.code
     }
 
-    /// The node it happened in, if it happened in one.
+    /// The failing node, if there is one.
     pub fn node(&self) -> Option<&str> {
         self.0.node.as_deref()
     }
@@ -332,9 +332,8 @@ impl Error {
         self.0.thread.as_deref()
     }
 
-    /// The tasks that failed, in task order, the one of this error among them. Empty where no task of the
-    /// frontier failed but something else: the store, say, the merge of what tasks have written, or the node
-    /// for the limit.
+    /// The tasks that failed, in task order, including the one of this error. Empty if the failure was not
+    /// in a task of the frontier: in the store, say, in the merge of updates, or in the node for the limit.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -366,10 +365,10 @@ impl Error {
         &self.0.failures
     }
 
-    /// The last state before the failure: what was merged, without the failed superstep.
+    /// The last state before the failure: everything merged, without the failed superstep.
     ///
-    /// `None` when the run had not read or built a state yet, when it failed in the middle of a merge, or
-    /// when `S` is another type than the graph's.
+    /// `None` if the run had not read or built a state yet, if it failed in the middle of a merge, or if
+    /// `S` is another type than the graph's.
     pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
         self.0.state.as_deref()?.downcast_ref()
     }
@@ -426,7 +425,7 @@ impl StdError for Error {
     }
 }
 
-/// Marks an error that no retry policy shall try again.
+/// Marks an error that no retry policy may retry.
 ///
 /// ```
 /// use agentgraph::Terminal;
@@ -460,7 +459,7 @@ impl StdError for Terminal {
     }
 }
 
-/// Whether `error` is a `T`, or was caused by one.
+/// The first `T` among `error` and its causes.
 pub(crate) fn caused_by<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let mut current = Some(error);
     while let Some(error) = current {
@@ -472,9 +471,8 @@ pub(crate) fn caused_by<'a, T: StdError + 'static>(error: &'a (dyn StdError + 's
     None
 }
 
-/// The known name that is nearest to a wrong one, if one is near enough to be a slip of the keyboard.
-///
-/// Looks at so many names that a graph of thousands with thousands of slips is still judged at once.
+/// The known name nearest to a wrong one, if it is near enough to be a typing error. Looks at a limited
+/// number of names, so that even thousands of errors in a graph of thousands of nodes are found quickly.
 pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LOOKED_AT: usize = 200;
     let length = wrong.chars().count();
@@ -490,7 +488,7 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(_, name)| name)
 }
 
-/// An error that the engine itself made where a node's error is expected. It keeps its code.
+/// An engine error where a node's error is expected. It keeps its code.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) struct OwnError(#[from] pub(crate) Error);

@@ -1,4 +1,4 @@
-//! [`Failure`]: the error of a node as its handler gets it, the same before and after a stop.
+//! [`Failure`]: the error of a node for its handler, the same before and after a stop.
 
 use std::any::type_name;
 use std::error::Error as StdError;
@@ -9,13 +9,12 @@ use serde_json::Value;
 
 use crate::error::{Code, Error, caused_by};
 
-/// What a node failed with. As an extractor it is for the node that handles it: see
-/// [`IntoNode::on_error`](crate::IntoNode::on_error). [`Error::failures`](crate::Error::failures) lists those
-/// of a run, and [`Checkpoint::failures`](crate::Checkpoint::failures) those of a thread.
+/// The failure of a node. As an extractor it is for the handling node: see
+/// [`IntoNode::on_error`](crate::IntoNode::on_error). [`Error::failures`](crate::Error::failures) lists the
+/// failures of a run, and [`Checkpoint::failures`](crate::Checkpoint::failures) those of a thread.
 ///
-/// It is stored before the handler runs, so a handler that goes on in another process gets the same one.
-/// Error types that are to be had back whole are named with
-/// [`IntoNode::keeps_error`](crate::IntoNode::keeps_error).
+/// It is stored before the handler runs, so a handler that continues in another process gets the same one.
+/// [`IntoNode::keeps_error`](crate::IntoNode::keeps_error) names the error types that are stored whole.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -60,13 +59,13 @@ pub struct Failure {
     message: String,
     #[serde(default)]
     causes: Vec<String>,
-    /// How often the task was tried, this one included; 1 in records that do not say it.
+    /// The attempt that failed, from 1; 1 in records without this field.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     attempt: u32,
-    /// The subgraph that the node is in.
+    /// The namespace of the node's subgraph.
     #[serde(skip)]
     namespace: String,
-    /// Type name and value of errors that the node said are to be kept.
+    /// Type name and value of errors whose types the node keeps.
     #[serde(default)]
     kept: Vec<(String, Value)>,
 }
@@ -88,7 +87,7 @@ impl Failure {
         Failure { node: node.to_owned(), code, message, causes, attempt, namespace, kept }
     }
 
-    /// The same failure, of a node in that subgraph.
+    /// The same failure, in a node of this subgraph.
     pub(crate) fn within(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
@@ -99,7 +98,7 @@ impl Failure {
         &self.node
     }
 
-    /// What kind of failure it is: [`Code::NodeFailed`], [`Code::NodeTimeout`], [`Code::NodePanicked`], ...
+    /// The kind of failure: [`Code::NodeFailed`], [`Code::NodeTimeout`], [`Code::NodePanicked`], ...
     pub fn code(&self) -> Code {
         Code::ALL.iter().copied().find(|code| code.as_str() == self.code).unwrap_or(Code::NodeFailed)
     }
@@ -109,23 +108,23 @@ impl Failure {
         &self.message
     }
 
-    /// The texts of what caused it, the nearest first; at most 16.
+    /// The texts of its causes, the nearest first; at most 16.
     pub fn causes(&self) -> &[String] {
         &self.causes
     }
 
-    /// The attempt that failed: how often the node's policies have let it be tried, from 1.
+    /// The attempt that failed, counted by the node's policies from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// The subgraph that the node is in, as checkpoints call it; empty for the graph that was run.
+    /// The node's subgraph, by its namespace in checkpoints; empty for the root graph.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The error itself, or the first of that type among its causes. `None` if it is another one, or if the
-    /// node did not say that it [keeps](crate::IntoNode::keeps_error) the type.
+    /// The error itself, or the first of its causes with this type. `None` if there is none, or if the node
+    /// does not [keep](crate::IntoNode::keeps_error) the type.
     pub fn get<E: DeserializeOwned>(&self) -> Option<E> {
         let (_, value) = self.kept.iter().find(|(name, _)| name == type_name::<E>())?;
         E::deserialize(value).ok()
@@ -142,7 +141,7 @@ fn is_first(attempt: &u32) -> bool {
     *attempt == 1
 }
 
-/// A type of error that is to be had back whole.
+/// A type of error that is stored whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeptError {
     name: &'static str,
@@ -156,8 +155,8 @@ impl KeptError {
     }
 }
 
-/// A node asks for a [`Failure`] and was reached by an edge. Take an `Option<Failure>` in a node that is
-/// both.
+/// The error of a node that needs a [`Failure`] and was reached by an edge. A node that is reached both
+/// ways takes an `Option<Failure>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the node asks for a `Failure` and was reached without one: take an `Option<Failure>`, or reach it by `.on_error(..)` only"

@@ -50,8 +50,7 @@ pub enum JsonReducer {
     Once,
     /// The last write in task order replaces the value.
     Last,
-    /// The value is an array: the items of a written array go to its end, and so does any other written
-    /// value.
+    /// The value is an array: the items of a written array are appended, and so is any other written value.
     Append,
     /// The value is an object: the entries of a written object replace those with the same key.
     Merge,
@@ -70,12 +69,12 @@ struct Table {
 }
 
 impl JsonChannels {
-    /// No keys.
+    /// A schema without keys.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a key. The same name again replaces what was said before.
+    /// Adds a key, or replaces the one with the same name.
     #[must_use]
     pub fn channel(self, name: impl Into<String>, initial: Value, reducer: JsonReducer) -> Self {
         self.with_lifetime(name, initial, reducer, Lifetime::Thread)
@@ -159,7 +158,7 @@ impl JsonReducer {
         }
     }
 
-    /// What keeps `write` from being applied to `value`.
+    /// The reason why `write` cannot be applied to `value`.
     fn problem(self, value: &Value, write: &Value) -> Option<&'static str> {
         match (self, value, write) {
             (JsonReducer::Append, Value::Array(_), _) | (JsonReducer::Once | JsonReducer::Last, ..) => None,
@@ -192,7 +191,7 @@ impl JsonReducer {
 }
 
 impl JsonState {
-    /// The value under a key; `None` for a key the schema does not have.
+    /// The value of a key; `None` for a key the schema does not have.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(self.schema.place(key).ok()?)
     }
@@ -204,7 +203,7 @@ impl JsonState {
     }
 }
 
-/// The values by their keys; a secret one is masked.
+/// The values by key; secret ones are masked.
 impl fmt::Debug for JsonState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let channels = self.schema.0.channels.iter().zip(&self.values);
@@ -216,7 +215,7 @@ impl fmt::Debug for JsonState {
     }
 }
 
-/// The value under a key; null for a key the schema does not have.
+/// The value of a key; null for a key the schema does not have.
 impl std::ops::Index<&str> for JsonState {
     type Output = Value;
     fn index(&self, key: &str) -> &Value {
@@ -230,7 +229,7 @@ pub struct JsonUpdate {
     writes: Vec<(String, WriteOf)>,
 }
 
-/// Says which keys it writes and how, and not what: it does not know which of them are secret.
+/// Shows which keys it writes and how, but no values: it does not know which keys are secret.
 impl fmt::Debug for JsonUpdate {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds = self.writes.iter().map(|(key, write)| match write {
@@ -248,7 +247,7 @@ enum WriteOf {
 }
 
 impl JsonUpdate {
-    /// An empty one.
+    /// An empty update.
     pub fn new() -> Self {
         Self::default()
     }
@@ -260,7 +259,7 @@ impl JsonUpdate {
         self
     }
 
-    /// Replaces the value under a key and wins over every other write of the superstep.
+    /// Replaces the value of a key, and overrides every other write of the superstep.
     #[must_use]
     pub fn overwrite(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.writes.push((key.into(), WriteOf::Overwrite(value.into())));
@@ -268,7 +267,7 @@ impl JsonUpdate {
     }
 }
 
-/// The entries of an object as writes. Anything but an object is no update.
+/// The entries of an object as writes. Any other JSON value is an error.
 impl TryFrom<Value> for JsonUpdate {
     type Error = StateError;
     fn try_from(value: Value) -> Result<Self, StateError> {
@@ -286,7 +285,7 @@ impl TryFrom<Value> for JsonUpdate {
 }
 
 impl JsonState {
-    /// Applies the writes one by one; `record` sees each with the value before it.
+    /// Applies the writes one by one; `record` gets each write with the value before it.
     fn apply_with(
         &mut self,
         schema: &JsonChannels,
@@ -472,7 +471,7 @@ impl StoredState for JsonState {
     }
 }
 
-/// A map is stored by its entries, so that later merges can be told from it entry by entry.
+/// Stores a map as entries, so that later merges can be stored entry by entry.
 fn record_whole(reducer: JsonReducer, value: &Value, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
     match (reducer, value) {
         (JsonReducer::Merge, Value::Object(entries)) => delta.entries(entries.iter()),

@@ -1,4 +1,4 @@
-//! What a record means to the engine, beyond its bytes.
+//! The content of records in the engine's types.
 
 pub(crate) mod bytes;
 pub(crate) mod codec;

@@ -1,8 +1,8 @@
 //! Reducers: how a write changes a channel.
 //!
 //! A [`Reducer`] is a type, not a value: `derive(State)` names it in the type of the field's [`Slot`], so
-//! that a merge is plain code. It must be deterministic, since a write may be tried (for a router) and then
-//! be applied again.
+//! that a merge is plain code. It must be deterministic, since a write may first be tried (for a router)
+//! and then be applied again.
 
 mod by_id;
 #[doc(hidden)]
@@ -25,7 +25,7 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// How a write changes a channel of type `T`.
 ///
-/// The reducers that `#[reduce(..)]` names are implementations of this trait, and so is yours:
+/// The reducers named in `#[reduce(..)]` implement this trait, and so does yours:
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -63,10 +63,10 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
     note = "`append` and `by_id` reduce a `Vec`, `merge` a `HashMap` or `BTreeMap`; `with = path` takes a function for any other type"
 )]
 pub trait Reducer<T: Clone>: 'static {
-    /// What one write carries.
+    /// The value of one write.
     type Write: Clone + Send + Sync + 'static;
 
-    /// The name of this kind of reducer; part of a graph's fingerprint.
+    /// The name of this kind of reducer, a part of a graph's fingerprint.
     const KIND: &'static str;
 
     /// Whether two writers in one superstep are an error.
@@ -75,23 +75,24 @@ pub trait Reducer<T: Clone>: 'static {
     /// Folds `write` into `value`.
     fn reduce(value: &mut T, write: Self::Write);
 
-    /// Joins a second write of the same update to the first.
+    /// Adds a later write of the same update to the first.
     fn combine(write: &mut Self::Write, later: Self::Write);
 
-    /// Makes a value that overwrites one that this reducer could have built. [`ById`] keeps each key once.
+    /// Turns an overwriting value into one that this reducer could have built. [`ById`] keeps each key
+    /// once.
     fn admit(value: T) -> T {
         value
     }
 
-    /// [`reduce`](Reducer::reduce) for a look only. What is needed to undo it goes into the result; the
-    /// default keeps a clone of the value.
+    /// [`reduce`](Reducer::reduce) as a trial. The result contains everything needed to undo it; the
+    /// default clones the value.
     fn try_on(value: &mut T, write: &mut Self::Write) -> Undo<T> {
         let before = value.clone();
         Self::reduce(value, write.clone());
         Undo::Restore(before)
     }
 
-    /// Takes back what [`try_on`](Reducer::try_on) did. Called with what that call returned.
+    /// Undoes a [`try_on`](Reducer::try_on), with the result of that call.
     fn take_off(value: &mut T, write: &mut Self::Write, undo: Undo<T>) {
         let _ = write;
         if let Undo::Restore(before) = undo {
@@ -101,14 +102,14 @@ pub trait Reducer<T: Clone>: 'static {
 }
 
 /// A reducer whose changes can be stored. The provided methods store the whole value at every change; a
-/// reducer that knows a smaller delta writes that.
+/// reducer with a smaller delta writes that.
 ///
 /// For the `Sum` of [`Reducer`]'s example, `impl StoredReducer<u64> for Sum {}` is enough.
 pub trait StoredReducer<T: Clone + Serialize>: Reducer<T, Write: Serialize + DeserializeOwned> {
-    /// [`reduce`](Reducer::reduce), and writes down what changed.
+    /// Like [`reduce`](Reducer::reduce), and records the change.
     ///
     /// # Errors
-    /// When the change cannot be encoded.
+    /// If the change cannot be encoded.
     fn reduce_recorded(
         value: &mut T,
         write: Self::Write,
@@ -118,30 +119,31 @@ pub trait StoredReducer<T: Clone + Serialize>: Reducer<T, Write: Serialize + Des
         Self::record(value, delta)
     }
 
-    /// Writes down the whole value, in a form that this reducer's deltas can be applied to.
+    /// Records the whole value, in a form that this reducer's deltas can be applied to.
     ///
     /// # Errors
-    /// When the value cannot be encoded.
+    /// If the value cannot be encoded.
     fn record(value: &T, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
         delta.set(value)
     }
 }
 
-/// How a write that was only tried on is taken off again.
+/// How to undo a write that was only tried.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Undo<T> {
-    /// Put this value back.
+    /// Restore this value.
     Restore(T),
     /// Value and write were swapped.
     Swap,
-    /// The list had that many items; the rest belongs to the write.
+    /// The list had this many items; the others belong to the write.
     Tail(usize),
-    /// Undo these steps from the last to the first; `old` holds what they displaced, in the same order.
+    /// Undo these steps from the last to the first; `old` contains the items they displaced, in the same
+    /// order.
     Steps {
         /// The displaced items.
         old: T,
-        /// What was done.
+        /// The steps.
         steps: Vec<UndoStep>,
     },
 }
@@ -157,7 +159,8 @@ pub enum UndoStep {
     Removed(usize),
 }
 
-/// A reducer that calls a function, for `#[reduce(with = path)]`. The derive makes one such type a field.
+/// A reducer that calls a function, for `#[reduce(with = path)]`. The derive creates one such type for each
+/// field.
 pub trait ReduceFn<T>: 'static {
     /// The function's second argument.
     type Write: Clone + Send + Sync + 'static;
@@ -165,7 +168,7 @@ pub trait ReduceFn<T>: 'static {
     fn call(value: &mut T, write: Self::Write);
 }
 
-/// The reducer of `#[reduce(with = path)]`: any function `fn(&mut T, W)`, stored whole.
+/// The reducer of `#[reduce(with = path)]`: any function `fn(&mut T, W)`. The whole value is stored.
 #[derive(Debug)]
 pub struct With<F>(std::marker::PhantomData<fn() -> F>);
 

@@ -12,9 +12,9 @@ use std::fmt;
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::delta::DeltaWriter;
 
-/// A state: what the nodes of a graph read together and change by updates.
+/// A state: the data that the nodes of a graph share, read and change by updates.
 ///
-/// Write `#[derive(State)]` on a struct; nobody needs to implement this by hand.
+/// Write `#[derive(State)]` on a struct; an implementation by hand is not needed.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -38,17 +38,17 @@ use agentgraph_checkpoint::delta::DeltaWriter;
     note = "write `#[derive(State, Serialize, Deserialize, Clone, Default)]` on the struct, or use `JsonState`"
 )]
 pub trait State: Clone + Send + Sync + 'static {
-    /// What the channels are when they are known only at run time; `()` for a derived state.
+    /// The channels, if they are known only at run time; `()` for a derived state.
     type Schema: Clone + Send + Sync + 'static;
 
-    /// The partial state a node returns. Empty by default.
+    /// The partial state that a node returns. Empty by default.
     type Update: Default + Clone + Send + Sync + 'static;
 
-    /// Whether the `Debug` of what the engine shows (events, checkpoints) leaves the values out:
-    /// `derive(State)` says so of a struct with a secret field.
+    /// Whether the `Debug` output of the engine's types (events, checkpoints) leaves out the values.
+    /// `derive(State)` sets it for a struct with a secret field.
     const HIDES: bool = false;
 
-    /// The channels in order of declaration; their positions are used as ids below.
+    /// The channels in order of declaration; their positions are the ids below.
     fn channels(schema: &Self::Schema) -> &[Channel];
 
     /// The state before the first input.
@@ -57,11 +57,11 @@ pub trait State: Clone + Send + Sync + 'static {
     /// Applies an update through the reducers.
     ///
     /// # Errors
-    /// [`StateError`] when the update does not fit the schema, which cannot happen to a derived state. What
-    /// was applied before the failing channel stays applied.
+    /// [`StateError`] if the update does not fit the schema, which cannot happen to a derived state.
+    /// Channels applied before the failing one stay applied.
     fn apply(&mut self, schema: &Self::Schema, update: Self::Update) -> Result<(), StateError>;
 
-    /// Calls `look` with the state as it would be with `update` applied, then puts both back as they were.
+    /// Calls `look` with the state as `update` would change it, then restores both.
     ///
     /// # Errors
     /// As [`apply`](State::apply).
@@ -72,17 +72,17 @@ pub trait State: Clone + Send + Sync + 'static {
         look: impl FnOnce(&Self) -> R,
     ) -> Result<R, StateError>;
 
-    /// Sets every channel of that lifetime back to its initial value.
+    /// Resets every channel with this lifetime to its initial value.
     fn reset(&mut self, schema: &Self::Schema, lifetime: Lifetime);
 
-    /// Tells which channels `update` writes.
+    /// Calls `each` for every channel that `update` writes.
     fn writes(schema: &Self::Schema, update: &Self::Update, each: &mut dyn FnMut(usize, WriteKind));
 
-    /// Takes the write to one channel out of `update`.
+    /// Removes the write to one channel from `update`.
     fn discard(schema: &Self::Schema, update: &mut Self::Update, channel: usize);
 
-    /// Makes `update` do what it and then `later` would do: how the updates of a subgraph become the one of
-    /// its node.
+    /// Adds `later` to `update`, so that applying the result has the effect of both, one after the other.
+    /// The updates of a subgraph become the update of its node in this way.
     ///
     /// # Errors
     /// As [`apply`](State::apply).
@@ -93,18 +93,18 @@ pub trait State: Clone + Send + Sync + 'static {
     ) -> Result<(), StateError>;
 }
 
-/// A state that can be kept by a checkpointer. `derive(State)` makes it of serde's traits, unless the struct
-/// says `#[state(volatile)]`.
+/// A state that a checkpointer can store. `derive(State)` implements it by serde's traits, unless the
+/// struct has `#[state(volatile)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored, so the graph cannot have a checkpointer",
     label = "this state is not stored",
     note = "a state marked `#[state(volatile)]` is never stored: remove the mark and derive `Serialize` and `Deserialize`"
 )]
 pub trait StoredState: State {
-    /// [`State::apply`], and the change is written down in `delta`.
+    /// Like [`State::apply`], and records the change in `delta`.
     ///
     /// # Errors
-    /// As [`State::apply`], or when a value cannot be encoded.
+    /// As [`State::apply`], or if a value cannot be encoded.
     fn apply_recorded(
         &mut self,
         schema: &Self::Schema,
@@ -112,10 +112,10 @@ pub trait StoredState: State {
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError>;
 
-    /// Writes the whole value of one channel to `delta`.
+    /// Records the whole value of one channel in `delta`.
     ///
     /// # Errors
-    /// When the value cannot be encoded.
+    /// If the value cannot be encoded.
     fn record_channel(
         &self,
         schema: &Self::Schema,
@@ -126,7 +126,7 @@ pub trait StoredState: State {
     /// Reads one channel back from its MessagePack value.
     ///
     /// # Errors
-    /// When the bytes do not have the channel's type.
+    /// If the bytes do not have the channel's type.
     fn restore_channel(
         &mut self,
         schema: &Self::Schema,
@@ -134,46 +134,45 @@ pub trait StoredState: State {
         value: &[u8],
     ) -> Result<(), StateError>;
 
-    /// An update as MessagePack: a map of channel name to write.
+    /// An update as MessagePack: a map from channel name to write.
     ///
     /// # Errors
-    /// When a value cannot be encoded.
+    /// If a value cannot be encoded.
     fn encode_update(schema: &Self::Schema, update: &Self::Update) -> Result<Vec<u8>, StateError>;
 
     /// The reverse of [`encode_update`](StoredState::encode_update).
     ///
     /// # Errors
-    /// When the bytes name an unknown channel or do not fit one.
+    /// If the bytes name an unknown channel or do not fit one.
     fn decode_update(schema: &Self::Schema, bytes: &[u8]) -> Result<Self::Update, StateError>;
 }
 
-/// One channel of a state: its name and how it behaves.
+/// One channel of a state: its name and its behaviour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Channel {
-    /// The field's name; what checkpoints and messages call it.
+    /// The field's name, also in checkpoints and messages.
     pub name: Cow<'static, str>,
-    /// The kind of its reducer, part of the graph's fingerprint.
+    /// The kind of its reducer, a part of the graph's fingerprint.
     pub reducer: Cow<'static, str>,
-    /// Takes at most one write per superstep.
+    /// Accepts at most one write per superstep.
     pub exclusive: bool,
-    /// How long a value lives.
+    /// The lifetime of a value.
     pub lifetime: Lifetime,
-    /// Earlier names under which checkpoints may hold it.
+    /// Earlier names of the channel in checkpoints.
     pub aliases: Cow<'static, [&'static str]>,
-    /// Its values are stored encrypted or not at all, and shown nowhere but to nodes and to the program
-    /// itself.
+    /// Its values are stored encrypted or not at all, and shown only to nodes and to the program itself.
     pub secret: bool,
 }
 
 impl Channel {
-    /// A channel with a reducer that takes any number of writes per superstep.
+    /// A channel with a reducer that accepts any number of writes per superstep.
     pub const fn reduced(name: &'static str, reducer: &'static str) -> Self {
         Channel::aliased(name, reducer, &[])
     }
 
-    /// [`reduced`](Channel::reduced) with earlier names. A constructor, since a const function cannot replace
-    /// a field that has a destructor.
+    /// [`reduced`](Channel::reduced) with earlier names. A separate constructor, since a const function
+    /// cannot replace a field that has a destructor.
     pub const fn aliased(
         name: &'static str,
         reducer: &'static str,
@@ -189,7 +188,7 @@ impl Channel {
         }
     }
 
-    /// The same channel, taking one write per superstep or any number.
+    /// The same channel, accepting one write per superstep or any number.
     #[must_use]
     pub const fn with_exclusive(mut self, exclusive: bool) -> Self {
         self.exclusive = exclusive;
@@ -210,21 +209,21 @@ impl Channel {
         self
     }
 
-    /// Whether that is its name, or was.
+    /// Whether this is its name, or an earlier one.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 
-    /// Whether checkpoints hold it.
+    /// Whether checkpoints store it.
     pub fn is_stored(&self) -> bool {
         self.lifetime != Lifetime::Untracked
     }
 }
 
-/// What stands in the place of a secret value wherever values are shown as JSON.
+/// Replaces a secret value wherever values are shown as JSON.
 pub const MASK: &str = "[secret]";
 
-/// A state in what the engine shows of itself.
+/// Shows a state in the `Debug` output of the engine's types.
 pub(crate) struct ShownState<'a, S>(pub(crate) &'a S);
 
 impl<S: State + fmt::Debug> fmt::Debug for ShownState<'_, S> {
@@ -236,7 +235,7 @@ impl<S: State + fmt::Debug> fmt::Debug for ShownState<'_, S> {
     }
 }
 
-/// What is shown in the place of a state that hides its values.
+/// Replaces a state that hides its values.
 pub(crate) struct HiddenValue(&'static str);
 
 impl HiddenValue {
@@ -251,7 +250,7 @@ impl fmt::Debug for HiddenValue {
     }
 }
 
-/// An error of a secret channel does not repeat what its value was.
+/// Removes the text about a secret value from an error.
 pub(crate) fn without_secrets(channels: &[Channel], error: StateError) -> StateError {
     let is_secret = |name: &str| channels.iter().any(|channel| channel.secret && channel.is_called(name));
     let hidden = || "what is wrong with its value is not shown, since it is secret".to_owned();
@@ -266,17 +265,17 @@ pub(crate) fn without_secrets(channels: &[Channel], error: StateError) -> StateE
     }
 }
 
-/// How long the value of a channel lives.
+/// The lifetime of a channel's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Lifetime {
-    /// As long as the thread (the default).
+    /// The whole thread (the default).
     Thread,
-    /// Until the next run of the thread begins.
+    /// Until the next run of the thread starts.
     Run,
-    /// Readable in the superstep after the one that wrote it, only.
+    /// Only the superstep after the one that wrote it.
     Ephemeral,
-    /// As long as the process runs this run: never stored.
+    /// The run in this process: never stored.
     Untracked,
 }
 
@@ -285,20 +284,20 @@ pub enum Lifetime {
 pub enum WriteKind {
     /// Through the reducer.
     Reduce,
-    /// Replaces the value and wins over every other write of the superstep.
+    /// Replaces the value, and overrides every other write of the superstep.
     Overwrite,
 }
 
-/// An update, or stored bytes, that do not fit the state.
+/// The error for an update, or stored bytes, that do not fit the state.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The schema has no such channel.
+    /// The schema has no channel with this name.
     #[error("there is no channel `{channel}`{}", hint(.nearest))]
     UnknownChannel {
-        /// The name that was used.
+        /// The name in the update or the bytes.
         channel: String,
-        /// The channel with the nearest name, if one is near.
+        /// The channel with the nearest name, if one is similar.
         nearest: Option<String>,
     },
     /// The value does not fit the channel.
@@ -306,15 +305,15 @@ pub enum StateError {
     BadValue {
         /// The channel.
         channel: String,
-        /// What is wrong with the value.
+        /// The problem with the value.
         problem: String,
     },
-    /// The value cannot be turned into bytes.
+    /// The value cannot be encoded.
     #[error("channel `{channel}` cannot be stored: {problem}")]
     Encode {
         /// The channel.
         channel: String,
-        /// What the encoder said.
+        /// The encoder's message.
         problem: String,
     },
 }

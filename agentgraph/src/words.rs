@@ -37,8 +37,8 @@ pub use view::View;
 pub(crate) use view::Views;
 pub use when_busy::WhenBusy;
 
-/// Where every run begins. It has no incoming edges.
+/// The entry point of every graph. It has no incoming edges.
 pub const START: &str = "__start__";
 
-/// Where a branch ends. It has no outgoing edges.
+/// The end of a branch. It has no outgoing edges.
 pub const END: &str = "__end__";

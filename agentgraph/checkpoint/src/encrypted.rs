@@ -1,12 +1,12 @@
-//! [`EncryptedSaver`]: any checkpointer, and nothing that it stores can be read without the key.
+//! [`EncryptedSaver`]: encrypts everything that another checkpointer stores.
 //!
-//! It stands before a store and knows nothing of records: every run of bytes that goes down is put into an
-//! envelope (`seal.rs`), and taken out on its way up. The store sees the keys of its rows, and ciphertext.
+//! It wraps a store and does not know records: all bytes are put into envelopes (`seal.rs`) before they
+//! reach the store, and taken out when they are read. The store sees the keys of its rows, and ciphertext.
 //!
-//! An envelope is bound to the thread, namespace, checkpoint and slot that it was written for. A copy of a
-//! thread is made by the store, which cannot bind anything anew; so a copy carries a permission, itself
-//! encrypted, that names the threads whose bytes it may hold (`origin.rs`). Branches of one thread need none:
-//! they are written as all else is.
+//! An envelope is bound to its thread, namespace, checkpoint and slot. A copy of a thread is made by the
+//! store, which cannot bind bytes anew. So a copy carries a permission, itself encrypted, that names the
+//! threads whose bytes it may contain (`origin.rs`). Branches of one thread need none: their rows are
+//! written like all others.
 
 mod key;
 mod origin;
@@ -37,8 +37,8 @@ use crate::row::{
 use crate::services::{Services, SystemServices};
 use crate::upkeep::{self, Upkeep};
 
-/// A checkpointer before another one, which encrypts everything that is stored (feature `encryption`):
-/// AES-256-GCM, with a key of its own for each record.
+/// A wrapper around a checkpointer that encrypts everything stored (feature `encryption`): AES-256-GCM,
+/// with a separate key for each record.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -65,38 +65,38 @@ use crate::upkeep::{self, Upkeep};
 /// # }
 /// ```
 ///
-/// What stays in clear is what a store needs to find its rows: names of threads, namespaces of subgraphs
-/// (made of node names and task ids), branch and step, full or delta, ids of tasks and numbers of their
-/// slots, fences and leases, the length of what is encrypted, and the name of the key. Values, inputs,
-/// questions, answers, node names in the frontier, edits, sessions and times are all within the envelopes.
+/// Not encrypted is only the data by which a store finds its rows: names of threads, namespaces of
+/// subgraphs (made of node names and task ids), branch and step, full or delta, ids of tasks and numbers of
+/// their slots, fences and leases, the length of encrypted bytes, and the name of the key. Values, inputs,
+/// questions, answers, node names in the frontier, edits, sessions and times are all inside the envelopes.
 ///
-/// Bytes that were changed, cut off, or moved to another thread, checkpoint or slot are
-/// [`StoreCode::SealBroken`](crate::StoreCode::SealBroken). What encryption cannot show is that something is
-/// *missing*: whoever writes the store can remove the newest rows of a thread, put back older ones of the
-/// same thread, and take back an answer whose superstep is still open, so that its question is asked again.
-/// (That an answer was taken back is the one thing that is stored in clear, as the byte `0xc0`: a store has
-/// to know it when it is asked who waits.)
+/// Bytes that were changed, cut off, or moved to another thread, checkpoint or slot fail with
+/// [`StoreCode::SealBroken`](crate::StoreCode::SealBroken). Encryption cannot detect that something is
+/// *missing*: with write access to the store one can remove the newest rows of a thread, put back older
+/// rows of the same thread, and take back an answer whose superstep is still open, so that its question is
+/// asked again. (The byte `0xc0`, which marks an answer as taken back, is the only content stored
+/// unencrypted: the store needs it to find the threads that wait.)
 pub struct EncryptedSaver<C> {
     inner: C,
     keys: KeyRing,
     random: Random,
     reads_clear: bool,
     services: Arc<dyn Services>,
-    /// How often in a row the store beneath had to be awaited after all.
+    /// The number of consecutive rows that the inner store's `try_put` did not take.
     awaited: AtomicU32,
 }
 
-/// After how many it is taken for a store that is always to be awaited.
+/// After this many, the inner store is assumed to always need an await.
 const AWAITED: u32 = 8;
 
-/// Whose bytes, and which of them, where it is a matter of telling somebody.
+/// Bytes named for an error message.
 enum Named<'a> {
     Row(CheckpointId),
     Write(CheckpointId, &'a PendingWrite),
 }
 
 impl<C: Checkpointer> EncryptedSaver<C> {
-    /// Encrypts what `inner` stores.
+    /// Encrypts everything that `inner` stores.
     pub fn new(inner: C, keys: KeyRing) -> Self {
         EncryptedSaver {
             inner,
@@ -108,24 +108,24 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         }
     }
 
-    /// Whether what is in clear is read as well, for threads from before there was a key. If not, which is so
-    /// when nothing is said, it is [`StoreCode::NotEncrypted`](crate::StoreCode::NotEncrypted): whoever can
-    /// write the store could otherwise put records of their own in the place of encrypted ones.
+    /// Whether unencrypted bytes are read too, for threads from before there was a key. `false` if not set:
+    /// they fail with [`StoreCode::NotEncrypted`](crate::StoreCode::NotEncrypted). Otherwise anyone with
+    /// write access to the store could replace encrypted records by their own.
     #[must_use]
     pub fn reads_clear(mut self, reads: bool) -> Self {
         self.reads_clear = reads;
         self
     }
 
-    /// Whose clock says how long a thread is taken that is [encrypted anew](Self::reseal); the system's if
-    /// not set. It has to be that of the graphs which run in the thread.
+    /// The clock for the lease of a thread that is [encrypted anew](Self::reseal); the system's if not set.
+    /// It must be the clock of the graphs that run in the thread.
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
         self.services = Arc::new(services);
         self
     }
 
-    /// The store beneath.
+    /// The inner store.
     pub fn inner(&self) -> &C {
         &self.inner
     }
@@ -185,7 +185,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         Ok(())
     }
 
-    /// Opens what was written for this thread, or for one that it is a copy of.
+    /// Opens bytes written for this thread, or for a thread that this one is a copy of.
     async fn open(
         &self,
         place: Place<'_>,
@@ -223,7 +223,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     }
 }
 
-/// An answer that was taken back says nothing, and stores must know it from one that was not.
+/// An answer that was taken back has no content, and stores must be able to recognize it.
 fn is_taken_back(write: &PendingWrite) -> bool {
     let is_answer = write.slot.is_multiple_of(2) && write.slot > 0 && write.slot < PendingWrite::SPECIAL;
     is_answer && write.task != TaskId::from_u128(0) && write.bytes == [0xc0]
@@ -278,7 +278,7 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
         };
         let stored = self.inner.try_put(&Put { record: &record, ..*put });
         match &stored {
-            // What was encrypted for it has to be encrypted again.
+            // The record was encrypted for this attempt and has to be encrypted again.
             None => drop(self.awaited.fetch_add(1, Ordering::Relaxed)),
             Some(_) => self.awaited.store(0, Ordering::Relaxed),
         }
@@ -332,7 +332,7 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
 impl<C: Checkpointer> Catalog for EncryptedSaver<C> {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let mut waiting = catalog::waiting(&self.inner, query).await?;
-        // They come thread by thread.
+        // The requests are grouped by thread.
         let (mut of, mut origins) = (String::new(), Origins::default());
         for Waiting { thread, namespace, at, request } in &mut waiting {
             if of != *thread {

@@ -1,13 +1,14 @@
 //! [`PostgresSaver`]: checkpoints in a Postgres database, for many processes on many machines.
 //!
-//! This file knows who talks to the server and when; `rows.rs`, `blobs.rs`, `upkeep.rs`, `waiting.rs` and
-//! `leases.rs` know the statements, `apart.rs` in which tasks they are carried out, `taker.rs` who asks for a
-//! thread, `open.rs` how a URL becomes a pool and a schema, `dial.rs` how a connection shows that its saver
-//! lives, `listen.rs` the one that waits for news. None of them knows what a record means.
+//! This file decides which call talks to the server, and when. `rows.rs`, `blobs.rs`, `upkeep.rs`,
+//! `waiting.rs` and `leases.rs` contain the statements, `apart.rs` runs calls in tasks of their own,
+//! `taker.rs` asks for threads, `open.rs` turns a URL into a pool and a schema, `dial.rs` opens the
+//! connections and keeps their sign of life, `listen.rs` has the connection that waits for notifications.
+//! None of them knows what a record means.
 //!
 //! Every commit without large values is one statement, which checks the fence and the step, inserts, and
-//! removes what it makes obsolete. It holds the row of the thread's lease while it does, so a lease is not
-//! taken from under a commit.
+//! removes obsolete writes. It locks the row of the thread's lease meanwhile, so a lease cannot be taken
+//! during a commit.
 
 mod apart;
 mod blobs;
@@ -49,7 +50,7 @@ use leases::{Absent, Wish};
 use listen::Listener;
 use taker::Taker;
 
-/// Keeps checkpoints in a Postgres database (version 12 or later), in tables that are created on first use.
+/// Keeps checkpoints in a Postgres database (version 12 or later), in tables that it creates on first use.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -62,21 +63,21 @@ use taker::Taker;
 /// # }
 /// ```
 ///
-/// Connections are pooled, 16 at most if not said otherwise. One more connection waits for news: that a
-/// thread was given back is heard at once by whoever queues for it, in whatever process.
+/// Connections are pooled, 16 at most if not set. One more connection waits for notifications: a release of
+/// a thread reaches the callers that queue for it at once, in every process.
 ///
-/// As long as one of its connections stands, a saver is known to be alive, and nobody takes its threads
-/// before their leases are over. The threads of a process that was killed are free when it was without a
-/// connection for [`grace`](PostgresSaverBuilder::grace), a second.
+/// A saver with at least one open connection counts as alive, and its threads cannot be taken before their
+/// leases end. The threads of a killed process become free when it had no connection for
+/// [`grace`](PostgresSaverBuilder::grace), one second by default.
 ///
-/// A pooler between must be in session mode, for all of them: each connection holds a lock that shows life,
-/// knows its statements by name, and is told the schema when it begins.
+/// A pooler in between must be in session mode: each connection holds a lock as a sign of life, has
+/// prepared statements, and sets the schema when it starts.
 ///
-/// A commit is as safe as the server's `synchronous_commit` says: with `on`, the default, it is on the
+/// A commit is as durable as the server's `synchronous_commit`: with `on`, the default, it is on the
 /// server's disk.
 ///
-/// Who connects makes the tables, or brings them up to date, and needs the right to do so only then. Another
-/// one needs, of the schema `agentgraph`:
+/// Connecting creates the tables or updates them, and only that needs the right to do so. Another user
+/// needs these rights on the schema `agentgraph`:
 ///
 /// ```sql
 /// GRANT USAGE ON SCHEMA agentgraph TO app;
@@ -84,18 +85,18 @@ use taker::Taker;
 /// GRANT USAGE ON ALL SEQUENCES IN SCHEMA agentgraph TO app;
 /// ```
 ///
-/// Names of threads and namespaces are bytes to the tables, so NUL is allowed in them; a name of a thread
-/// with that of a namespace may take 2,500 bytes.
+/// Names of threads and namespaces are stored as bytes, so NUL is allowed in them. A thread's name and a
+/// namespace may have 2,500 bytes together.
 ///
-/// A value of 64 KiB or more ([`share_values_from`](PostgresSaverBuilder::share_values_from)) is in the
-/// database once, whatever holds it: checkpoints, branches, threads, pending writes. Its hash is compared
-/// when it is read; a value that is damaged or gone is
-/// [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that hold it,
+/// A value of 64 KiB or more ([`share_values_from`](PostgresSaverBuilder::share_values_from)) is stored
+/// once, however many checkpoints, branches, threads and pending writes use it. Its hash is verified on
+/// every read. A damaged or missing value is
+/// [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that use it,
 /// and for no others.
 ///
 /// # Errors
 ///
-/// [`StoreCode::Store`](crate::StoreCode::Store) when the server fails or cannot be reached; its source is
+/// [`StoreCode::Store`](crate::StoreCode::Store) if the server fails or cannot be reached; its source is
 /// the client's own error.
 pub struct PostgresSaver {
     calls: Calls,
@@ -105,7 +106,7 @@ pub struct PostgresSaver {
     share_from: usize,
 }
 
-/// What it takes to call the server.
+/// The parts needed to call the server.
 #[derive(Clone)]
 struct Calls {
     pool: Pool,
@@ -118,7 +119,7 @@ impl Calls {
     }
 }
 
-/// How often a transaction is repeated that the server undid because of another one.
+/// How often a transaction is repeated that the server rolled back because of another one.
 const REPEATS: u32 = 16;
 
 /// Awaits `$work`, and again while it clashes.
@@ -135,7 +136,7 @@ macro_rules! repeated {
     }};
 }
 
-/// Awaits `$work` with a connection of the pool, which is not used again if nothing is heard of it in time.
+/// Awaits `$work` with a connection of the pool. The connection is not reused if no answer arrives in time.
 macro_rules! answered {
     ($calls:expr, $connection:ident => $work:expr) => {{
         let work = async {
@@ -154,18 +155,18 @@ macro_rules! answered {
 use answered;
 
 impl PostgresSaver {
-    /// Connects to the database that a URL (`postgres://user:password@host:port/database`) or a list of
-    /// settings (`host=.. user=..`) names; creates or updates the tables.
+    /// Connects to the database of a URL (`postgres://user:password@host:port/database`) or a list of
+    /// settings (`host=.. user=..`); creates or updates the tables.
     ///
     /// # Errors
-    /// [`StoreCode::Store`](crate::StoreCode::Store) when the URL makes no sense, the server cannot be
-    /// reached, or does not let tables be created;
-    /// [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) when a newer release made them.
+    /// [`StoreCode::Store`](crate::StoreCode::Store) if the URL is invalid, the server cannot be reached,
+    /// or it does not allow tables to be created;
+    /// [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) if a newer release created them.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::builder(url).connect().await
     }
 
-    /// Options first, then [`connect`](PostgresSaverBuilder::connect).
+    /// Set options, then [`connect`](PostgresSaverBuilder::connect).
     pub fn builder(url: impl Into<String>) -> PostgresSaverBuilder {
         PostgresSaverBuilder::new(url.into())
     }
@@ -295,7 +296,7 @@ impl Leases for PostgresSaver {
         done.await.map_err(|fault| explain(fault, thread))
     }
 
-    /// By a task, if there is a runtime to spawn one on.
+    /// In a spawned task, if there is a runtime.
     fn let_go(&self, thread: &str, fence: u64) {
         self.taker(thread).let_go(fence);
     }
@@ -378,7 +379,7 @@ impl Upkeep for PostgresSaver {
         done.await.map_err(|fault| explain(fault, rewrite.place.thread))
     }
 
-    /// The server's autovacuum does it.
+    /// The server's autovacuum frees the space.
     async fn compact(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! [`SqliteSaver`]: checkpoints in an SQLite file.
 //!
-//! This file knows who may use the connection and when; `rows.rs`, `writes.rs`, `waiting.rs`, `upkeep.rs`,
-//! `leases.rs` and `blobs.rs` know the statements, `queue.rs` how the commits of many runs become one
-//! transaction, `exclusive.rs` how one waits for the connection, `anchor.rs` whether the file is still where
-//! it was opened, `open.rs` how a file becomes a connection, `fault.rs` what to tell the user. None of them
-//! knows what a record means.
+//! This file decides which call uses the connection, and when. `rows.rs`, `writes.rs`, `waiting.rs`,
+//! `upkeep.rs`, `leases.rs` and `blobs.rs` contain the statements, `queue.rs` combines the commits of many
+//! runs into one transaction, `exclusive.rs` lets calls wait for the connection, `anchor.rs` checks whether
+//! the file is still at its path, `open.rs` turns a file into a connection, `fault.rs` explains errors to
+//! the user. None of them knows what a record means.
 //!
-//! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting for
-//! its answer costs more than storing it. It is held for one statement or one transaction, never across an
-//! await: whoever waits, for it or for another process, may not be polled for long and must not hold up the
+//! There is one connection and no writer thread: handing a row of 100 bytes to another thread and waiting
+//! for the answer takes longer than storing it. The connection is held for one statement or one
+//! transaction, never across an await: a waiting call may not be polled for long, and must not delay the
 //! others.
 
 mod anchor;
@@ -79,51 +79,50 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// # }
 /// ```
 ///
-/// # What is durable
+/// # Durability
 ///
-/// The file is in WAL mode. A checkpoint that was stored is there after the process was killed, whatever the
-/// settings. When the *machine* stops (power cut, kernel crash), the default, [`Synchronous::Normal`], may
-/// lose the last commits, never corrupt the file and never lose one commit but keep a later one; with
-/// [`Synchronous::Full`] nothing stored is lost, and every commit waits for the disk (about 50 us and more,
-/// instead of 10).
+/// The file is in WAL mode. A stored checkpoint survives a kill of the process, whatever the settings. If
+/// the *machine* stops (power cut, kernel crash), the default, [`Synchronous::Normal`], may lose the last
+/// commits; it never corrupts the file, and never loses a commit while keeping a later one. With
+/// [`Synchronous::Full`] nothing stored is lost, and every commit waits for the disk (50 us or more instead
+/// of 10).
 ///
 /// # Sharing
 ///
-/// Graphs of one process do best with one saver: commits of runs that store at the same time become one
-/// transaction. Several savers and several processes may open one file, as long as it is on a local disk (WAL
-/// does not work over network file systems). A saver that finds the file locked tries again, asleep, until
-/// [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed; so its calls belong inside a tokio runtime
-/// with time enabled. The executor's thread is held for as long as a statement takes: about 10 us for a small
-/// record, 1 to 10 ms for one of a megabyte, and a few milliseconds each time SQLite moves 1000 pages from
-/// the log into the file.
+/// Graphs of one process should share one saver: commits of runs that store at the same time become one
+/// transaction. Several savers and several processes may open one file if it is on a local disk (WAL does
+/// not work over network file systems). A saver that finds the file locked sleeps and tries again until
+/// [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed, so its calls need a tokio runtime with
+/// time enabled. A statement blocks the thread of the executor: about 10 us for a small record, 1 to 10 ms
+/// for one of a megabyte, and a few milliseconds each time SQLite moves 1000 pages from the log into the
+/// file.
 ///
 /// # Leases
 ///
-/// A saver that runs threads keeps an empty file beside the database, `threads.db-owner-..`, locked for as
-/// long as it lives. When a process was killed, others find its file unlocked and take its threads at once; a
-/// process that is merely stopped keeps them until its leases end. Wherever such a file cannot be made,
+/// A saver that runs threads keeps an empty file beside the database, `threads.db-owner-..`, locked while
+/// it lives. After a process was killed, other savers find its file unlocked and take its threads at once;
+/// a process that is only paused keeps them until its leases end. If such a file cannot be created, the
 /// leases of killed processes end by time.
 ///
 /// # Space
 ///
-/// Space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and used again.
-/// [`compact`](Upkeep::compact) cuts it off the file. A disk that is full is
-/// [`StoreCode::Store`](crate::StoreCode::Store) for whoever stores; what was stored before can be read. A
-/// file that may not be written is refused, but for who opens it
-/// [`read_only`](SqliteSaverBuilder::read_only). If the file or its log is deleted, moved or replaced while
-/// it is open, calls that store fail with the same code.
+/// The space of deleted threads and pruned checkpoints is overwritten (`secure_delete`) and reused.
+/// [`compact`](Upkeep::compact) cuts it off the file. On a full disk, calls that store fail with
+/// [`StoreCode::Store`](crate::StoreCode::Store); stored data stays readable. A file without write
+/// permission is refused unless it is opened [`read_only`](SqliteSaverBuilder::read_only). If the file or
+/// its log is deleted, moved or replaced while it is open, calls that store fail with the same code.
 ///
 /// # Large values
 ///
-/// A value of 64 KiB or more ([`share_values_from`](SqliteSaverBuilder::share_values_from)) is in the file
-/// once, whatever holds it: checkpoints, branches, threads, pending writes. Its hash is compared when it is
-/// read; a value that is damaged or gone is
-/// [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that hold it,
+/// A value of 64 KiB or more ([`share_values_from`](SqliteSaverBuilder::share_values_from)) is stored once,
+/// however many checkpoints, branches, threads and pending writes use it. Its hash is verified on every
+/// read. A damaged or missing value is
+/// [`StoreCode::CorruptCheckpoint`](crate::StoreCode::CorruptCheckpoint) for the checkpoints that use it,
 /// and for no others.
 ///
 /// # Errors
 ///
-/// [`StoreCode::Store`](crate::StoreCode::Store) when SQLite fails; its message names the file and what to
+/// [`StoreCode::Store`](crate::StoreCode::Store) if SQLite fails; its message names the file and what to
 /// do, its source is SQLite's own error. Steps above `i64::MAX` cannot be stored and are refused with the
 /// same code.
 pub struct SqliteSaver {
@@ -132,36 +131,37 @@ pub struct SqliteSaver {
     share_from: usize,
     /// Held for one statement or transaction.
     connection: Exclusive<Connection>,
-    /// Rows that wait for whoever stores next.
+    /// Rows that wait for the next commit.
     queue: Queue,
-    /// Nobody tries before to store what is queued, since another process writes.
+    /// No queued row is stored before this time, since another process writes.
     not_before: Mutex<Option<Instant>>,
     owner: Owner,
     anchor: Anchor,
-    /// Rings whenever this saver gave a thread back.
+    /// Notified whenever this saver releases a thread.
     released: Notify,
 }
 
 impl SqliteSaver {
-    /// Opens a database file; creates it, and the folders above it, if it is not there.
+    /// Opens a database file; creates it, and the folders above it, if it does not exist.
     ///
     /// # Errors
-    /// [`StoreCode::Store`](crate::StoreCode::Store) when the file cannot be opened or written, is no
-    /// database, or is another program's; [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) when
-    /// a newer release wrote it. Nothing is changed then.
+    /// [`StoreCode::Store`](crate::StoreCode::Store) if the file cannot be opened or written, is no
+    /// database, or belongs to another program;
+    /// [`StoreCode::UnknownFormat`](crate::StoreCode::UnknownFormat) if a newer release wrote it. Nothing
+    /// is changed then.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::builder(path).open().await
     }
 
-    /// A saver whose database lives in memory and is gone with it; what a test of one's own queries needs.
+    /// A saver with a database in memory, which is dropped together with it. For tests of your own queries.
     ///
     /// # Errors
-    /// When SQLite gets no memory.
+    /// If SQLite cannot allocate memory.
     pub fn in_memory() -> Result<Self, StoreError> {
         open::in_memory()
     }
 
-    /// Options first, then [`open`](SqliteSaverBuilder::open).
+    /// Set options, then [`open`](SqliteSaverBuilder::open).
     pub fn builder(path: impl AsRef<Path>) -> SqliteSaverBuilder {
         SqliteSaverBuilder::new(path.as_ref())
     }
@@ -184,7 +184,7 @@ impl SqliteSaver {
         }
     }
 
-    /// Runs `work` on the connection, again and again while another process has the file locked.
+    /// Runs `work` on the connection, and again while another process has the file locked.
     async fn attempt<T>(&self, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
         let mut patience = Patience::new(self.busy_timeout);
         loop {
@@ -199,9 +199,8 @@ impl SqliteSaver {
         self.connection.with(work).await
     }
 
-    /// Moves the log into the file and cuts it off, since it repeats what was stored before it was deleted.
-    /// Whoever reads in another process stands in the way of that; he is waited for a little, and then it is
-    /// left to whoever empties the log next.
+    /// Moves the log into the file and truncates it, since the log still contains deleted data. A reader in
+    /// another process blocks this; after a short wait it is left to the next call that empties the log.
     async fn empty_log(&self) {
         let mut patience = Patience::new(self.busy_timeout.min(LONGEST_FOR_THE_LOG));
         while let Ok(false) = self.once(upkeep::empty_log).await {
@@ -211,7 +210,7 @@ impl SqliteSaver {
         }
     }
 
-    /// Refuses to store what would be gone with the file.
+    /// Refuses to store into a deleted file, where the data would be lost.
     fn check_files(&self) -> Result<(), StoreError> {
         match self.anchor.lost() {
             None => Ok(()),
@@ -244,15 +243,15 @@ impl SqliteSaver {
         Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(put.place.thread)))
     }
 
-    /// Waits for what was queued, and commits all that is if nobody else does.
+    /// Waits for a queued row, and commits the whole queue if no other call does.
     ///
-    /// May be dropped at each await: rows are either in the queue or committed then, and somebody else goes
-    /// on.
+    /// May be dropped at each await: the row is then either in the queue or committed, and another call
+    /// continues.
     async fn settle(&self, ticket: Ticket<'_>) -> Outcome {
         let_others_store().await;
         let mut patience = Patience::new(self.busy_timeout);
         loop {
-            // Before the look: who is done after it is heard.
+            // Registered before the check, so that a call which finishes in between is noticed.
             let mut left = pin!(self.connection.left());
             left.as_mut().enable();
             if let Some(outcome) = ticket.take() {
@@ -278,7 +277,7 @@ impl SqliteSaver {
         self.not_before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// If that is still to come.
+    /// `None` if the time has passed.
     fn pause_until(&self) -> Option<Instant> {
         let mut not_before = self.not_before();
         not_before.take_if(|until| *until <= Instant::now());
@@ -293,9 +292,8 @@ impl SqliteSaver {
 
 const LONGEST_FOR_THE_LOG: Duration = Duration::from_millis(200);
 
-/// Goes to the end of the executor's queue, once, so that other runs reach their own `put` before this one
-/// commits. tokio's `yield_now` also waits for the I/O driver, which on two worker threads made a commit of
-/// ten runs a third dearer.
+/// Yields once, so that other runs reach their own `put` before this one commits. tokio's `yield_now` also
+/// waits for the I/O driver, which on two worker threads made a commit of ten runs a third slower.
 async fn let_others_store() {
     yield_now().await;
 }
@@ -321,8 +319,8 @@ impl Checkpointer for SqliteSaver {
         self.settle(self.queue.push(&put, pieces)).await.map(drop)
     }
 
-    /// Answers while one run is alone: the connection is free, nobody waits, and the last row was of the same
-    /// thread.
+    /// Stores at once while only one run stores: the connection is free, no call waits, and the last row
+    /// had the same thread.
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
         if !self.queue.is_alone(put.place.thread) {
             return None;
@@ -405,7 +403,7 @@ impl Leases for SqliteSaver {
         self.released.notify_waiters();
     }
 
-    /// Leases that other processes give back are seen by looking now and then.
+    /// Leases that other processes release are found by polling.
     async fn released(&self, thread: &str, fence: u64) {
         let mut patience = Patience::new(Duration::MAX);
         loop {
@@ -454,7 +452,7 @@ impl Upkeep for SqliteSaver {
         rewritten.map_err(|error| error.on_thread(rewrite.place.thread))
     }
 
-    /// The file of a release before leases shrinks by being written anew, which needs as much room again
+    /// A file from a release before leases shrinks by a complete rewrite, which needs the same space again
     /// meanwhile.
     async fn compact(&self) -> Result<(), StoreError> {
         while self.attempt(upkeep::give_pages_back).await? {

@@ -15,7 +15,7 @@ impl Serialize for Bytes {
     }
 }
 
-/// [`Bytes`] that somebody else has.
+/// Borrowed [`Bytes`].
 pub(crate) struct BytesOf<'a>(pub(crate) &'a [u8]);
 
 impl Serialize for BytesOf<'_> {

@@ -1,15 +1,15 @@
-//! The functions that turn a state into bytes, captured where it is known that the state can be stored.
+//! The functions that encode a state, captured where the compiler knows that the state can be stored.
 //!
-//! The loop runs states that are never stored as well. It therefore asks nothing of `S` but `State`, and
-//! reaches the rest through these pointers, which exist only once a checkpointer or a host was attached.
+//! The run loop also runs states that are never stored. So it requires only `State` of `S`, and calls the
+//! rest through these pointers, which exist once a checkpointer or a host was attached.
 
 use crate::state::{State, StateError, StoredState, without_secrets};
 use agentgraph_checkpoint::delta::DeltaWriter;
 
-/// [`StoredState`], as values.
+/// [`StoredState`] as function pointers.
 #[allow(clippy::type_complexity)]
 pub(crate) struct Codec<S: State> {
-    /// The version of the state, which stored updates carry.
+    /// The version of the state, recorded in stored updates.
     pub(crate) version: u32,
     pub(crate) apply_recorded: fn(&mut S, &S::Schema, S::Update, &mut DeltaWriter) -> Result<(), StateError>,
     pub(crate) record_channel: fn(&S, &S::Schema, usize, &mut DeltaWriter) -> Result<(), StateError>,

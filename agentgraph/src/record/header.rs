@@ -1,23 +1,24 @@
-//! What the header of a record means, in this release's types.
+//! The header of a record in this release's types.
 //!
-//! The stores' package says how bytes are divided (`frame.rs`) and how headers add up (`header.rs`). Keys of
+//! In the package of the stores, `frame.rs` divides the bytes and `header.rs` adds up headers. Keys of
 //! format 1:
 //!
-//! - of the run: `run`, `source`, `time` (microseconds since 1970), `spent` (what it has used up), `session`
-//!   (name to value of each), `abandoned`, `ahead` (by how much the number that task ids are made of is ahead
-//!   of the record's own);
-//! - where it stands: `next` (the frontier), `joins` (those whose round has begun), `deferred` (nodes that
-//!   wait), `halt` (a static interrupt after these nodes), `stuck` (joins that still waited when subgraphs of
-//!   the run ended);
-//! - temporary edits: `overlay` (those that hold), `skips` (the nodes that are skipped next), `outputs` (what
-//!   nodes gave last);
-//! - of subgraphs: `memories` (the checkpoints that they go on from), and in a subgraph's namespace `call`
-//!   (whose call its newest run is) and `wrote` (the sum of the record's updates, if its node gives them on);
+//! - of the run: `run`, `source`, `time` (microseconds since 1970), `spent` (the resources it has used),
+//!   `session` (name to value of each), `abandoned`, `ahead` (offset between the step used in task ids and
+//!   the record's own step);
+//! - its position: `next` (the frontier), `joins` (those whose round has started), `deferred` (nodes that
+//!   wait), `halt` (a static interrupt after these nodes), `stuck` (joins that still waited when subgraphs
+//!   of the run ended);
+//! - temporary edits: `overlay` (the current edits), `skips` (the nodes that are skipped next), `outputs`
+//!   (the last outputs of nodes);
+//! - of subgraphs: `memories` (the checkpoints that they continue from), and in a subgraph's namespace
+//!   `call` (the call of its newest run) and `wrote` (the sum of the record's updates, if its node returns
+//!   them);
 //! - in fulls: `fields`, `fingerprint`, `discipline`, `schema` (version), `fence`, `codec`, `parent`;
 //! - of an eager run: `log`, `groups`, `written`, `kept`, see `header/eager.rs`;
 //! - reserved for later: `key`.
 //!
-//! What this release does not know is kept, and written again with the next full.
+//! Keys unknown to this release are kept, and written again with the next full.
 
 mod eager;
 mod limits;
@@ -42,9 +43,9 @@ use agentgraph_checkpoint::header::{HeaderMap, StoredMemories, read};
 use agentgraph_checkpoint::services::from_micros;
 use agentgraph_checkpoint::{Place, Row, RunId, Source, TaskId};
 
-/// One task to come, by the names that survive a change of the graph. A node that was reached by an edge is
-/// stored as its name alone, a dispatch as a map, an activation of an eager run as a map of other keys. Both
-/// maps have `limits` if time limits were given with the dispatch.
+/// A next task, by the names that survive a change of the graph. A node that was reached by an edge is
+/// stored as its name alone, a dispatch as a map, an activation of an eager run as a map with other keys.
+/// Both maps have `limits` if the dispatch has time limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredActivation {
     pub(crate) node: String,
@@ -52,11 +53,11 @@ pub(crate) struct StoredActivation {
     pub(crate) eager: Option<Box<StoredEager>>,
 }
 
-/// The map of an activation, as it is read.
+/// The map of an activation, for reading.
 #[derive(Deserialize)]
 struct StoredMap {
     node: String,
-    /// Of an eager run; it then has the keys of a [`StoredEager`].
+    /// In an eager run; the map then has the keys of a [`StoredEager`].
     #[serde(default)]
     made: Option<u64>,
     from: String,
@@ -107,16 +108,16 @@ impl StoredMap {
     }
 }
 
-/// What a stored dispatch has besides.
+/// The fields of a stored dispatch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredDispatch {
     pub(crate) node: String,
     /// The dispatching node.
     pub(crate) from: String,
-    /// Its place among the dispatches of the frontier.
+    /// Its index among the dispatches of the frontier.
     pub(crate) index: u32,
     pub(crate) input: Bytes,
-    /// The time limits that were given with it.
+    /// Its time limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<StoredLimits>,
 }
@@ -151,24 +152,24 @@ impl<'de> Deserialize<'de> for StoredActivation {
     }
 }
 
-/// Whose call the newest run of a subgraph's namespace is.
+/// The call of the newest run of a subgraph's namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredCall {
-    /// The task of the graph around it.
+    /// The task of the parent graph.
     pub(crate) task: TaskId,
-    /// Its result is the sum of its updates, so that each record holds those it merged.
+    /// Its result is the sum of its updates, so each record contains the updates it merged.
     #[serde(default)]
     pub(crate) updates: bool,
-    /// The run around it names the checkpoint that the memory goes on from. Earlier releases went on from the
-    /// newest.
+    /// The parent run names the checkpoint that the memory continues from. Earlier releases continued from
+    /// the newest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_named: bool,
-    /// The newest checkpoint that such a release left in the memory.
+    /// The newest checkpoint of the memory from such an earlier release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unnamed: Option<(u32, u64)>,
 }
 
-/// A join whose round has begun.
+/// A join whose round has started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredJoin {
     pub(crate) sources: Vec<String>,
@@ -177,7 +178,7 @@ pub(crate) struct StoredJoin {
     /// It has fired in this round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) fired: bool,
-    /// When it fires with what is there, in microseconds since 1970.
+    /// When it fires with the sources that have arrived, in microseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) due: Option<u64>,
 }
@@ -191,7 +192,7 @@ pub(crate) struct StoredStuck {
     pub(crate) missing: Vec<String>,
 }
 
-/// The sum of the headers of some records. One field per key of the format.
+/// The header after some records: every key that a full would repeat. One field per key of the format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Header {
     pub(crate) run: RunId,
@@ -214,26 +215,26 @@ pub(crate) struct Header {
     pub(crate) halt: Vec<String>,
     /// The run's sessions: name and MessagePack of each.
     pub(crate) session: Vec<(String, Bytes)>,
-    /// What the run has used up.
+    /// The resources the run has used.
     pub(crate) spent: Spent,
     pub(crate) call: Option<StoredCall>,
     /// The sum of the updates that this record merged.
     pub(crate) wrote: Option<Bytes>,
-    /// By how much the number that task ids are made of is ahead of the record's own.
+    /// Offset between the step used in task ids and the record's own step.
     pub(crate) ahead: u64,
-    /// What only eager runs have.
+    /// The keys of eager runs only.
     pub(crate) eager: EagerHeader,
-    /// The temporary edits that hold, in order.
+    /// The current temporary edits, in order.
     pub(crate) overlay: Vec<GraphEdit>,
     /// Nodes that are skipped when they are reached next.
     pub(crate) skips: Vec<String>,
-    /// What nodes gave last, of those that keep it.
+    /// The last outputs of nodes that keep theirs.
     pub(crate) outputs: BTreeMap<String, Bytes>,
-    /// The checkpoints that memories go on from.
+    /// The checkpoints that memories continue from.
     pub(crate) memories: StoredMemories,
-    /// Joins of subgraphs that the run has called, which were still waiting when these ended.
+    /// Joins of called subgraphs that were still waiting when these ended.
     pub(crate) stuck: Vec<StoredStuck>,
-    /// What this release does not know: key and MessagePack value.
+    /// Keys unknown to this release, with their MessagePack values.
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
 
@@ -272,19 +273,19 @@ impl Default for Header {
 }
 
 impl Header {
-    /// What the headers of some records come to.
+    /// The header that the headers of some records add up to.
     pub(crate) fn of(map: &HeaderMap) -> Result<Self, FormatError> {
         let mut header = Header::default();
         map.iter().try_for_each(|(key, value)| header.set(key, &value))?;
         Ok(header)
     }
 
-    /// What one record says by itself.
+    /// The header of a single record.
     pub(crate) fn of_row(place: Place<'_>, row: &Row) -> Result<Self, Error> {
         Self::of_rows(place, std::slice::from_ref(row))
     }
 
-    /// What records that follow each other say together. Default if there are none.
+    /// The header of consecutive records. Default if there are none.
     pub(crate) fn of_rows(place: Place<'_>, rows: &[Row]) -> Result<Self, Error> {
         let mut map = HeaderMap::default();
         for row in rows {

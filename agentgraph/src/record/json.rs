@@ -10,7 +10,7 @@ use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::{DeltaWriter, decode};
 use agentgraph_checkpoint::fold;
 
-/// What an update writes: see [`CompiledGraph::update_json`](crate::CompiledGraph::update_json).
+/// The writes of an update: see [`CompiledGraph::update_json`](crate::CompiledGraph::update_json).
 pub(crate) fn of_update<S: State>(
     codec: &Codec<S>,
     schema: &S::Schema,
@@ -32,7 +32,7 @@ pub(crate) fn of_update<S: State>(
     Ok(Value::Object(writes))
 }
 
-/// What is stored of a state, secret channels masked. A channel that JSON cannot show is null.
+/// The stored channels of a state, secret ones masked. A channel that JSON cannot represent is null.
 pub(crate) fn of_state<S: State>(codec: &Codec<S>, schema: &S::Schema, state: &S) -> Value {
     let channels = S::channels(schema);
     let mut delta = DeltaWriter::new(channels.len());

@@ -1,8 +1,8 @@
-//! Migration: what a thread stored under an earlier version of its state becomes under this one.
+//! Migration: converts data stored under an earlier version of the state into the current one.
 //!
-//! A graph says which version its state has; checkpoints carry it. What is read back from an earlier version
-//! goes through the migrations between the two, as fields by name, before any type of today sees it. What is
-//! stored stays as it is: the next checkpoint is a full in the new version.
+//! A graph declares the version of its state, and checkpoints record it. Data of an earlier version goes
+//! through the migrations between the two when it is read, as fields by name, before it is decoded into
+//! today's types. Stored data does not change: the next checkpoint is a full in the new version.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,8 +16,8 @@ use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::StateError;
 use agentgraph_checkpoint::delta::{decode, encode};
 
-/// The stored fields of a state, or of an update that waits to be merged, on the way from one version to the
-/// next.
+/// The stored fields of a state, or of an update that waits to be merged, during migration from one version
+/// to the next.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -50,7 +50,7 @@ use agentgraph_checkpoint::delta::{decode, encode};
 pub struct StoredFields {
     fields: Vec<StoredField>,
     is_update: bool,
-    /// What an update overwrote and is taken out: written anew, it overwrites again.
+    /// Overwriting fields of an update that were taken out: written again, they overwrite again.
     overwritten: Vec<String>,
 }
 
@@ -58,22 +58,23 @@ pub struct StoredFields {
 struct StoredField {
     name: String,
     value: Vec<u8>,
-    /// In an update: it goes round the reducer.
+    /// In an update: bypasses the reducer.
     overwrites: bool,
 }
 
 impl StoredFields {
-    /// The value of a field; `None` if it was never written, or, in an update, if this one does not write it.
+    /// The value of a field; `None` if it was never written, or, in an update, if the update does not write
+    /// it.
     ///
     /// # Errors
-    /// When the stored value is not a `T`.
+    /// If the stored value is not a `T`.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BoxError> {
         let Some(field) = self.fields.iter().find(|field| field.name == name) else { return Ok(None) };
         let value = decode(&field.value).map_err(|error| format!("the stored field `{name}`: {error}"))?;
         Ok(Some(value))
     }
 
-    /// [`get`](StoredFields::get), and the field is gone.
+    /// [`get`](StoredFields::get), and removes the field.
     ///
     /// # Errors
     /// As [`get`](StoredFields::get); the field then stays.
@@ -83,10 +84,10 @@ impl StoredFields {
         Ok(value)
     }
 
-    /// Writes a field, whether it is there or not. In an update, what overwrote its channel still does.
+    /// Writes a field, existing or new. In an update, a field that overwrote its channel still does.
     ///
     /// # Errors
-    /// When the value cannot be encoded.
+    /// If the value cannot be encoded.
     pub fn set<T: Serialize>(&mut self, name: &str, value: T) -> Result<(), BoxError> {
         let mut bytes = Vec::new();
         encode(&mut bytes, &value).map_err(|error| format!("the field `{name}`: {error}"))?;
@@ -100,7 +101,7 @@ impl StoredFields {
         Ok(())
     }
 
-    /// Takes a field away. False if it is not there.
+    /// Removes a field. `false` if it does not exist.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(at) = self.fields.iter().position(|field| field.name == name) else { return false };
         let field = self.fields.remove(at);
@@ -110,7 +111,7 @@ impl StoredFields {
         true
     }
 
-    /// Gives a field another name, unless there is none of the old name. A field of the new name is replaced.
+    /// Renames a field, if it exists. A field with the new name is replaced.
     pub fn rename(&mut self, from: &str, to: &str) {
         if from != to && self.fields.iter().any(|field| field.name == from) {
             self.remove(to);
@@ -121,13 +122,13 @@ impl StoredFields {
         }
     }
 
-    /// The fields that are there.
+    /// The names of the existing fields.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().map(|field| &*field.name)
     }
 
-    /// These are the writes of a task that finished while its superstep was not committed, and not a whole
-    /// state: a reduced field holds what goes to its reducer.
+    /// Whether these are the writes of a task that finished while its superstep was not committed, and not
+    /// a whole state. A reduced field then contains the write for its reducer.
     pub fn is_update(&self) -> bool {
         self.is_update
     }
@@ -170,7 +171,7 @@ impl fmt::Debug for StoredFields {
     }
 }
 
-/// A write is a map of one entry, whose key says how it writes.
+/// A write is a map with one entry, whose key is its kind.
 const KINDS: [(&str, bool); 2] = [("Reduce", false), ("Overwrite", true)];
 
 fn unwrap(mut write: &[u8]) -> Option<(&[u8], bool)> {
@@ -191,7 +192,7 @@ fn wrap(value: &[u8], overwrites: bool) -> Vec<u8> {
 
 pub(crate) type Migrate = Arc<dyn Fn(&mut StoredFields) -> Result<(), BoxError> + Send + Sync>;
 
-/// The version of a graph's state and the ways to it.
+/// The version of a graph's state, and the migrations to it.
 #[derive(Clone, Default)]
 pub(crate) struct Migrations {
     pub(crate) version: u32,
@@ -200,7 +201,7 @@ pub(crate) struct Migrations {
 }
 
 impl Migrations {
-    /// Brings the fields of a stored state to this version.
+    /// Migrates the fields of a stored state to this version.
     ///
     /// # Errors
     /// [`Code::SchemaVersion`].
@@ -215,7 +216,7 @@ impl Migrations {
         (stored..self.version).try_for_each(|from| self.step(from, fields))
     }
 
-    /// Brings an encoded update to this version.
+    /// Migrates an encoded update to this version.
     pub(crate) fn update(&self, stored: u32, update: Vec<u8>) -> Result<Vec<u8>, Error> {
         if stored == self.version {
             return Ok(update);
@@ -243,12 +244,12 @@ impl Migrations {
     }
 }
 
-/// What a graph does with stored fields that its state does not have.
+/// How a graph treats stored fields that its state does not have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnknownFields {
-    /// Those that are let go.
+    /// The names of dropped fields.
     pub(crate) drops: Vec<Cow<'static, str>>,
-    /// All others are carried on.
+    /// Whether all others are kept.
     pub(crate) keeps: bool,
 }
 

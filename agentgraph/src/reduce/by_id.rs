@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Reducer, StoredReducer, Undo, UndoStep};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
-/// An item with a key of its own, for `#[reduce(by_id)]`.
+/// An item with a key, for `#[reduce(by_id)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no key, so a list of it cannot be reduced by id",
     label = "needs `Keyed`",
@@ -24,16 +24,16 @@ pub trait Keyed {
 /// One write to a keyed list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyedWrite<T> {
-    /// Replaces the item with the same key, or goes to the end.
+    /// Replaces the item with the same key, or adds the item at the end.
     Upsert(T),
-    /// Removes the item with that key, if there is one.
+    /// Removes the item with this key, if there is one.
     Remove(String),
 }
 
 /// `#[reduce(by_id)]` on a `Vec` of [`Keyed`] items: a write replaces items by key, adds new ones at the end,
 /// or removes them. Stored item by item.
 ///
-/// A key is looked for from the end of the list, so replacing a recent item is cheap and adding one reads all
+/// A key is searched from the end of the list, so replacing a recent item is cheap and adding one reads all
 /// keys.
 #[derive(Debug)]
 pub struct ById;
@@ -99,7 +99,7 @@ impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
     }
 }
 
-/// Applies one write and tells `done` what it did and which item it displaced.
+/// Applies one write and passes the change, with the displaced item, to `done`.
 fn reduce_one<T: Keyed>(
     value: &mut Vec<T>,
     write: KeyedWrite<T>,

@@ -1,8 +1,8 @@
-//! What the code that `derive(State)` writes calls, so that derived code is short.
+//! The functions that the code of `derive(State)` calls, so that derived code is short.
 //!
-//! What a field's type must be able to do is asked once a field, in a constant: [`Field::REDUCER`] asks the
-//! reducer and [`stored_channel`] asks serde. So a type that lacks it is one message, and not one for each
-//! thing done with it.
+//! The requirements on a field's type are checked once for each field, in a constant: [`Field::REDUCER`]
+//! checks the reducer and [`stored_channel`] checks serde. So an unsuitable type causes one message, and
+//! not one for each use.
 
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ pub fn initial<S: InitialState>() -> S {
     S::default()
 }
 
-/// [`Default`], with a message that says why a state needs it.
+/// [`Default`], with an error message that explains why a state needs it.
 #[diagnostic::on_unimplemented(
     message = "the state `{Self}` has no initial value",
     label = "needs `Default`",
@@ -33,8 +33,8 @@ pub trait InitialState: Default {}
 #[diagnostic::do_not_recommend]
 impl<S: Default> InitialState for S {}
 
-/// A field whose reducer may turn out not to reduce it. [`By`] makes a reducer of it that always fits, so
-/// that the one mention of the real reducer, in the constant, is the one place where the compiler can object.
+/// A field whose reducer may not fit its type. [`By`] turns it into a reducer that always fits, so only the
+/// constant mentions the real reducer, and the compiler can reject it only there.
 pub trait Field: 'static {
     /// The field's type.
     type Value: Clone;
@@ -44,7 +44,7 @@ pub trait Field: 'static {
     const REDUCER: ReducerTable<Self::Value, Self::Write>;
 }
 
-/// A reducer as functions.
+/// A reducer as a table of functions.
 pub struct ReducerTable<T, W> {
     kind: &'static str,
     exclusive: bool,
@@ -105,12 +105,12 @@ pub const fn channel<T: Clone, R: Reducer<T>>(
     Channel::aliased(name, R::KIND, aliases).with_exclusive(R::EXCLUSIVE)
 }
 
-/// The error for a channel that no field or alias is called.
+/// The error for a name that no field has, not even as an alias.
 pub fn unknown_channel(name: &str, channels: &[Channel]) -> StateError {
     nearest_channel(name, channels.iter().map(|channel| &*channel.name))
 }
 
-/// A type that a stored channel may have whose reducer is `R` and whose slot is `P`.
+/// A type that a stored channel with the reducer `R` and the slot `P` may have.
 #[diagnostic::on_unimplemented(
     message = "a channel of type `{Self}` cannot be stored",
     label = "needs `Serialize` and `Deserialize`",
@@ -122,7 +122,7 @@ pub trait StoredField<R, P>: Sized {
     fn apply(slot: P, value: &mut Self, delta: &mut DeltaWriter) -> Result<(), EncodeError>;
     /// [`StoredReducer::record`].
     fn record(&self, delta: &mut DeltaWriter) -> Result<(), EncodeError>;
-    /// The value of these bytes.
+    /// Decodes the value.
     fn restore(bytes: &[u8]) -> Result<Self, EncodeError>;
     /// [`Slot::encode`].
     fn encode(slot: &P) -> Result<Option<Vec<u8>>, EncodeError>;
@@ -158,8 +158,8 @@ where
     }
 }
 
-/// What a derived state does with one stored channel. Its functions are those of [`StoredField`], kept as
-/// pointers so that only the constant itself asks for that trait.
+/// The functions of one stored channel. They are those of [`StoredField`] as pointers, so that only the
+/// constant itself requires that trait.
 pub struct StoredChannel<T, P> {
     name: &'static str,
     apply: fn(P, &mut T, &mut DeltaWriter) -> Result<(), EncodeError>,
@@ -182,17 +182,17 @@ pub const fn stored_channel<T: StoredField<R, P>, R, P>(name: &'static str) -> S
 }
 
 impl<T, P> StoredChannel<T, P> {
-    /// Applies a write and writes down what it changed.
+    /// Applies a write and records the change.
     pub fn apply(&self, slot: P, value: &mut T, delta: &mut DeltaWriter) -> Result<(), StateError> {
         (self.apply)(slot, value, delta).map_err(|error| self.unstored(&error))
     }
 
-    /// Writes down the whole value.
+    /// Records the whole value.
     pub fn record(&self, value: &T, delta: &mut DeltaWriter) -> Result<(), StateError> {
         (self.record)(value, delta).map_err(|error| self.unstored(&error))
     }
 
-    /// Reads the value back.
+    /// Restores the value.
     pub fn restore(&self, value: &mut T, bytes: &[u8]) -> Result<(), StateError> {
         *value = (self.restore)(bytes).map_err(|error| self.unread(&error))?;
         Ok(())
@@ -206,7 +206,7 @@ impl<T, P> StoredChannel<T, P> {
         Ok(())
     }
 
-    /// The write of an encoded update.
+    /// Decodes the write.
     pub fn decode(&self, bytes: &[u8]) -> Result<P, StateError> {
         (self.decode)(bytes).map_err(|error| self.unread(&error))
     }
@@ -220,7 +220,7 @@ impl<T, P> StoredChannel<T, P> {
     }
 }
 
-/// An encoded update in the making. The number of its fields stands before them and is known after them.
+/// An encoded update while it is built. The number of fields comes first and is known last.
 #[derive(Default)]
 pub struct FieldsWriter {
     count: usize,

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::{Reducer, StoredReducer, Undo};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
-/// `#[reduce(append)]` on a `Vec`: the items of a write go to the end. Stored as the items alone.
+/// `#[reduce(append)]` on a `Vec`: appends the items of a write. Only the new items are stored.
 #[derive(Debug)]
 pub struct Append;
 

@@ -9,20 +9,20 @@ use serde::de::DeserializeOwned;
 use super::{Reducer, StoredReducer};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
-/// `#[reduce(merge)]` on a map: the entries of a write replace those with the same key. Stored as the entries
-/// alone.
+/// `#[reduce(merge)]` on a map: the entries of a write replace those with the same key. Only the written
+/// entries are stored.
 #[derive(Debug)]
 pub struct Merge;
 
-/// The maps that [`Merge`] works on.
+/// The maps supported by [`Merge`].
 pub trait MapState: Clone {
     /// The key.
     type Key: Clone + Send + Sync + 'static;
     /// The value.
     type Value: Clone + Send + Sync + 'static;
-    /// Puts an entry in and gives back the value it replaces.
+    /// Inserts an entry and returns the value it replaces.
     fn put(&mut self, key: Self::Key, value: Self::Value) -> Option<Self::Value>;
-    /// The value under a key.
+    /// The value of a key.
     fn value(&self, key: &Self::Key) -> Option<&Self::Value>;
     /// Every entry.
     fn all(&self) -> impl Iterator<Item = (&Self::Key, &Self::Value)>;

@@ -1,5 +1,4 @@
-//! One value that a write replaces: [`Once`], which takes one writer per superstep, and [`Last`], which takes
-//! any number.
+//! A value that each write replaces: [`Once`] accepts one writer per superstep, [`Last`] any number.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -9,9 +9,10 @@ use super::{Reducer, StoredReducer, Undo};
 use crate::state::{StateError, WriteKind};
 use agentgraph_checkpoint::delta::{self, DeltaWriter, EncodeError};
 
-/// What an update holds for one channel: nothing, a write for the reducer, or a value that overwrites.
+/// The change of one channel in an update: none, a write for the reducer, or a value that overwrites.
 ///
-/// Derived code is made of these; one needs them only to write a [`State`](crate::State) by hand.
+/// Derived code consists of these; otherwise they are needed only to implement [`State`](crate::State) by
+/// hand.
 pub struct Slot<T: Clone, R: Reducer<T>>(Option<Write<T, R::Write>>);
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ enum Write<T, W> {
 }
 
 impl<T: Clone, R: Reducer<T>> Slot<T, R> {
-    /// Adds a write; an earlier one of the same update comes first. Without effect once overwritten.
+    /// Adds a write after the earlier ones of the same update. Without effect after an overwrite.
     pub fn write(&mut self, write: R::Write) {
         match &mut self.0 {
             None => self.0 = Some(Write::Reduce(write)),
@@ -35,7 +36,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         self.0 = Some(Write::Overwrite(R::admit(value)));
     }
 
-    /// Adds what a later update of the same channel does, so that applying the sum is applying both.
+    /// Adds a later update of the same channel: applying the result has the effect of applying both.
     pub fn compose(&mut self, later: Self) {
         match (&mut self.0, later.0) {
             (_, None) => {}
@@ -45,7 +46,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         }
     }
 
-    /// How it writes, if it does.
+    /// How the slot writes the channel, if it does.
     pub fn kind(&self) -> Option<WriteKind> {
         self.0.as_ref().map(|write| match write {
             Write::Reduce(_) => WriteKind::Reduce,
@@ -53,12 +54,12 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         })
     }
 
-    /// Takes the write out.
+    /// Removes the write.
     pub fn discard(&mut self) {
         self.0 = None;
     }
 
-    /// Applies it.
+    /// Applies the write.
     pub fn apply(self, value: &mut T) {
         match self.0 {
             None => {}
@@ -67,7 +68,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         }
     }
 
-    /// Applies it so that [`take_off`](Slot::take_off) can undo it. `None` if there is nothing to do.
+    /// Applies the write so that [`take_off`](Slot::take_off) can undo it. `None` if there is no write.
     pub fn try_on(&mut self, value: &mut T) -> Option<Undo<T>> {
         match &mut self.0 {
             None => None,
@@ -89,17 +90,17 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         }
     }
 
-    /// The same write for another reducer that takes the same.
+    /// The same write for another reducer with the same write type.
     pub(super) fn reduced_by<Q: Reducer<T, Write = R::Write>>(self) -> Slot<T, Q> {
         Slot(self.0)
     }
 }
 
 impl<T: Clone + Serialize + DeserializeOwned, R: StoredReducer<T>> Slot<T, R> {
-    /// Applies it and writes down what changed, on the channel that `delta` stands at.
+    /// Applies the write and records the change, on the current channel of `delta`.
     ///
     /// # Errors
-    /// When the change cannot be encoded.
+    /// If the change cannot be encoded.
     pub fn apply_recorded(self, value: &mut T, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
         match self.0 {
             None => Ok(()),
@@ -121,7 +122,7 @@ where
     /// The write as MessagePack.
     ///
     /// # Errors
-    /// When it cannot be encoded.
+    /// If it cannot be encoded.
     pub fn encode(&self) -> Result<Option<Vec<u8>>, EncodeError> {
         let Some(write) = &self.0 else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -129,10 +130,10 @@ where
         Ok(Some(bytes))
     }
 
-    /// The reverse of [`encode`](Slot::encode); the text of a failure says what is wrong with the bytes.
+    /// The reverse of [`encode`](Slot::encode); the error's text describes what is wrong with the bytes.
     ///
     /// # Errors
-    /// When the bytes are not a write of this channel.
+    /// If the bytes are not a write of this channel.
     pub fn decode(bytes: &[u8]) -> Result<Self, EncodeError> {
         match delta::decode(bytes) {
             Ok(write) => Ok(Slot(Some(write))),
@@ -163,7 +164,7 @@ impl<T: Clone + fmt::Debug, R: Reducer<T, Write: fmt::Debug>> fmt::Debug for Slo
     }
 }
 
-/// The head of an encoded update: a map of `count` channel names to writes, which follow by [`encode_field`].
+/// The head of an encoded update: a map from `count` channel names to writes, which [`encode_field`] adds.
 pub(crate) fn encode_fields(count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing to a Vec does not fail, and no state has 2^32 channels.
@@ -194,7 +195,7 @@ pub fn decode_fields(mut bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, StateError>
     Ok(fields)
 }
 
-/// The error for a channel that is not there.
+/// The error for an unknown channel.
 pub(crate) fn nearest_channel<'a>(channel: &str, known: impl Iterator<Item = &'a str>) -> StateError {
     StateError::UnknownChannel {
         channel: channel.to_owned(),

@@ -1,17 +1,17 @@
-//! [`Budget`]: what one run may use up, over all its calls.
+//! [`Budget`]: the limits of one run, over all its calls.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What one run may use up, counted over every call of `invoke`, `resume` and `proceed` that belongs to it.
-/// Its end is [`Outcome::Stopped`](crate::Outcome::Stopped) with
+/// The limits of one run, counted over every call of `invoke`, `resume` and `proceed` that belongs to it. A
+/// run that reaches a limit ends with [`Outcome::Stopped`](crate::Outcome::Stopped),
 /// [`StopReason::Budget`](crate::StopReason::Budget) and the last state; a later call with a larger budget
-/// goes on.
+/// continues it.
 ///
 /// Nodes count units of their own with [`Ctx::spend`](crate::Ctx::spend): tokens, or money in its smallest
-/// coin. They are checked between two supersteps, so a superstep that is under way is not cut and may go
-/// beyond the limit.
+/// unit. They are checked between two supersteps, so a running superstep is not cut off and may exceed the
+/// limit.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -49,22 +49,21 @@ impl Budget {
         Budget::default()
     }
 
-    /// At most so many supersteps in the whole run. [`max_supersteps`](crate::RunBuilder::max_supersteps)
-    /// limits one call.
+    /// The most supersteps in the whole run. [`max_supersteps`](crate::RunBuilder::max_supersteps) limits
+    /// one call.
     pub fn supersteps(mut self, steps: u64) -> Self {
         self.supersteps = Some(steps);
         self
     }
 
-    /// At most so much time by the clock of the run's services, not counting the time between calls. A
-    /// superstep that is under way when it is over is cut off like by a
-    /// [`deadline`](crate::RunBuilder::deadline).
+    /// The longest time by the clock of the run's services, without the time between calls. A superstep
+    /// that is running at the limit is cut off like by a [`deadline`](crate::RunBuilder::deadline).
     pub fn time(mut self, limit: Duration) -> Self {
         self.time = Some(limit);
         self
     }
 
-    /// At most so many of a unit that nodes count. Once as many are spent, no further superstep begins.
+    /// The most of a unit that nodes count. Once the limit is reached, no further superstep starts.
     pub fn units(mut self, unit: impl Into<Cow<'static, str>>, limit: u64) -> Self {
         self.units.insert(unit.into(), limit);
         self

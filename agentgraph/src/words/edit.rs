@@ -1,12 +1,11 @@
-//! Temporary edits: changes of the graph that hold for one run.
+//! Temporary edits: changes of the graph for one run.
 //!
-//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names;
-//! [`Edits`](crate::edit::Edits) is what a task makes them with; [`EditError`] says why one was refused. What
-//! an edit *means*, and what it is checked against, is up to the discipline that runs.
+//! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names; a task makes
+//! edits with [`Edits`](crate::edit::Edits); [`EditError`] is the reason for a refusal. The discipline of the run
+//! defines the meaning of an edit and the checks on it.
 //!
-//! A compiled graph is never touched: edits go onto an overlay that belongs to the run. They are checked when
-//! they are called, kept until the attempt that made them has succeeded, and applied when its superstep is
-//! merged.
+//! A compiled graph never changes: edits are added to an overlay of the run. They are checked when they are
+//! made, kept until the attempt that made them has succeeded, and applied when its superstep is merged.
 
 use std::fmt;
 
@@ -26,45 +25,45 @@ use super::rejection::EditError;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GraphEdit {
-    /// A node more.
+    /// Adds a node.
     AddNode {
         /// Its name.
         name: String,
-        /// The [template](crate::StateGraph::template) that makes it; `None` for a function or closure, which
-        /// only this process has.
+        /// The [template](crate::StateGraph::template) that makes it; `None` for a function or closure,
+        /// which exists in this process only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         template: Option<String>,
-        /// What the template is given.
+        /// The arguments of the template.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         args: Value,
     },
-    /// An edge more, behind the others of its ends.
+    /// Adds an edge after the other edges of its ends.
     AddEdge {
-        /// Where it starts.
+        /// The source.
         from: String,
-        /// Where it leads.
+        /// The target.
         to: String,
     },
-    /// An edge more, in front of the others of its ends.
+    /// Adds an edge before the other edges of its ends.
     PrependEdge {
-        /// Where it starts.
+        /// The source.
         from: String,
-        /// Where it leads.
+        /// The target.
         to: String,
     },
-    /// An edge less.
+    /// Removes an edge.
     RemoveEdge {
-        /// Where it starts.
+        /// The source.
         from: String,
-        /// Where it leads.
+        /// The target.
         to: String,
     },
-    /// A node less, with all that leads to it and from it.
+    /// Removes a node, with every edge to it and from it.
     RemoveNode {
         /// Its name.
         name: String,
     },
-    /// These nodes do not run when they are reached next: what they gave before is used again.
+    /// Skips these nodes when they are reached next: their last outputs are used again.
     Skip {
         /// Their names.
         nodes: Vec<String>,
@@ -90,19 +89,20 @@ impl fmt::Display for GraphEdit {
     }
 }
 
-/// The edits of a task that were not applied, because others had been made that they do not fit: by a task
-/// before it in the same superstep, or, in an eager run or a pass, by one that was done while it ran. They
-/// are dropped as a whole.
+/// Edits of a task that were not applied, because they conflict with other edits: of an earlier task in the
+/// same superstep, or, in an eager run or a pass, of a task that ended meanwhile. All edits of the task are
+/// dropped together.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DroppedEdits {
     /// The node that made them.
     pub by: String,
-    /// All of them.
+    /// All edits of the task.
     pub edits: Vec<GraphEdit>,
-    /// The one that did not fit, and why.
+    /// The edit that conflicts, and why.
     pub why: EditError,
-    /// Nodes that its command went to and that only these edits would have made. Nothing goes there.
+    /// Targets of the task's command that only these edits would have created. The command does not go
+    /// there.
     pub lost: Vec<String>,
 }
 

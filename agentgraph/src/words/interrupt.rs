@@ -1,4 +1,4 @@
-//! What a run waits for.
+//! [`Interrupt`]: an open question, or a static interrupt.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +9,31 @@ use serde_json::Value;
 use crate::words::{Request, Spot, VoidedQuestion};
 use agentgraph_checkpoint::{InvalidId, TaskId};
 
-/// Something a run waits for.
+/// A reason why a run waits: an open question, or a static interrupt.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Interrupt {
-    /// Its id, for `resume_many`; none for a static interrupt, which `proceed()` goes past.
+    /// Its id, for `resume_many`; `None` for a static interrupt, which `proceed()` passes.
     pub id: Option<InterruptId>,
     /// The node.
     pub node: String,
-    /// The subgraph that the node is in, as checkpoints call it; empty for the graph that was run.
+    /// The node's subgraph, by its namespace in checkpoints; empty for the root graph.
     pub namespace: String,
-    /// How it came about.
+    /// The kind of interrupt.
     pub kind: InterruptKind,
-    /// What the node asked; null for a static interrupt.
+    /// The question; null for a static interrupt.
     pub value: Value,
-    /// The JSON schema of the answer, if the node gave one.
+    /// The JSON schema of the answer, if the node provided one.
     pub schema: Option<Value>,
-    /// The key that the node gave the question, if it has one.
+    /// The key of the question, if the node provided one.
     pub key: Option<String>,
-    /// The question in whose place the node asks this one, if an answer to that was voided. A node that asks
-    /// something else each time it runs shows here, since [`times`](Replaced::times) grows.
+    /// The question that this one replaces, if its answer was voided. [`times`](Replaced::times) grows for
+    /// a node that asks something else each time it runs.
     pub replaces: Option<Replaced>,
 }
 
 /// A question whose answer was voided: its task ran again and asked something else in its place, or in the
-/// place of a question before it. See [`Ctx::interrupt`](crate::Ctx::interrupt).
+/// place of an earlier question. See [`Ctx::interrupt`](crate::Ctx::interrupt).
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -66,11 +66,11 @@ pub struct Interrupt {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Replaced {
-    /// Its id, which is open no more.
+    /// Its id, which is no longer open.
     pub id: InterruptId,
-    /// What it asked.
+    /// The question.
     pub value: Value,
-    /// How many answers were voided in this place of the task, its own included.
+    /// The number of answers voided at this place of the task, including its own.
     pub times: u32,
 }
 
@@ -95,7 +95,7 @@ impl Interrupt {
         }
     }
 
-    /// The node, and whether it asks something else than was answered.
+    /// The node, and whether its answered question was replaced by another one.
     pub(crate) fn place(&self) -> String {
         match self.replaces {
             None => format!("`{}`", self.node),
@@ -115,20 +115,20 @@ impl Interrupt {
     }
 }
 
-/// How an interrupt came about.
+/// The kind of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InterruptKind {
     /// The node called [`Ctx::interrupt`](crate::Ctx::interrupt), or one of the methods like it.
     Asked,
-    /// The graph stops before the node.
+    /// The graph stops before the node runs.
     Before,
-    /// The graph stops after the node.
+    /// The graph stops after the node has run.
     After,
 }
 
-/// The id of a request: its task, and which of the task's requests it is. The same in every process, and
-/// never given to another question. As text it is the task's id, a dash and the number.
+/// The id of a request: its task, and its number among the task's requests. The same in every process, and
+/// never used for another question. As text it is the task's id, a dash and the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InterruptId {
     pub(crate) task: TaskId,
@@ -161,17 +161,17 @@ impl<'de> Deserialize<'de> for InterruptId {
     }
 }
 
-/// A node at which a run has stopped without a question.
+/// A static interrupt at a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredStop {
     pub(crate) node: String,
-    /// After it; before it otherwise.
+    /// After the node; otherwise before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) after: bool,
 }
 
 impl StoredStop {
-    /// The static interrupts among these of the graph itself, and of none inside of it.
+    /// The static interrupts of the graph itself among these, without those of subgraphs.
     pub(crate) fn among(interrupts: &[Interrupt]) -> Vec<Self> {
         let own = interrupts.iter().filter(|stop| stop.id.is_none() && stop.namespace.is_empty());
         own.map(|stop| StoredStop { node: stop.node.clone(), after: stop.kind == InterruptKind::After })

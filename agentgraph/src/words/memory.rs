@@ -1,21 +1,22 @@
-//! What a subgraph remembers.
+//! [`Memory`]: the state that a subgraph keeps between calls.
 
-/// What a subgraph remembers from one call to the next.
+/// The state that a subgraph keeps from one call to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Memory {
-    /// Nothing: each call is a run of its own, also in a loop. A call that was interrupted, stopped or cut
-    /// off goes on where it stood. The default.
+    /// None: each call is a run of its own, also in a loop. A call that was interrupted, stopped or cut off
+    /// continues from its last checkpoint. The default.
     #[default]
     PerCall,
-    /// The state at the end of its last call in the thread, as a thread of its own does. Calls must come one
-    /// after the other: two at once are [`Code::ConcurrentSubgraph`](crate::Code::ConcurrentSubgraph). A
-    /// subgraph over the same state reads the state around it all the same.
+    /// The state at the end of its last call in the thread, like a thread of its own. Calls must come one
+    /// after the other: two at once fail with
+    /// [`Code::ConcurrentSubgraph`](crate::Code::ConcurrentSubgraph). A subgraph over the state of its
+    /// parent still reads the parent's state.
     ///
     /// Each checkpoint of the thread names the checkpoint of the memory
-    /// ([`Checkpoint::memories`](crate::Checkpoint::memories)), and the next call begins there. So a replay
-    /// or a fork remembers what was known then, and a call that was given up, that failed or that left no
-    /// trace in the thread is not remembered.
+    /// ([`Checkpoint::memories`](crate::Checkpoint::memories)), and the next call starts from there. So a
+    /// replay or a fork has the memory of its checkpoint, and a call that was abandoned, that failed or
+    /// that left no trace in the thread is not remembered.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -47,8 +48,8 @@ pub enum Memory {
     /// # }
     /// ```
     PerThread,
-    /// Nothing, and nothing is stored: a call that was cut off starts over. It may not ask with
-    /// [`interrupt`](crate::Ctx::interrupt) where the graph around it is kept, since nobody could go on with
-    /// it.
+    /// None, and nothing is stored: a call that was cut off starts again. It may not
+    /// [`interrupt`](crate::Ctx::interrupt) if its parent graph has a checkpointer, since the question
+    /// could not be resumed.
     None,
 }

@@ -1,36 +1,36 @@
-//! What is open in a task, as data.
+//! The open requests, subgraphs and failures of a task, as data.
 
 use super::interrupt::Interrupt;
 use crate::error::Error;
 use crate::failure::Failure;
 use agentgraph_checkpoint::CheckpointId;
 
-/// A subgraph that has begun and has not come to its end.
+/// A subgraph that has started and not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenChild {
-    /// The node that it is.
+    /// Its node.
     pub node: String,
-    /// Where it is kept: see [`CompiledGraph::namespace`](crate::CompiledGraph::namespace).
+    /// Its namespace: see [`CompiledGraph::namespace`](crate::CompiledGraph::namespace).
     pub namespace: String,
 }
 
 /// A request of a node in a subgraph.
 pub(crate) struct OpenRequest {
     pub(crate) interrupt: Interrupt,
-    /// The checkpoint, in the namespace of the interrupt, that the answer is stored beside.
+    /// The checkpoint beside which the answer is stored, in the namespace of the interrupt.
     pub(crate) at: CheckpointId,
 }
 
-/// What is open in one task.
+/// The open items of one task.
 #[derive(Default)]
 pub(crate) struct Open {
     /// In task order.
     pub(crate) requests: Vec<OpenRequest>,
-    /// The outer ones first.
+    /// Outer subgraphs first.
     pub(crate) children: Vec<OpenChild>,
-    /// What tasks failed with, in task order, and then what failed as a whole.
+    /// The failures of tasks, in task order, then the failure of the whole.
     pub(crate) failures: Vec<Failure>,
-    /// Why the call cannot be gone on with, if it would lose what is stored.
+    /// The reason why the call cannot continue, if continuing would lose stored data.
     pub(crate) refused: Option<Error>,
 }

@@ -1,4 +1,4 @@
-//! What a call comes to.
+//! [`Outcome`]: the result of a call.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -12,16 +12,16 @@ use super::stop::StopReason;
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::{CheckpointId, RunId};
 
-/// What a call came to, unless it failed. A failure is an [`Error`](crate::Error); everything else is here
-/// and loses nothing.
+/// The result of a call, unless it failed. A failure is an [`Error`](crate::Error); every other result is
+/// here, and loses nothing.
 #[derive(Clone, Debug)]
 pub enum Outcome<O> {
-    /// The run is over.
+    /// The run has finished.
     #[non_exhaustive]
     Finished {
         /// The last state.
         output: O,
-        /// Joins that were still waiting for some of their sources, those of subgraphs among them.
+        /// Joins that were still waiting for some of their sources, including joins of subgraphs.
         stuck: Vec<StuckJoin>,
         /// The nodes of [detached](crate::IntoNode::detached) tasks that the end cut off, in the order in
         /// which they were reached.
@@ -30,9 +30,9 @@ pub enum Outcome<O> {
         run: RunId,
         /// Its last checkpoint, if it has a checkpointer.
         checkpoint: Option<CheckpointId>,
-        /// What the run has spent, by unit.
+        /// The units that the run has spent.
         spent: BTreeMap<Cow<'static, str>, u64>,
-        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        /// Temporary edits of this call that conflicted with those of a parallel task, and were dropped.
         dropped: Vec<DroppedEdits>,
     },
     /// The run waits: for answers (`resume`), or at a static interrupt (`proceed`).
@@ -40,18 +40,18 @@ pub enum Outcome<O> {
     Interrupted {
         /// The last committed state.
         output: O,
-        /// What it waits for, in task order.
+        /// The reasons why it waits, in task order.
         interrupts: Vec<Interrupt>,
         /// The run.
         run: RunId,
         /// Its last checkpoint, if it has a checkpointer.
         checkpoint: Option<CheckpointId>,
-        /// What the run has spent, by unit.
+        /// The units that the run has spent.
         spent: BTreeMap<Cow<'static, str>, u64>,
-        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        /// Temporary edits of this call that conflicted with those of a parallel task, and were dropped.
         dropped: Vec<DroppedEdits>,
     },
-    /// The run was stopped and can go on by `proceed()`.
+    /// The run was stopped, and `proceed()` continues it.
     #[non_exhaustive]
     Stopped {
         /// The last committed state.
@@ -62,9 +62,9 @@ pub enum Outcome<O> {
         run: RunId,
         /// Its last checkpoint, if it has a checkpointer.
         checkpoint: Option<CheckpointId>,
-        /// What the run has spent, by unit.
+        /// The units that the run has spent.
         spent: BTreeMap<Cow<'static, str>, u64>,
-        /// Temporary edits of this call that did not fit those of a parallel task, and were dropped.
+        /// Temporary edits of this call that conflicted with those of a parallel task, and were dropped.
         dropped: Vec<DroppedEdits>,
     },
 }
@@ -79,7 +79,7 @@ impl<O> Outcome<O> {
         }
     }
 
-    /// The same outcome, showing `part` of the state.
+    /// The same outcome with `part` of the state.
     pub fn map<P>(self, part: impl FnOnce(O) -> P) -> Outcome<P> {
         match self {
             Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent, dropped } => {
@@ -94,12 +94,12 @@ impl<O> Outcome<O> {
         }
     }
 
-    /// The state of a finished run in which no join still waits.
+    /// The state of a finished run in which no join waits.
     ///
     /// # Errors
-    /// [`NotFinished`], with the state inside: [`Code::StuckJoin`] if the run is over and a join still waits,
-    /// [`Code::NotFinished`] if it was interrupted or stopped. Match on the outcome to go on with a state all
-    /// the same.
+    /// [`NotFinished`], which contains the state: [`Code::StuckJoin`] if the run has finished and a join
+    /// still waits, [`Code::NotFinished`] if it was interrupted or stopped. Match on the outcome to
+    /// continue with such a state.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -151,7 +151,7 @@ impl<O> Outcome<O> {
         Err(NotFinished(error.with_state(Arc::new(output))))
     }
 
-    /// What the run waits for; empty unless it was interrupted.
+    /// The reasons why the run waits; empty unless it was interrupted.
     pub fn interrupts(&self) -> &[Interrupt] {
         match self {
             Outcome::Interrupted { interrupts, .. } => interrupts,
@@ -159,8 +159,7 @@ impl<O> Outcome<O> {
         }
     }
 
-    /// How much of a unit that nodes count the run has spent, in all its calls. See
-    /// [`Budget`](crate::Budget).
+    /// The amount of a unit that the run has spent, in all its calls. See [`Budget`](crate::Budget).
     pub fn spent(&self, unit: &str) -> u64 {
         let (Outcome::Finished { spent, .. }
         | Outcome::Interrupted { spent, .. }
@@ -168,7 +167,8 @@ impl<O> Outcome<O> {
         spent.get(unit).copied().unwrap_or(0)
     }
 
-    /// Temporary edits of this call that did not fit those of a parallel task, and were dropped as a whole.
+    /// Temporary edits of this call that conflicted with those of a parallel task, and were dropped
+    /// together.
     pub fn dropped_edits(&self) -> &[DroppedEdits] {
         let (Outcome::Finished { dropped, .. }
         | Outcome::Interrupted { dropped, .. }
@@ -195,7 +195,7 @@ impl<O> Outcome<O> {
     }
 }
 
-/// A run that was expected to be finished is not, or joins of it still wait.
+/// The error for a run that has not finished, or has joins that still wait.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct NotFinished(Error);
@@ -206,7 +206,7 @@ impl NotFinished {
         self.0.code()
     }
 
-    /// The state that the outcome shows. `None` if `O` is another type than the outcome's.
+    /// The state of the outcome. `None` if `O` is another type than the outcome's.
     pub fn state<O: Any + Send + Sync>(&self) -> Option<&O> {
         self.0.state()
     }
@@ -222,13 +222,13 @@ impl From<NotFinished> for Error {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StuckJoin {
-    /// The subgraph that it is in, as checkpoints call it; empty for the graph that was run.
+    /// Its subgraph, by its namespace in checkpoints; empty for the root graph.
     pub namespace: String,
-    /// The node behind it.
+    /// The target of the join.
     pub to: String,
-    /// The sources that arrived.
+    /// The sources that have arrived.
     pub arrived: Vec<String>,
-    /// The sources that did not.
+    /// The sources that have not.
     pub missing: Vec<String>,
 }
 

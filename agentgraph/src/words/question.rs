@@ -1,9 +1,9 @@
-//! What a task asks, as data.
+//! The questions of a task, as data.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Where a task asks a question.
+/// The place of a question in its task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Spot {
     /// Its n-th question without a key, counted from 0.
@@ -12,7 +12,7 @@ pub(crate) enum Spot {
 }
 
 impl Spot {
-    /// Whether a question at this spot voids the answer at the other one if it asks something else.
+    /// Whether a different question at this spot voids the answer at `other`.
     pub(crate) fn voids(&self, other: &Spot) -> bool {
         match (self, other) {
             (Spot::Nth(changed), Spot::Nth(other)) => other >= changed,
@@ -21,7 +21,7 @@ impl Spot {
     }
 }
 
-/// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). Made of text, by `into()`.
+/// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). Text converts into it.
 ///
 /// ```
 /// use agentgraph::run::InterruptKey;
@@ -35,13 +35,13 @@ pub struct InterruptKey {
 }
 
 impl InterruptKey {
-    /// A key. An answer to it is delivered to a question with an equal value.
+    /// A key. Its answer is delivered only to a question with the same value.
     pub fn new(name: impl Into<String>) -> Self {
         InterruptKey { name: name.into(), any_value: false }
     }
 
-    /// Delivers the answer to the question of this key whatever the question asks. For values that differ
-    /// each time and do not change what is decided, such as the time of the question.
+    /// Delivers the answer to a question with this key whatever its value. For values that differ each time
+    /// without changing the decision, such as the time of the question.
     pub fn for_any_value(mut self) -> Self {
         self.any_value = true;
         self
@@ -62,22 +62,22 @@ impl<T: Into<String>> From<T> for InterruptKey {
 /// A question that was asked in an earlier call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AskedQuestion {
-    /// Its number among all questions of the task, which makes its id.
+    /// Its number among all questions of the task, used in its id.
     pub(crate) n: u32,
     pub(crate) spot: Spot,
     pub(crate) value: Value,
     pub(crate) schema: Option<Value>,
-    /// How many answers were voided at its spot before it was asked.
+    /// The number of answers voided at its spot before it was asked.
     pub(crate) voided_before: u32,
     pub(crate) answer: AnswerState,
 }
 
-/// What became of a question.
+/// The state of a question's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AnswerState {
     NotYet,
     With(Value),
-    /// Its answer counts for no question any more.
+    /// Its answer is not used any more.
     Voided,
 }
 
@@ -91,11 +91,11 @@ pub(crate) struct Request {
     pub(crate) replaces: Option<VoidedQuestion>,
 }
 
-/// The question at the same spot whose answer was voided last.
+/// The last question at the same spot whose answer was voided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VoidedQuestion {
     pub(crate) n: u32,
     pub(crate) value: Value,
-    /// How many answers were voided at the spot, this one included.
+    /// The number of answers voided at the spot, including this one.
     pub(crate) times: u32,
 }

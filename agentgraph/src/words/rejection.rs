@@ -1,11 +1,11 @@
-//! [`EditError`]: a temporary edit was refused, and left no trace.
+//! [`EditError`]: a temporary edit was refused and has changed nothing.
 
 use std::fmt;
 
 use super::edit::GraphEdit;
 use crate::error::Code;
 
-/// A temporary edit that was refused. It has left no trace, and the node can go on without it; returned by
+/// A temporary edit that was refused and has changed nothing. The node can continue without it; returned by
 /// `?` it fails the node.
 ///
 /// ```
@@ -32,7 +32,7 @@ use crate::error::Code;
 pub struct EditError(Box<(GraphEdit, Rejection)>);
 
 impl EditError {
-    /// An edit that is refused.
+    /// The refusal of an edit.
     pub fn new(edit: GraphEdit, why: Rejection) -> Self {
         EditError(Box::new((edit, why)))
     }
@@ -47,7 +47,7 @@ impl EditError {
         &self.0.1
     }
 
-    /// The stable code, which the run's error has if a node fails with it.
+    /// The stable code. A run whose node fails with this error has the same code.
     pub fn code(&self) -> Code {
         match self.why() {
             Rejection::NothingToReuse { .. } | Rejection::KeepsNothing { .. } => Code::NothingToReuse,
@@ -82,28 +82,28 @@ pub enum Rejection {
         /// The known name that is nearest to it.
         nearest: Option<String>,
     },
-    /// There is a node of that name.
+    /// A node with this name exists.
     NodeExists,
-    /// The name is empty, or begins with `__`.
+    /// The name is empty, or starts with `__`.
     ReservedName,
-    /// There is such an edge.
+    /// The edge exists.
     EdgeExists,
-    /// There is no such edge: routes, branches and commands are none.
+    /// The edge does not exist. Routes, branches and commands are not edges.
     NoSuchEdge,
-    /// END leads nowhere.
+    /// No edge starts at END.
     OutOfEnd,
-    /// Nothing leads to START.
+    /// No edge ends at START.
     IntoStart,
-    /// From a node to itself, in a graph that allows no cycles.
+    /// From a node to itself, in a graph without cycles.
     SelfEdge,
-    /// It closes a cycle in a graph that allows none: these nodes, in order.
+    /// It closes a cycle in a graph without cycles: these nodes, in order.
     ClosesCycle(Vec<String>),
-    /// That node is done, so the edit cannot have an effect any more.
+    /// The node is done, so the edit can have no effect.
     Done {
         /// The node.
         node: String,
     },
-    /// The node has not finished in an earlier run of this thread, or pass, so there is nothing of it to use
+    /// The node has not finished in an earlier run of this thread, or pass, so it has no output to use
     /// again.
     NothingToReuse {
         /// The node.
@@ -114,8 +114,8 @@ pub enum Rejection {
         /// The node.
         node: String,
     },
-    /// A function or closure cannot be stored or sent to another process: this graph has a checkpointer or a
-    /// host, so the node has to be made by a template.
+    /// A function or closure cannot be stored or sent to another process: this graph has a checkpointer or
+    /// a host, so a template must make the node.
     NeedsTemplate,
     /// The graph has no such template.
     UnknownTemplate {
@@ -124,7 +124,7 @@ pub enum Rejection {
         /// The known name that is nearest to it.
         nearest: Option<String>,
     },
-    /// The template did not take what it was given.
+    /// The template refused its arguments.
     BadArguments(String),
     /// The node cannot be used in this graph.
     Unfit(String),

@@ -1,11 +1,11 @@
-//! What a run has used up, as data.
+//! [`Spent`]: the resources a run has used, as data.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run has used up, as a checkpoint holds it.
+/// The resources a run has used, as checkpoints store them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spent {
     #[serde(default)]

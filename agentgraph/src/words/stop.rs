@@ -1,20 +1,20 @@
-//! Why a run stops before its end.
+//! [`StopReason`]: why a run stopped before its end.
 
 use std::fmt;
 
-/// Why a run was stopped.
+/// Why a run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It took as many supersteps as the call allows.
+    /// The call reached its limit of supersteps.
     Limit,
     /// Its cancellation token was cancelled.
     Cancelled,
     /// It was asked to stop between two supersteps, by a token or by [`Ctx::drain`](crate::Ctx::drain).
     Drained,
-    /// The call took as long as it may.
+    /// The call reached its deadline.
     Deadline,
-    /// The run's [`Budget`](crate::Budget) is used up.
+    /// The run reached a limit of its [`Budget`](crate::Budget).
     Budget,
 }
 

@@ -1,18 +1,18 @@
-//! The task that an event is about, and how it ended.
+//! The task of an event, and how a task ended.
 
 use agentgraph_checkpoint::TaskId;
 
 use crate::error::Code;
 
-/// The task that an event belongs to.
+/// The task of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskRef {
     /// Its id; the same in every process, and part of the ids of its interrupts.
     pub id: TaskId,
-    /// Its place in the task order of its superstep.
+    /// Its index in the task order of its superstep.
     pub index: u32,
-    /// The attempt under the node's retry policy, counted from 1; 1 for what is said of the task as a whole.
+    /// The attempt under the node's retry policy, from 1; 1 for an event about the task as a whole.
     pub attempt: u32,
 }
 
@@ -22,12 +22,12 @@ pub struct TaskRef {
 pub enum TaskEnd {
     /// It is done.
     Done,
-    /// It failed, with that code and text.
+    /// It failed, with this code and text.
     Failed(Code, String),
     /// It waits for an answer.
     Interrupted,
-    /// A run inside it was stopped, and goes on from there with the run around it.
+    /// A run inside it was stopped, and continues together with its parent run.
     Stopped,
-    /// It was not run: a temporary edit skipped it, and what its node gave before is used again.
+    /// It was skipped by a temporary edit: the last output of its node is used again.
     Skipped,
 }

@@ -1,4 +1,4 @@
-//! How long a node may take, as data.
+//! The time limits of a node, as data.
 
 use std::time::Duration;
 

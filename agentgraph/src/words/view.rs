@@ -1,30 +1,30 @@
-//! [`View`]: what a stream can be asked for.
+//! [`View`]: the kinds of events in a stream.
 
-/// A kind of event that a stream can be asked for.
+/// A kind of event that a stream can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum View {
-    /// The state after every superstep. A snapshot that is not dropped yet, kept by its reader or still
-    /// unread, costs the next superstep a clone of the state; with a
-    /// [`stream_capacity`](crate::RunBuilder::stream_capacity) of 1 none is unread.
+    /// The state after every superstep. While a snapshot is alive (kept by the reader, or not yet read),
+    /// the next superstep has to clone the state; with a
+    /// [`stream_capacity`](crate::RunBuilder::stream_capacity) of 1 no snapshot is waiting to be read.
     Values,
-    /// What each task returned.
+    /// The update that each task returned.
     Updates,
-    /// What nodes emit.
+    /// The values that nodes emit.
     Custom,
-    /// When tasks begin and how they end.
+    /// The start and the end of tasks.
     Tasks,
     /// The checkpoints that are committed.
     Checkpoints,
-    /// What chat models say within nodes, piece by piece.
+    /// The output of chat models inside nodes, in pieces.
     Messages,
-    /// Temporary edits: what was changed, what was refused, what was dropped.
+    /// Temporary edits: applied, refused and dropped ones.
     Edits,
-    /// What one wants to see to find out what a run does: tasks, checkpoints and edits.
+    /// For debugging a run: tasks, checkpoints and edits.
     Debug,
 }
 
-/// Which views are wanted.
+/// The selected views.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Views {
     pub(crate) values: bool,

@@ -1,6 +1,6 @@
-//! [`WhenBusy`]: what becomes of a call when a run goes on in its thread already.
+//! [`WhenBusy`]: the effect of a call on a thread with a running run.
 
-/// What becomes of a call when a run goes on in its thread already, in this process or another one.
+/// The effect of a call on a thread where another run is running, in this process or another one.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -31,15 +31,15 @@ pub enum WhenBusy {
     /// It fails with [`Code::ThreadBusy`](crate::Code::ThreadBusy). The default.
     #[default]
     Refuse,
-    /// It waits until the thread is free. Calls of one graph that wait for one thread go in the order they
-    /// came.
+    /// It waits until the thread is free. Calls of one graph that wait for one thread run in order of
+    /// arrival.
     Queue,
-    /// It takes the thread. The other run ends with [`Code::LeaseLost`](crate::Code::LeaseLost), where it
-    /// stands; what it committed stays. An `invoke` gives that run up and begins on the state it left,
-    /// `resume` and `proceed` go on with it.
+    /// It takes the thread. The other run ends with [`Code::LeaseLost`](crate::Code::LeaseLost); its
+    /// commits stay. An `invoke` abandons that run and starts from the state it left, `resume` and
+    /// `proceed` continue it.
     Replace,
-    /// As `Replace`, but an `invoke` begins on the state as it was before the other run, on a new branch. The
-    /// old branch stays as it is, and the new one says which run it gave up:
+    /// Like `Replace`, but an `invoke` starts from the state before the other run, on a new branch. The old
+    /// branch stays unchanged, and the new one records which run it abandoned:
     /// [`Checkpoint::abandoned`](crate::Checkpoint).
     RollBack,
 }

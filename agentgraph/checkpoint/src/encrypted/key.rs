@@ -1,5 +1,4 @@
-//! Keys and the ring that holds them. Nothing of a key is ever shown, and its bytes are wiped when it is
-//! dropped.
+//! Keys and the key ring. Nothing of a key is ever shown, and its bytes are wiped when it is dropped.
 
 use std::fmt;
 
@@ -11,8 +10,8 @@ use crate::error::{StoreCode, StoreError};
 
 /// A key of 32 bytes, for AES-256-GCM.
 ///
-/// Take it from a file, a key service or the environment; 64 hexadecimal digits of chance are made by
-/// `openssl rand -hex 32`. It must be random: it is no password.
+/// Read it from a file, a key service or the environment; `openssl rand -hex 32` makes 64 random
+/// hexadecimal digits. It must be random: a password will not do.
 ///
 /// ```
 /// use agentgraph_checkpoint::EncryptionKey;
@@ -26,15 +25,15 @@ use crate::error::{StoreCode, StoreError};
 pub struct EncryptionKey(Zeroizing<[u8; 32]>);
 
 impl EncryptionKey {
-    /// The key of these bytes.
+    /// The key with these bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         EncryptionKey(Zeroizing::new(bytes))
     }
 
-    /// The key that 64 hexadecimal digits say; white space around them does not count.
+    /// The key from 64 hexadecimal digits; white space around them is ignored.
     ///
     /// # Errors
-    /// [`StoreCode::UnknownKey`] when it is anything else. The message does not repeat what was given.
+    /// [`StoreCode::UnknownKey`] for any other text. The message does not repeat the text.
     pub fn from_hex(digits: &str) -> Result<Self, StoreError> {
         let mut bytes = Zeroizing::new([0; 32]);
         let digits = digits.trim().as_bytes();
@@ -54,16 +53,16 @@ impl EncryptionKey {
         }
     }
 
-    /// The key of one record, made of this one and of the record's own chance. So the number of records that
-    /// one key may encrypt has no limit that anybody could reach: AES-GCM by itself, with random nonces, has
-    /// one of 2^32.
+    /// The key of one record, derived from this key and the random salt of the record. So the number of
+    /// records under one key has no reachable limit: AES-GCM alone, with random nonces, has a limit of
+    /// 2^32.
     pub(super) fn of_record(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let made = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let key = made.expand(&[b"agentgraph record", salt], &AES_256_GCM).ok().map(UnboundKey::from)?;
         Some(LessSafeKey::new(key))
     }
 
-    /// Four bytes by which another key of the same name is known. They say nothing of the key.
+    /// Four bytes that tell apart keys of the same name. They reveal nothing of the key.
     pub(super) fn check(&self) -> [u8; 4] {
         let (made, mut check) = (Prk::new_less_safe(HKDF_SHA256, &*self.0), [0; 4]);
         if let Ok(of) = made.expand(&[b"agentgraph key check"], Check) {
@@ -91,12 +90,11 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
-/// Keys by their names: one that everything is encrypted with from now on, and older ones that are only read
-/// with.
+/// Keys by name: a current one that encrypts everything new, and older ones for reading only.
 ///
-/// The name of its key stands in clear beside everything that is stored, so a name says which key and nothing
-/// of it: a date, a number. To rotate, put a new key in the place of the current one and add that as an older
-/// one:
+/// The name of a key is stored unencrypted beside everything encrypted with it, so a name must reveal
+/// nothing of the key: use a date or a number. To rotate, make a new key the current one and add the former
+/// one as an older key:
 ///
 /// ```
 /// use agentgraph_checkpoint::{EncryptionKey, KeyRing};
@@ -108,7 +106,7 @@ impl fmt::Debug for EncryptionKey {
 /// ```
 #[derive(Clone)]
 pub struct KeyRing {
-    /// The current one first.
+    /// The current key is first.
     keys: Vec<NamedKey>,
 }
 
@@ -120,18 +118,18 @@ pub(super) struct NamedKey {
 }
 
 impl KeyRing {
-    /// A ring with the key that is written with.
+    /// A ring with the current key.
     ///
     /// # Errors
-    /// [`StoreCode::UnknownKey`] when the name is empty or longer than 255 bytes.
+    /// [`StoreCode::UnknownKey`] if the name is empty or longer than 255 bytes.
     pub fn new(name: impl Into<String>, key: EncryptionKey) -> Result<Self, StoreError> {
         KeyRing { keys: Vec::new() }.older(name, key)
     }
 
-    /// Adds a key that is read with.
+    /// Adds a key for reading only.
     ///
     /// # Errors
-    /// [`StoreCode::UnknownKey`] when the name is empty, longer than 255 bytes, or that of another key in the
+    /// [`StoreCode::UnknownKey`] if the name is empty, longer than 255 bytes, or used by another key in the
     /// ring.
     pub fn older(mut self, name: impl Into<String>, key: EncryptionKey) -> Result<Self, StoreError> {
         let name = name.into();
@@ -148,7 +146,7 @@ impl KeyRing {
         Err(StoreError::new(StoreCode::UnknownKey, problem))
     }
 
-    /// The name of the key that is written with.
+    /// The name of the current key.
     pub fn current(&self) -> &str {
         self.keys.first().map_or("", |key| &key.name)
     }

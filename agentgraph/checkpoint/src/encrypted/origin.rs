@@ -1,7 +1,7 @@
-//! Copies of threads. A store copies bytes as they are, and those are bound to the thread that they were
-//! written for. So beside them, in a namespace of its own, a copy carries permissions: encrypted lists of the
-//! threads whose bytes it may hold. The one of a new copy is written into the *source* before the store
-//! copies it, so that there is never a copy without.
+//! Copies of threads. A store copies bytes unchanged, and these are bound to the thread they were written
+//! for. So a copy carries permissions beside them, in a separate namespace: encrypted lists of the threads
+//! whose bytes it may contain. The permission of a new copy is written into the *source* before the store
+//! copies it, so a copy without one never exists.
 
 use super::seal::{Label, open, seal};
 use super::{EncryptedSaver, KeyRing};
@@ -13,13 +13,13 @@ use crate::id::CheckpointId;
 use crate::row::{ListQuery, Place, Put, Rewrite, RowKind};
 use crate::upkeep;
 
-/// The namespace of permissions. No graph has one that begins so.
+/// The namespace of permissions. No graph has a namespace with this prefix.
 pub(super) const PERMISSIONS: &str = "||origins";
 
-/// How often a place for a permission is looked for, while others find places for theirs.
+/// The most attempts to find a free step for a permission, while other copies write theirs.
 const TRIES: usize = 16;
 
-/// The threads that one is a copy of, directly or not; looked up when they are first asked for.
+/// The threads that a thread is a copy of, directly or not; read on first use.
 #[derive(Default)]
 pub(super) struct Origins(Option<Vec<String>>);
 
@@ -37,7 +37,7 @@ impl Origins {
     }
 }
 
-/// Those of another copy, which were copied with it, and those that were changed, do not open.
+/// Permissions of other copies, which were copied along, and changed ones do not open.
 async fn read<C: Checkpointer>(store: &C, keys: &KeyRing, thread: &str) -> Result<Vec<String>, StoreError> {
     let rows = store.list(Place { thread, namespace: PERMISSIONS }, ListQuery::default()).await?;
     let mut origins = Vec::new();
@@ -54,12 +54,13 @@ pub(super) async fn copy_thread<C: Checkpointer>(
     to: &str,
 ) -> Result<(), StoreError> {
     if catalog::namespaces(&saver.inner, from).await?.is_empty() {
-        // There is nothing to be read later on either.
+        // Then later reads find nothing either.
         return upkeep::copy_thread(&saver.inner, from, to).await;
     }
     let step = permit(saver, from, to).await?;
     let copied = upkeep::copy_thread(&saver.inner, from, to).await;
-    // The copy has its own of it by now, if there is one. In the source it is of no use, nor does it do harm.
+    // By now the copy has its own, if the store made one. In the source the permission is useless and
+    // harmless.
     let gone = [(0, step..step.saturating_add(1))];
     let place = Place { thread: from, namespace: PERMISSIONS };
     let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
@@ -67,7 +68,7 @@ pub(super) async fn copy_thread<C: Checkpointer>(
     copied
 }
 
-/// Stores, in the one thread, that the other may hold what it holds. Says at which step.
+/// Stores a permission in `from`: `to` may contain the same bytes. Returns its step.
 async fn permit<C: Checkpointer>(saver: &EncryptedSaver<C>, from: &str, to: &str) -> Result<u64, StoreError> {
     let mut origins = vec![from.to_owned()];
     origins.extend(read(&saver.inner, &saver.keys, from).await?);

@@ -1,5 +1,5 @@
-//! Where chance comes from. It is given in, so that a source that fails can be tried; it is not open to
-//! users, since one that repeats itself gives everything away.
+//! The source of randomness. It is injected, so that tests can use one that fails. Users cannot replace it,
+//! since a source that repeats itself would reveal everything.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::error::{StoreCode, StoreError};
 
-/// A source of randomness that nobody can foretell.
+/// An unpredictable source of randomness.
 #[derive(Clone)]
 pub(super) struct Random(Arc<Fill>);
 
-/// Whether it could.
+/// Returns whether it succeeded.
 type Fill = dyn Fn(&mut [u8]) -> bool + Send + Sync;
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
     /// Fills `bytes`.
     ///
     /// # Errors
-    /// [`StoreCode::Store`], since nothing can be stored then.
+    /// [`StoreCode::Store`] if the source fails, since nothing can be stored then.
     pub(super) fn fill(&self, bytes: &mut [u8]) -> Result<(), StoreError> {
         match (self.0)(bytes) {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! Encrypting anew: what a thread holds under older keys, or in clear, comes under the current one.
+//! Encrypting anew: bytes of a thread under older keys, or unencrypted, are encrypted with the current key.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,24 +18,24 @@ use crate::prune::{DELTAS, add, fold};
 use crate::row::{ListQuery, PendingWrite, Place, PutWrites, Rewrite, RowKind};
 use crate::upkeep;
 
-/// Checkpoints looked at, and rewritten, at a time.
+/// The number of checkpoints that are read and rewritten at a time.
 const BATCH: usize = 64;
 
-/// How long a batch may take before another process may have the thread, which ends this.
+/// The time for one batch. After it another process may take the thread, and the reseal fails.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// One thing to be done to a checkpoint.
+/// One step of work on a checkpoint.
 #[derive(Clone, Copy)]
 enum Work {
-    /// What tasks left behind on it is encrypted anew.
+    /// Encrypts its pending writes anew.
     Writes(CheckpointId),
-    /// It becomes a full under the current key.
+    /// Replaces it by a full under the current key.
     Seal(CheckpointId, RowKind),
-    /// A segment that stands beside it goes.
+    /// Removes the segment beside it.
     Unfold(CheckpointId),
 }
 
-/// Deltas as fulls, one after the other: what one was read from serves for the next.
+/// Reads deltas as fulls, one after the other; each builds on the one before.
 #[derive(Default)]
 struct Reader {
     at: CheckpointId,
@@ -51,7 +51,7 @@ impl Reader {
         id: CheckpointId,
     ) -> Result<Vec<u8>, StoreError> {
         let follows = self.at.branch == id.branch && self.at.step.checked_add(1) == Some(id.step);
-        // Before the first one there is nothing to go on from.
+        // Before the first delta there is no state to build on.
         if follows && !self.header.is_empty() {
             let row = saver.row(place, id).await?.ok_or_else(|| corrupt(place, id, "it is gone"))?;
             add(place, &mut self.header, &mut self.folded, &row)?;
@@ -64,7 +64,7 @@ impl Reader {
     }
 }
 
-/// A thread that is nobody else's. Dropped, it is given back as soon as the store can.
+/// A leased thread during the work. If it is dropped, the lease is released as soon as the store can.
 struct Taken<'a, C: Checkpointer> {
     saver: &'a EncryptedSaver<C>,
     thread: &'a str,
@@ -80,7 +80,7 @@ impl<C: Checkpointer> Taken<'_, C> {
         }
     }
 
-    /// A lease that cannot be given back ends by time.
+    /// A lease that cannot be released ends by time.
     async fn give_back(mut self) {
         let _ = leases_of(&self.saver.inner).release(self.thread, self.fence).await;
         self.fence = 0;
@@ -100,14 +100,14 @@ fn lease_from(now: SystemTime) -> (SystemTime, SystemTime) {
 }
 
 impl<C: Checkpointer> EncryptedSaver<C> {
-    /// Encrypts with the current key what a thread holds under others, or in clear, so that an older key is
-    /// of no use there any more. Says how many checkpoints were encrypted anew. A thread that is busy is
-    /// [`StoreCode::ThreadBusy`].
+    /// Encrypts the bytes of a thread that are under other keys, or unencrypted, with the current key, so
+    /// that this thread no longer needs an older key. Returns the number of checkpoints encrypted anew.
+    /// Fails with [`StoreCode::ThreadBusy`] if the thread is busy.
     ///
-    /// A store can replace a row by a full only, so deltas become fulls: that takes the space of that many
-    /// whole states. Prune first, and then little is left to encrypt; with
-    /// [`Retention::keep_latest_per_thread`](crate::Retention) it is one checkpoint a thread. Copies that
-    /// were made of the thread before are threads of their own.
+    /// A store can replace a row by a full only, so deltas become fulls, each of which takes the space of a
+    /// whole state. Prune first, so that little is left to encrypt: with
+    /// [`Retention::keep_latest_per_thread`](crate::Retention) it is one checkpoint a thread. Earlier
+    /// copies of the thread are threads of their own.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -133,7 +133,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// for thread in saver.threads().await? {
     ///     saver.reseal(&thread).await?;
     /// }
-    /// // From here on nobody needs the old key.
+    /// // From here on the old key is not needed.
     /// # let graph = graph.checkpointer(EncryptedSaver::new(store, KeyRing::new("autumn", new)?));
     /// assert_eq!(graph.state("t-1").await?.unwrap().values.said, ["tea", "aha"]);
     /// # Ok(())
@@ -141,10 +141,10 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// ```
     ///
     /// # Errors
-    /// When something of the thread cannot be read, or the store fails. What was encrypted anew until then
-    /// stays so.
+    /// If something of the thread cannot be read, or the store fails. Checkpoints encrypted until then stay
+    /// encrypted with the current key.
     pub async fn reseal(&self, thread: &str) -> Result<u64, StoreError> {
-        // What stands behind a delta that becomes a full must not change between the look and the rewriting.
+        // The rows after a delta that becomes a full must not change between the read and the rewrite.
         let taken = self.take(thread).await?;
         let sealed = self.reseal_taken(&taken).await;
         taken.give_back().await;
@@ -180,8 +180,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         }
     }
 
-    /// What is to be done on a branch, the newest first: in this order every checkpoint can be read after
-    /// each part of it.
+    /// The work on a branch, newest first. In this order every checkpoint is readable after each step.
     async fn work(&self, place: Place<'_>, branch: u32) -> Result<Vec<Work>, StoreError> {
         let (mut rows, mut before) = (Vec::new(), None);
         loop {
@@ -197,7 +196,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         }
         let mut work = Vec::new();
         let last = rows.first().map(|(id, ..)| *id);
-        // The deltas since one that becomes a full: a segment that began before that would be read after it.
+        // The deltas since a delta that becomes a full: a segment that starts before it would be read after
+        // it.
         let mut since = None::<usize>;
         for (id, kind, current) in rows.into_iter().rev() {
             let many = kind == RowKind::Delta && since.is_some_and(|deltas| deltas + 1 >= DELTAS);
@@ -220,7 +220,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         key_of(sealed) == Some(self.keys.current().as_bytes()) && open(&self.keys, label, sealed).is_ok()
     }
 
-    /// Says how many checkpoints were encrypted.
+    /// Returns the number of checkpoints encrypted.
     async fn carry_out(&self, place: Place<'_>, fence: u64, work: &[Work]) -> Result<u64, StoreError> {
         let (mut fulls, mut unfold, mut reader) = (Vec::new(), Vec::new(), Reader::default());
         for work in work.iter().rev() {
@@ -256,8 +256,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         self.put_writes(PutWrites { place, at, fence, writes: &tail.writes }).await
     }
 
-    /// Pending writes on steps that are not there yet cannot be asked for, and would come to light under a
-    /// key that is gone.
+    /// Pending writes on future steps cannot be read, and would later surface under a removed key.
     async fn drop_early_writes(&self, place: Place<'_>, fence: u64, branch: u32) -> Result<(), StoreError> {
         let newest = ListQuery { branch: Some(branch), limit: Some(1), ..ListQuery::default() };
         let Some(newest) = self.inner.list(place, newest).await?.first().map(|row| row.id.step) else {
@@ -267,8 +266,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         upkeep::rewrite(&self.inner, Rewrite { place, fence, fulls: &[], unfold: &[], gone: &gone }).await
     }
 
-    /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be under
-    /// way.
+    /// Everything is bound to the thread itself by now. Permissions of other copies stay: a copy may be
+    /// under way.
     async fn drop_permissions(&self, thread: &str) -> Result<(), StoreError> {
         let place = Place { thread, namespace: PERMISSIONS };
         let rows = self.inner.list(place, ListQuery::default()).await?;

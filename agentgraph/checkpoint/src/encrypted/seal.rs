@@ -1,13 +1,13 @@
-//! The envelope: what encrypted bytes look like, and what they are bound to.
+//! The envelope: the layout of encrypted bytes, and what binds them to their place.
 //!
 //! ```text
 //! envelope = 0xc1  version:u8=1  length:u8  key name  check:4  salt:12  nonce:12  ciphertext  tag:16
 //! ```
 //!
-//! `0xc1` is the one byte that begins neither a record nor MessagePack, so what is in clear is known from
-//! what is not. The key of each envelope is made of the named key and the salt (HKDF-SHA-256); `check` tells
-//! two keys of one name apart. Everything before the ciphertext, and the [`Label`], is authenticated with it:
-//! bytes that were moved to another place do not open.
+//! `0xc1` starts neither a record nor MessagePack, so it marks encrypted bytes. The key of each envelope is
+//! derived from the named key and the salt (HKDF-SHA-256); `check` tells apart two keys of one name.
+//! Everything before the ciphertext, and the [`Label`], is authenticated with it: bytes that were moved to
+//! another place do not open.
 
 use ring::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce};
 
@@ -54,12 +54,11 @@ impl SealError {
     }
 }
 
-/// What an envelope is bound to: everything by which a store finds it, and the thread that it was written
-/// for.
+/// The binding of an envelope: its place in the store, and the thread it was written for.
 pub(super) struct Label(Vec<u8>);
 
 impl Label {
-    /// A record of that kind. A checkpoint may have a delta and a segment.
+    /// A record of this kind. A checkpoint may have a delta and a segment.
     pub(super) fn row(thread: &str, place: Place<'_>, id: CheckpointId, kind: RowKind) -> Self {
         let mut label = Label::begin(1, thread, place.namespace, id);
         label.0.push(kind.to_number());
@@ -73,14 +72,14 @@ impl Label {
         label
     }
 
-    /// What allows that thread to hold what was encrypted for others.
+    /// The permission of a thread to contain bytes that were encrypted for others.
     pub(super) fn permission(thread: &str) -> Self {
         Label::begin(3, thread, "", CheckpointId::default())
     }
 
     fn begin(what: u8, thread: &str, namespace: &str, id: CheckpointId) -> Self {
         let mut label = vec![what];
-        // With their lengths, so that no two pairs of names are the same bytes.
+        // Each name is preceded by its length, so that no two pairs of names have the same bytes.
         for name in [thread, namespace] {
             label.extend_from_slice(&(name.len() as u64).to_be_bytes());
             label.extend_from_slice(name.as_bytes());
@@ -143,7 +142,7 @@ pub(super) fn open(keys: &KeyRing, label: &Label, bytes: &[u8]) -> Result<Vec<u8
     if rest.len() < AES_256_GCM.tag_len() {
         return Err(SealError::Cut);
     }
-    // The name was stored in clear, and by whoever could write there.
+    // The name is stored unencrypted and may come from an attacker.
     let shown = || String::from_utf8_lossy(name).escape_debug().to_string();
     let named = std::str::from_utf8(name).ok().and_then(|name| keys.find(name));
     let named = named.ok_or_else(|| SealError::UnknownKey(shown()))?;

@@ -1,7 +1,7 @@
-//! Calls of the server, each in a task of its own.
+//! Calls of the server, each in its own task.
 //!
-//! Whoever calls may not be polled for long: a run stands still while its stream is not read. What a call has
-//! of the store, a connection, a place in the queue for one, locked rows, must not stand still with him.
+//! A caller may not be polled for long: a run pauses while its stream is not read. The resources of its
+//! call (a connection, a place in the pool's queue, locked rows) must not be held up meanwhile.
 
 use std::panic::resume_unwind;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::fault::Fault;
 use crate::error::{StoreCode, StoreError};
 
-/// Carries it out. Dropped, it ends where it stands, and a transaction is undone.
+/// Runs `work`. If this is dropped, the work is aborted and a transaction is rolled back.
 pub(super) async fn apart<T: Send + 'static>(
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {

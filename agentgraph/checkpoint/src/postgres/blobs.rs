@@ -1,14 +1,13 @@
-//! Large values in the database: kept once, read back into what they were cut out of, and gone with the last
-//! piece of them.
+//! Large values in the database: stored once, inserted again on reads, and removed with the last piece that
+//! uses them.
 //!
-//! Everything here happens within the transaction of the row it is about, after the rows, in this order:
-//! pieces are taken away, values are locked and added, pieces are added, values that nothing holds any more
-//! go.
+//! Everything here runs in the transaction of the row it belongs to, after the rows, in this order: pieces
+//! are removed, values are locked and added, pieces are added, unused values are removed.
 //!
-//! Others store and delete the same values meanwhile. Whoever adds a piece locks its value against removal,
-//! and whoever may remove values locks them against new pieces, then looks at the pieces anew. A transaction
-//! locks all that it needs at once, in order of the hashes, so that two of them seldom wait for each other;
-//! where they do all the same, the server ends one of them, and `repeated` in `postgres.rs` begins it anew.
+//! Other transactions store and delete the same values meanwhile. A transaction that adds a piece locks its
+//! value against removal; one that may remove values locks them against new pieces, then reads the pieces
+//! again. A transaction takes all its locks at once, in order of the hashes, so two of them seldom wait for
+//! each other; if they do, the server ends one, and `repeated` in `postgres.rs` starts it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +18,7 @@ use super::fault::Fault;
 use super::rows::number;
 use crate::blob::{FoundPiece, Pieces};
 
-/// Puts what stands in a record or a write beside it, as two columns: the places, hashes and bytes of its
-/// pieces.
+/// Adds the pieces of a record or a write as columns beside it: their positions, hashes and bytes.
 macro_rules! with_pieces {
     ($row:literal, $owner:literal) => {
         with_pieces!(@ $row, $owner, "piece.at", "blob.hash", "blob.bytes")
@@ -63,7 +61,7 @@ const LOCK: &str = "SELECT hash FROM blob WHERE hash = ANY($1) ORDER BY hash FOR
 const SWEEP: &str =
     "DELETE FROM blob WHERE hash = ANY($1) AND NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = blob.hash)";
 
-/// What pieces are cut out of: a step of a place, by their numbers.
+/// The owner of pieces: a step of a place, by its numbers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Step {
     pub(super) place: i64,
@@ -79,16 +77,16 @@ struct Cut<'a> {
     pieces: &'a Pieces,
 }
 
-/// What a transaction does to large values.
+/// The changes of a transaction to large values.
 #[derive(Default)]
 pub(super) struct Changes<'a> {
     cuts: Vec<Cut<'a>>,
-    /// Values that something held and holds no more.
+    /// Values that lost a use and may be unused now.
     freed: BTreeSet<Vec<u8>>,
 }
 
 impl<'a> Changes<'a> {
-    /// The large values of what was stored under that name.
+    /// Stores the large values of the row or write with this owner.
     pub(super) fn keep(&mut self, step: Step, owner: &[u8], bytes: &'a [u8], pieces: &'a Pieces) {
         if !pieces.is_empty() {
             self.cuts.push(Cut { step, owner: owner.to_vec(), bytes, pieces });
@@ -112,7 +110,7 @@ impl<'a> Changes<'a> {
         self.take(transaction, GONE_OF_WRITES, &[&place, &branch, &step]).await
     }
 
-    /// From the step to before `end`.
+    /// The pieces from the step up to `end`, exclusive.
     pub(super) async fn free_steps(
         &mut self,
         transaction: &Transaction<'_>,
@@ -142,7 +140,7 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Carries it out, at the end of the transaction.
+    /// Carries out the changes, at the end of the transaction.
     pub(super) async fn carry_out(mut self, transaction: &Transaction<'_>) -> Result<(), Fault> {
         let each = self.cuts.iter().flat_map(|cut| cut.pieces.each(cut.bytes));
         let mut missing: BTreeMap<&[u8], &[u8]> = each.map(|(_, hash, bytes)| (&hash[..], bytes)).collect();
@@ -153,7 +151,7 @@ impl<'a> Changes<'a> {
         if freed.is_empty() {
             return Ok(());
         }
-        // A statement of its own, so that it sees the pieces of those whose locks were waited for.
+        // A separate statement, so that it sees the pieces of transactions whose locks it waited for.
         transaction.execute(&transaction.prepare_cached(SWEEP).await?, &[&freed]).await?;
         Ok(())
     }
@@ -176,8 +174,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Locks the values to come and those that may go, and adds the ones that are not there; these are sent, the
-/// others are not.
+/// Locks the new values and those that may be removed. Sends and adds only the missing ones.
 async fn hold<'a>(
     transaction: &Transaction<'_>,
     missing: &mut BTreeMap<&'a [u8], &'a [u8]>,
@@ -198,13 +195,13 @@ async fn hold<'a>(
         if added == missing.len() as u64 {
             return Ok(());
         }
-        // Others added some at the same moment.
+        // Other transactions added some at the same moment.
         all = missing.keys().copied().collect();
     }
     Ok(())
 }
 
-/// The three columns of `with_pieces`, from that one on.
+/// Reads the three columns of `with_pieces`, starting at `first`.
 pub(super) fn found(row: &tokio_postgres::Row, first: usize) -> Result<Vec<FoundPiece>, Fault> {
     let places: Vec<i64> = row.try_get(first)?;
     let hashes: Vec<Option<Vec<u8>>> = row.try_get(first + 1)?;

@@ -1,8 +1,9 @@
-//! How every connection of a saver is made, and the sign of life that each of them carries.
+//! Opens the connections of a saver, each with a sign of life.
 //!
-//! Each holds an advisory lock under the saver's own number, shared with its sisters, for as long as it
-//! stands. The server ends them all with the process, however that dies; so an owner of a lease who holds no
-//! lock has most likely died, while one who lost a connection or two still shows that he lives.
+//! Each connection holds an advisory lock under the saver's number, shared with the saver's other
+//! connections, while it is open. The server closes them all when the process dies for any reason. So an
+//! owner of a lease without any lock has most likely died, while one that lost a connection or two still
+//! counts as alive.
 
 use std::collections::hash_map::RandomState;
 use std::future::Future;
@@ -20,10 +21,10 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
 type Sent<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Connecting = Sent<Result<(Client, Messages), Error>>;
 
-/// What the server sends unasked. The connection stands for as long as somebody asks for the next.
+/// The messages that the server sends unasked. The connection stays open while the stream is polled.
 pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
 
-/// The server, and the number of the saver that calls it.
+/// The server, and the number of the saver that connects.
 #[derive(Clone)]
 pub(super) struct Dial {
     connect: Arc<dyn Fn() -> Connecting + Send + Sync>,
@@ -48,22 +49,22 @@ impl Dial {
             };
             Box::pin(connected) as Connecting
         };
-        // Of the half of the numbers that are written the same way with and without a sign.
+        // A number below 2^63, which is written the same way signed and unsigned.
         let owner = (RandomState::new().hash_one(std::process::id()) >> 1) as i64;
         Dial { connect: Arc::new(connect), owner, timeout }
     }
 
-    /// The number that leases carry.
+    /// The number of the saver in leases.
     pub(super) fn owner(&self) -> i64 {
         self.owner
     }
 
-    /// How long it may take.
+    /// The longest time that connecting may take.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// A connection that shows that its saver lives; `hear` drives it. `then` is carried out on it first.
+    /// Opens a connection with the sign of life; `hear` drives it. `then` runs on it first.
     pub(super) async fn connect<H>(
         &self,
         hear: impl FnOnce(Messages) -> H,
@@ -82,7 +83,7 @@ impl Dial {
     }
 }
 
-/// Closes a connection that nobody waits for any more before it shows anything.
+/// Closes a connection whose caller is dropped before it is ready.
 struct Closes(Option<AbortHandle>);
 
 impl Drop for Closes {
@@ -93,7 +94,7 @@ impl Drop for Closes {
     }
 }
 
-/// The connections of the pool. Their settings are the dial's own.
+/// The connections of the pool. Their settings are in the dial.
 impl Connect for Dial {
     fn connect(
         &self,

@@ -1,4 +1,4 @@
-//! What a failure of the server or of the way to it means to the user.
+//! Explains a failure of the server or of the connection to the user.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::{StoreCode, StoreError};
 
-/// What a call failed with.
+/// The failure of a call.
 #[derive(Debug)]
 pub(super) enum Fault {
     Server(tokio_postgres::Error),
     Pool(PoolError),
-    /// Nothing was heard of it for so long.
+    /// No answer arrived within this time.
     Silent(Duration),
     Known(StoreError),
 }
@@ -36,8 +36,8 @@ impl From<StoreError> for Fault {
 }
 
 impl Fault {
-    /// Whether the server undid a transaction because of what another one did at the same moment: both waited
-    /// for each other, what this one refers to was removed, or what it makes was made.
+    /// Whether the server rolled a transaction back because of a concurrent one: both waited for each
+    /// other, a row it refers to was removed, or a row it creates was created.
     pub(super) fn is_clash(&self) -> bool {
         let clashes = [
             &SqlState::T_R_DEADLOCK_DETECTED,

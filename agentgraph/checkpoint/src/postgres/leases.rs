@@ -1,4 +1,4 @@
-//! Leases: who has a thread, and whether he still lives.
+//! Leases: the owner of a thread, and whether that owner is alive.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,9 +13,9 @@ use super::{as_time, from_time};
 use crate::lease::{Claim, LeaseTerms};
 use crate::row::Place;
 
-/// How long an owner without any connection is taken for alive, if nobody says otherwise. The server ends the
-/// connections of a process that dies, and also, when it is restarted or cut off, those of one that lives;
-/// this one connects again at once, and some times more within this.
+/// How long an owner without any connection counts as alive, if not set. The server closes the connections
+/// of a process that dies. A restart or a broken network closes those of a live process too, which
+/// reconnects at once and retries several times within this time.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// Microseconds by the server's clock.
@@ -25,9 +25,9 @@ macro_rules! server_now {
     };
 }
 
-/// The clocks of two machines differ, so what another saver has ends by the server's. Who asks for what he
-/// has himself goes by his own; so does who meets a lease without an end, which a release took that went by
-/// the clients' clocks.
+/// The clocks of two machines differ, so the lease of another saver ends by the server's clock. A saver
+/// that asks for a thread of its own uses its own clock. So does one that meets a lease without `ends`,
+/// which an older release stored.
 const TAKE: &str = concat!(
     "
 INSERT INTO lease (thread, fence, owner, until, length, ends)
@@ -44,8 +44,8 @@ WHERE $6 OR lease.fence = $7 OR CASE
 RETURNING fence"
 );
 
-/// What is left of a lease, and whether its owner holds a lock that shows his life. Numbers of two halves are
-/// how the server lists it.
+/// The rest of a lease, and whether its owner holds a lock as a sign of life. The server lists a lock's
+/// number in two halves.
 const LOOK: &str = concat!(
     "
 SELECT fence, until, owner, CASE WHEN owner = $2 OR ends = 0 THEN NULL ELSE ends - ",
@@ -68,18 +68,19 @@ const RELEASE: &str = "
 WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
 SELECT pg_notify($3, '') FROM gone";
 
-/// How soon it is looked whether somebody who seemed gone is there again.
+/// How soon an owner that seems dead is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Owners of leases that were seen without any connection: since when, and when last.
+/// Owners of leases that were seen without a connection: since when, and when last.
 #[derive(Default)]
 pub(super) struct Absent(Mutex<HashMap<i64, [Instant; 2]>>);
 
-/// More are forgotten; whoever asks for their threads waits once more.
+/// Above this the list is cleared; the next request for a thread of such an owner waits once more.
 const MOST_ABSENT: usize = 1_000;
 
 impl Absent {
-    /// For how long by now. Who was not looked for in between may have been there.
+    /// How long the owner has been absent. An owner that was not checked for a while may have been back in
+    /// between.
     fn see(&self, owner: i64, grace: Duration) -> Duration {
         let mut absent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if absent.len() >= MOST_ABSENT && !absent.contains_key(&owner) {
@@ -99,10 +100,10 @@ impl Absent {
     }
 }
 
-/// What came of the wish for a thread.
+/// The result of a request for a thread.
 pub(super) enum Wish {
     Done(Claim),
-    /// Whoever has it seems to be gone. To be asked again after that time.
+    /// The owner seems to be dead. Ask again after this time.
     AskAgain(Duration),
 }
 
@@ -126,7 +127,7 @@ pub(super) async fn acquire(
             return Ok(Wish::Done(Claim::Granted { fence }));
         }
         let statement = connection.prepare_cached(LOOK).await?;
-        // It may have been given back meanwhile.
+        // The lease may have been released meanwhile.
         let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes(), &owner]).await? else {
             continue;
         };
@@ -145,7 +146,7 @@ pub(super) async fn acquire(
     }
 }
 
-/// What is longer is as good as for ever.
+/// A longer time counts as for ever.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 fn length(terms: LeaseTerms) -> i64 {
@@ -153,7 +154,7 @@ fn length(terms: LeaseTerms) -> i64 {
     i64::try_from(length.min(LONGEST).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// By the clock of who asks.
+/// The end by the clock of the caller.
 fn ends_at(now: SystemTime, left: Option<i64>) -> Option<SystemTime> {
     now.checked_add(Duration::from_micros(left?.max(0).unsigned_abs()))
 }

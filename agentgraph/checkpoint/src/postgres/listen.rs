@@ -1,4 +1,4 @@
-//! The one connection that waits: it hears that threads were given back.
+//! The one connection that waits for notifications of released threads.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_postgres::{AsyncMessage, Client};
 use super::dial::{Dial, Messages};
 use super::fault::Fault;
 
-/// How long to wait before the next attempt to connect again, at first and at most.
+/// The pause before the next attempt to reconnect, at first and at most.
 const AGAIN: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(300)];
 
 pub(super) struct Listener {
@@ -25,7 +25,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Connects once, so that who makes a saver hears of a server that is not there.
+    /// Connects once, so that building a saver reports a server that cannot be reached.
     pub(super) async fn start(dial: Dial, schema: &str) -> Result<Arc<Self>, Fault> {
         let channel = format!("agentgraph_{schema}");
         let listener = Arc::new(Listener { dial, channel, rings: Notify::new(), task: Mutex::default() });
@@ -34,7 +34,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Begins anew if the runtime that it was begun in is gone, and with it its task.
+    /// Starts anew if its runtime was shut down, and its task with it.
     pub(super) fn restart(self: &Arc<Self>) {
         self.stand(None);
     }
@@ -47,7 +47,7 @@ impl Listener {
         }
     }
 
-    /// The number that leases carry.
+    /// The number of the saver in leases.
     pub(super) fn owner(&self) -> i64 {
         self.dial.owner()
     }
@@ -56,7 +56,7 @@ impl Listener {
         &self.channel
     }
 
-    /// Whether a thread was given back somewhere, from now on.
+    /// Resolves when a thread is released anywhere from now on.
     pub(super) fn rings(&self) -> Notified<'_> {
         self.rings.notified()
     }
@@ -80,7 +80,7 @@ impl Drop for Listener {
     }
 }
 
-/// A connection that stands. Dropped, it is closed.
+/// An open connection. Dropping it closes it.
 struct Heard {
     _client: Client,
     hears: JoinHandle<()>,
@@ -107,17 +107,17 @@ async fn keep_listening(listener: Weak<Listener>, first: Option<Heard>) {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).clamp(shortest, longest);
         let Some(listener) = listener.upgrade() else { return };
-        // Who waits looks for himself meanwhile.
+        // Meanwhile waiting callers check for themselves.
         listener.rings.notify_waiters();
         if let Ok(standing) = listener.connect().await {
             heard = Some(standing);
-            // What was given back before this one listened was said to nobody.
+            // Releases before this point were notified to no connection.
             listener.rings.notify_waiters();
         }
     }
 }
 
-/// Drives a connection to its end.
+/// Drives a connection until it ends.
 async fn hear(listener: Weak<Listener>, mut messages: Messages) {
     while let Some(Ok(message)) = messages.next().await {
         let Some(listener) = listener.upgrade() else { return };

@@ -15,7 +15,7 @@ use super::{Calls, PostgresSaver, schema};
 use crate::blob::SHARE_FROM;
 use crate::error::{StoreCode, StoreError};
 
-/// The options of a [`PostgresSaver`]; made by [`PostgresSaver::builder`].
+/// The options of a [`PostgresSaver`], made by [`PostgresSaver::builder`].
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -60,63 +60,62 @@ impl PostgresSaverBuilder {
         }
     }
 
-    /// The schema that holds the tables; `agentgraph` if not set. It is created if it is not there. Letters,
-    /// digits and `_`, at most 48 of them; `Agents` and `agents` are two.
+    /// The schema of the tables; `agentgraph` if not set. It is created if it does not exist. Letters,
+    /// digits and `_`, at most 48; case matters.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// How many connections the pool may hold; 16 if not set. A saver needs one more to listen on.
+    /// The most connections of the pool; 16 if not set. A saver needs one more to listen on.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
     }
 
-    /// How long a server may take to let a connection in, of each address that the URL names; 10 seconds if
+    /// The longest time that connecting to the server may take, for each address in the URL; 10 seconds if
     /// neither this nor `connect_timeout` in the URL is set.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long a call waits for a connection of the pool while all are at work, before it fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
+    /// The longest time that a call waits for a connection of the pool while all are in use, before it
+    /// fails with [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
     pub fn wait_timeout(mut self, timeout: Duration) -> Self {
         self.wait_timeout = timeout;
         self
     }
 
-    /// How long the server may take to answer a call, before it fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is given up; a minute if not set.
-    /// What was to be stored may be stored by then, or not. Calls whose work grows with a thread or with the
-    /// store (to delete, copy and prune threads, and [`usage`](crate::Catalog::usage)) take as long as
-    /// the server answers to what keeps the connection alive, once in 30 seconds if the URL sets nothing
-    /// else.
+    /// The longest time that the server may take to answer a call, before it fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. The
+    /// data of a failed call may or may not be stored. Calls whose work grows with a thread or with the
+    /// store (deleting, copying and pruning threads, and [`usage`](crate::Catalog::usage)) may take longer,
+    /// as long as the server answers keep-alive probes: one every 30 seconds unless the URL sets another
+    /// interval.
     pub fn answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;
         self
     }
 
-    /// How long a saver that has lost all its connections is taken for alive; a second if not set. Its
-    /// threads are another's after that. Longer, and the threads of a process that was killed are free later;
-    /// shorter, and a server that is restarted, or a proxy, may cost a living process its threads before it
-    /// has connected again.
+    /// How long a saver that lost all its connections counts as alive; a second if not set. After that
+    /// other savers may take its threads. With a longer time the threads of a killed process become free
+    /// later; with a shorter one a restart of the server, or of a proxy, may cost a live process its
+    /// threads before it has reconnected.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it;
-    /// 64 KiB if not set, `usize::MAX` for never. What is in the database already stays as it is; savers that
-    /// share it may differ.
+    /// Values of at least `bytes` bytes are stored once, however many checkpoints, branches and threads use
+    /// them; 64 KiB if not set, `usize::MAX` for never. Values already in the database are not changed;
+    /// savers that share it may differ.
     pub fn share_values_from(mut self, bytes: usize) -> Self {
         self.share_from = bytes;
         self
     }
 
-    /// Connects without encryption of what goes over the wire: to a server on the same machine or in a
-    /// network of its own.
+    /// Connects without TLS: to a server on the same machine or in a private network.
     ///
     /// # Errors
     /// As [`PostgresSaver::connect`].
@@ -124,7 +123,7 @@ impl PostgresSaverBuilder {
         self.connect_with(NoTls).await
     }
 
-    /// Connects with the encryption that a TLS connector of the crate `tokio-postgres` brings.
+    /// Connects with TLS, by a connector for the crate `tokio-postgres`.
     ///
     /// # Errors
     /// As [`PostgresSaver::connect`].
@@ -169,10 +168,10 @@ impl PostgresSaverBuilder {
         Ok(PostgresSaver { calls, listener, absent: Arc::default(), grace, share_from })
     }
 
-    /// What the URL says, and what it leaves open.
+    /// The settings of the URL, with defaults for those it leaves out.
     fn config(&self) -> Result<Config, StoreError> {
         let mut config: Config = self.url.parse().map_err(|error: tokio_postgres::Error| {
-            // The URL may hold a password, so it is not repeated.
+            // The URL may contain a password, so it is not repeated.
             let problem = "the address of the checkpoint database makes no sense: it is to look like \
                            `postgres://user:password@host:5432/database`";
             StoreError::new(StoreCode::Store, problem).with_source(error)
@@ -195,10 +194,10 @@ impl PostgresSaverBuilder {
     }
 }
 
-/// What `tokio-postgres` takes if nobody says otherwise: too long for somebody who waits for an answer.
+/// The default of `tokio-postgres`: too long for a caller that waits for an answer.
 const IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// So that a connection to a server that is gone without a word ends within a minute.
+/// Makes a connection to a server that silently disappeared end within a minute.
 fn keep_alive(config: &mut Config) {
     if config.get_keepalives_idle() == IDLE {
         config.keepalives_idle(Duration::from_secs(30));

@@ -1,4 +1,4 @@
-//! The statements about rows and writes. Every value is a parameter.
+//! The statements for rows and writes. Every value is a parameter.
 
 use deadpool_postgres::{ClientWrapper, GenericClient, Object, Transaction};
 use tokio_postgres::types::ToSql;
@@ -13,12 +13,12 @@ use crate::id::{CheckpointId, TaskId};
 use crate::lease::lease_lost;
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail};
 
-/// `held` locks the lease, so that it cannot be taken before this is committed. Nothing comes of a step that
-/// is not after the newest, of a place that is new, and of a fence that is not that of the lease. Two writers
-/// of one step meet at the key.
+/// `held` locks the lease, so that it cannot be taken before this is committed. Nothing is inserted if the
+/// step is not after the newest, the place is new, or the fence is not the one of the lease. Two writers of
+/// one step clash at the key.
 ///
-/// Large values of writes that are cleared have to be looked after, so nothing comes of it either if there
-/// are any and nobody says that he will.
+/// Cleared writes with large values need further statements, so nothing is inserted if there are any,
+/// unless the caller takes care of them.
 const PUT: &str = "
 WITH held AS MATERIALIZED (SELECT fence FROM lease WHERE thread = $1 AND fence = $3 FOR SHARE),
 wanted AS (
@@ -47,7 +47,7 @@ SELECT place FROM stored";
 
 const ADD_PLACE: &str = "INSERT INTO place (thread, namespace) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
-/// Locks the lease, too.
+/// Locks the lease too.
 const IS_LEASED: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2 FOR SHARE";
 
 const PUT_WRITE: &str = "
@@ -55,12 +55,12 @@ INSERT INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES ($1,
 ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes, pieces = excluded.pieces
 WHERE pending.pieces = 0";
 
-/// Of a write that held large values.
+/// Replaces a write that had large values.
 const REPLACE_WRITE: &str = "
 UPDATE pending SET bytes = $6, pieces = $7
 WHERE place = $1 AND branch = $2 AND step = $3 AND task = $4 AND slot = $5";
 
-/// A lock that lets others of it store, and nobody remove it.
+/// This lock allows other transactions to store in the place, and none to remove it.
 const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR KEY SHARE";
 
 const NEWEST: &str = "
@@ -142,13 +142,13 @@ pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPiec
     Ok(())
 }
 
-/// What a statement sees is what was committed before it, whatever the server's default is.
+/// A statement sees everything committed before it, whatever the server's default isolation level.
 pub(super) async fn begin(connection: &mut Object) -> Result<Transaction<'_>, Fault> {
     let client: &mut ClientWrapper = connection;
     Ok(client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?)
 }
 
-/// The number of a place, which is made if it is not there, and stays until the transaction ends.
+/// The number of a place, which is created if missing, and stays until the transaction ends.
 async fn place_of(transaction: &Transaction<'_>, place: Place<'_>) -> Result<i64, Fault> {
     let names: &[&(dyn ToSql + Sync)] = &[&place.thread.as_bytes(), &place.namespace.as_bytes()];
     let (find, add) =
@@ -206,7 +206,7 @@ async fn insert(
     Ok(stored.map(|place| place.try_get(0)).transpose()?)
 }
 
-/// Holds on to the lease until the transaction ends.
+/// Locks the lease until the transaction ends.
 pub(super) async fn check_fence(client: &impl GenericClient, thread: &str, fence: u64) -> Result<(), Fault> {
     if fence == 0 {
         return Ok(());
@@ -257,7 +257,7 @@ async fn add_writes<'a>(
         let values: &[&(dyn ToSql + Sync)] =
             &[&place, &branch, &number, &&task[..], &slot, &rest.as_ref(), &count];
         if transaction.execute(&put_write, values).await? == 0 {
-            // It held large values.
+            // The write had large values.
             transaction.execute(&replace, values).await?;
             changes.free(transaction, step, &[&of_write(write)]).await?;
         }
@@ -358,7 +358,7 @@ fn read_row(place: Place<'_>, branch: u32, row: &SqlRow) -> Result<Row, Fault> {
     Ok(Row { id, kind, record })
 }
 
-/// Bytes, the number of their pieces, and these, from that column on.
+/// Reads bytes, the number of their pieces, and the pieces from the columns starting at `first`.
 fn with_its_pieces(place: Place<'_>, id: CheckpointId, row: &SqlRow, first: usize) -> Result<Vec<u8>, Fault> {
     let count: i64 = row.try_get(first + 1)?;
     if count == 0 {
@@ -370,7 +370,7 @@ fn with_its_pieces(place: Place<'_>, id: CheckpointId, row: &SqlRow, first: usiz
         .map_err(|missing| corrupt(place, id, missing).into())
 }
 
-/// Task, slot, bytes and their pieces stand in six columns from that one on.
+/// Reads task, slot, bytes and their pieces from six columns, starting at `first`.
 pub(super) fn read_write(
     place: Place<'_>,
     id: CheckpointId,
@@ -392,12 +392,12 @@ pub(super) fn as_id(branch: i64, step: i64) -> CheckpointId {
     CheckpointId::new(u32::try_from(branch).unwrap_or(u32::MAX), step.unsigned_abs())
 }
 
-/// No lease has a fence that Postgres cannot hold.
+/// No lease has a fence that Postgres cannot store.
 pub(super) fn as_fence(fence: u64) -> i64 {
     i64::try_from(fence).unwrap_or(-1)
 }
 
-/// Integers of Postgres have a sign.
+/// Integers of Postgres are signed.
 pub(super) fn number(step: u64) -> Result<i64, StoreError> {
     i64::try_from(step).map_err(|_| {
         let problem = format!("step {step} is above {}, the largest that Postgres can hold", i64::MAX);
@@ -405,7 +405,7 @@ pub(super) fn number(step: u64) -> Result<i64, StoreError> {
     })
 }
 
-/// What an index of Postgres can hold.
+/// The most bytes of names that an index of Postgres takes.
 const LONGEST: usize = 2_500;
 
 pub(super) fn check_names(place: Place<'_>) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! The tables, and whether a database has them.
 //!
-//! Names are bytes: text of Postgres cannot hold NUL, and would be sorted by the rules of a language.
+//! Names are bytes: text in Postgres cannot contain NUL, and is sorted by the rules of a language.
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 
@@ -8,10 +8,10 @@ use super::fault::Fault;
 use super::rows;
 use crate::error::{StoreCode, StoreError};
 
-/// What brings a schema from each version to the next. Steps are added and never changed.
+/// The changes from each version to the next. They are only ever added to.
 const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS, ADD_ENDS];
 
-/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and
+/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index contains fulls and
 /// segments only.
 const CREATE: &str = "
 CREATE TABLE place (
@@ -48,12 +48,12 @@ CREATE TABLE lease (
 );
 ";
 
-/// Finds the requests that wait without a look at the results and answers beside them.
+/// Finds open requests without scanning the results and answers beside them.
 const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
 
-/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its
-/// `part`, and for a pending write the byte 2, the task and the slot. They are found by their hash and never
-/// by their number, so that a value is the same for all who store it at once.
+/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row,
+/// its `part`; for a pending write it is the byte 2, the task and the slot. A value is found by its hash
+/// and has no number, so concurrent writers of it agree.
 const ADD_BLOBS: &str = "
 CREATE TABLE blob (
     hash BYTEA PRIMARY KEY,
@@ -74,18 +74,18 @@ ALTER TABLE pending ADD COLUMN pieces BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX large ON pending (place, branch, step) WHERE pieces > 0;
 ";
 
-/// When a lease ends by the server's clock, in microseconds since 1970; 0 for one of a release that did not
-/// say. `length` is how much a renewal gives.
+/// The end of a lease by the server's clock, in microseconds since 1970; 0 for a lease of a release without
+/// this column. `length` is the time that a renewal adds.
 const ADD_ENDS: &str = "
 ALTER TABLE lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
 
-/// Changes nothing, and needs no right to, where the tables are up to date.
+/// Changes nothing, and needs no rights, if the tables are up to date.
 pub(super) async fn bring_up_to_date(client: &mut Object, schema: &str) -> Result<(), Fault> {
     if version(client, schema).await? == Some(MIGRATIONS.len()) {
         return Ok(());
     }
     let transaction = rows::begin(client).await?;
-    // One saver at a time, also of several processes: the lock is held until the transaction ends.
+    // One saver at a time, across processes: the lock is held until the transaction ends.
     transaction
         .execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&format!("agentgraph {schema}")])
         .await?;
@@ -105,8 +105,8 @@ pub(super) async fn bring_up_to_date(client: &mut Object, schema: &str) -> Resul
     Ok(())
 }
 
-/// Reads the catalogue itself. A connection that did not find a name may go on without it for the rest of its
-/// transaction: `to_regclass` and `to_regnamespace` look into a cache.
+/// Reads the catalog itself: `to_regclass` and `to_regnamespace` use a cache, so a connection that did not
+/// find a name may not find it for the rest of its transaction.
 const HAS_TABLES: &str = "
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS schema ON schema.oid = class.relnamespace
@@ -114,13 +114,13 @@ SELECT EXISTS (
 )";
 const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1::text)";
 
-/// How far the tables have come; none if there are none.
+/// The version of the tables; `None` if there are none.
 async fn version(client: &impl GenericClient, schema: &str) -> Result<Option<usize>, Fault> {
     let found = client.query_one(HAS_TABLES, &[&schema]).await?;
     if !found.try_get::<_, bool>(0)? {
         return Ok(None);
     }
-    // By its full name: one who may not use the schema is told so.
+    // By its full name, so that a user without rights on the schema gets a permission error.
     let newest = format!("SELECT coalesce(max(version), 0) FROM \"{schema}\".migration");
     let version = client.query_one(&newest, &[]).await?;
     let version = usize::try_from(version.try_get::<_, i32>(0)?).unwrap_or(0);
@@ -135,11 +135,11 @@ async fn version(client: &impl GenericClient, schema: &str) -> Result<Option<usi
     Ok(Some(version))
 }
 
-/// Who may not make schemas may be given one.
+/// A user who may not create schemas may be given an existing one.
 async fn create(transaction: &Transaction<'_>, schema: &str) -> Result<(), Fault> {
     let found = transaction.query_one(HAS_SCHEMA, &[&schema]).await?;
     if !found.try_get::<_, bool>(0)? {
-        // Someone may make it by hand meanwhile.
+        // It may be created by hand meanwhile.
         transaction.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"")).await?;
     }
     transaction.batch_execute("CREATE TABLE migration (version INT PRIMARY KEY)").await?;

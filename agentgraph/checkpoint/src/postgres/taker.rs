@@ -1,4 +1,4 @@
-//! Who takes a thread, and gives back one that nobody wants any more.
+//! Takes threads, and releases those that no caller wants any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{Calls, answered};
 use crate::error::{StoreCode, StoreError};
 use crate::lease::{Claim, LeaseTerms};
 
-/// What it takes to ask for a thread, beside the saver.
+/// The parts needed to ask for a thread, besides the saver.
 pub(super) struct Taker {
     pub(super) calls: Calls,
     pub(super) listener: Arc<Listener>,
@@ -23,7 +23,7 @@ pub(super) struct Taker {
     pub(super) thread: String,
 }
 
-/// A thread that was taken, until whoever asked knows its fence. Dropped, it is given back.
+/// A taken thread, until the caller has received its fence. Dropping it releases the thread.
 struct Unclaimed(Option<(Taker, u64)>);
 
 impl Drop for Unclaimed {
@@ -35,7 +35,7 @@ impl Drop for Unclaimed {
 }
 
 impl Taker {
-    /// Asks in a task of its own: the server takes the thread also for one who was dropped while he waited
+    /// Asks in a separate task: the server takes the thread even if the caller is dropped while it waits
     /// for the answer.
     pub(super) async fn ask(self, terms: LeaseTerms) -> Result<Wish, Fault> {
         let (tell, told) = oneshot::channel();
@@ -48,7 +48,7 @@ impl Taker {
                 Ok(Wish::Done(Claim::Granted { fence })) => Some((self, *fence)),
                 _ => None,
             };
-            // What cannot be told is given back.
+            // If the caller is gone, dropping the message releases the thread.
             let _ = tell.send((wish, Unclaimed(taken)));
         });
         let (wish, mut unclaimed) = told.await.map_err(|_| {
@@ -59,7 +59,7 @@ impl Taker {
         wish
     }
 
-    /// By a task, if there is a runtime to spawn one on. A lease that cannot be given back ends by time.
+    /// In a spawned task, if there is a runtime. A lease that cannot be released ends by time.
     pub(super) fn let_go(self, fence: u64) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {

@@ -1,4 +1,4 @@
-//! The statements about whole threads: listing, deleting, copying, pruning.
+//! The statements for whole threads: listing, deleting, copying, pruning.
 
 use deadpool_postgres::{GenericClient, Object};
 use tokio_postgres::types::ToSql;
@@ -20,7 +20,7 @@ const NAMESPACES: &str = "
 SELECT namespace FROM place WHERE thread = $1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
 ORDER BY namespace";
 
-/// From one branch to the next, whatever lies between them and however many rows each has.
+/// Jumps from one branch to the next, however large the gaps and however many rows a branch has.
 const BRANCHES: &str = "
 WITH RECURSIVE asked AS (SELECT id FROM place WHERE thread = $1 AND namespace = $2),
 found (branch) AS (
@@ -34,7 +34,7 @@ SELECT branch FROM found WHERE branch IS NOT NULL ORDER BY branch";
 
 const LOCK_PLACES: &str = "SELECT id FROM place WHERE thread = $1 ORDER BY id FOR UPDATE";
 
-/// Rows and writes go with their places.
+/// Rows and writes are removed with their places.
 const DELETE_PLACES: &str = "DELETE FROM place WHERE id = ANY($1)";
 const DELETE_LEASE: &str = "DELETE FROM lease WHERE thread = $1";
 
@@ -42,11 +42,12 @@ const IS_THERE: &str = "
 SELECT 1 FROM place WHERE thread = $1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
     OR EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)) LIMIT 1";
 
-/// Nobody stores in them until the transaction ends.
+/// No other transaction stores in them until this one ends.
 const LOCK_COPIES: &str = "SELECT id, namespace FROM place WHERE thread = $1 ORDER BY id FOR UPDATE";
 
-/// Everything as it is at one moment, so in one statement. The copy holds the same large values. A place that
-/// somebody else makes for it meanwhile, of which this one knows nothing, is a clash at the key of the names.
+/// Copies the state of one moment, so it is one statement. The copy refers to the same large values. If
+/// another transaction creates a place of the target meanwhile, which this one cannot see, the names clash
+/// at their key.
 const COPY: &str = "
 WITH made AS (
     INSERT INTO place (thread, namespace)
@@ -141,7 +142,7 @@ pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -
     check_names(Place::root(to))?;
     let (from, target) = (from.as_bytes(), to.as_bytes());
     let transaction = begin(connection).await?;
-    // One copy onto a thread at a time: the second finds what the first made.
+    // One copy onto a thread at a time: the second finds the result of the first.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 6))";
     transaction.query(&transaction.prepare_cached(lock).await?, &[&target]).await?;
     let locked = transaction.query(&transaction.prepare_cached(LOCK_COPIES).await?, &[&target]).await?;

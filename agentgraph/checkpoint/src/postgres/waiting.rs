@@ -1,8 +1,8 @@
-//! The requests that nobody has answered.
+//! The unanswered requests.
 //!
-//! Where little is pending, that is where the search begins. Where much is, as with very many threads that
-//! wait, it goes by the names of the threads, so that a page costs what is on it and in no case what is after
-//! it. Large values are fetched for what is on the page alone.
+//! If little is pending, the search starts with the pending writes. If much is pending, as with very many
+//! waiting threads, it goes by the names of the threads, so that a page costs its own size and not the size
+//! of the rest. Large values are fetched only for the requests on the page.
 
 use deadpool_postgres::{GenericClient, Object};
 
@@ -12,11 +12,11 @@ use super::rows::{as_id, read_write};
 use super::upkeep::name;
 use crate::row::{PendingWrite, Place, Waiting, WaitingQuery};
 
-/// Whether more is pending than it takes no time to look at.
+/// Whether more is pending than can be scanned in negligible time.
 const IS_CROWDED: &str = "SELECT 1 FROM pending LIMIT 1 OFFSET 10000";
 
-/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes
-/// that a run stopped for somebody.
+/// Slots of requests are odd. The last slots and those of task 0 have other uses; slot 0 of task 0 is the
+/// note of a run that stopped.
 macro_rules! is_open {
     () => {
         "(
@@ -35,7 +35,7 @@ macro_rules! is_open {
     };
 }
 
-/// The columns of a request, whose thread and namespace stand before it.
+/// The columns of a request, after its thread and namespace.
 macro_rules! asks {
     () => {
         concat!(
@@ -45,8 +45,7 @@ macro_rules! asks {
     };
 }
 
-/// Threads are counted in one pass over what is found, however wrong the server's idea is of how much that
-/// is.
+/// Counts threads in one pass over the requests, however wrong the server's estimate of their number is.
 const FEW: &str = concat!(
     "WITH asks AS (
         SELECT place.thread, place.namespace, asks.*, dense_rank() OVER (ORDER BY place.thread) AS nth
@@ -59,7 +58,7 @@ const FEW: &str = concat!(
     " FROM asks WHERE nth <= $3 ORDER BY thread, namespace, task, slot"
 );
 
-/// The last thread of a page, if it is full. A limit within keeps the server to the order.
+/// The last thread of a full page. The inner limit forces the server to keep the order.
 const LAST_OF_PAGE: &str = concat!(
     "SELECT DISTINCT place.thread FROM place CROSS JOIN LATERAL (
         SELECT 1 FROM pending AS asks WHERE asks.place = place.id AND ",
@@ -78,7 +77,7 @@ const PAGE: &str = concat!(
 );
 
 pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
-    // The first name after another one is that with a NUL at its end.
+    // The least name after another one is that name with a NUL appended.
     let from = query.after.map_or(Vec::new(), |after| [after.as_bytes(), &[0]].concat());
     let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let special = i64::from(PendingWrite::SPECIAL);

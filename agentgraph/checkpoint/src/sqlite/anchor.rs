@@ -1,21 +1,22 @@
-//! Whether the open files are still those that their paths name.
+//! Detects that an open file is no longer the one at its path.
 //!
-//! A file that is deleted stays open, and takes what is written to it along when it is closed. SQLite does
-//! not notice that, so a saver looks before it stores.
+//! A deleted file stays open; whatever is written to it is lost when it is closed. SQLite does not notice,
+//! so a saver checks before it stores.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// To look at a file takes about a microsecond, a commit ten. So there is one look in so many microseconds.
+/// A check takes about a microsecond, a commit ten. So the checks are at least this many microseconds
+/// apart.
 const INTERVAL: u64 = 1_000;
 
-/// The database, its log and the index of that, as they were when they were opened.
+/// The database, its log and the index of the log, as they were opened.
 #[derive(Debug)]
 pub(super) struct Anchor {
     files: Vec<(PathBuf, Identity)>,
     since: Instant,
-    /// When to look next, in microseconds.
+    /// The time of the next check, in microseconds since `since`.
     next: AtomicU64,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct Anchor {
 type Identity = (u64, u64);
 
 impl Anchor {
-    /// Without a path there is nothing that could be lost.
+    /// Without a path no file can be lost.
     pub(super) fn of(database: Option<&Path>) -> Self {
         let paths = database.into_iter().flat_map(|path| {
             ["", "-wal", "-shm"].map(|ending| {
@@ -36,8 +37,8 @@ impl Anchor {
         Anchor { files: files.collect(), since: Instant::now(), next: AtomicU64::new(0) }
     }
 
-    /// The file that was deleted, moved or replaced, if any was and it is time to look. What cannot be looked
-    /// at is taken for there.
+    /// The file that was deleted, moved or replaced, if it is time to check. A file that cannot be checked
+    /// counts as present.
     pub(super) fn lost(&self) -> Option<&Path> {
         if self.files.is_empty() {
             return None;
@@ -65,7 +66,7 @@ fn identity(path: &Path) -> std::io::Result<Option<Identity>> {
     std::fs::metadata(path).map(|found| Some((found.dev(), found.ino())))
 }
 
-/// Other systems do not let an open file be deleted.
+/// Other systems do not allow an open file to be deleted.
 #[cfg(not(unix))]
 fn identity(_: &Path) -> std::io::Result<Option<Identity>> {
     Ok(None)

@@ -1,9 +1,9 @@
-//! Large values in the file: kept once, read back into what they were cut out of, and gone with the last
-//! piece of them.
+//! Large values in the file: stored once, inserted again on reads, and removed with the last piece that
+//! uses them.
 //!
-//! Everything here happens within the transaction of the row it is about. Pieces are taken away first and
-//! added after, and only then it is asked which values nothing holds any more: so a value that moves from a
-//! pending write to a record is not written again.
+//! Everything here runs in the transaction of the row it belongs to. Pieces are removed first and added
+//! after; unused values are removed last. So a value that moves from a pending write to a record is not
+//! written again.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ const SWEEP: &str =
 pub(super) const ALL: &[&str] =
     &[FIND_BLOB, ADD_BLOB, ADD_PIECE, PIECES, GONE_OF, GONE_OF_WRITES, GONE_OF_STEPS, GONE_OF_THREAD, SWEEP];
 
-/// What pieces were cut out of.
+/// The row or write that pieces were cut out of.
 pub(super) struct Owner<'a> {
     place: Place<'a>,
     id: CheckpointId,
@@ -81,7 +81,7 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// Keeps the large values of what was stored; those that are there already are not written again.
+/// Stores the large values of a row or write; existing ones are not written again.
 pub(super) fn keep(
     connection: &Connection,
     owner: &Owner<'_>,
@@ -105,7 +105,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// The bytes with their large values.
+/// The bytes with their large values inserted.
 pub(super) fn whole(
     connection: &Connection,
     owner: &Owner<'_>,
@@ -122,7 +122,7 @@ pub(super) fn whole(
     blob::whole(rest, count, found).map_err(|missing| corrupt(*place, *id, missing).into())
 }
 
-/// Values that something held and holds no more.
+/// Values that lost a use and may be unused now.
 #[derive(Default)]
 pub(super) struct Freed(BTreeSet<i64>);
 
@@ -142,7 +142,7 @@ impl Freed {
         self.take(connection, GONE_OF_WRITES, params![place.thread, place.namespace, branch, step])
     }
 
-    /// Of a place by its number, from the first step to before the second.
+    /// The pieces of a place in a range of steps; the end is exclusive.
     pub(super) fn of_steps(
         &mut self,
         connection: &Connection,
@@ -162,7 +162,7 @@ impl Freed {
         Ok(())
     }
 
-    /// Removes those that nothing else holds.
+    /// Removes the values without any use.
     pub(super) fn sweep(self, connection: &Connection) -> Result<(), Fault> {
         for blob in self.0 {
             execute(connection, SWEEP, [blob])?;

@@ -1,8 +1,8 @@
-//! [`Exclusive`]: what one may use at a time, for work that awaits nothing.
+//! [`Exclusive`]: a lock for work without awaits.
 //!
-//! A fair lock is handed to whoever waits first. A future that nobody polls for long, such as that of a run
-//! whose stream is not read, would have it then, and all others would wait for him. This one is taken by
-//! whoever is there, so that who waits has nothing.
+//! A fair lock is handed to the first waiter. If that future is not polled for long, such as the one of a
+//! run whose stream is not read, it would hold the lock and all others would wait. This lock is taken by
+//! the first call that runs, so a waiting call holds nothing.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio::sync::futures::Notified;
 #[derive(Debug)]
 pub(super) struct Exclusive<T> {
     inside: Mutex<T>,
-    /// Rings whenever somebody is done.
+    /// Notified whenever a call is done.
     left: Notify,
     waiting: AtomicUsize,
 }
@@ -24,12 +24,12 @@ impl<T> Exclusive<T> {
         Exclusive { inside: Mutex::new(inside), left: Notify::new(), waiting: AtomicUsize::new(0) }
     }
 
-    /// Works on it when nobody else does.
+    /// Runs `work` when no other call does.
     pub(super) async fn with<R>(&self, work: impl FnOnce(&T) -> R) -> R {
         let mut work = Some(work);
         let mut waits = None;
         loop {
-            // Before the attempt: who leaves after it is heard.
+            // Registered before the attempt, so that a call which finishes in between is noticed.
             let mut left = pin!(self.left());
             left.as_mut().enable();
             if let Some(done) = self.try_once(&mut work) {
@@ -40,12 +40,12 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Works on it, unless somebody does.
+    /// Runs `work`, unless another call does.
     pub(super) fn try_with<R>(&self, work: impl FnOnce(&T) -> R) -> Option<R> {
         self.try_once(&mut Some(work))
     }
 
-    /// Works on it, unless somebody does or waits for it.
+    /// Runs `work`, unless another call does or waits.
     pub(super) fn try_before_others<R>(&self, work: impl FnOnce(&T) -> R) -> Option<R> {
         match self.waiting.load(Ordering::Relaxed) {
             0 => self.try_with(work),
@@ -53,7 +53,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Until somebody is done, from now on.
+    /// Resolves when the next call is done.
     pub(super) fn left(&self) -> Notified<'_> {
         self.left.notified()
     }
@@ -71,7 +71,7 @@ impl<T> Exclusive<T> {
     }
 }
 
-/// One who waits, also if he is dropped.
+/// Counts a waiting call until it is dropped.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl<'a> Waits<'a> {

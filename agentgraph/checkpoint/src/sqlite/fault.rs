@@ -1,5 +1,5 @@
-//! What a failure of SQLite means to the user: which file, and what to do about it. And how long to wait for
-//! a lock.
+//! Explains a failure of SQLite to the user: which file, and what to do. Also [`Patience`]: how long to
+//! wait for a lock.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::{StoreCode, StoreError};
 
-/// What a statement failed with, before it is known whether anybody will hear of it.
+/// The failure of a statement, before it is known whether it is reported.
 #[derive(Debug)]
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
@@ -18,7 +18,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Whether the same call may succeed when another connection is done.
+    /// Whether the same call may succeed once another connection is done.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Fault::Sqlite(error) if is_busy(error))
     }
@@ -40,7 +40,7 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// Where the rows are, for messages.
+/// The location of the rows, for messages.
 #[derive(Clone, Debug)]
 pub(super) enum Home {
     File(PathBuf),
@@ -74,7 +74,7 @@ impl Home {
         StoreError::new(StoreCode::Store, format!("{self} {problem}"))
     }
 
-    /// For a row that its leader took and did not bring back, which takes a panic in the middle of a commit.
+    /// For a row whose leader took it and never answered, because it panicked during the commit.
     pub(super) fn lost(&self) -> StoreError {
         self.error("may or may not hold the last commit; read the thread again before you go on")
     }
@@ -124,7 +124,7 @@ fn remedy(error: &rusqlite::Error) -> String {
 pub(super) const READ_ONLY: &str = "is read-only: make the file and its folder writable for this process, choose another \
                                     path, or open it with `SqliteSaverBuilder::read_only` to read from it";
 
-/// How long to wait for another process: pauses from 1 ms, doubled up to 50 ms, until the limit.
+/// The wait for another process: pauses from 1 ms, doubled up to 50 ms, until the limit.
 #[derive(Debug)]
 pub(super) struct Patience {
     since: Instant,
@@ -139,7 +139,7 @@ impl Patience {
         Patience { since: Instant::now(), limit, next: Duration::from_millis(1) }
     }
 
-    /// Sleeps, unless the limit has passed; says whether it slept.
+    /// Sleeps, unless the limit has passed; returns whether it slept.
     pub(super) async fn pause(&mut self) -> bool {
         let patient = self.since.elapsed() < self.limit;
         if patient {
@@ -152,7 +152,7 @@ impl Patience {
         sleep(self.next()).await;
     }
 
-    /// How long the next pause is.
+    /// The length of the next pause.
     pub(super) fn next(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).min(Self::LONGEST);

@@ -1,4 +1,4 @@
-//! Leases in the file: who has a thread, and whether he still lives.
+//! Leases in the file: the owner of a thread, and whether that owner is alive.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +19,7 @@ const FORGET: &str = "DELETE FROM lease WHERE thread = ?1";
 
 pub(super) const ALL: &[&str] = &[TAKE, LOOK, RENEW, RELEASE, FORGET];
 
-/// Takes a thread. Needs a transaction only where somebody has it; a single statement is one.
+/// Takes a thread. Needs a transaction only if the thread is leased; a single statement is one by itself.
 pub(super) fn take(
     connection: &Connection,
     owner: &Owner,
@@ -39,7 +39,7 @@ pub(super) fn take(
         if holds && !terms.seize {
             return Ok(Claim::Held { fence: fence.unsigned_abs(), until: from_time(held_until) });
         }
-        // If another one took it since it was looked at, his lease is there and the insertion is skipped.
+        // If another saver took the thread since the check, its lease exists and the insertion is skipped.
         execute(connection, RELEASE, params![thread, fence])?;
     }
     match execute(connection, TAKE, params![thread, owner.name(), until])? {
@@ -52,7 +52,7 @@ fn last_fence(connection: &Connection) -> u64 {
     connection.last_insert_rowid().unsigned_abs()
 }
 
-/// `false` if the lease is gone.
+/// `false` if the lease no longer exists.
 pub(super) fn renew(
     connection: &Connection,
     thread: &str,
@@ -67,13 +67,13 @@ pub(super) fn release(connection: &Connection, thread: &str, fence: u64) -> Resu
     Ok(())
 }
 
-/// Ends whatever lease the thread has.
+/// Ends any lease of the thread.
 pub(super) fn forget(connection: &Connection, thread: &str) -> Result<(), Fault> {
     execute(connection, FORGET, [thread])?;
     Ok(())
 }
 
-/// Whether the thread's lease still has that fence.
+/// Whether the thread's lease still has this fence.
 pub(super) fn holds(connection: &Connection, thread: &str, fence: u64) -> Result<bool, Fault> {
     let mut statement = connection.prepare_cached(LOOK)?;
     let found = first(&mut statement, [thread], |row| Ok(row.get::<_, i64>(0)?))?;

@@ -12,12 +12,12 @@ use super::{SqliteSaver, rows};
 use crate::blob::SHARE_FROM;
 use crate::error::StoreError;
 
-/// When a commit is safe from a power cut. Both are safe when the process is killed.
+/// When a commit survives a power cut. With both, it survives a kill of the process at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Synchronous {
-    /// When SQLite next moves its log into the file; until then a power cut may take the last commits, in
-    /// order, and leaves the file whole.
+    /// After SQLite next moves its log into the file. Until then a power cut may lose the last commits, in
+    /// order, and leaves the file intact.
     #[default]
     Normal,
     /// Before the call returns.
@@ -33,7 +33,7 @@ impl Synchronous {
     }
 }
 
-/// The options of a [`SqliteSaver`]; made by [`SqliteSaver::builder`].
+/// The options of a [`SqliteSaver`], made by [`SqliteSaver::builder`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -76,47 +76,47 @@ impl SqliteSaverBuilder {
         }
     }
 
-    /// When a commit is safe from a power cut. [`Synchronous::Normal`] if not set.
+    /// When a commit survives a power cut. [`Synchronous::Normal`] if not set.
     pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
         self.synchronous = synchronous;
         self
     }
 
-    /// How long a call waits, asleep, for another process that has the file locked, before it fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store). 5 seconds if not set; zero does not wait.
+    /// The longest time that a call sleeps and retries while another process has the file locked, before it
+    /// fails with [`StoreCode::Store`](crate::StoreCode::Store). 5 seconds if not set; zero does not wait.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;
         self
     }
 
-    /// How many bytes the file may have, in whole pages of 4 KiB; no limit if not set. What would make it
-    /// larger fails with [`StoreCode::Store`](crate::StoreCode::Store), and what was stored stays: prune or
-    /// delete threads, or raise the limit, and go on. A file that is larger already stays as it is. SQLite's
-    /// log beside the file is not counted; it is mostly below 4 MiB and at most 64 MiB when nobody writes.
+    /// The largest size of the file in bytes, in whole pages of 4 KiB; no limit if not set. A call that
+    /// would exceed it fails with [`StoreCode::Store`](crate::StoreCode::Store), and stored data stays:
+    /// prune or delete threads, or raise the limit, and continue. A file that is larger already is not
+    /// changed. SQLite's log beside the file is not counted; it is mostly below 4 MiB and at most 64 MiB
+    /// between writes.
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
         self
     }
 
-    /// Opens a file that is there, to read from it: its threads, their states and their histories. Whatever
-    /// would store fails with [`StoreCode::Store`](crate::StoreCode::Store). For a file on a disk, in a
-    /// folder or of a user that may not be written, and for who wants to look at the threads of a program
-    /// that runs.
+    /// Opens an existing file for reading: its threads, their states and their histories. Calls that store
+    /// fail with [`StoreCode::Store`](crate::StoreCode::Store). For a file without write permission, and
+    /// for looking at the threads of a running program.
     ///
-    /// To read beside a program that writes, SQLite needs the log's files, which it makes beside the database
-    /// where it may. Where it may not, and there is no log, the file is taken for one that nobody writes: who
-    /// opened it does not see what is stored afterwards, and may find it damaged.
+    /// To read while another program writes, SQLite needs the files of the log, and creates them beside the
+    /// database if it may. If it may not, and there is no log, the file is treated as one that does not
+    /// change: later writes are not visible, and the file may appear damaged.
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// From how many bytes on a value is stored once, however many checkpoints, branches and threads hold it;
-    /// 64 KiB if not set, `usize::MAX` for never. What is in the file already stays as it is; savers that
-    /// share a file may differ.
+    /// Values of at least `bytes` bytes are stored once, however many checkpoints, branches and threads use
+    /// them; 64 KiB if not set, `usize::MAX` for never. Values already in the file are not changed; savers
+    /// that share a file may differ.
     ///
-    /// A smaller size finds more that is the same, and costs an index entry of about 150 bytes for each place
-    /// where a value stands, and a hash of it whenever it is written or read.
+    /// A smaller size finds more equal values. It costs an index entry of about 150 bytes for each use of a
+    /// value, and a hash of the value on every write and read.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -149,7 +149,7 @@ impl SqliteSaverBuilder {
         self
     }
 
-    /// Opens the file; creates it, and the folders above it, if it is not there.
+    /// Opens the file; creates it, and the folders above it, if it does not exist.
     ///
     /// # Errors
     /// As [`SqliteSaver::open`].
@@ -170,7 +170,7 @@ impl SqliteSaverBuilder {
         }
     }
 
-    /// On a thread for blocking work, because a new file costs several waits for the disk.
+    /// On a thread for blocking work, because creating a file waits for the disk several times.
     async fn attempt(&self, home: &Home) -> Result<Connection, Fault> {
         let (options, its_home) = (self.clone(), home.clone());
         let attempt = spawn_blocking(move || options.connect(&its_home));
@@ -195,7 +195,7 @@ impl SqliteSaverBuilder {
         }
         let contents = schema::contents(&connection, home)?;
         if contents == Contents::Nothing {
-            // Can only be said before there is anything in the file.
+            // Can only be set while the file is empty.
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
         }
         use_log(&connection, home)?;
@@ -231,12 +231,12 @@ impl SqliteSaverBuilder {
     }
 }
 
-/// Whether SQLite cannot read a file because it may not make those of its log.
+/// Whether SQLite cannot read a file because it may not create the files of its log.
 fn needs_files_beside(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
 
-/// Whether something was stored that is not in the file itself. What cannot be told is taken for a yes.
+/// Whether stored data may be in a log and not yet in the file. `true` if that cannot be determined.
 fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -246,13 +246,13 @@ fn has_log(path: &Path) -> bool {
     }
 }
 
-/// SQLite's name for a file that nobody changes.
+/// SQLite's name for a file that does not change.
 fn as_unchanging(path: &Path) -> Option<String> {
     let path = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Some(format!("file:{path}?immutable=1"))
 }
 
-/// A database of its own for every call.
+/// A separate database for every call.
 pub(super) fn in_memory() -> Result<SqliteSaver, StoreError> {
     let home = Home::Memory;
     let options = SqliteSaverBuilder::new(Path::new("")).busy_timeout(Duration::ZERO);
@@ -263,14 +263,14 @@ pub(super) fn in_memory() -> Result<SqliteSaver, StoreError> {
     Ok(SqliteSaver::new(home, &options, connection))
 }
 
-/// Where the open file is, whatever directory the process changes to. SQLite follows links, and its log lies
-/// beside the file itself.
+/// The path of the open file, whatever directory the process changes to. SQLite follows links, and its log
+/// is beside the target.
 pub(super) fn opened(connection: &Connection, path: &Path) -> PathBuf {
     let known = connection.path().filter(|path| !path.is_empty()).map(PathBuf::from);
     known.or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
 }
 
-/// The path, absolute: SQLite gives a meaning of its own to relative ones such as `:memory:` and `file:...`.
+/// The absolute path: SQLite gives relative ones such as `:memory:` and `file:...` a special meaning.
 fn absolute(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
     let absolute = std::path::absolute(path);
     Ok(absolute.map_err(|error| home.error("has no path that a file could have").with_source(error))?)
@@ -296,7 +296,7 @@ fn use_log(connection: &Connection, home: &Home) -> Result<(), Fault> {
     Ok(())
 }
 
-/// SQLite forgets the limit with the connection.
+/// SQLite forgets the limit when the connection closes.
 fn limit_pages(connection: &Connection, bytes: u64) -> Result<(), Fault> {
     let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let pages = u32::try_from(bytes / u64::from(page.max(1))).unwrap_or(u32::MAX - 1).max(1);
@@ -304,9 +304,9 @@ fn limit_pages(connection: &Connection, bytes: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The limit keeps one burst of large records from leaving a log of that size for ever. The file may come
-/// from anywhere, so nothing in its schema may call functions. What is deleted is overwritten, since people
-/// ask for that who delete threads; it costs only those who delete.
+/// The limit on the log keeps one burst of large records from leaving a log of that size for ever. The file
+/// may be untrusted, so its schema may not call functions. Deleted data is overwritten, since users who
+/// delete a thread expect that; only deletions pay for it.
 fn finish(
     connection: Connection,
     contents: Contents,

@@ -1,9 +1,9 @@
-//! Who takes leases, and whether another one who did still lives.
+//! The owner of leases, and whether another owner is alive.
 //!
-//! A process that was killed cannot give its threads back, and nobody shall wait for their time to pass. So
-//! whoever takes leases holds a lock on a file of his own beside the database for as long as he lives; the
-//! system lets go of it when he dies, however that happens. A process that is merely stopped keeps the lock,
-//! and its leases until their time.
+//! A killed process cannot release its threads, and other processes should not wait for the leases to end.
+//! So each owner holds a lock on a file of its own beside the database while it lives; the system releases
+//! the lock when the process dies for any reason. A process that is only paused keeps the lock, and its
+//! leases until their time.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,13 +11,13 @@ use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// One saver, among all that use a file.
+/// One saver among all that use a file.
 #[derive(Debug)]
 pub(super) struct Owner {
     name: String,
-    /// The database; none for one in memory.
+    /// The database; `None` for one in memory.
     database: Option<PathBuf>,
-    /// Locked while this lives. Made with the first lease, so that a reader leaves no file.
+    /// Locked while this lives. Created with the first lease, so that a reader creates no file.
     sign: OnceLock<Option<File>>,
 }
 
@@ -31,7 +31,7 @@ impl Owner {
         }
     }
 
-    /// The name that leases carry: empty for an owner whose life cannot be told.
+    /// The name in leases: empty for an owner without a lock file, which cannot be checked.
     pub(super) fn name(&self) -> &str {
         match self.sign.get_or_init(|| self.show_life()) {
             Some(_) => &self.name,
@@ -46,7 +46,7 @@ impl Owner {
         Some(file)
     }
 
-    /// Whether the owner of that name may be alive. What a dead one left is removed.
+    /// Whether the owner with this name may be alive. The file of a dead one is removed.
     pub(super) fn sees_alive(&self, name: &str) -> bool {
         let Some(database) = self.database.as_deref() else { return true };
         if name.is_empty() || name == self.name {
@@ -75,9 +75,8 @@ impl Drop for Owner {
     }
 }
 
-/// `threads.db` and `threads.db-owner-0123456789abcdef`, as SQLite names what belongs to a file. A name is
-/// read from the file, which may come from anywhere, so nothing but its letters and digits becomes part of a
-/// path.
+/// `threads.db-owner-0123456789abcdef` beside `threads.db`, as SQLite names the files of a database. The
+/// name is read from a file that may be untrusted, so only its letters and digits become part of the path.
 fn sign_of(database: &Path, name: &str) -> PathBuf {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
     let mut path = database.as_os_str().to_owned();

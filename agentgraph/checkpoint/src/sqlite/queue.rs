@@ -1,11 +1,11 @@
-//! How the commits of many runs become one transaction.
+//! Combines the commits of many runs into one transaction.
 //!
-//! Who cannot store its row at once pushes a copy here, and lets the other runs come to the same point.
-//! Whoever gets the connection then commits all that is queued; the others find their answer. So nobody needs
-//! a thread or a task of its own, and whoever is dropped while he waits leaves nothing behind: his row is
-//! taken out of the queue, or was committed.
+//! A call that cannot store its row at once pushes a copy here and yields, so that other runs reach the
+//! same point. The first call that gets the connection commits the whole queue; the others find their
+//! answers. So no thread or task is needed, and a call that is dropped while it waits leaves nothing
+//! behind: its row is removed from the queue, or was committed.
 //!
-//! Knows no awaits. The queue's lock is never held during a commit.
+//! Nothing here awaits. The queue's lock is never held during a commit.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,13 +23,13 @@ use crate::lease::{Claim, LeaseTerms};
 use crate::owned::OwnedPut;
 use crate::row::Put;
 
-/// A transaction ends with the row that passes one of these, so that a crowd does not hold the executor for
-/// long.
+/// A transaction ends with the row that exceeds one of these, so that a long queue does not block the
+/// executor for long.
 const BATCH_ROWS: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// After so many rows that one run stored by itself it goes through the queue once, which yields: on a
-/// runtime with one thread the others could not show themselves otherwise.
+/// After this many rows stored without the queue, a run goes through the queue once, which yields: on a
+/// runtime with one thread the other runs could not be noticed otherwise.
 const ALONE_FOR: u32 = 64;
 
 #[derive(Debug, Default)]
@@ -40,12 +40,12 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: VecDeque<Arc<Job>>,
-    /// The thread of the last commit, if it was of one thread.
+    /// The thread of the last commit, if all its rows had one thread.
     last: Option<String>,
     alone: u32,
 }
 
-/// Something to be stored that waits, and its answer.
+/// A queued request, and its answer.
 #[derive(Debug)]
 struct Job {
     thread: String,
@@ -61,19 +61,19 @@ enum Deed {
     Release { fence: u64 },
 }
 
-/// What became of it: for one who takes a thread, whether he has it.
+/// The result of a request; a request for a thread gets a claim.
 pub(super) type Outcome = Result<Option<Claim>, StoreError>;
 
 #[derive(Debug)]
 enum Answer {
     Awaited,
     Given(Outcome),
-    /// Nobody waits any more. Set under the queue's lock, so that a leader which gives rows back cannot miss
-    /// it.
+    /// The caller no longer waits. Set under the queue's lock, so that a leader which returns rows to the
+    /// queue cannot miss it.
     Withdrawn,
 }
 
-/// What a commit of the queue came to.
+/// The result of committing the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The first rows have their answers; there may be more.
@@ -95,27 +95,27 @@ impl Queue {
         waiting.jobs.is_empty() && waiting.alone < ALONE_FOR && waiting.last.as_deref() == Some(thread)
     }
 
-    /// Notes a row that was stored beside the queue, by a run that was alone.
+    /// Counts a row that was stored without the queue.
     pub(super) fn stored_alone(&self) {
         self.waiting().alone += 1;
     }
 
-    /// Puts a copy of the row into the queue.
+    /// Queues a copy of the row.
     pub(super) fn push(&self, put: &Put<'_>, pieces: PutPieces) -> Ticket<'_> {
         self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put), pieces))
     }
 
-    /// The wish for a lease.
+    /// Queues the request for a lease.
     pub(super) fn push_take(&self, thread: &str, terms: LeaseTerms) -> Ticket<'_> {
         self.push_deed(thread, Deed::Take(terms))
     }
 
-    /// The end of a lease.
+    /// Queues the release of a lease.
     pub(super) fn push_release(&self, thread: &str, fence: u64) -> Ticket<'_> {
         self.push_deed(thread, Deed::Release { fence })
     }
 
-    /// The end of a lease that nobody waits for: it is carried out with whatever is stored next.
+    /// Queues a release that no call waits for: it is carried out with the next commit.
     pub(super) fn release_later(&self, thread: &str, fence: u64) {
         self.waiting().jobs.push_back(Job::new(thread, Deed::Release { fence }));
     }
@@ -126,7 +126,8 @@ impl Queue {
         Ticket { queue: self, job }
     }
 
-    /// Commits what is queued, or the first of very many. One that lost its race does not hold up the others.
+    /// Commits the queue, or its first rows if there are very many. A row that lost its race does not stop
+    /// the others.
     pub(super) fn commit(
         &self,
         connection: &Connection,
@@ -156,7 +157,7 @@ impl Queue {
         }
     }
 
-    /// For a batch that failed as a whole: each row gets its own transaction, and its own error.
+    /// After a batch failed as a whole: each row gets its own transaction, and its own error.
     fn commit_singly(
         &self,
         connection: &Connection,
@@ -178,7 +179,7 @@ impl Queue {
         Progress::Committed
     }
 
-    /// A lease whose owner went away meanwhile is given back.
+    /// Releases a granted lease whose caller has stopped waiting.
     fn settle(&self, job: &Job, outcome: Outcome) {
         if let Some(fence) = job.settle(outcome) {
             self.release_later(&job.thread, fence);
@@ -203,7 +204,7 @@ impl Queue {
         jobs
     }
 
-    /// Back to the front of the queue, except those whose patience is at its end or who went away.
+    /// Returns rows to the front of the queue, except those whose caller timed out or was dropped.
     fn give_back(
         &self,
         jobs: VecDeque<Arc<Job>>,
@@ -223,7 +224,7 @@ impl Queue {
     }
 }
 
-/// The error once more, for another of those whom it stopped.
+/// A copy of the error for another row that it stopped.
 fn again(busy: &rusqlite::Error) -> rusqlite::Error {
     match busy {
         rusqlite::Error::SqliteFailure(error, message) => {
@@ -274,7 +275,7 @@ impl Job {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the fence of a lease that nobody waits for any more.
+    /// Returns the fence of a granted lease that no caller waits for.
     fn settle(&self, outcome: Outcome) -> Option<u64> {
         let mut answer = self.answer();
         if matches!(*answer, Answer::Withdrawn) {
@@ -303,7 +304,7 @@ fn told(put: &Put<'_>, stored: rows::Stored) -> Outcome {
     }
 }
 
-/// The claim of one who waits. Dropped, it takes the row out of the queue.
+/// A caller's place in the queue. Dropping it removes the row from the queue.
 #[derive(Debug)]
 pub(super) struct Ticket<'a> {
     queue: &'a Queue,
@@ -347,7 +348,7 @@ mod tests {
     use crate::id::CheckpointId;
     use crate::row::{Place, RowKind};
 
-    /// Needs two threads when it happens: the waiter goes while the leader, elsewhere, finds the file locked.
+    /// Needs two threads: the waiter is dropped while the leader, on another thread, finds the file locked.
     #[tokio::test]
     async fn a_row_whose_owner_left_during_a_commit_is_not_given_back() {
         let (queue, home) = (Queue::default(), Home::Memory);

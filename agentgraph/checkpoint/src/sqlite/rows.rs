@@ -1,4 +1,4 @@
-//! The statements. Nothing here waits, retries or knows who calls; every value is a parameter.
+//! The statements. Nothing here waits or retries; every value is a parameter.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{CachedStatement, Connection, Params, Row as SqlRow, params};
@@ -13,14 +13,14 @@ use crate::id::{CheckpointId, TaskId};
 use crate::lease::lease_lost;
 use crate::row::{ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
 
-/// The number of a thread's namespace, which stands for both names in every other table.
+/// The number of a place, which replaces both names in every other table.
 macro_rules! place {
     () => {
         "(SELECT id FROM place WHERE thread = ?1 AND namespace = ?2)"
     };
 }
 
-/// Whether the thread is that of a fence; 0 is not asked for.
+/// Whether the thread is leased with a fence; the fence 0 is not checked.
 macro_rules! leased {
     ($fence:literal) => {
         concat!(
@@ -38,11 +38,11 @@ const IS_LEASED: &str = concat!("SELECT ", leased!("?2"));
 
 const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES (?1, ?2)";
 
-/// One statement that checks and inserts: for a step that is not after the newest one, and in a place that is
-/// new, the number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An
-/// `INSERT .. SELECT` copies the record into a temporary table first, since it reads the table it writes.)
+/// One statement that checks and inserts: if the step is not after the newest one, or the place is new, the
+/// number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An `INSERT .. SELECT`
+/// copies the record into a temporary table first, since it reads the table it writes.)
 ///
-/// So it is for a fence that is not that of the thread's lease, and for a parent that is not there.
+/// The same happens if the fence is not the one of the thread's lease, or the parent is missing.
 const INSERT: &str = concat!(
     "
 INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record, pieces)
@@ -138,12 +138,11 @@ const ALL: &[&str] = &[
     COMMIT,
 ];
 
-/// Compiles every statement, so that tables which are not ours are found on opening and no commit pays for
-/// it.
+/// Compiles every statement, so that foreign tables are detected on opening and no commit pays for
+/// compiling.
 ///
-/// Without the stability guarantee SQLite compiles a statement anew whenever other values are bound to it, if
-/// its plan might then be another one; the partial index makes it think so of every read, and four fifths of
-/// a read went there.
+/// Without the stability guarantee SQLite compiles a statement anew for every new value that might change
+/// its plan. With the partial index this is every read, and it took four fifths of the time.
 pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let all = [ALL, writes::ALL, blobs::ALL, leases::ALL, upkeep::ALL, waiting::ALL].concat();
@@ -154,15 +153,15 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How a row fared that was to be stored.
+/// The result of storing a row.
 pub(super) type Stored = Result<(), Late>;
 
-/// Why a row was not stored. Nothing was changed then.
+/// Why a row was not stored. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
-    /// Its step was there.
+    /// Its step exists already.
     Stale,
-    /// The thread is another's.
+    /// Another writer has the thread.
     Lost,
 }
 
@@ -196,7 +195,7 @@ pub(super) fn put_within(
     insert_anywhere(connection, &mut statement, put, pieces)
 }
 
-/// Inserts a row, its place first if that is new.
+/// Inserts a row, and its place first if that is new.
 fn insert_anywhere(
     connection: &Connection,
     statement: &mut CachedStatement<'_>,
@@ -213,13 +212,13 @@ fn insert_anywhere(
     Ok(if stored { Ok(()) } else { Err(Late::Stale) })
 }
 
-/// Whether the thread is that of the fence, or the fence is 0.
+/// Whether the thread is leased with the fence, or the fence is 0.
 pub(super) fn is_leased(connection: &Connection, thread: &str, fence: u64) -> Result<bool, Fault> {
     let mut statement = connection.prepare_cached(IS_LEASED)?;
     Ok(statement.query_row(params![thread, as_fence(fence)], |row| row.get(0))?)
 }
 
-/// No lease has a fence that SQLite cannot hold.
+/// No lease has a fence that SQLite cannot store.
 pub(super) fn as_fence(fence: u64) -> i64 {
     i64::try_from(fence).unwrap_or(-1)
 }
@@ -258,7 +257,7 @@ fn insert(
     Ok(true)
 }
 
-/// Gives the place a number; `false` if it has one.
+/// Gives the place a number; `false` if it has one already.
 pub(super) fn add_place(connection: &Connection, place: Place<'_>) -> Result<bool, Fault> {
     Ok(execute(connection, ADD_PLACE, [place.thread, place.namespace])? > 0)
 }
@@ -324,15 +323,15 @@ pub(super) fn threads(connection: &Connection) -> Result<Vec<String>, Fault> {
     all(connection, THREADS, [], |row| Ok(row.get(0)?))
 }
 
-/// What a transaction is for; one that writes takes the file's lock at once, so that it cannot fail half-way
-/// for want of it.
+/// The purpose of a transaction. One that writes takes the file's lock at once, so that it cannot fail
+/// half-way because the file is locked.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Begin {
     ToRead,
     ToWrite,
 }
 
-/// Runs `work` in a transaction, which is undone if it fails.
+/// Runs `work` in a transaction, which is rolled back if it fails.
 pub(super) fn transaction<T>(
     connection: &Connection,
     begin: Begin,
@@ -354,7 +353,7 @@ struct Undo<'a>(&'a Connection);
 impl Drop for Undo<'_> {
     fn drop(&mut self) {
         if !self.0.is_autocommit() {
-            // What failed has been reported; SQLite may have undone it already.
+            // The failure is reported already; SQLite may have rolled back already.
             let _ = self.0.execute_batch("ROLLBACK");
         }
     }
@@ -417,7 +416,7 @@ fn read_row(connection: &Connection, place: Place<'_>, branch: u32, row: &SqlRow
     Ok(Row { id, kind, record })
 }
 
-/// Task, slot, bytes and the number of pieces stand in four columns from that one on.
+/// Reads task, slot, bytes and the number of pieces from four columns, starting at `first`.
 pub(super) fn read_write(
     connection: &Connection,
     place: Place<'_>,
@@ -445,7 +444,7 @@ pub(super) fn read_step(row: &SqlRow<'_>, column: usize) -> Result<u64, Fault> {
     Ok(u64::try_from(step).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, step))?)
 }
 
-/// SQLite's integers have a sign.
+/// SQLite's integers are signed.
 pub(super) fn number(step: u64) -> Result<i64, StoreError> {
     i64::try_from(step).map_err(|_| {
         let problem = format!("step {step} is above {}, the largest that SQLite can hold", i64::MAX);
@@ -466,7 +465,7 @@ mod tests {
     fn no_statement_of_a_read_or_a_commit_is_compiled_twice() {
         let connection = Connection::open_in_memory().expect("memory");
         assert!(schema::bring_up_to_date(&connection, &Home::Memory).is_ok());
-        // What made the tables is compiled again after that.
+        // Statements cached while the tables were created would be compiled again.
         connection.flush_prepared_statement_cache();
         assert!(prepare(&connection).is_ok());
         for thread in ["a", "b"] {

@@ -1,11 +1,11 @@
-//! The tables, and whether a file has them. The only place that creates or judges a schema.
+//! The tables, and whether a file has them. Only this file creates or checks a schema.
 //!
-//! A table with a rowid and not `WITHOUT ROWID`, although that would save a fifth of the time for the
-//! smallest rows: there every row of more than 1,000 bytes takes an overflow page of its own, which makes a
-//! kilobyte cost four on disk, and rows of a megabyte cost twice the time.
+//! The table has a rowid, although `WITHOUT ROWID` would save a fifth of the time for the smallest rows:
+//! without a rowid every row of more than 1,000 bytes takes a separate overflow page, so a kilobyte takes
+//! four on disk, and rows of a megabyte take twice the time.
 //!
-//! A row carries the number of its place and not the names: they would stand in the table and in its index, a
-//! third of the file where threads are named by UUIDs and steps change little.
+//! A row contains the number of its place and not the names. Those would be in the table and in its index:
+//! a third of the file if threads are named by UUIDs and steps change little.
 
 use rusqlite::Connection;
 
@@ -13,17 +13,16 @@ use super::fault::{Fault, Home};
 use super::rows;
 use crate::error::{StoreCode, StoreError};
 
-/// "agcp", so that no other program's file is taken for one of ours.
+/// "agcp": distinguishes our files from those of other programs.
 const APPLICATION: i64 = 0x6167_6370;
 
-/// What brings a file from each version to the next, beginning at one that holds nothing. Steps are added and
-/// never changed.
+/// The changes from each version to the next, starting with an empty file. They are only ever added to.
 const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES, ADD_REQUESTS, ADD_BLOBS];
 const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index holds fulls and
-/// segments only, so that a read finds the newest full without a look at the deltas after it, and most
-/// commits do not touch it.
+/// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index contains fulls and
+/// segments only, so a read finds the newest full without scanning the deltas after it, and most commits do
+/// not touch the index.
 const CREATE: &str = "
 CREATE TABLE place (
     id INTEGER PRIMARY KEY,
@@ -52,7 +51,7 @@ CREATE TABLE pending (
 );
 ";
 
-/// Fences come from one sequence for the whole file, so that one which a deleted thread had is never given
+/// Fences come from one sequence for the whole file, so the fence of a deleted thread is never granted
 /// again.
 const ADD_LEASES: &str = "
 CREATE TABLE lease (
@@ -63,11 +62,11 @@ CREATE TABLE lease (
 );
 ";
 
-/// Finds the requests that wait without a look at the results and answers beside them.
+/// Finds open requests without scanning the results and answers beside them.
 const ADD_REQUESTS: &str = "CREATE INDEX asked ON pending (place) WHERE slot % 2 = 1";
 
-/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row, its
-/// `part`, and for a pending write the byte 2, the task and the slot.
+/// Large values, each once, and the rows and writes they were cut out of. `owner` is one byte for a row,
+/// its `part`; for a pending write it is the byte 2, the task and the slot.
 const ADD_BLOBS: &str = "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
@@ -88,7 +87,7 @@ ALTER TABLE checkpoint ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pending ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Nothing,
@@ -97,13 +96,13 @@ pub(super) enum Contents {
     Checkpoints,
 }
 
-/// Reads what the file holds and changes nothing. In one transaction, because another process may be creating
-/// it.
+/// Reads the content of the file and changes nothing. In one transaction, because another process may be
+/// creating it.
 pub(super) fn contents(connection: &Connection, home: &Home) -> Result<Contents, Fault> {
     rows::transaction(connection, rows::Begin::ToRead, || Ok(judge(connection, home)?.0))
 }
 
-/// What the file holds, and in which version.
+/// The content of the file, and its version.
 fn judge(connection: &Connection, home: &Home) -> Result<(Contents, i64), Fault> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;

@@ -1,4 +1,4 @@
-//! What is done to whole threads: deleting, copying, pruning, giving space back.
+//! Operations on whole threads: deleting, copying, pruning, freeing space.
 
 use rusqlite::{Connection, params};
 
@@ -20,7 +20,7 @@ const NAMESPACES: &str = "
 SELECT namespace FROM place WHERE thread = ?1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
 ORDER BY namespace";
 
-/// From one branch to the next, whatever lies between them and however many rows each has.
+/// Jumps from one branch to the next, however large the gaps and however many rows a branch has.
 const BRANCHES: &str = concat!(
     "WITH RECURSIVE found (branch) AS (
     SELECT min(branch) FROM checkpoint WHERE place = ",
@@ -39,7 +39,7 @@ SELECT 1 FROM place WHERE thread = ?1 AND (EXISTS (SELECT 1 FROM checkpoint WHER
 const COPY_PLACES: &str =
     "INSERT OR IGNORE INTO place (thread, namespace) SELECT ?2, namespace FROM place WHERE thread = ?1";
 
-/// The place of the copy for each place of the original.
+/// Joins each place of the original with its copy.
 macro_rules! copies {
     () => {
         "JOIN place AS original ON original.id = row.place AND original.thread = ?1
@@ -60,7 +60,7 @@ const COPY_WRITES: &str = concat!(
     copies!()
 );
 
-/// The copy holds the same values.
+/// The copy refers to the same values.
 const COPY_PIECES: &str = concat!(
     "INSERT INTO piece (place, branch, step, owner, at, blob)
      SELECT copy.id, row.branch, row.step, row.owner, row.at, row.blob FROM piece AS row ",
@@ -190,8 +190,8 @@ pub(super) fn usage(connection: &Connection) -> Result<Usage, Fault> {
     Ok(found.unwrap_or_default())
 }
 
-/// Cuts off the pages at the end of the file that nothing uses any more. In small parts: another writer waits
-/// no longer than one takes. `true` if there may be more.
+/// Cuts unused pages off the end of the file. In small parts, so that another writer waits for one part at
+/// most. `true` if there may be more.
 pub(super) fn give_pages_back(connection: &Connection) -> Result<bool, Fault> {
     let free = |connection: &Connection| {
         connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0))
@@ -208,11 +208,10 @@ pub(super) fn give_pages_back(connection: &Connection) -> Result<bool, Fault> {
     Ok(free(connection)? > 0)
 }
 
-/// What `PRAGMA auto_vacuum` says of files that this release created.
+/// The value of `PRAGMA auto_vacuum` in files that this release creates.
 const INCREMENTAL: i64 = 2;
 
-/// Moves the log into the file, which shrinks if it may, and cuts the log off; `false` if somebody reads or
-/// writes in another process.
+/// Moves the log into the file and truncates it; `false` if another process reads or writes.
 pub(super) fn empty_log(connection: &Connection) -> Result<bool, Fault> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))? == 0)
 }

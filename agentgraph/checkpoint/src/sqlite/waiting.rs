@@ -1,8 +1,8 @@
-//! The requests that nobody has answered.
+//! The unanswered requests.
 //!
-//! Where little is pending, that is where the search begins. Where much is, as with very many threads that
-//! wait, it goes by the names of the threads, so that a page costs what is on it and in no case what is after
-//! it.
+//! If little is pending, the search starts with the pending writes. If much is pending, as with very many
+//! waiting threads, it goes by the names of the threads, so that a page costs its own size and not the size
+//! of the rest.
 
 use rusqlite::{Connection, Row as SqlRow, params, types::Value};
 
@@ -11,11 +11,11 @@ use super::rows::{Begin, all, first, read_step, read_write, transaction};
 use crate::id::CheckpointId;
 use crate::row::{PendingWrite, Place, Waiting, WaitingQuery};
 
-/// Whether more is pending than it takes no time to look at.
+/// Whether more is pending than can be scanned in negligible time.
 const IS_CROWDED: &str = "SELECT 1 FROM pending LIMIT 1 OFFSET 10000";
 
-/// Slots of requests are odd; the last ones and those of task 0 are something else, of which slot 0 notes
-/// that a run stopped for somebody.
+/// Slots of requests are odd. The last slots and those of task 0 have other uses; slot 0 of task 0 is the
+/// note of a run that stopped.
 macro_rules! is_open {
     () => {
         "(
@@ -34,7 +34,7 @@ macro_rules! is_open {
     };
 }
 
-/// `CROSS JOIN` keeps SQLite to the order.
+/// `CROSS JOIN` forces SQLite to keep the order.
 macro_rules! open {
     ($tables:literal, $threads:literal) => {
         concat!(
@@ -55,7 +55,7 @@ const FEW: &str = concat!(
     ORDER BY thread, namespace, task, slot"
 );
 
-/// The last thread of a page, if it is full.
+/// The last thread of a full page.
 const LAST_OF_PAGE: &str = concat!(
     "SELECT DISTINCT place.thread FROM place WHERE place.thread >= ?2
         AND EXISTS (SELECT 1 FROM pending AS asks WHERE asks.place = place.id AND ",
@@ -71,7 +71,7 @@ const PAGE: &str = concat!(
 pub(super) const ALL: &[&str] = &[IS_CROWDED, FEW, LAST_OF_PAGE, PAGE];
 
 pub(super) fn waiting(connection: &Connection, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
-    // The first name after another one is that with a NUL at its end.
+    // The least name after another one is that name with a NUL appended.
     let from = query.after.map_or(String::new(), |after| format!("{after}\0"));
     let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let special = PendingWrite::SPECIAL;
@@ -86,7 +86,7 @@ pub(super) fn waiting(connection: &Connection, query: WaitingQuery<'_>) -> Resul
         let mut statement = connection.prepare_cached(LAST_OF_PAGE)?;
         let last =
             first(&mut statement, params![special, from, limit - 1], |row| Ok(row.get::<_, String>(0)?))?;
-        // Every text comes before every blob.
+        // In SQLite every text sorts before every blob.
         let last = last.map_or(Value::Blob(Vec::new()), Value::Text);
         all(connection, PAGE, params![special, from, last], read)
     })
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::sqlite::open;
 
-    /// Three of four threads wait, every second of those with a namespace, too.
+    /// Three of four threads wait, and every second of those has a namespace too.
     const CROWD: &str = "
         WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 100000)
         INSERT INTO place (id, thread, namespace) SELECT n, printf('t%06d', n / 2), iif(n % 2, 'sub', '') FROM number;
@@ -134,7 +134,7 @@ mod tests {
             let page = after(paged.last().map(|last| &*last.thread), Some(20_000));
             let threads = page.chunk_by(|one, next| one.thread == next.thread).count();
             paged.extend(page);
-            // A page that is not full is the last.
+            // A page that is not full is the last one.
             if threads < 20_000 {
                 break;
             }

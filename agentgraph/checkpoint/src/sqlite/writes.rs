@@ -1,4 +1,4 @@
-//! The statements about pending writes.
+//! The statements for pending writes.
 
 use rusqlite::{Connection, params};
 
@@ -15,7 +15,8 @@ const CLEAR: &str = concat!(
     " AND branch = ?3 AND step = ?4 RETURNING pieces"
 );
 
-/// Skips the row, too, when the place is new, the lease another's, or the write there holds large values.
+/// Also skips the row if the place is new, another writer has the lease, or the existing write has large
+/// values.
 const PUT: &str = concat!(
     "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES (
     (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND ",
@@ -48,7 +49,7 @@ pub(super) fn put(connection: &Connection, put: PutWrites<'_>, pieces: &[Pieces]
     })
 }
 
-/// Stores them within a transaction that has looked at the lease.
+/// Stores the writes in a transaction that has checked the lease.
 pub(super) fn put_within(
     connection: &Connection,
     put: PutWrites<'_>,
@@ -73,7 +74,7 @@ pub(super) fn put_within(
     freed.sweep(connection)
 }
 
-/// `false` if the place is new, the lease another's, or the write there holds large values.
+/// `false` if the place is new, another writer has the lease, or the existing write has large values.
 fn put_one(
     connection: &Connection,
     put: PutWrites<'_>,
@@ -97,7 +98,7 @@ fn empty(connection: &Connection, put: PutWrites<'_>, write: &PendingWrite) -> R
     Ok(())
 }
 
-/// What a commit does to the writes on the step before it.
+/// Removes the writes on the step before a commit.
 pub(super) fn clear(connection: &Connection, place: Place<'_>, branch: u32, step: i64) -> Result<(), Fault> {
     let key = params![place.thread, place.namespace, branch, step];
     let pieces = all(connection, CLEAR, key, |row| Ok(row.get::<_, u32>(0)?))?;

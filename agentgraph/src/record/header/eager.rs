@@ -1,4 +1,4 @@
-//! What the header of an eager run's record holds besides: who is open, who merged, and who wrote what.
+//! The further keys in the header of an eager run: open activations, merges, and writes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,42 +17,42 @@ pub(crate) struct StoredEager {
     pub(crate) from: String,
     /// The number of the commit that made it.
     pub(crate) made: u64,
-    /// Its place among those that this commit made.
+    /// Its index among those that this commit made.
     #[serde(default)]
     pub(crate) index: u32,
-    /// The checkpoint whose state it reads; none if that state is among those that are `kept`.
+    /// The checkpoint whose state it reads; `None` if that state is in `kept`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read: Option<(u32, u64)>,
-    /// The number of the commit whose state that is, if it did not make the activation.
+    /// The number of the commit whose state it reads, if that commit did not make it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_at: Option<u64>,
-    /// Of a dispatch.
+    /// The input of a dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Bytes>,
-    /// A static interrupt after this node holds it.
+    /// The static interrupt after this node holds it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<StoredLeft>,
-    /// So many nodes had its node's name before that one, which is not there any more.
+    /// The number of earlier nodes with the same name, if its own node was removed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) age: Option<u32>,
-    /// The time limits that were given with the dispatch.
+    /// The time limits of the dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<StoredLimits>,
 }
 
-/// What an open activation has behind it.
+/// The results so far of an open activation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredLeft {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) requests: Vec<(u32, String, Value, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<(u32, Value)>,
-    /// Where requests were asked and in whose place, of those where that does not follow from their numbers.
+    /// The spots of requests and the questions they replace, where these do not follow from the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) spots: Vec<(u32, StoredSpot)>,
-    /// The requests whose answers are delivered to nobody.
+    /// The requests whose answers are not delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) voided: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,18 +60,18 @@ pub(crate) struct StoredLeft {
     /// The error of its last call, if no handler has taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Failure>,
-    /// The task whose call of a subgraph it goes on with.
+    /// The task whose call of a subgraph it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<TaskId>,
-    /// The caller was told of the static interrupt that held it.
+    /// The caller was informed of the static interrupt that held it back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) told: bool,
 }
 
-/// Where a task asked a request, and in whose place.
+/// The spot of a request, and the question it replaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredSpot {
-    /// Its place among the questions without a key, if its number is another one.
+    /// Its index among the questions without a key, if that is not its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nth: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ pub(crate) struct StoredSpot {
 }
 
 impl StoredSpot {
-    /// Whether it is that of a request without a key, at the place of its number.
+    /// Whether this is the spot of a request without a key whose index is its number.
     pub(crate) fn follows_from_the_number(&self) -> bool {
         *self == StoredSpot::default()
     }
@@ -94,7 +94,7 @@ pub(crate) struct StoredGroup {
     pub(crate) arrived: Vec<String>,
 }
 
-/// A state that an open activation reads and no checkpoint holds: its channels by name.
+/// A state that an open activation reads and no checkpoint contains: its channels by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredState {
     pub(crate) made: u64,
@@ -105,7 +105,7 @@ pub(crate) struct StoredState {
 /// The keys of eager runs in a header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct EagerHeader {
-    /// The commits that this record stands for; several if they were put off.
+    /// The commits that this record contains; several if they were deferred.
     pub(crate) log: Vec<StoredMerge>,
     pub(crate) groups: Vec<StoredGroup>,
     pub(crate) written: Vec<StoredWritten>,

@@ -1,4 +1,4 @@
-//! The time limits of one task, as they are stored with what makes it.
+//! The time limits of one task, as stored.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::Timeouts;
 
-/// In microseconds.
+/// Time limits in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredLimits {
-    /// On a whole attempt.
+    /// The limit of a whole attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<u64>,
-    /// On its silence.
+    /// The limit of its silence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     idle: Option<u64>,
 }
 
 impl From<Timeouts> for StoredLimits {
     fn from(limits: Timeouts) -> Self {
-        // Upwards, so that no limit becomes one of zero.
+        // Rounded up, so that no limit becomes zero.
         let micros = |limit: Duration| u64::try_from(limit.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         StoredLimits { run: limits.run.map(micros), idle: limits.idle.map(micros) }
     }
