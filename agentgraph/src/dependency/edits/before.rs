@@ -1,4 +1,4 @@
-//! Edits that are made before a pass begins.
+//! Edits that are made before a pass starts.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use super::{Op, from_template};
 use crate::dependency::node::IntoDependencyNode;
 use crate::words::{EditError, GraphEdit};
 
-/// What is edited before a pass begins, as one transaction; see
-/// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). It is checked when the call looks at its
-/// thread: what is not possible fails the call before anything runs.
+/// The edits before a pass, as one transaction; see
+/// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). They are checked when the call reads its
+/// thread: an impossible edit fails the call before anything runs.
 pub struct BeforePass<O, S = ()> {
     pub(crate) ops: Result<Vec<Op<O, S>>, EditError>,
 }
