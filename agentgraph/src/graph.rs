@@ -318,7 +318,7 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Sets the retry policy of nodes that have none of their own; see
-    /// [`IntoNode::retry`](crate::IntoNode::retry). `RetryPolicy::attempts(1)` on a node excludes it.
+    /// [`IntoNode::retry`]. `RetryPolicy::attempts(1)` on a node excludes it.
     pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
         self.policies.retry.push(policy);
         self
@@ -337,7 +337,7 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Sets the node that handles the failures of nodes that have no handler of their own; see
-    /// [`IntoNode::on_error`](crate::IntoNode::on_error).
+    /// [`IntoNode::on_error`].
     #[track_caller]
     pub fn default_on_error(mut self, handler: impl Into<Name>) -> Self {
         self.on_error = Some((handler.into(), Location::caller()));
@@ -364,8 +364,8 @@ impl<S: State> StateGraph<S> {
     /// however long others take. A task reads the state of the moment at which it was reached.
     ///
     /// - A node that is reached twice runs twice. Only joins wait, also a join of one source, as in
-    ///   `.edge(["work"], "report")`. A join counts a dispatched source when all dispatches of its command are
-    ///   done.
+    ///   `.edge(["work"], "report")`. A join counts a dispatched source when all dispatches of its command
+    ///   are done.
     /// - Updates merge in the order in which tasks finish, and checkpoints record this order. A task fails
     ///   with [`Code::ConcurrentUpdate`](crate::Code::ConcurrentUpdate) if it writes a channel without a
     ///   reducer that another task has written meanwhile.

@@ -68,8 +68,8 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 /// A refused edit has no effect. The edits of a node are one transaction. It is applied when the node is
 /// done, before its dependents start. If the attempt fails, or waits for an answer, the transaction is
 /// dropped. If parallel nodes have made one of its edits impossible meanwhile, the whole transaction is
-/// dropped and listed in [`Outputs::dropped`](crate::dependency::Outputs::dropped). The same edit made by two nodes is
-/// applied once.
+/// dropped and listed in [`Outputs::dropped`](crate::dependency::Outputs::dropped). The same edit made by two
+/// nodes is applied once.
 ///
 /// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. `PassEdits` also accepts functions.
 ///
