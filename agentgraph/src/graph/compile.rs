@@ -77,7 +77,7 @@ fn resolve<S: State>(graph: &StateGraph<S>, problems: &mut Problems) -> Shape {
     let routes = resolve_routers(&names, &graph.routers, problems);
     let breaks = resolve_breaks(&names, &graph.breaks, problems);
     let on_limit = graph.on_limit.as_ref().and_then(|(name, place)| {
-        let node = names.node("on_limit", name).map_err(|kind| problems.add(kind, *place)).ok();
+        let node = names.node("on_limit", name).map_err(|kind| problems.add(kind, place)).ok();
         node.map(|node| (node, *place))
     });
     check_inputs(&names, nodes, (&edges, &routes, on_limit), problems);
@@ -288,7 +288,7 @@ fn check_drops<S: State>(
 
 fn default_handler(names: &Names, declared: Option<&(Name, Place)>, problems: &mut Problems) -> Option<u32> {
     let (name, place) = declared?;
-    names.node("on_error", name).map_err(|kind| problems.add(kind, *place)).ok()
+    names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok()
 }
 
 fn check_templates<S: State>(
