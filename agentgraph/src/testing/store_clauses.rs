@@ -1,6 +1,6 @@
-//! Whether graphs can be kept by a store: every clause of
-//! [`checkpoint::conformance`](crate::checkpoint::conformance), and those that need a graph. Threads go on
-//! from what was stored, and what was damaged there is told.
+//! Tests whether a store can keep graphs: every clause of
+//! [`checkpoint::conformance`](crate::checkpoint::conformance), and clauses that need a graph. Threads
+//! continue from stored data, and damaged data is reported.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -33,7 +33,7 @@ use agentgraph_checkpoint::{
 /// A store under test.
 type Store = Arc<dyn Checkpointer>;
 
-/// Tries every clause on a store of its own, which `make_store` makes.
+/// Runs every clause on a store of its own from `make_store`.
 pub async fn run<C, F, M>(make_store: M) -> Report
 where
     C: Checkpointer,
@@ -43,7 +43,7 @@ where
     check(&clauses(), make_store).await
 }
 
-/// Every clause there is: those of the stores' own kit first.
+/// Every clause: those of the stores' own kit first.
 pub fn clauses() -> Vec<Clause> {
     let mut clauses = conformance::clauses();
     clauses.extend(WITH_A_GRAPH);
