@@ -113,7 +113,7 @@ impl StoreError {
         self.0.code
     }
 
-    /// What happened and what to do, without the code and the thread.
+    /// The text: what happened and what to do, without the code and the thread.
     pub fn message(&self) -> &str {
         &self.0.message
     }

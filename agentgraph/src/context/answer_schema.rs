@@ -18,7 +18,7 @@ pub(crate) fn check(id: InterruptId, node: &str, schema: &Value, answer: &Value)
     Err(Error::new(Code::BadAnswer, problem).at_node(node))
 }
 
-/// Where and why an answer does not fit, without the answer.
+/// The places and reasons of a mismatch, without the answer. `None` if the answer fits.
 pub(crate) fn problem(schema: &Value, answer: &Value) -> Option<String> {
     // Without a validator, the node reads the answer as its type in any case.
     let validator = jsonschema::validator_for(schema).ok()?;

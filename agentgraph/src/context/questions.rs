@@ -12,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::words::{AnswerState, AskedQuestion, InterruptKey, Request, Spot, VoidedQuestion};
 use agentgraph_checkpoint::PendingWrite;
 
-/// How the caller of [`Questions::ask`] names the spot.
+/// A spot, as named by the caller of [`Questions::ask`].
 #[derive(Debug)]
 pub(crate) enum AskedSpot {
     /// The next one without a key.
