@@ -146,7 +146,7 @@ fn leave<P: State>(left: ParentExit) -> NodeResult<P> {
         None => None,
         Some(update) => Some(*update.downcast::<P::Update>().map_err(|_| {
             let problem = format!(
-                "a command to the graph around it carries a `{}`, and the state there takes a `{}`",
+                "a command for the parent graph has an update of type `{}`, and the parent's state takes a `{}`",
                 to.update_type,
                 type_name::<P::Update>()
             );

@@ -51,16 +51,16 @@ pub fn clauses() -> Vec<Clause> {
 }
 
 const WITH_A_GRAPH: [Clause; 4] = [
-    Clause::code("a thread goes on where it stood, from its stored bytes", |store| goes_on(store).boxed()),
+    Clause::code("a thread continues from its stored bytes", |store| goes_on(store).boxed()),
     Clause::code(
-        "a record that is cut off is told by its name, and what is before it can be read",
+        "a record that is cut off is an error with its code, and earlier checkpoints can be read",
         |store| {
             let cut = |record: &mut Vec<u8>| record.truncate(record.len() / 2);
             damaged(store, cut, Code::CorruptCheckpoint).boxed()
         },
     ),
     Clause::code(
-        "a record that was changed is told by its name, and what is before it can be read",
+        "a record that was changed is an error with its code, and earlier checkpoints can be read",
         |store| {
             let change = |record: &mut Vec<u8>| {
                 let header = 5..record.len().min(20);
@@ -70,7 +70,7 @@ const WITH_A_GRAPH: [Clause; 4] = [
         },
     ),
     Clause::code(
-        "a record of an unknown format is told by its name, and what is before it can be read",
+        "a record of an unknown format is an error with its code, and earlier checkpoints can be read",
         |store| {
             let make_newer = |record: &mut Vec<u8>| record[0] = 250;
             damaged(store, make_newer, Code::UnknownFormat).boxed()
