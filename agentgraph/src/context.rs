@@ -1,4 +1,4 @@
-//! What a task knows of its run: [`Ctx`], for nodes, and the run's shared part behind it.
+//! A task's access to its run: [`Ctx`], for nodes, and the run's shared part behind it.
 
 #[cfg(feature = "validate")]
 pub(crate) mod answer_schema;
@@ -38,22 +38,22 @@ use crate::session::{SessionKind, Sessions};
 use crate::words::{EditError, GraphEdit, InterruptKey};
 use agentgraph_checkpoint::services::Services;
 
-/// Which task: a plain value, so that a task can run anywhere that knows the graph.
+/// Identifies a task: plain data, so that a task can run in any process with the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskRequest {
     /// The superstep, counted from 1 within this call.
     pub(crate) step: u64,
-    /// The node's dense id.
+    /// The node's dense index.
     pub(crate) node: u32,
-    /// The task's place in its superstep.
+    /// The index of the task in its superstep.
     pub(crate) index: u32,
     /// The attempt, counted from 1.
     pub(crate) attempt: u32,
-    /// It handles the failure of the task that stood in its place.
+    /// It handles the failure of the task at its index.
     pub(crate) handles: bool,
 }
 
-/// What all runs of one compiled graph share.
+/// The data shared by all runs of one compiled graph.
 pub(crate) struct GraphShared {
     pub(crate) names: Arc<[Arc<str>]>,
     pub(crate) deps: Deps,
@@ -64,44 +64,44 @@ pub(crate) struct GraphShared {
 /// The dependencies that nodes take with [`Dep`](crate::Dep), by type.
 pub(crate) type Deps = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-/// The parts of a run that its tasks share. One field per part, each with its own lock where it changes, so
-/// that a task takes no lock for what it does not use.
+/// The data shared by the tasks of one run.
 pub(crate) struct RunShared {
     pub(crate) graph: Arc<GraphShared>,
     pub(crate) run: RunId,
     pub(crate) thread: Option<Arc<str>>,
     pub(crate) control: Control,
     pub(crate) sessions: Sessions,
-    /// Where what nodes say goes, if somebody listens.
+    /// Receives the events of nodes, if the caller streams the run.
     pub(crate) sink: Option<Arc<dyn Sink>>,
-    /// What of it is listened to.
+    /// The kinds of events that the caller streams.
     pub(crate) hears_custom: bool,
     pub(crate) hears_messages: bool,
     pub(crate) max_supersteps: u64,
     pub(crate) services: Arc<dyn Services>,
-    /// What the run has used up; that of a run inside a task is its root's.
+    /// The resources the run has used; a run inside a task uses its root's.
     pub(crate) spending: Spending,
     /// A node asked for the run to stop at the next boundary.
     pub(crate) drains: AtomicBool,
     pub(crate) beats: Heartbeats,
-    /// The task that this run is inside of.
+    /// The task around this run.
     pub(crate) outer: Option<Box<Outer>>,
-    /// What runs inside its tasks need of it.
+    /// The part of the run that runs inside its tasks need.
     pub(crate) nest: Option<Box<Nest>>,
-    /// Where its tasks edit their graph.
+    /// Accepts the edits of its tasks.
     pub(crate) desk: Arc<dyn Desk>,
-    /// Temporary edits are stored or sent elsewhere, so that functions cannot be nodes.
+    /// Temporary edits are stored or sent to another process, so functions cannot be nodes.
     pub(crate) stores_edits: bool,
     pub(crate) visible: Mutex<VisibleEdits>,
 }
 
-/// What tasks that edit their graph see of the run, beside the compiled graph. It changes between supersteps.
+/// The part of a run visible to tasks that edit their graph, beside the compiled graph. It changes between
+/// supersteps.
 #[derive(Clone, Default)]
 pub(crate) struct VisibleEdits {
     pub(crate) overlay: Option<Arc<Overlay>>,
-    /// The nodes whose last output could be used again.
+    /// The nodes whose last output can be used again.
     pub(crate) kept: Arc<HashSet<u32>>,
-    /// Where tasks edit their graph instead, for as long as a pass goes on.
+    /// Accepts edits instead of the run's desk during a pass.
     pub(crate) desk: Option<Arc<dyn Desk>>,
 }
 
@@ -121,7 +121,7 @@ impl RunShared {
         self.node_name(node).cloned().or_else(temporary).unwrap_or_else(|| Arc::from("?"))
     }
 
-    /// What tasks that edit see now.
+    /// The part of the run now visible to tasks that edit.
     pub(crate) fn visible(&self) -> VisibleEdits {
         self.see().clone()
     }
@@ -130,12 +130,12 @@ impl RunShared {
         self.visible.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where tasks edit their graph now.
+    /// The desk that accepts edits now.
     pub(crate) fn desk_now(&self) -> Arc<dyn Desk> {
         self.see().desk.as_ref().map_or_else(|| Arc::clone(&self.desk), Arc::clone)
     }
 
-    /// Takes a temporary edit of a task, and tells who listens if it is refused.
+    /// Submits a temporary edit of a task, and reports a refusal to the stream.
     pub(crate) fn submit(
         &self,
         task: TaskRequest,
@@ -151,7 +151,7 @@ impl RunShared {
     }
 }
 
-/// Where nodes put events; exists only while somebody listens.
+/// Receives the events of nodes; exists only while the caller streams the run.
 #[async_trait::async_trait]
 pub(crate) trait Sink: Send + Sync {
     /// Waits for room, then adds a custom event.
@@ -168,11 +168,11 @@ pub(crate) trait Sink: Send + Sync {
 }
 
 tokio::task_local! {
-    /// The context of the node that is polled, in runs whose messages somebody listens to.
+    /// The context of the node that is polled, in runs whose messages are streamed.
     static CURRENT: Ctx;
 }
 
-/// The context of a task: who it is, and what it can ask of its run. An extractor; cheap to clone.
+/// The context of a task: its identity, and its access to the run. An extractor; cheap to clone.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -206,32 +206,33 @@ impl Ctx {
         Edits::new(Arc::clone(&self.shared), self.request)
     }
 
-    /// Asks a person, or whatever else is outside. The first time it stops the run with `value`, which the
-    /// caller sees as an [`Interrupt`](crate::Interrupt). When the run is resumed the node runs again from
-    /// its top, and this returns the answer.
+    /// Asks a person, or another party outside the run. The first call stops the run with `value`, which
+    /// the caller receives as an [`Interrupt`](crate::Interrupt). When the run is resumed, the node runs
+    /// again from its start, and this call returns the answer.
     ///
-    /// The n-th call of a node gets the n-th answer, **if it asks the same**: an answer belongs to the JSON
-    /// value that was asked. If the node asks something else when it runs again, the answer is voided, and
-    /// with it those to the calls after it. The new question is open under a new id, and
-    /// [`Interrupt::replaces`](crate::Interrupt::replaces) says why.
+    /// The n-th call of a node gets the n-th answer **if it asks the same question**: an answer belongs to
+    /// the JSON value of its question. If the node asks something else when it runs again, the answer is
+    /// voided, together with the answers to later calls. The new question is open under a new id, and
+    /// [`Interrupt::replaces`](crate::Interrupt::replaces) contains the replaced one.
     ///
-    /// So a question has to be a function of the state. Where it comes from a model, a clock or the order in
-    /// which parallel work ends, put that into a node before this one, or give the question a key with
+    /// So a question must be a function of the state. If it depends on a model, a clock or the order in
+    /// which parallel work ends, compute it in a node before this one, or give the question a key with
     /// [`interrupt_as`](Ctx::interrupt_as).
     ///
     /// # Errors
-    /// [`Interrupted`], to be returned by `?`. Whatever becomes of it, the engine knows that the task waits.
+    /// [`Interrupted`], to be returned by `?`. The engine knows that the task waits even if the error is
+    /// lost.
     pub fn interrupt<T: DeserializeOwned>(&self, value: impl Serialize) -> Result<T, Interrupted> {
         self.shared.control.interrupt(self.request, AskedSpot::Next, value, None)
     }
 
-    /// [`interrupt`](Ctx::interrupt), and the caller also sees the JSON schema of the answer. With the
-    /// feature `validate` an answer that does not fit it is refused before anything is stored or run;
-    /// without, when the node reads it as a `T`.
+    /// [`interrupt`](Ctx::interrupt), and the caller also gets the JSON schema of the answer. With the
+    /// feature `validate`, an answer that does not fit the schema is refused before anything is stored or
+    /// run; otherwise it is refused when the node reads it as a `T`.
     ///
-    /// Only the value decides whether the question is the same. An answer that was given under another schema
-    /// is checked again; if it does not fit, the call fails with `E_BAD_ANSWER` and the question stays open
-    /// under its id, with the new schema.
+    /// Only the value identifies the question. An answer given under another schema is checked again; if it
+    /// does not fit, the call fails with `E_BAD_ANSWER` and the question stays open under its id, with the
+    /// new schema.
     ///
     /// # Errors
     /// As [`interrupt`](Ctx::interrupt).
@@ -242,13 +243,13 @@ impl Ctx {
         self.shared.control.interrupt(self.request, AskedSpot::Next, value, schema_of::<T>())
     }
 
-    /// [`interrupt`](Ctx::interrupt), with a key instead of a place among the calls. The answer goes to the
-    /// question with the same key, in whatever order the node asks. Calls with a key do not count among those
-    /// without.
+    /// [`interrupt`](Ctx::interrupt) with a key instead of an index among the calls. The answer goes to the
+    /// question with the same key, in whatever order the node asks. Calls with a key are not counted among
+    /// those without.
     ///
-    /// Several questions of one task may be open together: a node that asks all of them before it returns the
-    /// first error shows all of them to the caller, each with an id of its own. They can be answered in any
-    /// order; the node runs again when none is open.
+    /// Several questions of one task may be open together: a node that asks all of them before it returns
+    /// the first error presents all of them to the caller, each with its own id. They can be answered in
+    /// any order; the node runs again when none is open.
     ///
     /// The value is compared as well, unless the key is [for any value](InterruptKey::for_any_value).
     ///
@@ -297,8 +298,8 @@ impl Ctx {
         self.shared.control.interrupt(self.request, AskedSpot::Key(key.into()), value, None)
     }
 
-    /// [`interrupt_as`](Ctx::interrupt_as) with the JSON schema of the answer, as
-    /// [`interrupt_with_schema`](Ctx::interrupt_with_schema) shows it.
+    /// [`interrupt_as`](Ctx::interrupt_as) with the JSON schema of the answer, as in
+    /// [`interrupt_with_schema`](Ctx::interrupt_with_schema).
     ///
     /// # Errors
     /// As [`interrupt_as`](Ctx::interrupt_as).
@@ -310,8 +311,8 @@ impl Ctx {
         self.shared.control.interrupt(self.request, AskedSpot::Key(key.into()), value, schema_of::<T>())
     }
 
-    /// Gives a value to whoever streams this run; waits while the stream is full. Without a stream it does
-    /// nothing, and the value is not even encoded. What is emitted inside a subgraph is an event of the
+    /// Sends a value to the stream of this run; waits while the stream is full. Without a stream it does
+    /// nothing, and the value is not even encoded. A value emitted inside a subgraph is an event of the
     /// subgraph's node.
     pub async fn emit(&self, value: impl Serialize) {
         self.heartbeat();
@@ -322,26 +323,25 @@ impl Ctx {
         sink.emit(request, value).await;
     }
 
-    /// Says that the task is alive, for its [idle timeout](crate::IntoNode::idle_timeout). Without one it
-    /// does nothing.
+    /// A sign of life of the task, for its [idle timeout](crate::IntoNode::idle_timeout). Without an idle
+    /// timeout it does nothing.
     pub fn heartbeat(&self) {
         self.shared.beat(self.request);
     }
 
-    /// Whether anybody streams this run's custom events.
+    /// Whether this run's custom events are streamed.
     pub fn has_listener(&self) -> bool {
         self.shared.root().hears_custom
     }
 
-    /// The context of the node within which this is called, if somebody streams the
-    /// [messages](crate::View::Messages) of its run. For those who make chat models: what a model says can be
-    /// shown without the node doing anything about it. Found in the node's own future, and not in tasks that
-    /// it spawns.
+    /// The context of the calling node, if the [messages](crate::View::Messages) of its run are streamed.
+    /// For authors of chat models: a model can stream its output without support by the node. Available in
+    /// the node's own future, not in tasks that it spawns.
     pub fn of_messages() -> Option<Ctx> {
         CURRENT.try_with(Ctx::clone).ok()
     }
 
-    /// Gives a piece of what a model says to whoever streams the run's messages. It is added even if the
+    /// Sends a piece of a model's output to the stream of the run's messages. It is added even if the
     /// stream is full: see [`poll_room`](Ctx::poll_room).
     pub fn message(&self, piece: impl Serialize) {
         self.heartbeat();
@@ -352,8 +352,8 @@ impl Ctx {
         }
     }
 
-    /// Ready once the stream has room, so that a model is not read faster than the stream is. Ready at once
-    /// without one.
+    /// Ready once the stream has room, so that a model is not read faster than the stream. Ready at once
+    /// without a stream.
     pub fn poll_room(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
         match &self.shared.root().sink {
             None => std::task::Poll::Ready(()),
@@ -361,7 +361,7 @@ impl Ctx {
         }
     }
 
-    /// Lets [`of_messages`](Ctx::of_messages) find this context wherever `node` is polled.
+    /// Makes [`of_messages`](Ctx::of_messages) return this context while `node` is polled.
     pub(crate) fn scope<T: 'static>(self, node: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
         Box::pin(CURRENT.scope(self, node))
     }
@@ -385,35 +385,35 @@ impl Ctx {
     }
 
     /// The superstep, counted from 1 in this call of `invoke`, `resume` or `proceed`; in an
-    /// [eager](crate::StateGraph::eager) graph which of the tasks that were started it is.
+    /// [eager](crate::StateGraph::eager) graph the number of the task in order of starting.
     pub fn step(&self) -> u64 {
         self.request.step
     }
 
-    /// How many supersteps this call may still take after this one.
+    /// The number of further supersteps that this call may take.
     pub fn remaining_steps(&self) -> u64 {
         self.shared.max_supersteps.saturating_sub(self.request.step)
     }
 
-    /// Stops the run gracefully: this superstep is finished and committed, then the call ends with
-    /// [`StopReason::Drained`](crate::StopReason::Drained) and `proceed()` goes on. Asked for in the last
-    /// superstep, the run just finishes.
+    /// Stops the run gracefully: this superstep finishes and is committed, then the call ends with
+    /// [`StopReason::Drained`](crate::StopReason::Drained), and `proceed()` continues the run. In the last
+    /// superstep it has no effect: the run finishes.
     pub fn drain(&self) {
         self.shared.root().drains.store(true, Ordering::Release);
     }
 
-    /// Counts what this task used up, for the run's [`Budget`](crate::Budget): tokens, or money in its
-    /// smallest coin. What a failed attempt has spent is spent. Counted whether there is a budget or not.
+    /// Counts resources that this task has used, for the run's [`Budget`](crate::Budget): tokens, or money
+    /// in its smallest unit. The use of a failed attempt counts too. Counted with and without a budget.
     pub fn spend(&self, unit: impl Into<Cow<'static, str>>, amount: u64) {
         self.shared.root().spending.spend(unit.into(), amount);
     }
 
-    /// How much of a unit the run has spent, in all its calls.
+    /// The amount of a unit that the run has spent, in all its calls.
     pub fn spent(&self, unit: &str) -> u64 {
         self.shared.root().spending.spent(unit)
     }
 
-    /// How much of a unit the run's budget has left; `None` if it does not limit that unit.
+    /// The rest of a unit in the run's budget; `None` if the budget does not limit the unit.
     pub fn remaining(&self, unit: &str) -> Option<u64> {
         self.shared.root().spending.left(unit)
     }

@@ -312,7 +312,7 @@ impl Error {
         self
     }
 
-    /// What happened, without the code and the place.
+    /// The text, without the code and the place.
     pub(crate) fn message(&self) -> &str {
         &self.0.message
     }

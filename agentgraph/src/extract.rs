@@ -1,7 +1,7 @@
-//! Extractors: what the arguments of a node may be.
+//! Extractors: the possible arguments of a node.
 //!
-//! An extractor is made from the [`Task`] *before* the node's future exists, so that the future holds just
-//! what the node asked for. What is asked of a task is read, never taken: a node may be called again.
+//! An extractor is made from the [`Task`] *before* the node's future exists, so the future contains only
+//! the requested values. Values of a task are read, never taken: a node may be called again.
 
 use std::any::{TypeId, type_name};
 use std::ops::Deref;
@@ -17,13 +17,13 @@ use crate::step::{InputValue, Payload};
 use crate::words::Timeouts;
 use agentgraph_checkpoint::delta;
 
-/// One execution of a node, as extractors see it.
+/// One execution of a node, for extractors.
 pub struct Task<'a, S: State> {
     pub(crate) state: &'a Arc<S>,
     pub(crate) shared: &'a Arc<RunShared>,
     pub(crate) request: TaskRequest,
     pub(crate) input: Option<&'a InputValue>,
-    /// What it handles, if it is there because another node failed.
+    /// The failure that the task handles, if it runs because another node failed.
     pub(crate) failure: Option<&'a Arc<Failure>>,
 }
 
@@ -46,8 +46,7 @@ impl<'a, S: State> Task<'a, S> {
         Ctx::new(Arc::clone(self.shared), self.request)
     }
 
-    /// The time limits that were given with the dispatch that made the task. They are not those of whoever
-    /// handles its failure.
+    /// The time limits of the dispatch that made the task. They do not apply to the handler of its failure.
     #[inline]
     pub(crate) fn limits(&self) -> Option<Timeouts> {
         let input = self.input.filter(|_| !self.request.handles)?;
@@ -55,7 +54,7 @@ impl<'a, S: State> Task<'a, S> {
     }
 }
 
-/// Something a node can take as an argument.
+/// A possible argument of a node.
 ///
 /// The engine has [`Snapshot<S>`](Snapshot), `S`, [`Ctx`], [`Input<I>`](Input), [`Dep<T>`](Dep),
 /// [`Session<T>`](crate::Session) and [`Failure`]; add your own:
@@ -86,16 +85,16 @@ impl<'a, S: State> Task<'a, S> {
     note = "a node's arguments are `Snapshot<{S}>`, `{S}`, `Ctx`, `Input<I>`, `Dep<T>`, `Session<T>`, or your own `FromTask` types"
 )]
 pub trait FromTask<S: State>: Sized {
-    /// Why it may fail. The node fails with it.
+    /// The error with which the node fails.
     type Error: Into<BoxError>;
 
     /// Makes it from the task.
     ///
     /// # Errors
-    /// When the task does not have what is asked for.
+    /// If the task does not have the requested value.
     fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error>;
 
-    /// The dependency, session or input it needs, so that `compile()` can say when it is missing. An
+    /// The dependency, session or input it needs, so that `compile()` can report a missing one. An
     /// extractor that declares nothing is not checked.
     fn requirement() -> Option<Requirement> {
         None
@@ -118,18 +117,18 @@ pub(crate) enum RequirementKind {
 }
 
 impl Requirement {
-    /// The dependency of that type.
+    /// The dependency of this type.
     pub fn dep<T: Send + Sync + 'static>() -> Self {
         Requirement { kind: RequirementKind::Dep, id: TypeId::of::<T>(), name: type_name::<T>() }
     }
 
-    /// The session of that type.
+    /// The session of this type.
     pub fn session<T: Send + 'static>() -> Self {
         Requirement { kind: RequirementKind::Session, id: TypeId::of::<T>(), name: type_name::<T>() }
     }
 
-    /// An input of that type. `compile()` then refuses edges, joins and routes that lead to the node without
-    /// one.
+    /// An input of this type. `compile()` then refuses edges, joins and routes to the node that carry no
+    /// input.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -165,9 +164,9 @@ impl Requirement {
     }
 }
 
-/// The state as it was when the superstep began, shared and not copied. Dereferences to it.
+/// The state at the start of the superstep, shared and not copied. Dereferences to it.
 ///
-/// Holding one after the node has returned is safe and costs the engine one clone of the state.
+/// It may be kept after the node has returned; that costs the engine one clone of the state.
 #[derive(Debug)]
 pub struct Snapshot<S>(Arc<S>);
 
@@ -197,7 +196,7 @@ impl<S: State> FromTask<S> for Snapshot<S> {
     }
 }
 
-/// The node's own clone of the state. Changes to it go nowhere: return an update.
+/// The node's own clone of the state. Changes to the clone are lost: return an update.
 impl<S: State> FromTask<S> for S {
     type Error = std::convert::Infallible;
     fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
@@ -215,8 +214,8 @@ impl<S: State> FromTask<S> for Ctx {
 /// The input of the [`Dispatch`](crate::Dispatch) that made this task.
 ///
 /// A plain edge, a join and a route variant without a payload carry no input, so `compile()` refuses them
-/// into a node that takes one. A node that is reached both ways takes an `Option<Input<I>>`: it is `None`
-/// where there is no input.
+/// into a node that requires one. A node that is reached both ways takes an `Option<Input<I>>`: it is
+/// `None` if there is no input.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -242,7 +241,7 @@ impl<S: State> FromTask<S> for Ctx {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input<I>(pub I);
 
-/// Why an [`Input`] could not be had.
+/// Why an [`Input`] is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
@@ -254,9 +253,9 @@ pub enum InputError {
     /// The dispatch carried another type.
     #[error("the node asks for an `Input<{expected}>` and the dispatch carries something else{}", .problem.as_deref().map(|p| format!(": {p}")).unwrap_or_default())]
     Type {
-        /// The type asked for.
+        /// The expected type.
         expected: &'static str,
-        /// What the decoder said, for an input that was stored.
+        /// The decoder's message, for a stored input.
         problem: Option<String>,
     },
 }
@@ -272,7 +271,8 @@ impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Input<I> {
         match &input.value {
             Payload::Live { value, .. } => match value.downcast_ref::<I>() {
                 Some(value) => Ok(Input(value.clone())),
-                // Another type that reads the same: what it would be after a checkpoint, it is now.
+                // A live value of another type may have the same bytes: it is read as it would be after a
+                // checkpoint.
                 None => read(&input.encode().map_err(|error| wrong(error.message().to_owned()))?),
             },
             Payload::Stored(bytes) => read(bytes),
@@ -291,15 +291,15 @@ impl<S: State, I: DeserializeOwned + Clone + 'static> FromTask<S> for Option<Inp
     }
 }
 
-/// What is wrong with an input in the words of its values: those of the format would tell its users nothing.
+/// The problem of an input in terms of its values: the terms of the binary format would not help users.
 fn misfit<I: DeserializeOwned>(bytes: &[u8], decoder: &str) -> String {
     let value = delta::decode::<serde_json::Value>(bytes).ok();
     let error = value.and_then(|value| serde_json::from_value::<I>(value).err());
     error.map_or_else(|| decoder.to_owned(), |error| error.to_string())
 }
 
-/// A dependency that the graph was given with [`StateGraph::dep`](crate::StateGraph::dep): a client, a model,
-/// a pool.
+/// A dependency of the graph, added by [`StateGraph::dep`](crate::StateGraph::dep): a client, a model, a
+/// pool.
 #[derive(Debug)]
 pub struct Dep<T>(Arc<T>);
 
@@ -316,8 +316,8 @@ impl<T> Deref for Dep<T> {
     }
 }
 
-/// The graph was not given a dependency that a node asks for. `compile()` reports it before a run can meet
-/// it.
+/// The error of a node that needs a dependency which the graph does not have. `compile()` reports it before
+/// a run can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the graph was not given a `{0}`: call `.dep(..)` on the builder")]
 pub struct MissingDep(&'static str);

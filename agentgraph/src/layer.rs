@@ -1,4 +1,4 @@
-//! Tower layers round nodes.
+//! Tower layers around nodes.
 //!
 //! A node is a [`Service`] of [`NodeCall`]s, so every layer of the tower ecosystem fits:
 //! `search.layer(TimeoutLayer::new(Duration::from_secs(2)))`.
@@ -37,7 +37,7 @@ impl<S: State> NodeCall<S> {
         }
     }
 
-    /// The task, as extractors see it.
+    /// The task, for extractors.
     pub fn task(&self) -> Task<'_, S> {
         Task {
             state: &self.state,
@@ -84,7 +84,7 @@ impl<S: State> Service<NodeCall<S>> for NodeService<S> {
     }
 }
 
-/// A service as a node again. Every task gets its own clone, since a service is called by `&mut`.
+/// A service as a node again. Every task gets its own clone, since a service is called through `&mut`.
 pub(crate) struct LayeredNode<V>(V);
 
 impl<V> LayeredNode<V> {

@@ -1,7 +1,7 @@
 //! Nodes: a plain `async fn` whose arguments are extractors, and whose result is a [`Step`].
 //!
-//! [`IntoNode`] turns a function into a [`Node`] and adds its settings. [`FromTask`] is what an argument
-//! needs, [`IntoStep`] what a result needs. A node knows nothing of the graph that it is part of.
+//! Every node is an [`IntoNode`], such as a plain function; it becomes a [`Node`], which has the settings
+//! of the node beside the type-erased call. A node does not know its graph.
 
 pub(crate) mod inner;
 
@@ -32,22 +32,22 @@ use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 
-/// What one call of a node gives.
+/// The result of one call of a node.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
 
 /// The boxed call: the one allocation of a step.
 pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Send>>;
 
-/// A node of whatever type, ready to be called.
+/// A node of any type, ready to be called.
 pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
     fn call(&self, task: &Task<'_, S>) -> NodeFuture<S>;
 }
 
-/// Anything that can be a node: an `async fn` or closure of up to eight extractors that returns something
+/// Everything that can be a node: an `async fn` or closure of up to eight extractors that returns an
 /// [`IntoStep`], or a [`Node`].
 ///
-/// A closure that captures is written `move || { let url = url.clone(); async move { .. } }`: the future of
-/// an `async move || { .. }` borrows what it captures, so that one is a node only if it captures nothing.
+/// A closure with captures is written `move || { let url = url.clone(); async move { .. } }`: the future of
+/// an `async move || { .. }` borrows its captures, so such a closure is a node only without captures.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -76,7 +76,7 @@ pub trait IntoNode<S: State, M>: Sized {
     /// Makes the node.
     fn into_node(self) -> Node<S>;
 
-    /// Puts a tower layer round the node. The layer's service must be `Clone`; each call gets its own clone.
+    /// Wraps the node in a tower layer. The layer's service must be `Clone`; each call gets its own clone.
     fn layer<L>(self, layer: L) -> Node<S>
     where
         L: Layer<NodeService<S>>,
@@ -87,8 +87,8 @@ pub trait IntoNode<S: State, M>: Sized {
         self.into_node().layered(layer)
     }
 
-    /// Tries the node again when it fails. Called several times, the first policy that retries the error
-    /// decides, so that each kind of error can have its own; attempts are counted over all of them.
+    /// Retries the node when it fails. Of several policies, the first one that retries the error decides, so
+    /// that each kind of error can have its own policy; attempts are counted over all of them.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -111,14 +111,14 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Fails an attempt that takes longer. A zero timeout is a problem at `compile()`.
+    /// Fails an attempt that takes longer than `limit`. A zero timeout is a problem at `compile()`.
     fn timeout(self, limit: Duration) -> Node<S> {
         let mut node = self.into_node();
         node.settings.policies.timeouts.run = Some(limit);
         node
     }
 
-    /// Fails an attempt that gives no sign of life for so long: [`Ctx::heartbeat`](crate::Ctx::heartbeat) and
+    /// Fails an attempt without a sign of life for `limit`: [`Ctx::heartbeat`](crate::Ctx::heartbeat) and
     /// [`Ctx::emit`](crate::Ctx::emit) are signs. For work that may take long and must not hang.
     fn idle_timeout(self, limit: Duration) -> Node<S> {
         let mut node = self.into_node();
@@ -126,26 +126,25 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Lets another node of the graph handle what this one fails with, once its retries are used up. The
-    /// handler stands in its place in the superstep: it reads the same snapshot, the same
-    /// [`Input`] and the [`Failure`](crate::Failure), and its update and its way on count
-    /// instead of the failed node's. If the handler fails too, the run fails; when it goes on, only the
-    /// handler runs again.
+    /// Lets another node of the graph handle this node's failure after its retries. The handler replaces
+    /// the node in the superstep: it reads the same snapshot, the same [`Input`](crate::Input) and the
+    /// [`Failure`](crate::Failure), and its update and its targets are used instead of the failed node's.
+    /// If the handler fails too, the run fails; when the run continues, only the handler runs again.
     fn on_error(self, handler: impl Into<String>) -> Node<S> {
         let mut node = self.into_node();
         node.settings.on_error = Some(handler.into());
         node
     }
 
-    /// Keeps errors of this type whole for [`Failure::get`](crate::Failure::get).
+    /// Stores errors of this type whole, for [`Failure::get`](crate::Failure::get).
     fn keeps_error<E: std::error::Error + Serialize + 'static>(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.keeps.push(KeptError::of::<E>());
         node
     }
 
-    /// Lets the node wait until nothing else can run, and runs it once then, however often it was reached.
-    /// Several deferred nodes are released together. A dispatch to it does not wait.
+    /// Makes the node wait until no other node can run, then runs it once, however often it was reached.
+    /// Several deferred nodes are released together. A dispatch to the node does not wait.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -180,15 +179,15 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Lets the node run beside everything else in an [eager](crate::StateGraph::eager) graph, without
-    /// anybody waiting for it: its failure is no failure of the run, and it holds back neither deferred nodes
-    /// nor the end. Nodes that are reached only through it are detached, too. Their updates are merged if
-    /// they are done before the end; what becomes of those that are not, [`on_end`](IntoNode::on_end) says,
-    /// and [`Outcome::Finished`](crate::Outcome::Finished) lists those that were cut off. A run that is
-    /// suspended runs them again when it goes on.
+    /// Runs the node in the background of an [eager](crate::StateGraph::eager) graph: its failure is not a
+    /// failure of the run, and neither deferred nodes nor the end wait for it. Nodes that are reached only
+    /// through it are detached too. Their updates are merged if they are done before the end.
+    /// [`on_end`](IntoNode::on_end) decides about the others, and
+    /// [`Outcome::Finished`](crate::Outcome::Finished) lists those that were cut off. A suspended run runs
+    /// them again when it continues.
     ///
-    /// They may not ask with [`Ctx::interrupt`](crate::Ctx::interrupt), nor be sources of a join that other
-    /// nodes are sources of, too.
+    /// Detached nodes may not call [`Ctx::interrupt`](crate::Ctx::interrupt), and may not share a join with
+    /// nodes that are not detached.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -199,7 +198,7 @@ pub trait IntoNode<S: State, M>: Sized {
     /// use std::future::pending;
     ///
     /// async fn measure() {
-    ///     pending().await // Nobody is there.
+    ///     pending().await // The server does not answer.
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]
@@ -222,26 +221,26 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// What becomes of the node when the run is at its end, if it is [detached](IntoNode::detached) and still
-    /// runs; it is cancelled if nothing is said.
+    /// How the node ends if it is [detached](IntoNode::detached) and still runs at the end of the run; it
+    /// is cancelled if not set.
     fn on_end(self, what: OnEnd) -> Node<S> {
         let mut node = self.into_node();
         node.settings.on_end = what;
         node
     }
 
-    /// Keeps what this node gave last, so that a temporary edit can [`skip`](crate::edit::Edits::skip) it:
-    /// its update, its gotos and its dispatches, but not its edits. With a checkpointer the thread keeps it,
-    /// so that a later run can use it again; without one it lasts as long as the run. It costs a copy of
-    /// every update of the node.
+    /// Keeps the last output of this node, so that a temporary edit can [`skip`](crate::edit::Edits::skip) it:
+    /// its update, its gotos and its dispatches, but not its edits. With a checkpointer the thread stores
+    /// it, so that a later run can use it; without one it lasts for the run. It costs a copy of every
+    /// update of the node.
     fn keep_output(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.keeps_output = true;
         node
     }
 
-    /// Says where the commands of this node may go, so that `compile()` and the drawing know. Going elsewhere
-    /// is then an error of the node.
+    /// Declares the targets of this node's commands, for `compile()` and the drawing. A command to another
+    /// target is then an error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
         let mut node = self.into_node();
         node.settings.targets = Some(targets.into_iter().map(|name| name.as_ref().to_owned()).collect());
@@ -255,7 +254,7 @@ pub struct Node<S: State> {
     pub(crate) settings: NodeSettings,
 }
 
-/// What is said about a node beside its code.
+/// The settings of a node beside its code.
 #[derive(Clone, Default)]
 pub(crate) struct NodeSettings {
     pub(crate) policies: Policies,
@@ -265,12 +264,12 @@ pub(crate) struct NodeSettings {
     pub(crate) deferred: bool,
     pub(crate) detached: bool,
     pub(crate) on_end: OnEnd,
-    /// What it gives is kept, to be used again.
+    /// The node's last output is kept, to be used again.
     pub(crate) keeps_output: bool,
     /// The node that handles its failures.
     pub(crate) on_error: Option<String>,
     pub(crate) keeps: Vec<KeptError>,
-    /// The graph that it is.
+    /// The graph, if the node is a subgraph.
     pub(crate) graph: Option<Arc<dyn AnyGraph>>,
 }
 
@@ -287,7 +286,7 @@ impl<S: State> Node<S> {
     }
 }
 
-/// Marks the implementation for nodes that are nodes already.
+/// Marks the implementation for values that already are a [`Node`].
 #[derive(Debug)]
 pub struct IsNode;
 
@@ -297,16 +296,16 @@ impl<S: State> IntoNode<S, IsNode> for Node<S> {
     }
 }
 
-/// A function as a node. The marker holds its argument types without owning them, so it is `Send` whatever
-/// they are.
+/// A function as a node. The marker names its argument types without owning them, so it is `Send` for all
+/// of them.
 struct FnNode<F, M> {
     function: F,
     marker: PhantomData<fn() -> M>,
 }
 
 pin_project! {
-    /// The future of a user's function, as the loop wants it. The box it lives in holds nothing else: `map`
-    /// would put a flag beside it and move the result once more, an async block would hold it twice.
+    /// The future of a user's function, with the result type of the loop. Its box contains nothing else:
+    /// `map` would add a flag and move the result once more, an async block would store the future twice.
     struct Call<F, S> {
         #[pin]
         function: F,
@@ -385,7 +384,8 @@ function_nodes!(A1 A2 A3 A4 A5 A6);
 function_nodes!(A1 A2 A3 A4 A5 A6 A7);
 function_nodes!(A1 A2 A3 A4 A5 A6 A7 A8);
 
-/// What the code that `#[node]` writes calls: nothing happens, the types must fit.
+/// The functions that the code of `#[node]` calls. They do nothing, but their arguments must have the right
+/// types.
 #[doc(hidden)]
 pub(crate) mod checks {
     use super::{FromTask, IntoStep, State};

@@ -1,7 +1,7 @@
-//! Policies: what the engine does about a slow or failing node.
+//! Policies for slow and failing nodes: timeouts and retries.
 //!
-//! Every attempt is a new call of the node with the same snapshot. A node that waits for an answer has not
-//! failed: no further attempt starts while an interrupt of its task is open.
+//! Every attempt is a fresh call of the node on the same snapshot. A node that waits for an answer has not
+//! failed: no further attempt starts while a request of its task is open.
 
 mod on_end;
 mod panic;
@@ -29,7 +29,7 @@ use crate::words::Timeouts;
 /// The policies of a node: in its own settings, or by default for all nodes of a graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policies {
-    /// The first that retries an error decides.
+    /// The first policy that retries an error decides.
     pub(crate) retry: Vec<RetryPolicy>,
     pub(crate) timeouts: Timeouts,
 }
@@ -39,7 +39,7 @@ impl Policies {
         self.retry.is_empty() && self.timeouts.run.is_none() && self.timeouts.idle.is_none()
     }
 
-    /// What holds for one task: its own limits, over the policies of its node.
+    /// The policies of one task: its own limits override those of its node.
     pub(crate) fn of_task(limits: Timeouts, node: Option<&Policies>) -> Self {
         let own = Policies { timeouts: limits, ..Policies::default() };
         match node {
@@ -48,7 +48,7 @@ impl Policies {
         }
     }
 
-    /// What a node says, and the defaults where it says nothing.
+    /// The policies of a node, with the defaults for those it does not set.
     pub(crate) fn or(mut self, defaults: &Policies) -> Self {
         if self.retry.is_empty() {
             self.retry.clone_from(&defaults.retry);
@@ -59,7 +59,7 @@ impl Policies {
     }
 }
 
-/// Calls a node that has policies: attempt after attempt, each under the timeouts.
+/// Calls a node with policies: one attempt after the other, each under the timeouts.
 pub(crate) fn call_with_policies<S: State>(
     node: Arc<dyn ErasedNode<S>>,
     policies: Arc<Policies>,
@@ -93,7 +93,7 @@ pub(crate) fn call_with_policies<S: State>(
     })
 }
 
-/// Calls a node, so that chat models within it are heard if somebody listens to them.
+/// Calls a node so that chat models inside it are streamed if the caller asked for messages.
 #[inline]
 pub(crate) fn invoke<S: State>(node: &dyn ErasedNode<S>, task: &Task<'_, S>) -> NodeFuture<S> {
     match task.shared.hears_messages {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use crate::step::{Dispatch, Goto, InputValue, IntoGoto};
 
-/// An enum whose variants name nodes. `#[derive(Route)]` writes this.
+/// An enum whose variants name nodes. `#[derive(Route)]` implements it.
 ///
-/// A unit variant goes to the node of its name in snake case, or as `#[route("name")]` says; `#[route(end)]`
-/// ends the branch; a variant with one payload dispatches the node with that input.
+/// A unit variant goes to the node with its name in snake case, or with the name in `#[route("name")]`;
+/// `#[route(end)]` ends the branch; a variant with one payload dispatches the node with that input.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -34,7 +34,7 @@ pub trait Route: IntoGoto {
     /// The targets, in the order of the variants.
     const TARGETS: &'static [RouteTarget];
 
-    /// Which target this is, and the input if it dispatches.
+    /// The index of its target, and the input if it dispatches.
     fn pick(self) -> Pick;
 }
 
@@ -44,7 +44,7 @@ pub trait Route: IntoGoto {
 pub enum RouteTarget {
     /// A node.
     Node(&'static str),
-    /// A node that gets an input of its own.
+    /// A node that receives an input.
     Dispatch(&'static str),
     /// The end of this branch.
     End,
@@ -60,8 +60,8 @@ impl RouteTarget {
     }
 }
 
-/// What a route decided: a position in its [`TARGETS`](Route::TARGETS), so that no name is looked up while a
-/// graph runs.
+/// The decision of a route: an index into its [`TARGETS`](Route::TARGETS), so that no name is looked up
+/// while a graph runs.
 #[derive(Debug)]
 pub struct Pick {
     pub(crate) target: usize,
@@ -80,8 +80,8 @@ impl Pick {
     }
 }
 
-/// What the function of a [`route`](crate::StateGraph::route) may return: one [`Route`], or any number of
-/// them.
+/// The possible results of the function of a [`route`](crate::StateGraph::route): one [`Route`], or any
+/// number of them.
 #[diagnostic::on_unimplemented(
     message = "the function of a `route` cannot return `{Self}`",
     label = "not a route",
@@ -90,10 +90,10 @@ impl Pick {
 pub trait IntoPicks {
     /// The enum that lists the targets.
     type Route: Route;
-    /// Whether one call may pick several targets. `compile()` warns of joins that wait for more than one
+    /// Whether one call may pick several targets. `compile()` warns about joins that wait for more than one
     /// target of a route that picks one at a time.
     const MAY_PICK_SEVERAL: bool = true;
-    /// Hands every decision to `take`.
+    /// Calls `take` with every decision.
     fn into_picks(self, take: &mut dyn FnMut(Pick));
 }
 
@@ -122,7 +122,7 @@ impl<R: Route> IntoPicks for Option<R> {
     }
 }
 
-/// What the code that `derive(Route)` writes calls.
+/// The functions that the code of `derive(Route)` calls.
 #[doc(hidden)]
 pub(crate) mod derived {
     use super::{Cow, Dispatch, Goto, Pick, Route};
@@ -137,12 +137,12 @@ pub(crate) mod derived {
         }
     }
 
-    /// [`Pick::dispatch`], with a message that says what an input needs.
+    /// [`Pick::dispatch`], with an error message that explains the requirements on an input.
     pub fn dispatch<I: RouteInput>(target: usize, input: I) -> Pick {
         Pick::dispatch(target, input)
     }
 
-    /// What a payload must be.
+    /// The requirements on a payload.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` cannot be the input of a dispatch",
         label = "needs `Serialize + Send + Sync + 'static`",

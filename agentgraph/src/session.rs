@@ -1,8 +1,8 @@
 //! [`Session<T>`]: one cell per run that nodes and tools read and change.
 //!
-//! For what a run carries along and no reducer describes: a cart, a browser, a running count of calls. It is
-//! part of the run, never of the process: two runs of one graph have two cells. Changes apply as they are
-//! made, so parallel nodes see each other's; what must merge in task order belongs into the state.
+//! For data of a run that no reducer describes: a cart, a browser, a running count of calls. It belongs to
+//! the run, never to the process: two runs of one graph have two cells. Changes apply immediately, so
+//! parallel nodes see each other's changes. Data that must merge in task order belongs in the state.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
@@ -19,8 +19,8 @@ use crate::state::State;
 use agentgraph_checkpoint::delta::{EncodeError, encode};
 
 /// The run's cell of type `T`. The graph declares it with
-/// [`StateGraph::session`](crate::StateGraph::session); a new run begins with `T::default()`, a resumed one
-/// with what the checkpoint holds.
+/// [`StateGraph::session`](crate::StateGraph::session); a new run starts with `T::default()`, a resumed one
+/// with the value in the checkpoint.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -54,21 +54,21 @@ use agentgraph_checkpoint::delta::{EncodeError, encode};
 /// ```
 pub struct Session<T>(Arc<Cell<T>>);
 
-/// A value, and how often it was used.
+/// A value, and the number of its uses.
 struct Cell<T> {
     value: Mutex<T>,
     uses: AtomicU64,
 }
 
 impl<T> Session<T> {
-    /// Reads or changes the value. Do not call it again from within `change`: the cell is locked meanwhile.
+    /// Reads or changes the value. Do not call it again inside `change`: the cell is locked meanwhile.
     ///
     /// The next commit stores the value, whether or not `change` changed it; so does the record of a task
-    /// that finishes while its superstep goes on. A task that fails or asks runs again on a session that it
-    /// has changed already, unless the process has ended in between.
+    /// that finishes while its superstep is running. A task that fails or asks a question runs again on the
+    /// session it has already changed, unless the process has ended in between.
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut value = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
-        // Within the lock: whoever stores it after that stores it changed.
+        // Counted under the lock, so that a commit which reads the new count also reads the changed value.
         self.0.uses.fetch_add(1, Ordering::Release);
         change(&mut value)
     }
@@ -86,8 +86,8 @@ impl<T> fmt::Debug for Session<T> {
     }
 }
 
-/// The graph has no session of a type that a node asks for, or the task runs where the run's sessions are
-/// not.
+/// The graph has no session of the type that a node needs, or the task runs in another process than the
+/// run's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no session of type `{0}` here: declare it with `.session(..)` on the builder; tasks that a host runs elsewhere have none"
@@ -108,15 +108,15 @@ impl<S: State, T: Send + 'static> FromTask<S> for Session<T> {
     }
 }
 
-/// A cell of whatever type.
+/// A cell of any type.
 type AnyCell = Arc<dyn Any + Send + Sync>;
 
-/// A declared session: its name in checkpoints, and how its type is made and stored.
+/// A declared session: its name in checkpoints, and how its type is created and stored.
 #[derive(Clone)]
 pub(crate) struct SessionKind {
     name: String,
     pub(crate) id: TypeId,
-    /// From its bytes, or anew.
+    /// From stored bytes, or with its default.
     open: fn(Option<&[u8]>, bool) -> Result<AnyCell, rmp_serde::decode::Error>,
     uses: fn(&AnyCell) -> u64,
     encode: fn(&AnyCell, &mut Vec<u8>) -> Result<(), EncodeError>,
@@ -146,8 +146,8 @@ impl SessionKind {
 pub(crate) struct Sessions {
     kinds: Arc<[SessionKind]>,
     cells: Vec<AnyCell>,
-    /// The uses of all cells together that this run has stored. Runs inside of it store some of them too,
-    /// with their own records.
+    /// The sum of the uses of all cells when this run last stored them. Runs inside it store some of them
+    /// too, with their own records.
     stored_uses: AtomicU64,
 }
 
@@ -157,8 +157,8 @@ pub(crate) type StoredSessions = Vec<(String, Bytes)>;
 impl Sessions {
     /// The cells of a run: as stored, or new.
     ///
-    /// `used` if they are newer than the checkpoint that the run goes on from, so that the next one stores
-    /// them.
+    /// `used` is set if they are newer than the checkpoint that the run continues from, so that the next
+    /// one stores them.
     pub(crate) fn open(
         kinds: &Arc<[SessionKind]>,
         stored: &StoredSessions,
@@ -177,7 +177,8 @@ impl Sessions {
         Ok(Sessions { kinds: Arc::clone(kinds), cells: cells?, stored_uses: AtomicU64::new(0) })
     }
 
-    /// The cells of a run inside a task: those of the run around it where that has the type, and its own.
+    /// The cells of a run inside a task: those of the parent run for the types it has, and its own for the
+    /// others.
     pub(crate) fn within(&self, own: Sessions) -> Sessions {
         let cells = own.kinds.iter().zip(own.cells).map(|(kind, cell)| {
             let around = self.kinds.iter().position(|outer| outer.id == kind.id);
@@ -190,7 +191,7 @@ impl Sessions {
         self.cells.is_empty()
     }
 
-    /// Whether any cell was used since this was last asked.
+    /// Whether any cell was used since the last call.
     pub(crate) fn take_used(&self) -> bool {
         let uses = self.kinds.iter().zip(&self.cells).map(|(kind, cell)| (kind.uses)(cell));
         let uses = uses.fold(0, u64::wrapping_add);

@@ -1,4 +1,4 @@
-//! What a node gives back: nothing, an update, or a [`Command`] that also says where to go.
+//! The result of a node: nothing, an update, or a [`Command`], which also chooses targets.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::words::{EditError, Timeouts};
 use agentgraph_checkpoint::delta;
 
-/// The result of one task, as the engine takes it.
+/// The result of one task for the engine.
 ///
 /// The update travels by value: boxing it would cost more than the whole step of a small node.
 #[non_exhaustive]
@@ -25,21 +25,22 @@ pub enum Step<S: State> {
     None,
     /// Changes the state and follows the node's edges.
     Update(S::Update),
-    /// Changes the state and says where to go.
+    /// Changes the state and chooses targets.
     Command(Box<Command<S>>),
 }
 
-/// What a node may return: `()`, an update, a [`Command`], or a `Result` of one of these with any error.
+/// A possible result of a node: `()`, an update, a [`Command`], or a `Result` of one of these with any
+/// error.
 #[diagnostic::on_unimplemented(
     message = "a node of this graph cannot return `{Self}`",
     label = "not something a node returns",
     note = "return `()`, an update such as `{S}::update()`, a `Command<{S}>`, or a `Result` of one of these"
 )]
 pub trait IntoStep<S: State> {
-    /// Whether it may be a [`Command`], so that `compile()` knows which nodes choose their own targets.
+    /// Whether it may be a [`Command`], so that `compile()` knows the nodes that choose their own targets.
     const MAY_COMMAND: bool = false;
 
-    /// Turns it into a step.
+    /// Converts it into a step.
     ///
     /// # Errors
     /// The error the node returned.
@@ -90,7 +91,7 @@ impl<S: State, T: IntoStep<S>, E: Into<BoxError>> IntoStep<S> for Result<T, E> {
     }
 }
 
-/// An update together with where to go next.
+/// An update together with the next targets.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -107,16 +108,16 @@ pub struct Command<S: State> {
     pub(crate) update: Option<S::Update>,
     pub(crate) targets: Vec<Goto>,
     pub(crate) replaces_edges: bool,
-    /// It leaves the graph: targets are those of the graph around it.
+    /// The command leaves the graph: its targets are in the parent graph.
     pub(crate) parent: Option<Box<ToParent>>,
-    /// What it edits, once the attempt has returned it.
+    /// The temporary edits, made once the attempt has returned the command.
     pub(crate) edits: Vec<MakeEdits>,
 }
 
 /// Makes the temporary edits of a command.
 pub(crate) type MakeEdits = Box<dyn FnOnce(&Edits) -> Result<(), EditError> + Send + Sync>;
 
-/// What a command that leaves its graph writes to the one around it.
+/// The part of a command for the parent graph.
 #[derive(Default)]
 pub(crate) struct ToParent {
     pub(crate) update: Option<Box<dyn Any + Send + Sync>>,
@@ -134,7 +135,7 @@ impl<S: State> Command<S> {
         Command { update: Some(update), ..Command::new() }
     }
 
-    /// A command without an update that goes there instead of along the node's edges.
+    /// A command without an update that goes to these targets instead of along the node's edges.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -149,18 +150,18 @@ impl<S: State> Command<S> {
         Command::new().goto(targets)
     }
 
-    /// Goes there *instead of* along the node's edges, routes and joins, for this step. Call it again for
-    /// more targets.
+    /// Goes to these targets *instead of* along the node's edges, routes and joins, for this step. Further
+    /// calls add targets.
     pub fn goto(mut self, targets: impl IntoGotos) -> Self {
         self.replaces_edges = true;
         targets.into_gotos(&mut self.targets);
         self
     }
 
-    /// Leaves the [subgraph](crate::Subgraph) that the node is in, and goes there in the graph around it,
-    /// instead of along the edges of the subgraph's node. What the subgraph has written so far is not merged;
-    /// what the graph around it is to be told goes into [`parent_update`](Command::parent_update). Other
-    /// tasks of the superstep are finished before, and what they ask is not asked any more.
+    /// Leaves the [subgraph](crate::Subgraph) of the node, and goes to these targets in the parent graph
+    /// instead of along the edges of the subgraph's node. The subgraph's own updates are not merged;
+    /// [`parent_update`](Command::parent_update) writes to the parent graph. Other tasks of the superstep
+    /// finish first, and their questions are no longer asked.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -197,7 +198,7 @@ impl<S: State> Command<S> {
         Command { parent: Some(Box::default()), ..Command::to(targets) }
     }
 
-    /// What a command to the [`parent`](Command::parent) writes there: an update of the parent's state.
+    /// The update that a command to the [`parent`](Command::parent) writes: one of the parent's state.
     pub fn parent_update<U: Send + Sync + 'static>(mut self, update: U) -> Self {
         self.replaces_edges = true;
         let update_type = std::any::type_name::<U>();
@@ -205,8 +206,8 @@ impl<S: State> Command<S> {
         self
     }
 
-    /// Changes the graph for this run, as [`Ctx::edits`](crate::Ctx::edits) does. The function is called when
-    /// the node has returned the command; if it returns an error the node has failed with it.
+    /// Changes the graph for this run, like [`Ctx::edits`](crate::Ctx::edits). The function is called when
+    /// the node has returned the command; if it returns an error, the node fails with it.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -243,7 +244,8 @@ impl<S: State> Command<S> {
         self
     }
 
-    /// Goes there *beside* the node's edges. Its dispatches come before those of the node's routes.
+    /// Goes to these targets *beside* the node's edges. Its dispatches come before those of the node's
+    /// routes.
     pub fn also_goto(mut self, targets: impl IntoGotos) -> Self {
         targets.into_gotos(&mut self.targets);
         self
@@ -266,7 +268,7 @@ impl<S: State<Update: fmt::Debug>> fmt::Debug for Command<S> {
     }
 }
 
-/// One place to go: a node by name, the end, or a [`Dispatch`].
+/// One target: a node by name, the end, or a [`Dispatch`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Goto {
@@ -276,14 +278,14 @@ pub enum Goto {
     Dispatch(Dispatch),
 }
 
-/// Something that names one place to go.
+/// A value that names one target.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a node",
     label = "not a target",
     note = "use a node's name, `END`, a `Dispatch`, or an enum with `#[derive(Route)]`"
 )]
 pub trait IntoGoto {
-    /// Names it.
+    /// Returns the target.
     fn into_goto(self) -> Goto;
 }
 
@@ -311,7 +313,7 @@ impl IntoGoto for Dispatch {
     }
 }
 
-/// Something that names any number of places to go: a target, or a list of them.
+/// A value that names any number of targets: one target, or a list of them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name nodes",
     label = "not a target or a list of targets",
@@ -321,7 +323,7 @@ pub trait IntoGotos {
     /// Whether there may be more than one.
     const MAY_BE_SEVERAL: bool = true;
 
-    /// Adds them to `targets`.
+    /// Adds the targets to `targets`.
     fn into_gotos(self, targets: &mut Vec<Goto>);
 }
 
@@ -345,8 +347,8 @@ impl<T: IntoGoto, const N: usize> IntoGotos for [T; N] {
     }
 }
 
-/// Runs one node with an input of its own, beside whatever else the superstep runs: map-reduce is one
-/// dispatch an item.
+/// Runs one node with an input of its own, in parallel with the other tasks of the superstep. For
+/// map-reduce, make one dispatch for each item.
 ///
 /// The node reads the input with the [`Input`](crate::Input) extractor. Results merge in the order of the
 /// dispatches.
@@ -368,11 +370,11 @@ impl Dispatch {
         Dispatch { node: node.into(), input: InputValue::new(input) }
     }
 
-    /// Fails an attempt of this task that takes longer, whatever the node's own
-    /// [`timeout`](crate::IntoNode::timeout) is. A page that is known to be large may take longer than
-    /// others, and one that is a guess may be given up sooner. It is stored with the dispatch. The node's
-    /// retry policy and idle timeout hold as for its other tasks, and so does a layer that limits it. With a
-    /// limit of zero only what is done without waiting is in time.
+    /// Fails an attempt of this task that takes longer than `limit`, whatever the node's own
+    /// [`timeout`](crate::IntoNode::timeout). A page that is known to be large may take longer than others,
+    /// and a speculative one may be abandoned sooner. The limit is stored with the dispatch. The node's
+    /// retry policy and idle timeout apply as for its other tasks, and so does a layer with a limit. With a
+    /// limit of zero, only work without waiting is in time.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -408,8 +410,8 @@ impl Dispatch {
         self
     }
 
-    /// Fails an attempt of this task that gives no sign of life for so long, whatever the node's own
-    /// [`idle_timeout`](crate::IntoNode::idle_timeout) is.
+    /// Fails an attempt of this task without a sign of life for `limit`, whatever the node's own
+    /// [`idle_timeout`](crate::IntoNode::idle_timeout).
     #[must_use]
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.input.limits_mut().idle = Some(limit);
@@ -417,12 +419,12 @@ impl Dispatch {
     }
 }
 
-/// The input of a dispatch, and what else is said of the task that it makes.
+/// The input of a dispatch, and the time limits of its task.
 #[derive(Clone)]
 #[doc(hidden)]
 pub struct InputValue {
     pub(crate) value: Payload,
-    /// Boxed, since few have them.
+    /// Boxed, since few dispatches have limits.
     pub(crate) limits: Option<Box<Timeouts>>,
 }
 
@@ -438,7 +440,7 @@ impl InputValue {
         InputValue { value: Payload::Live { value: Arc::new(input), encode: encode_as::<I> }, limits: None }
     }
 
-    /// As it was stored.
+    /// An input read from a store.
     pub(crate) fn stored(bytes: impl Into<Arc<[u8]>>, limits: Option<StoredLimits>) -> Self {
         InputValue {
             value: Payload::Stored(bytes.into()),
@@ -461,7 +463,7 @@ impl InputValue {
         }
     }
 
-    /// For a dispatch to that node, whose maker has yet to be named.
+    /// For a dispatch to this node; the caller adds the dispatching node.
     pub(crate) fn encode_for(&self, node: &str) -> Result<Vec<u8>, Error> {
         self.encode().map_err(|error| {
             let problem =
@@ -472,7 +474,7 @@ impl InputValue {
 }
 
 impl InputValue {
-    /// For a screen; null if it cannot be shown.
+    /// For display; null if it cannot be converted.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let json = self.encode().ok().and_then(|bytes| delta::decode(&bytes).ok());
         json.unwrap_or(serde_json::Value::Null)

@@ -1,8 +1,8 @@
 //! Subgraphs: a compiled graph as a node of another one.
 //!
-//! A graph over the same state is a node as it is: it reads the state of the graph around it, and the sum of
-//! its updates is the update of the node. A graph over another state becomes a node by
-//! [`CompiledGraph::embed`], with one function for its input and one for its result.
+//! A graph over the same state is a node directly: it reads the state of its parent graph, and the sum of
+//! its updates is the node's update. A graph over another state becomes a node by [`CompiledGraph::embed`],
+//! with a function for each direction. `run/nested.rs` runs it.
 
 mod namespace;
 
@@ -23,18 +23,18 @@ use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step};
 use crate::words::Memory;
 
-/// A graph that is to be a node of a graph over `P`: see [`CompiledGraph::embed`] and
+/// A graph that becomes a node of a graph over `P`: see [`CompiledGraph::embed`] and
 /// [`CompiledGraph::memory`].
 ///
-/// What is said about nodes can be said about it, too: [`IntoNode::retry`], [`IntoNode::timeout`],
-/// [`IntoNode::on_error`] and the others. A retry goes on where the failed attempt stood, if the run is kept.
+/// It has the settings of nodes: [`IntoNode::retry`], [`IntoNode::timeout`], [`IntoNode::on_error`] and the
+/// others. With a checkpointer, a retry continues from the last checkpoint of the failed attempt.
 #[must_use = "a subgraph does nothing until it is a node of another graph"]
 pub struct Subgraph<P: State, C: State> {
     graph: CompiledGraph<C>,
     memory: Memory,
     begin: Arc<BeginFn<P, C>>,
     end: Arc<EndFn<P, C>>,
-    /// Of the function that makes its input.
+    /// The requirements of the function that makes its input.
     requirements: Vec<Requirement>,
 }
 
@@ -42,7 +42,7 @@ type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<ChildInput<C>, BoxError> + S
 type EndFn<P, C> = dyn Fn(ChildEnd<C>) -> NodeResult<P> + Send + Sync;
 
 impl<P: State, C: State> Subgraph<P, C> {
-    /// What it remembers; [`Memory::PerCall`] if nothing is said.
+    /// The memory of the subgraph; [`Memory::PerCall`] if not set.
     pub fn memory(mut self, memory: Memory) -> Self {
         self.memory = memory;
         self
@@ -58,10 +58,10 @@ impl<P: State, C: State> fmt::Debug for Subgraph<P, C> {
 /// # As a subgraph
 impl<S: State> CompiledGraph<S> {
     /// The graph as a node of a graph over another state, through two functions. `input` makes the input of
-    /// the subgraph's run from extractors, as a node's arguments are: a [`Snapshot<P>`](crate::Snapshot) of
-    /// the state around it, the [`Input`](crate::Input) of a dispatch. `output` makes the node's result from
-    /// the subgraph's last state: an update, a [`Command`], or a `Result` of one of these. Both must be pure:
-    /// they are called again when a call goes on.
+    /// the subgraph's run from extractors, like the arguments of a node: a [`Snapshot<P>`](crate::Snapshot)
+    /// of the parent's state, the [`Input`](crate::Input) of a dispatch. `output` makes the node's result
+    /// from the subgraph's last state: an update, a [`Command`], or a `Result` of one of these. Both must
+    /// be pure: they are called again when a call continues.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -113,8 +113,8 @@ impl<S: State> CompiledGraph<S> {
         }
     }
 
-    /// The graph as a node of a graph over the same state, with another memory than [`Memory::PerCall`],
-    /// which a graph has that is given as it is.
+    /// The graph as a node of a graph over the same state, with this memory. A graph that is added
+    /// directly has [`Memory::PerCall`].
     pub fn memory(self, memory: Memory) -> Subgraph<S, S> {
         Subgraph {
             graph: self,
@@ -133,21 +133,21 @@ impl<S: State> CompiledGraph<S> {
     }
 }
 
-/// A dispatch went to a subgraph over the same state.
+/// The error of a dispatch to a subgraph over the same state.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a subgraph over the same state takes no input: add it by `.embed(|input: Input<_>| .., |state| ..)` to dispatch to it, or reach it by an edge or a `goto`"
 )]
 struct TakesNoInput;
 
-/// The step of a subgraph's node when a node in it left it.
+/// The step of a subgraph's node after one of its nodes has left the subgraph.
 fn leave<P: State>(left: ParentExit) -> NodeResult<P> {
     let ParentExit { to, targets } = left;
     let update = match to.update {
         None => None,
         Some(update) => Some(*update.downcast::<P::Update>().map_err(|_| {
             let problem = format!(
-                "a command to the graph around it carries a `{}`, and the state there takes a `{}`",
+                "a command for the parent graph has an update of type `{}`, and the parent's state takes a `{}`",
                 to.update_type,
                 type_name::<P::Update>()
             );
@@ -168,10 +168,10 @@ pub trait SubgraphInput<P: State, C: State, M>: Send + Sync + 'static {
     /// Calls it.
     ///
     /// # Errors
-    /// When an extractor has not what it asks for.
+    /// If an extractor fails.
     fn input(&self, task: &Task<'_, P>) -> Result<C::Update, BoxError>;
 
-    /// What its extractors need, so that `compile()` can say when it is missing.
+    /// The requirements of its extractors, so that `compile()` can report missing ones.
     fn requirements(&self) -> Vec<Requirement> {
         Vec::new()
     }

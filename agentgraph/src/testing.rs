@@ -1,3 +1,3 @@
-//! What others test with that build on graphs (feature `conformance`).
+//! Tests for authors of extensions to graphs (feature `conformance`).
 
 pub mod store_clauses;

@@ -75,7 +75,7 @@ pub async fn listed_branches(store: &dyn Checkpointer, place: Place<'_>) -> Resu
     let Some(newest) = newest.first().map(|row| row.id) else { return Ok(Vec::new()) };
     check_id(place, newest)?;
     if newest.branch > MOST_BRANCHES {
-        return Err(corrupt(place, newest, "the number of its branch is that of no branch"));
+        return Err(corrupt(place, newest, "its branch has a number that no branch can have"));
     }
     let mut found = Vec::new();
     for branch in 0..newest.branch {

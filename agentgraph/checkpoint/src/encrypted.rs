@@ -234,7 +234,7 @@ impl Named<'_> {
         let message = match self {
             Named::Row(id) => format!("checkpoint {id} cannot be read: {problem}"),
             Named::Write(at, write) => format!(
-                "what task {} left behind on checkpoint {at} (slot {}) cannot be read: {problem}",
+                "the pending write of task {} on checkpoint {at} (slot {}) cannot be read: {problem}",
                 write.task, write.slot
             ),
         };

@@ -113,7 +113,7 @@ impl StoreError {
         self.0.code
     }
 
-    /// What happened and what to do, without the code and the thread.
+    /// The text: what happened and what to do, without the code and the thread.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -172,7 +172,7 @@ pub fn stale(place: Place<'_>, id: CheckpointId) -> StoreError {
 pub fn thread_exists(thread: &str) -> StoreError {
     StoreError::new(
         StoreCode::ThreadExists,
-        "there is a thread of that name: choose another, or delete it first",
+        "a thread with this name exists: choose another name, or delete it first",
     )
     .on_thread(thread)
 }

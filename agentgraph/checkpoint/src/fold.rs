@@ -167,7 +167,7 @@ impl Folded {
                 field.base = Base::Value(value.clone(), Some(id));
                 Ok(value.len() as u64)
             }
-            _ => Err(damaged("a record refers to a value that is not where it says")),
+            _ => Err(damaged("a record refers to a value that its target does not contain")),
         }
     }
 

@@ -135,7 +135,9 @@ impl HeaderMap {
     fn add_writes(&mut self, value: &[u8]) -> Result<(), FormatError> {
         let channels: Vec<(String, bool)> = read("writes", value)?;
         let log: Vec<StoredMerge> = self.get("log")?.unwrap_or_default();
-        let last = log.last().ok_or_else(|| damaged("it says what was written and not by whom"))?;
+        let last = log
+            .last()
+            .ok_or_else(|| damaged("it lists written channels and not the commit that wrote them"))?;
         let (at, by) = (last.at, last.ended.as_ref().map(|(_, _, node)| node.clone()).unwrap_or_default());
         let mut written: Vec<StoredWritten> = self.get("written")?.unwrap_or_default();
         for (channel, overwrote) in channels {

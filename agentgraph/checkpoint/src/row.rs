@@ -142,7 +142,7 @@ pub struct PutWrites<'a> {
 }
 
 impl<'a> PutWrites<'a> {
-    /// Writes of somebody who has no lease.
+    /// Pending writes of a writer without a lease.
     pub const fn new(place: Place<'a>, at: CheckpointId, writes: &'a [PendingWrite]) -> Self {
         PutWrites { place, at, fence: 0, writes }
     }

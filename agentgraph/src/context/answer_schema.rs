@@ -1,15 +1,15 @@
-//! Whether an answer fits the JSON schema that its interrupt shows.
+//! Checks an answer against the JSON schema of its interrupt.
 
 use serde_json::Value;
 
 use crate::error::{Code, Error};
 use crate::words::InterruptId;
 
-/// Problems that are told of one answer.
+/// The most problems reported for one answer.
 const MOST: usize = 3;
 
 /// # Errors
-/// [`Code::BadAnswer`], which says where and why, and does not repeat the answer.
+/// [`Code::BadAnswer`]; the message states where and why, and does not repeat the answer.
 pub(crate) fn check(id: InterruptId, node: &str, schema: &Value, answer: &Value) -> Result<(), Error> {
     let Some(problem) = problem(schema, answer) else { return Ok(()) };
     let problem = format!(
@@ -18,7 +18,7 @@ pub(crate) fn check(id: InterruptId, node: &str, schema: &Value, answer: &Value)
     Err(Error::new(Code::BadAnswer, problem).at_node(node))
 }
 
-/// Where and why an answer does not fit, without the answer.
+/// The places and reasons of a mismatch, without the answer. `None` if the answer fits.
 pub(crate) fn problem(schema: &Value, answer: &Value) -> Option<String> {
     // Without a validator, the node reads the answer as its type in any case.
     let validator = jsonschema::validator_for(schema).ok()?;

@@ -1,7 +1,7 @@
-//! The control cells of a superstep: what its tasks asked of the outside, and the answers they were given.
+//! The control cells of a superstep: the requests of its tasks, and the answers they have received.
 //!
-//! A request is written here *before* the node gets its `Err`. The engine reads the cell first, so nothing
-//! that a node or a layer does with the error can hide that the task waits.
+//! A request is recorded here *before* the node gets its `Err`. The engine reads the cell first, so a
+//! node or a layer cannot hide that the task waits, whatever it does with the error.
 
 use agentgraph_checkpoint::CheckpointId;
 use std::collections::{HashMap, HashSet};
@@ -19,80 +19,80 @@ use crate::error::Error;
 use crate::graph::overlay::Overlay;
 use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop};
 
-/// What [`Ctx::interrupt`](crate::Ctx::interrupt) returns while there is no answer. Return it with `?`.
+/// The error of [`Ctx::interrupt`](crate::Ctx::interrupt) while there is no answer. Return it with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the task waits for an answer")]
 #[non_exhaustive]
 pub struct Interrupted;
 
-/// One cell per task that has asked or was answered; none for the others, so a graph without interrupts pays
-/// one load.
+/// One cell for each task that has asked a question or received an answer; none for the others, so a graph
+/// without interrupts pays one load.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// The superstep whose cells these are.
+    /// The superstep of these cells.
     step: AtomicU64,
     used: AtomicBool,
     cells: Mutex<HashMap<u32, Cell>>,
-    /// The tasks that run, where they are of no superstep; each has an index of its own then.
+    /// The running tasks of a run without supersteps, where each task has its own index.
     running: Option<Mutex<HashSet<u32>>>,
 }
 
 #[derive(Default)]
 struct Cell {
     questions: Questions,
-    /// How often it was tried, if that is more than once.
+    /// The number of its attempts, if more than one.
     attempts: u32,
-    /// A run inside the task did not come to its end.
+    /// A run inside the task did not end.
     inside: Option<ChildPause>,
     is_inside: bool,
-    /// The temporary edits of the attempt that runs.
+    /// The temporary edits of the running attempt.
     edits: Option<Box<Draft>>,
 }
 
-/// The temporary edits of one attempt, checked and not applied.
+/// The temporary edits of one attempt, checked and not yet applied.
 struct Draft {
     attempt: u32,
-    /// What the attempt saw when it began to edit. Others may be merged before it ends, where there are no
-    /// supersteps.
+    /// The overlay when the attempt started to edit. Without supersteps, other edits may be merged before
+    /// it ends.
     base: Option<Arc<Overlay>>,
     top: Overlay,
     proposed: Vec<ProposedEdit>,
 }
 
 impl Cell {
-    /// Whether the task waits, or cannot go on.
+    /// Whether the task waits, or cannot continue.
     fn is_closed(&self) -> bool {
         self.questions.are_closed() || self.is_inside
     }
 }
 
-/// Why a run inside a task did not come to its end, where no retry and no handler can help.
+/// Why a run inside a task did not end, where no retry and no handler can help.
 pub(crate) enum ChildPause {
-    /// It waits for answers, or for somebody to go on.
+    /// It waits for answers, or for `proceed`.
     Waits(Vec<Interrupt>, Vec<UntoldStops>),
     /// It was stopped.
     Stopped(StopReason),
-    /// Its store, its lease or an answer failed, and none of its nodes: see
+    /// Its store, its lease or an answer failed, not one of its nodes: see
     /// [`Code::ends_the_run`](crate::Code::ends_the_run).
     Broken(Error),
 }
 
-/// A checkpoint with a static interrupt that the caller is to be told of.
+/// A checkpoint with a static interrupt that the caller is yet to be informed of.
 pub(crate) struct UntoldStops {
     pub(crate) namespace: Arc<str>,
     pub(crate) at: CheckpointId,
     pub(crate) stops: Vec<StoredStop>,
 }
 
-/// How a task stands with the outside.
+/// The reason why a task has no result yet, or failed at a question.
 pub(crate) enum TaskVerdict {
-    /// It asked and has no answer.
+    /// It asked a question without an answer.
     Waits(NewQuestions),
-    /// It was given an answer of the wrong type.
+    /// It received an answer of the wrong type.
     Refused(Refusal),
-    /// It asked what cannot be asked.
+    /// It asked a question that cannot be asked.
     Unaskable(AskProblem),
-    /// The run inside it stands.
+    /// The run inside it has paused.
     Inside(ChildPause),
 }
 
@@ -102,14 +102,14 @@ impl Control {
         Control { running: eager.then(Mutex::default), ..Control::default() }
     }
 
-    /// Says that a task that is of no superstep begins.
+    /// Records the start of a task that belongs to no superstep.
     pub(crate) fn enter(&self, index: u32) {
         if let Some(running) = &self.running {
             lock(running).insert(index);
         }
     }
 
-    /// Says that such a task has ended.
+    /// Records the end of such a task.
     pub(crate) fn leave(&self, index: u32) {
         if let Some(running) = &self.running {
             lock(running).remove(&index);
@@ -119,8 +119,8 @@ impl Control {
         }
     }
 
-    /// Whether that task is running now. A context that outlived its task must not speak for whoever stands
-    /// in its place.
+    /// Whether this task is running. A context that outlives its task must not act for the next task with
+    /// the same index.
     fn is_running(&self, task: TaskRequest) -> bool {
         match &self.running {
             None => task.step == self.step(),
@@ -133,7 +133,7 @@ impl Control {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Says which superstep begins.
+    /// Records the superstep that starts.
     #[inline]
     pub(crate) fn begin_step(&self, step: u64) {
         self.step.store(step, Ordering::Release);
@@ -148,22 +148,22 @@ impl Control {
         }
     }
 
-    /// Makes room for the handler of a task that failed: it has asked nothing yet, and its answers are its
-    /// own.
+    /// Makes room for the handler of a failed task: the handler has asked no question yet, and has its own
+    /// answers.
     pub(crate) fn hand_over(&self, index: u32) {
         if self.in_use() {
             self.cells().remove(&index);
         }
     }
 
-    /// Gives a task what it asked in earlier calls, with the answers.
+    /// Gives a task its questions of earlier calls, with the answers.
     pub(crate) fn recall(&self, index: u32, asked: Vec<AskedQuestion>) {
         self.cells().entry(index).or_default().questions = Questions::of(asked);
         self.used.store(true, Ordering::Release);
     }
 
-    /// Says that the node's function is about to be called, once more perhaps. `Err` if the task already
-    /// waits: then it must not be.
+    /// Called before each call of the node's function. `Err` if the task already waits: then the function
+    /// must not be called.
     pub(crate) fn begin_call(&self, request: TaskRequest) -> Result<(), Interrupted> {
         let mut cells = self.cells();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
@@ -172,7 +172,7 @@ impl Control {
         if cell.is_closed() { Err(Interrupted) } else { Ok(()) }
     }
 
-    /// Takes an edit of a task, if `check` accepts it upon those that the attempt has made before.
+    /// Adds an edit of a task, if `check` accepts it after the earlier edits of the attempt.
     pub(crate) fn propose(
         &self,
         task: TaskRequest,
@@ -180,7 +180,7 @@ impl Control {
         empty: impl FnOnce(Option<&Overlay>) -> Overlay,
         check: impl FnOnce(Option<&Overlay>, &mut Overlay) -> Result<ProposedEdit, Rejection>,
     ) -> Result<(), Rejection> {
-        // As for requests: whoever outlived its task or attempt speaks for nobody.
+        // As for requests: a context that outlives its task or attempt has no effect.
         if !self.is_running(task) {
             return Err(Rejection::TooLate);
         }
@@ -206,14 +206,14 @@ impl Control {
         edits.map(|draft| draft.proposed).unwrap_or_default()
     }
 
-    /// Drops the edits of an attempt other than that one, which has succeeded.
+    /// Drops the edits of attempts other than this one, which has succeeded.
     pub(crate) fn keep_edits_of(&self, index: u32, attempt: u32) {
         if let Some(cell) = self.cells().get_mut(&index) {
             cell.edits.take_if(|draft| draft.attempt != attempt);
         }
     }
 
-    /// Asks a question of a task: gives the answer if there is one, and otherwise notes the question.
+    /// Asks a question of a task: returns the answer if there is one, and otherwise records the question.
     pub(crate) fn interrupt<T: DeserializeOwned>(
         &self,
         task: TaskRequest,
@@ -225,7 +225,7 @@ impl Control {
             return Err(Interrupted);
         }
         self.used.store(true, Ordering::Release);
-        // Users' code runs here and when the answer is read, so the cells are not locked meanwhile.
+        // User code runs here and when the answer is decoded, so the cells are not locked meanwhile.
         let value = serde_json::to_value(value);
         let (n, answer) = self.asking(task, |questions| questions.ask(which, value, schema.clone()))?;
         T::deserialize(answer).map_err(|error| {
@@ -238,13 +238,13 @@ impl Control {
         ask(&mut self.cells().entry(task.index).or_default().questions)
     }
 
-    /// Notes that a task failed for good with that attempt, which is not its first.
+    /// Records that a task failed for good with this attempt, which is not its first.
     pub(crate) fn note_attempts(&self, index: u32, attempts: u32) {
         self.used.store(true, Ordering::Release);
         self.cells().entry(index).or_default().attempts = attempts;
     }
 
-    /// How often a task was tried.
+    /// The number of attempts of a task.
     pub(crate) fn attempts(&self, index: u32) -> u32 {
         match self.in_use() {
             false => 1,
@@ -252,18 +252,18 @@ impl Control {
         }
     }
 
-    /// What a task asked in earlier calls.
+    /// The questions of a task in earlier calls.
     pub(crate) fn asked(&self, index: u32) -> Vec<AskedQuestion> {
         self.cells().get(&index).map(|cell| cell.questions.asked().to_vec()).unwrap_or_default()
     }
 
-    /// Notes a question that the task asked in another process and has no answer to.
+    /// Records a question without an answer that the task asked in another process.
     pub(crate) fn put_question(&self, task: TaskRequest, spot: Spot, value: Value, schema: Option<Value>) {
         self.used.store(true, Ordering::Release);
         self.asking(task, |questions| questions.open(spot, value, schema));
     }
 
-    /// Notes that an answer was refused in another process.
+    /// Records that an answer was refused in another process.
     pub(crate) fn put_refusal(
         &self,
         task: TaskRequest,
@@ -275,7 +275,7 @@ impl Control {
         self.asking(task, |questions| questions.refuse(n, problem, schema))
     }
 
-    /// Notes how the run inside a task ended.
+    /// Records how the run inside a task ended.
     pub(crate) fn put_inside(&self, task: TaskRequest, inside: ChildPause) -> Interrupted {
         if self.is_running(task) {
             self.used.store(true, Ordering::Release);
@@ -286,7 +286,7 @@ impl Control {
         Interrupted
     }
 
-    /// The superstep that runs.
+    /// The running superstep.
     pub(crate) fn step(&self) -> u64 {
         self.step.load(Ordering::Acquire)
     }
@@ -296,8 +296,8 @@ impl Control {
         self.in_use() && self.cells().get(&index).is_some_and(Cell::is_closed)
     }
 
-    /// Whether the task waits, read before anything else about its result. What a run inside it said is given
-    /// once.
+    /// The reason why the task waits, if it does; read before its result. The result of a run inside it is
+    /// returned once.
     pub(crate) fn standing(&self, index: u32) -> Option<TaskVerdict> {
         let mut cells = self.cells();
         let cell = cells.get_mut(&index)?;
@@ -323,8 +323,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What serde says of a value that does not fit, without the text in it: that may be long, or meant for
-/// nobody else.
+/// serde's message about a value that does not fit, without the text of the value: it may be long, or
+/// confidential.
 fn masked(problem: &str) -> String {
     const LONGEST: usize = 300;
     let around = problem.split_once("string \"").zip(problem.rsplit_once("\", expected "));

@@ -1,4 +1,4 @@
-//! [`Edits`]: what a task changes its graph with.
+//! [`Edits`]: the interface by which a task changes its graph.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use crate::state::State;
 use crate::step::Step;
 use crate::words::{EditError, GraphEdit, Rejection};
 
-/// A node that is not data: a function that the caller handed over, as its discipline knows it.
+/// A node that is not data: a function from the caller, in the type of its discipline.
 pub(crate) type NodeValue = Arc<dyn Any + Send + Sync>;
 
-/// Where a discipline takes edits. What is refused leaves no trace; what is accepted is kept for the task
+/// Accepts the edits of a discipline. A refused edit has no effect; an accepted one is kept for the task
 /// until it ends.
 pub(crate) trait Desk: Send + Sync {
-    /// Checks an edit against what the task can see: the compiled graph, what earlier supersteps made of it,
-    /// and what it has edited itself.
+    /// Checks an edit against the graph that the task sees: the compiled graph, with the changes of earlier
+    /// supersteps and the task's own edits.
     fn submit(
         &self,
         shared: &RunShared,
@@ -28,29 +28,29 @@ pub(crate) trait Desk: Send + Sync {
         made: Option<NodeValue>,
     ) -> Result<(), Rejection>;
 
-    /// The name of a temporary node, where the overlay of the run does not tell it.
+    /// The name of a temporary node that is not in the overlay of the run.
     fn name(&self, node: u32) -> Option<Arc<str>> {
         let _ = node;
         None
     }
 
-    /// How many edits the attempt has handed in, where they can be undone.
+    /// The number of edits that the attempt has submitted, where they can be undone.
     fn handed_in(&self, task: TaskRequest) -> usize {
         let _ = task;
         0
     }
 
-    /// Drops what the attempt has handed in beyond its first edits.
+    /// Drops the edits of the attempt after its first `count`.
     fn undo_to(&self, task: TaskRequest, count: usize) {
         let _ = (task, count);
     }
 }
 
-/// A desk that looks at nothing: what is to be edited before a pass is judged when the pass begins.
+/// A desk without checks: edits made before a pass are checked when the pass starts.
 #[derive(Default)]
 pub(crate) struct EditCollector(Mutex<Vec<CollectedEdit>>);
 
-/// An edit, and the function that it brings.
+/// An edit, with its function if it adds one.
 pub(crate) type CollectedEdit = (GraphEdit, Option<NodeValue>);
 
 impl EditCollector {
@@ -74,13 +74,13 @@ impl Desk for EditCollector {
 
 /// Changes the graph for this run: from [`Ctx::edits`](crate::Ctx::edits) and
 /// [`Command::for_this_run`](crate::Command::for_this_run) in a node, and from
-/// [`RunBuilder::for_this_run`](crate::RunBuilder::for_this_run) before the run begins.
+/// [`RunBuilder::for_this_run`](crate::RunBuilder::for_this_run) before the run starts.
 ///
-/// The compiled graph is not touched, and other runs do not see the edits. Each is checked at once, against
-/// the graph as this task sees it: a refused one is an [`EditError`] and leaves no trace. All that a task has
-/// edited is applied together once its superstep is merged, before routes are asked; of an attempt that fails
-/// or is interrupted nothing is. The edits hold until the run ends; a run that is suspended and goes on goes
-/// on in its edited graph.
+/// The compiled graph does not change, and other runs do not see the edits. Each edit is checked at once,
+/// against the graph that this task sees: a refused one returns an [`EditError`] and changes nothing. All
+/// edits of a task are applied together once its superstep is merged, before routes are called; the edits
+/// of an attempt that fails or is interrupted are dropped. The edits last until the run ends; a suspended
+/// run continues in its edited graph.
 ///
 /// With a checkpointer or a host, nodes are added from a [template](crate::StateGraph::template), since a
 /// closure cannot be stored.
@@ -122,11 +122,11 @@ impl Edits {
         Edits { shared, task }
     }
 
-    /// Adds a node that a [template](crate::StateGraph::template) of the graph makes of `args`. In a state
-    /// graph it runs when an edge, a goto or a dispatch leads to it.
+    /// Adds a node that a [template](crate::StateGraph::template) of the graph makes from `args`. In a
+    /// state graph it runs when an edge, a goto or a dispatch reaches it.
     ///
     /// # Errors
-    /// When the name is taken or reserved, and when there is no such template or it does not take the
+    /// If the name is taken or reserved, if there is no such template, or if the template refuses the
     /// arguments.
     pub fn add_node(
         &self,
@@ -144,14 +144,13 @@ impl Edits {
         }
     }
 
-    /// Adds a node that is a function or closure, or a [`Node`](crate::node::Node) with settings: whatever
-    /// [`StateGraph::node`](crate::StateGraph::node) takes, over the same state.
+    /// Adds a node that is a function or closure, or a [`Node`](crate::node::Node) with settings: everything that
+    /// [`StateGraph::node`](crate::StateGraph::node) accepts, over the same state.
     ///
     /// # Errors
-    /// When the name is taken or reserved, when the node asks for a dependency or session that the graph does
-    /// not have, and with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer
-    /// or a host. In a dependency graph always: there [`PassEdits`](crate::dependency::PassEdits) takes
-    /// functions.
+    /// If the name is taken or reserved, if the node needs a dependency or session that the graph does not
+    /// have, and with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer or
+    /// a host. Always in a dependency graph: there, [`PassEdits`](crate::dependency::PassEdits) accepts functions.
     pub fn add_fn<S: State, M>(
         &self,
         name: impl Into<String>,
@@ -161,19 +160,19 @@ impl Edits {
         self.submit(edit, Some(Arc::new(node.into_node())))
     }
 
-    /// Adds an edge. `from` may be [`START`](crate::START), which has an effect before the run begins, and
-    /// `to` [`END`](crate::END). In a dependency graph, one into a node that runs changes nothing in this
-    /// pass.
+    /// Adds an edge. `from` may be [`START`](crate::START), which has an effect only before the run starts,
+    /// and `to` may be [`END`](crate::END). In a dependency graph, an edge to a running node changes
+    /// nothing in this pass.
     ///
     /// # Errors
-    /// When there is such an edge, or one of its ends is unknown. In a dependency graph also when it closes a
-    /// cycle, or `to` is done.
+    /// If the edge exists, or one of its ends is unknown. In a dependency graph also if it closes a cycle,
+    /// or `to` is done.
     pub fn add_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::AddEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Adds an edge in front of the others: its source's output is the first that its target gets, where
-    /// order means something.
+    /// Adds an edge before the others: its source's output is the first input of its target, where order
+    /// matters.
     ///
     /// # Errors
     /// As [`add_edge`](Edits::add_edge).
@@ -181,31 +180,31 @@ impl Edits {
         self.submit(GraphEdit::PrependEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Removes an edge. A join does not wait for that source any more. In a dependency graph a node that
-    /// loses its last one is pruned.
+    /// Removes an edge. A join no longer waits for its source. In a dependency graph, a node that loses its
+    /// last edge is pruned.
     ///
     /// # Errors
-    /// When there is no such edge, or one of its ends is unknown; in a dependency graph also when one of them
+    /// If the edge does not exist, or one of its ends is unknown; in a dependency graph also if one of them
     /// is done.
     pub fn remove_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::RemoveEdge { from: from.into(), to: to.into() }, None)
     }
 
-    /// Removes a node with all its edges. If it was to run next it does not; if it is running it comes to its
-    /// end, except in a dependency graph, where a node that has begun cannot be removed.
+    /// Removes a node with all its edges. If it was to run next, it does not; if it is running, it
+    /// finishes, except in a dependency graph, where a node that has started cannot be removed.
     ///
     /// # Errors
-    /// When there is no such node; in a dependency graph also when it runs, waits for an answer, or is done.
+    /// If the node does not exist; in a dependency graph also if it runs, waits for an answer, or is done.
     pub fn remove_node(&self, name: impl Into<String>) -> Result<(), EditError> {
         self.submit(GraphEdit::RemoveNode { name: name.into() }, None)
     }
 
-    /// Lets each of these nodes not run when it is reached next in this run: what it gave last is used again,
-    /// and the run goes on behind it as usual. All of them or none.
+    /// Skips each of these nodes when it is reached next in this run: its last output is used again, and
+    /// the run continues after it as usual. All of them or none.
     ///
     /// # Errors
-    /// When one of them is unknown, and with [`Code::NothingToReuse`](crate::Code::NothingToReuse) when it
-    /// has nothing that could be used again. In a dependency graph also when one of them runs or is done.
+    /// If one of them is unknown, and with [`Code::NothingToReuse`](crate::Code::NothingToReuse) if it has
+    /// no output to use again. In a dependency graph also if one of them runs or is done.
     pub fn skip<T: Into<String>>(&self, nodes: impl IntoIterator<Item = T>) -> Result<(), EditError> {
         self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() }, None)
     }
@@ -231,14 +230,14 @@ impl std::fmt::Debug for Edits {
     }
 }
 
-/// How far a task had come with its edits: see [`PassEdits::mark`](crate::dependency::PassEdits::mark).
+/// A position in a task's edits: see [`PassEdits::mark`](crate::dependency::PassEdits::mark).
 #[derive(Clone, Copy, Debug)]
 pub struct EditMark {
     attempt: u32,
     edits: usize,
 }
 
-/// Makes the edits of the command that a node returned. One that is refused fails the node.
+/// Makes the edits of the command that a node returned. A refused edit fails the node.
 pub(crate) fn make_edits<S: State>(
     shared: &Arc<RunShared>,
     request: TaskRequest,
@@ -254,24 +253,24 @@ pub(crate) fn make_edits<S: State>(
     Ok(Step::Command(command))
 }
 
-/// An edit of a task that was checked when it was called.
+/// An edit of a task that was checked when it was made.
 #[derive(Clone)]
 pub(crate) struct ProposedEdit {
     pub(crate) edit: GraphEdit,
-    /// The node that it adds.
+    /// The function that it adds as a node.
     pub(crate) made: Option<NodeValue>,
-    /// How many edits of the run its task could see.
+    /// The number of edits of the run that its task could see.
     pub(crate) seen: usize,
 }
 
 impl ProposedEdit {
-    /// Whether two say the same. Two functions are never the same node.
+    /// Whether two edits are the same. Two functions are never the same node.
     pub(crate) fn coincides(&self, other: &ProposedEdit) -> bool {
         let same_node = || matches!((&self.made, &other.made), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
         self.edit == other.edit && (!self.adds_function() || same_node())
     }
 
-    /// Whether one of those that were merged since its task began to edit says the same.
+    /// Whether it is the same as an edit merged since its task started to edit.
     pub(crate) fn coincides_with(&self, merged: &[GraphEdit]) -> bool {
         !self.adds_function() && merged.contains(&self.edit)
     }
@@ -280,7 +279,7 @@ impl ProposedEdit {
         matches!(self.edit, GraphEdit::AddNode { template: None, .. })
     }
 
-    /// The node that it removes.
+    /// The name of the node that it removes.
     pub(crate) fn removes(&self) -> Option<&str> {
         match &self.edit {
             GraphEdit::RemoveNode { name } => Some(name),

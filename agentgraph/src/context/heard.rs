@@ -1,5 +1,4 @@
-//! What happens in subgraphs, for whoever streams the graph around: without the types of the subgraph's
-//! state.
+//! Events of subgraphs in the stream of the parent graph, without the types of the subgraph's state.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,7 +9,7 @@ use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
 use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced, TaskEnd, TaskRef, Views};
 
-/// Who hears what happens in subgraphs: the queue of the graph that is streamed.
+/// Receives the events of subgraphs: the queue of the streamed graph.
 pub(crate) trait ChildListener: Send + Sync {
     fn hear(&self, heard: ChildEvent);
 
@@ -32,7 +31,7 @@ pub(crate) struct ChildEvent {
     pub(crate) kind: ChildEventKind,
 }
 
-/// [`EventKind`] of any state.
+/// [`EventKind`] for any state.
 pub(crate) enum ChildEventKind {
     Values(Value),
     Update { node: String, update: Option<Value> },

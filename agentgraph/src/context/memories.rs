@@ -1,9 +1,9 @@
-//! Where the memories of a run stand: the checkpoint that each of them goes on from.
+//! The memories of a run: the checkpoint that each of them continues from.
 //!
-//! A memory is a namespace that subgraphs with [`Memory::PerThread`](crate::Memory) keep for a whole thread.
-//! Its records alone do not say which of them count: a call may have stored some and then been undone with
-//! its task. So the records of the run around it name one checkpoint for each memory, and a name moves in the
-//! same commit as the result of the call.
+//! A memory is a namespace that subgraphs with [`Memory::PerThread`](crate::Memory) keep for a whole
+//! thread. Its records alone do not show which of them count: a call may have stored some and then been
+//! undone with its task. So the records of the parent run name one checkpoint for each memory, and a name
+//! changes in the same commit as the result of the call.
 
 use agentgraph_checkpoint::CheckpointId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,37 +18,37 @@ pub(crate) struct Memories(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// What the last commit names, or the next one if a superstep is merged and not committed.
+    /// The names in the last commit, or in the next one if a superstep is merged and not committed.
     named: StoredMemories,
-    /// Those that the head does not name so.
+    /// The memories whose names differ from those in the head.
     unsaid: BTreeSet<String>,
-    /// The head names those of an earlier call.
+    /// The head contains the names of an earlier call.
     foreign: bool,
-    /// What the tasks that are not merged have called, by their indexes, and where it stands after calls that
-    /// have ended.
+    /// The memories called by tasks that are not merged, by task index, with their checkpoints after calls
+    /// that have ended.
     called: HashMap<u32, BTreeMap<String, Option<(u32, u64)>>>,
 }
 
 impl Memories {
-    /// Those that a record names.
+    /// The memories that a record names.
     pub(crate) fn of(named: StoredMemories) -> Self {
         Memories(Mutex::new(Inner { named, ..Inner::default() }))
     }
 
-    /// A call begins in a place that an earlier one has left: what that one named is the matter of the run
-    /// around it.
+    /// Starts a call in a namespace that an earlier call has used: the names of that call belong to the
+    /// parent run.
     pub(crate) fn begin_call(&self) {
         let mut inner = self.inner();
         let named = std::mem::take(&mut inner.named);
         inner.foreign |= !named.is_empty();
     }
 
-    /// All of them.
+    /// The names of all memories.
     pub(crate) fn named(&self) -> StoredMemories {
         self.inner().named.clone()
     }
 
-    /// Notes where memories stand after the calls of a task that has come to its end, to be named when it is
+    /// Records the checkpoints of memories after the calls of a task that has ended, to be named when it is
     /// merged.
     pub(crate) fn ended(&self, index: u32, stand: StoredMemories) {
         if !stand.is_empty() {
@@ -57,24 +57,24 @@ impl Memories {
         }
     }
 
-    /// Where memories stand after the calls of a task.
+    /// The checkpoints of memories after the calls of a task.
     pub(crate) fn of_task(&self, index: u32) -> StoredMemories {
         let inner = self.inner();
         let called = inner.called.get(&index).into_iter().flatten();
         called.filter_map(|(memory, at)| Some((memory.clone(), (*at)?))).collect()
     }
 
-    /// A task is over without a result, or another one stands in its place: its calls are given up.
+    /// A task ended without a result, or another one replaces it: its calls are dropped.
     pub(crate) fn forget(&self, index: u32) {
         self.inner().called.remove(&index);
     }
 
-    /// No task of the superstep is merged.
+    /// Drops the calls of all tasks, since the superstep is not merged.
     pub(crate) fn forget_all(&self) {
         self.inner().called.clear();
     }
 
-    /// Names where memories stand after the calls of all tasks of the superstep, which is merged.
+    /// Names the checkpoints of memories after the calls of all tasks of the superstep, which is merged.
     pub(crate) fn merge_all(&self) {
         let mut inner = self.inner();
         for called in std::mem::take(&mut inner.called).into_values() {
@@ -82,7 +82,7 @@ impl Memories {
         }
     }
 
-    /// [`merge_all`](Self::merge_all) for a task that is of no superstep.
+    /// [`merge_all`](Self::merge_all) for a task that belongs to no superstep.
     pub(crate) fn merge(&self, index: u32) {
         let mut inner = self.inner();
         if let Some(called) = inner.called.remove(&index) {
@@ -90,22 +90,22 @@ impl Memories {
         }
     }
 
-    /// The memories whose names have changed since the last commit, for a delta; `None` if it has to say all
-    /// of them.
+    /// The memories whose names have changed since the last commit, for a delta; `None` if the delta must
+    /// contain all of them.
     pub(crate) fn changes(&self) -> Option<StoredMemories> {
         let inner = self.inner();
         let at = |memory: &String| Some((memory.clone(), *inner.named.get(memory)?));
         (!inner.foreign).then(|| inner.unsaid.iter().filter_map(at).collect())
     }
 
-    /// A record that says all of it is committed.
+    /// A record with all names is committed.
     pub(crate) fn said(&self) {
         let mut inner = self.inner();
         inner.unsaid.clear();
         inner.foreign = false;
     }
 
-    /// Takes a memory for a task. False if another task that is not merged has called it.
+    /// Claims a memory for a task. `false` if another task that is not merged has called it.
     fn claim(&self, index: u32, memory: &str) -> bool {
         let mut inner = self.inner();
         if inner.called.iter().any(|(other, called)| *other != index && called.contains_key(memory)) {
@@ -137,8 +137,7 @@ impl Inner {
 }
 
 impl RunShared {
-    /// The checkpoint at which a memory stands for the tasks of this run: as this run names it, or the one
-    /// around it.
+    /// The checkpoint of a memory for the tasks of this run, as named by this run or by its parent runs.
     pub(crate) fn memory(&self, memory: &str) -> Option<CheckpointId> {
         let mut shared = self;
         loop {
@@ -149,8 +148,8 @@ impl RunShared {
         }
     }
 
-    /// Takes a memory for a task, and for those around it. False if a task beside one of them has called it:
-    /// two calls that begin on one checkpoint could not both be what is remembered.
+    /// Claims a memory for a task, and for the tasks around it. `false` if a task beside one of them has
+    /// called it: of two calls from one checkpoint, only one could be remembered.
     pub(crate) fn claim_memory(&self, request: TaskRequest, memory: &str) -> bool {
         let (mut shared, mut index) = (self, request.index);
         loop {

@@ -1,4 +1,4 @@
-//! Runs inside tasks: what such a run knows of the run around it, and what a run lends to those inside.
+//! Runs inside tasks: the data of the parent run, and the data that a run shares with inner runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,30 +18,30 @@ pub(crate) struct Outer {
     pub(crate) request: TaskRequest,
     /// The run that the caller sees.
     pub(crate) root: Arc<RunShared>,
-    /// Where the run inside is kept, and what events and interrupts call it.
+    /// The namespace of the inner run, also in events and interrupts.
     pub(crate) namespace: Arc<str>,
 }
 
-/// What a run lends to the runs inside its tasks. Only runs of graphs with subgraphs have it.
+/// The data that a run shares with the runs inside its tasks. Only runs of graphs with subgraphs have it.
 pub(crate) struct Nest {
-    /// Where the run itself is kept.
+    /// The checkpointer of the run itself.
     pub(crate) saver: Option<Arc<dyn Checkpointer>>,
     pub(crate) durability: Durability,
     pub(crate) max_concurrency: usize,
-    /// Who hears what happens in subgraphs, if anybody wants to.
+    /// Receives the events of subgraphs, if they are streamed.
     pub(crate) hears: Option<Arc<dyn ChildListener>>,
-    /// The caller's wish to stop at the next boundary.
+    /// The caller's request to stop at the next boundary.
     pub(crate) drain: Option<CancellationToken>,
-    /// The tasks of the first superstep may have been begun by an earlier call.
+    /// The tasks of the first superstep may have been started by an earlier call.
     pub(crate) resumed: bool,
     step: Mutex<Step>,
-    /// Pending writes were stored on the head behind the journal's back.
+    /// Pending writes were stored on the head without the journal.
     wrote: AtomicBool,
-    /// One write after the other, so that the newest stands.
+    /// Serializes writes, so that the newest one is stored last.
     writing: tokio::sync::Mutex<()>,
-    /// The memories that the run names; its journal has them too.
+    /// The memories that the run names; shared with its journal.
     pub(crate) memories: Arc<Memories>,
-    /// Joins that were still waiting when a run inside ended, by superstep, task, and whether a handler
+    /// Joins that were still waiting when an inner run ended, by superstep, task, and whether a handler
     /// called it.
     stuck: Mutex<BTreeMap<CallKey, Vec<StoredStuck>>>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Nest {
 /// The superstep, the index of the task, and whether it handles a failure.
 pub(crate) type CallKey = (u64, u32, bool);
 
-/// The superstep that runs.
+/// The running superstep.
 #[derive(Default)]
 struct Step {
     head: Option<CheckpointId>,
@@ -60,7 +60,7 @@ struct Step {
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) task: TaskId,
-    /// It was called before, so there may be something to go on with.
+    /// It was called before, so an earlier call may be continued.
     pub(crate) again: bool,
     /// Another task of the superstep calls the same memory.
     pub(crate) shares_memory: bool,
@@ -90,12 +90,12 @@ impl Nest {
         }
     }
 
-    /// Says which superstep begins, and which of its tasks call subgraphs.
+    /// Records the superstep that starts, and which of its tasks call subgraphs.
     pub(crate) fn begin_step(&self, head: Option<CheckpointId>, calls: HashMap<(u32, bool), Call>) {
         *lock(&self.step) = Step { head, calls };
     }
 
-    /// Says that a task begins that is of no superstep, and whether it calls a subgraph.
+    /// Records the start of a task that belongs to no superstep, and whether it calls a subgraph.
     pub(crate) fn enter(&self, head: Option<CheckpointId>, index: u32, handles: bool, call: Option<Call>) {
         let mut step = lock(&self.step);
         step.head = head;
@@ -104,43 +104,43 @@ impl Nest {
         }
     }
 
-    /// Says that such a task has ended.
+    /// Records the end of such a task.
     pub(crate) fn leave(&self, index: u32) {
         let mut step = lock(&self.step);
         step.calls.remove(&(index, false));
         step.calls.remove(&(index, true));
     }
 
-    /// Says which checkpoint stands now.
+    /// Records the new head checkpoint.
     pub(crate) fn stands(&self, head: Option<CheckpointId>) {
         lock(&self.step).head = head;
     }
 
-    /// Takes note of a call.
+    /// Returns a call and marks it as called.
     pub(crate) fn call(&self, request: TaskRequest) -> Option<Call> {
         let mut step = lock(&self.step);
         let call = step.calls.get_mut(&(request.index, request.handles))?;
         Some(Call { again: std::mem::replace(&mut call.again, true), ..*call })
     }
 
-    /// The checkpoint that stands.
+    /// The head checkpoint.
     pub(crate) fn head(&self) -> Option<CheckpointId> {
         lock(&self.step).head
     }
 
-    /// Lets nobody else store on the head what belongs to the run as a whole, nor move it, until that is
-    /// dropped.
+    /// Locks the head: until the guard is dropped, no other task stores data of the whole run on it, or
+    /// moves it.
     pub(crate) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.writing.lock().await
     }
 
-    /// Notes that something is stored on the head behind the journal's back.
+    /// Records that data was stored on the head without the journal.
     pub(crate) fn note_write(&self) {
         self.wrote.store(true, Ordering::Release);
     }
 
-    /// Says which joins were still waiting when the run inside a task ended. What was said of an earlier
-    /// attempt is forgotten.
+    /// Records the joins that were still waiting when the run inside a task ended. Those of an earlier
+    /// attempt are dropped.
     pub(crate) fn put_stuck(&self, call: CallKey, joins: Vec<StoredStuck>) {
         let mut stuck = lock(&self.stuck);
         match joins.is_empty() {
@@ -149,21 +149,21 @@ impl Nest {
         }
     }
 
-    /// Takes those of all supersteps up to that one, in task order.
+    /// Takes the joins of all supersteps up to this one, in task order.
     pub(crate) fn take_stuck(&self, step: u64) -> Vec<StoredStuck> {
         let mut stuck = lock(&self.stuck);
         let later = stuck.split_off(&(step.saturating_add(1), 0, false));
         std::mem::replace(&mut *stuck, later).into_values().flatten().collect()
     }
 
-    /// Takes those of one task.
+    /// Takes the joins of one task.
     pub(crate) fn take_stuck_of(&self, index: u32) -> Vec<StoredStuck> {
         let mut stuck = lock(&self.stuck);
         let of_task: Vec<CallKey> = stuck.keys().filter(|(_, at, _)| *at == index).copied().collect();
         of_task.iter().filter_map(|call| stuck.remove(call)).flatten().collect()
     }
 
-    /// Whether something was stored on the head since this was last asked.
+    /// Whether data was stored on the head since the last call.
     pub(crate) fn take_wrote(&self) -> bool {
         self.wrote.swap(false, Ordering::AcqRel)
     }
@@ -176,7 +176,7 @@ impl RunShared {
         lock(&nest.stuck).get(&(self.control.step(), index, handles)).cloned().unwrap_or_default()
     }
 
-    /// Lets no run inside store what belongs to this run until that is dropped.
+    /// Until the guard is dropped, no inner run stores data that belongs to this run.
     pub(crate) async fn alone(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         match &self.nest {
             Some(nest) => Some(nest.alone().await),
@@ -189,8 +189,8 @@ impl RunShared {
         self.outer.as_ref().map_or(self, |outer| &outer.root)
     }
 
-    /// The innermost run whose events are heard, and the task of it that a task of this run is in: this one,
-    /// if somebody streams subgraphs too, or the one that the caller sees.
+    /// The innermost streamed run around this one, and its task around the given one: this run, if
+    /// subgraphs are streamed too, otherwise the caller's run.
     pub(crate) fn heard(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
         let mut shared = self;
         while let (None, Some(outer)) = (&shared.sink, &shared.outer) {
@@ -199,7 +199,7 @@ impl RunShared {
         (shared, request)
     }
 
-    /// A sign of life of a task, and of all around it.
+    /// A sign of life of a task, and of all tasks around it.
     pub(crate) fn beat(&self, request: TaskRequest) {
         self.beats.beat(request);
         if let Some(outer) = &self.outer {

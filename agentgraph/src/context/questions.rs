@@ -1,7 +1,7 @@
-//! The questions of one task: those of earlier calls with their answers, and those of the attempt that runs.
+//! The questions of one task: those of earlier calls with their answers, and those of the running attempt.
 //!
-//! An answer belongs to a *spot* (the n-th question without a key, or the question of a key) and to the value
-//! that was asked there. It is delivered to a question at the same spot with an equal value, and to no other.
+//! An answer belongs to a *spot* (the n-th question without a key, or the question of a key) and to the
+//! value asked there. It is delivered to a question at the same spot with an equal value, and to no other.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::words::{AnswerState, AskedQuestion, InterruptKey, Request, Spot, VoidedQuestion};
 use agentgraph_checkpoint::PendingWrite;
 
-/// How the caller of [`Questions::ask`] names the spot.
+/// A spot, as named by the caller of [`Questions::ask`].
 #[derive(Debug)]
 pub(crate) enum AskedSpot {
     /// The next one without a key.
@@ -20,19 +20,19 @@ pub(crate) enum AskedSpot {
     Key(InterruptKey),
 }
 
-/// What a task waits for, and the answers that it voids by asking that.
+/// The questions that a task waits for, and the answers that they void.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NewQuestions {
     pub(crate) requests: Vec<Request>,
     pub(crate) voided: Vec<u32>,
 }
 
-/// An answer that its task could not take.
+/// An answer that its task could not decode.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) n: u32,
     pub(crate) problem: String,
-    /// The question as it is asked now, if that is with another schema.
+    /// The current form of the question, if its schema has changed.
     pub(crate) asked: Option<Request>,
 }
 
@@ -67,13 +67,13 @@ impl AskProblem {
     }
 }
 
-/// See the module.
+/// The questions of one task: see the module.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     asked: Vec<AskedQuestion>,
-    /// How many questions without a key the attempt has asked.
+    /// The number of questions without a key that the attempt has asked.
     next: u32,
-    /// The keys that it has used.
+    /// The keys that the attempt has used.
     keys: HashSet<String>,
     asks: NewQuestions,
     refused: Option<Refusal>,
@@ -85,18 +85,18 @@ impl Questions {
         Questions { asked, ..Questions::default() }
     }
 
-    /// What was asked in earlier calls.
+    /// The questions of earlier calls.
     pub(crate) fn asked(&self) -> &[AskedQuestion] {
         &self.asked
     }
 
-    /// Another attempt asks from the beginning.
+    /// A new attempt asks from the start.
     pub(crate) fn begin_attempt(&mut self) {
         self.next = 0;
         self.keys.clear();
     }
 
-    /// Whether the task waits or cannot go on, so that it must not be called again.
+    /// Whether the task waits or cannot continue, so that it must not be called again.
     pub(crate) fn are_closed(&self) -> bool {
         !self.asks.requests.is_empty() || self.is_broken()
     }
@@ -122,7 +122,7 @@ impl Questions {
         Interrupted
     }
 
-    /// Asks. Gives the answer with the number of its question, if there is one for this question.
+    /// Asks a question. Returns the answer with the number of its question, if there is one.
     pub(crate) fn ask(
         &mut self,
         which: AskedSpot,
@@ -149,10 +149,10 @@ impl Questions {
         Err(self.open(spot, value, schema))
     }
 
-    /// Where the next question of the attempt is.
+    /// The spot of the attempt's next question.
     fn take_spot(&mut self, which: AskedSpot) -> Result<(Spot, bool), Interrupted> {
         match which {
-            // The ones after it are asked when it is answered.
+            // Later questions are asked when this one is answered.
             AskedSpot::Next if self.waits_in_line() => Err(Interrupted),
             AskedSpot::Next => {
                 let spot = Spot::Nth(self.next);
@@ -174,12 +174,12 @@ impl Questions {
         self.asks.requests.iter().any(|request| matches!(request.spot, Spot::Nth(_)))
     }
 
-    /// The question of earlier calls that is at a spot now.
+    /// The question of earlier calls that is now at a spot.
     fn live(&self, spot: &Spot) -> Option<&AskedQuestion> {
         self.asked.iter().find(|asked| asked.spot == *spot && asked.answer != AnswerState::Voided)
     }
 
-    /// Opens a question that has no answer. An answer to another question at its spot is voided.
+    /// Opens a question without an answer. An answer to another question at its spot is voided.
     pub(crate) fn open(&mut self, spot: Spot, value: Value, schema: Option<Value>) -> Interrupted {
         if self.asks.requests.iter().any(|request| request.spot == spot) {
             return Interrupted;
@@ -203,7 +203,7 @@ impl Questions {
         Interrupted
     }
 
-    /// The question at a spot that was voided last.
+    /// The last voided question at a spot.
     fn replaced(&self, spot: &Spot) -> Option<VoidedQuestion> {
         let voided = |asked: &&AskedQuestion| asked.spot == *spot && asked.answer == AnswerState::Voided;
         let last = self.asked.iter().filter(voided).max_by_key(|asked| asked.n)?;
@@ -211,7 +211,7 @@ impl Questions {
         Some(VoidedQuestion { n: last.n, value: last.value.clone(), times })
     }
 
-    /// A number that no question of the task has or had.
+    /// A number that no question of the task has used.
     fn next_number(&self) -> Option<u32> {
         let asked = self.asked.iter().map(|asked| asked.n);
         let last = asked.chain(self.asks.requests.iter().map(|request| request.n)).max();
@@ -219,7 +219,7 @@ impl Questions {
         PendingWrite::can_be_asked(next).then_some(next)
     }
 
-    /// Takes an answer back that the task could not take, so that its question stays open.
+    /// Takes back an answer that the task could not decode, so that its question stays open.
     pub(crate) fn refuse(&mut self, n: u32, problem: String, schema: Option<Value>) -> Interrupted {
         let asked = self.asked.iter().find(|asked| asked.n == n).filter(|asked| asked.schema != schema);
         let asked = asked.cloned().map(|asked| Request {
@@ -234,14 +234,14 @@ impl Questions {
     }
 }
 
-/// Why an answer that fitted the schema it was given for does not fit the one of today.
+/// Why an answer that fits the schema it was given for does not fit the current one.
 #[cfg(feature = "validate")]
 fn misfit(given_for: Option<&Value>, now: Option<&Value>, answer: &Value) -> Option<String> {
     let schema = now.filter(|_| given_for != now)?;
     super::answer_schema::problem(schema, answer)
 }
 
-/// Whether it can be read as the type that the node asks for decides.
+/// Without the feature, decoding as the node's type decides.
 #[cfg(not(feature = "validate"))]
 fn misfit(_: Option<&Value>, _: Option<&Value>, _: &Value) -> Option<String> {
     None

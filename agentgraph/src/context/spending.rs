@@ -1,4 +1,4 @@
-//! What a run has used up, and its budget beside it.
+//! The resources a run has used, and its budget.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,19 +8,19 @@ use std::time::{Duration, SystemTime};
 
 use crate::words::{Budget, Spent};
 
-/// The meter of a run. It counts when there is a budget, or once a node has counted something.
+/// The meter of a run. It counts if there is a budget, or once a node has counted something.
 #[derive(Default)]
 pub(crate) struct Spending {
     budget: Option<Budget>,
-    /// When the call began; only asked of the clock where there is a budget.
+    /// The start of the call; the clock is read only if there is a budget.
     began: Option<SystemTime>,
-    /// What earlier calls of the run used up. The units go on in `units`.
+    /// The resources used by earlier calls of the run. The units continue in `units`.
     before: Spent,
     units: Mutex<BTreeMap<Cow<'static, str>, u64>>,
     counts: AtomicBool,
     /// Supersteps of runs inside tasks, in this call.
     inside: AtomicU64,
-    /// Something was counted that no checkpoint and no pending write holds.
+    /// Something was counted that no checkpoint and no pending write contains.
     unstored: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ impl Spending {
         }
     }
 
-    /// Whether anything is counted, so that checkpoints must say it.
+    /// Whether anything is counted, so that checkpoints must store it.
     pub(crate) fn counts(&self) -> bool {
         self.counts.load(Ordering::Acquire)
     }
@@ -60,19 +60,19 @@ impl Spending {
         self.units().get(unit).copied().unwrap_or(0)
     }
 
-    /// What is left of a unit; `None` if the budget does not limit it.
+    /// The rest of a unit; `None` if the budget does not limit it.
     pub(crate) fn left(&self, unit: &str) -> Option<u64> {
         let limit = *self.budget.as_ref()?.units.get(unit)?;
         Some(limit.saturating_sub(self.spent(unit)))
     }
 
-    /// The time that is left; `None` if the budget does not limit it.
+    /// The rest of the time; `None` if the budget does not limit it.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let limit = self.budget.as_ref()?.time?;
         Some(limit.saturating_sub(Duration::from_micros(self.before.micros)))
     }
 
-    /// Whether the budget is used up after so many supersteps of this call.
+    /// Whether the budget is used up after `steps` supersteps of this call.
     pub(crate) fn is_used_up(&self, steps: u64) -> bool {
         let Some(budget) = &self.budget else { return false };
         let steps = self.steps(steps);
@@ -80,7 +80,7 @@ impl Spending {
             || budget.units.iter().any(|(unit, limit)| self.spent(unit) >= *limit)
     }
 
-    /// All that was used up, after so many supersteps of this call.
+    /// All used resources after `steps` supersteps of this call.
     pub(crate) fn total(&self, steps: u64, now: impl FnOnce() -> SystemTime) -> Spent {
         let passed = self.began.and_then(|began| now().duration_since(began).ok()).unwrap_or_default();
         let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
@@ -96,12 +96,12 @@ impl Spending {
         self.inside.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All supersteps of the run, after so many of this call's own.
+    /// All supersteps of the run, after `steps` of this call.
     fn steps(&self, steps: u64) -> u64 {
         self.before.supersteps.saturating_add(steps).saturating_add(self.inside.load(Ordering::Relaxed))
     }
 
-    /// Whether something was counted since this was last asked.
+    /// Whether something was counted since the last call.
     pub(crate) fn take_unstored(&self) -> bool {
         self.counts() && self.unstored.swap(false, Ordering::AcqRel)
     }

@@ -1,4 +1,4 @@
-//! A graph as a node, whatever its state is.
+//! A graph as a node, independent of its state's type.
 
 use async_trait::async_trait;
 
@@ -6,17 +6,17 @@ use crate::error::Error;
 use crate::words::{Memory, Open};
 use agentgraph_checkpoint::{Checkpointer, Place, TaskId};
 
-/// A graph of whatever state that is a node.
+/// A graph over any state that is a node.
 #[async_trait]
 pub(crate) trait AnyGraph: Send + Sync {
     fn memory(&self) -> Memory;
 
     fn fingerprint(&self) -> &str;
 
-    /// The secret channels that it has stored, and the graphs in it have.
+    /// Its stored secret channels, including those of its subgraphs.
     fn secrets(&self) -> &[String];
 
-    /// What is open in that call, if it has begun and not ended.
+    /// The open items of this call, if it has started and not ended.
     async fn open(
         &self,
         saver: &dyn Checkpointer,

@@ -1,16 +1,16 @@
-//! What becomes of a detached node when the run is at its end.
+//! [`OnEnd`]: how a detached node ends.
 
 use std::time::Duration;
 
-/// What becomes of a [detached](crate::IntoNode::detached) node that still runs when everything else has
+/// The fate of a [detached](crate::IntoNode::detached) node that still runs when every other node has
 /// ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnEnd {
-    /// It is dropped where it stands. The default.
+    /// It is dropped at its current await. The default.
     #[default]
     Cancel,
-    /// The run waits for it, so long at most from where everything else has ended, and drops it then. The
-    /// time is that of all its tasks together, with those that begin meanwhile.
+    /// The run waits for it after every other node has ended, at most this long, then drops it. The time is
+    /// shared by all its tasks, including those that start meanwhile.
     Await(Duration),
 }

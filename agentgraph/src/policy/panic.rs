@@ -9,10 +9,10 @@ use crate::node::{NodeFuture, NodeResult};
 use crate::panic::{NodePanic, panic_of};
 use crate::state::State;
 
-/// Does `work`, in which a panic is the node's until the guard is lifted, and anybody's after that.
+/// Runs `work`. A panic is an error of the node until the guard is lifted, and propagates after that.
 ///
-/// The result of a task is judged and merged in the same closure that polls it: handing it out of the
-/// unwinding first would move it twice, which costs more than everything else in here.
+/// The result of a task is judged and merged in the same closure that polls it: returning it from
+/// `catch_unwind` first would move it twice, which costs more than everything else in here.
 #[inline]
 pub(crate) fn guarded<T>(work: impl FnOnce(&mut Guard) -> T) -> Result<T, NodePanic> {
     let mut guard = Guard { lifted: false };
@@ -23,31 +23,31 @@ pub(crate) fn guarded<T>(work: impl FnOnce(&mut Guard) -> T) -> Result<T, NodePa
     }
 }
 
-/// Whose panics are caught; see [`guarded`].
+/// Decides which panics are caught; see [`guarded`].
 pub(crate) struct Guard {
     lifted: bool,
 }
 
 impl Guard {
-    /// The node is done.
+    /// The node is done: later panics propagate.
     #[inline]
     pub(crate) fn lift(&mut self) {
         self.lifted = true;
     }
 
-    /// The next node begins.
+    /// The next node starts: its panics are caught.
     #[inline]
     pub(crate) fn lower(&mut self) {
         self.lifted = false;
     }
 }
 
-/// A node's future whose panics are errors. It is not polled again after one.
+/// A node's future whose panics are errors. It is not polled again after a panic.
 pub(crate) struct CatchPanic<S: State>(Option<NodeFuture<S>>);
 
 impl<S: State> CatchPanic<S> {
-    /// `call` makes the future; extractors and the first lines of a hand-written future run, and may panic,
-    /// in it.
+    /// `call` makes the future. Extractors, and the first lines of a hand-written future, run inside it and
+    /// may panic.
     pub(crate) fn new(call: impl FnOnce() -> NodeFuture<S>) -> Self {
         let future = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
             let panicked = panic_of(&*payload);
@@ -56,7 +56,7 @@ impl<S: State> CatchPanic<S> {
         CatchPanic(Some(future))
     }
 
-    /// A future that was made already.
+    /// A future that exists already.
     pub(crate) fn of(future: NodeFuture<S>) -> Self {
         CatchPanic(Some(future))
     }

@@ -1,4 +1,4 @@
-//! [`RetryPolicy`]: how often, when and for which errors a node is tried again.
+//! [`RetryPolicy`]: how often, when and after which errors a node is retried.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::error::{BoxError, Terminal, caused_by};
 use crate::panic::NodePanic;
 
-/// How often, when and for which errors a node is tried again.
+/// How often, when and after which errors a node is retried.
 ///
-/// The wait before attempt n + 1 is `initial * factor^(n-1)`, at most `max`, and then a random part of up to
-/// half of it is taken off, so that nodes that failed together do not come back together.
+/// The wait before attempt n + 1 is `initial * factor^(n-1)`, at most `max`, less a random part of up to
+/// half of it, so that nodes that failed together do not retry together.
 ///
 /// ```
 /// use agentgraph::RetryPolicy;
@@ -27,12 +27,12 @@ pub struct RetryPolicy {
     retry_on: Option<Arc<ErrorTest>>,
 }
 
-/// Says whether an error is worth another attempt.
+/// Whether an error is worth another attempt.
 type ErrorTest = dyn Fn(&BoxError) -> bool + Send + Sync;
 
 impl RetryPolicy {
-    /// At most that many attempts, the first included (so 1 means no retry). Waits 0.5 s at first, twice as
-    /// long each time, 30 s at most. Retries every error that is not [`Terminal`] and every timeout; a panic
+    /// The most attempts, including the first (1 means no retry). The first wait is 0.5 s, each further one
+    /// twice as long, up to 30 s. Retries every error that is not [`Terminal`] and every timeout; a panic
     /// is not retried.
     pub fn attempts(attempts: u32) -> Self {
         RetryPolicy {
@@ -51,7 +51,7 @@ impl RetryPolicy {
         self
     }
 
-    /// How much longer each wait is than the one before; values under 1 count as 1.
+    /// The factor from each wait to the next; values under 1 count as 1.
     #[must_use]
     pub fn factor(mut self, factor: f64) -> Self {
         self.factor = factor.max(1.0);
@@ -84,7 +84,7 @@ impl RetryPolicy {
             && self.retry_on.as_ref().is_none_or(|test| test(error))
     }
 
-    /// The wait after `attempt`; `random` chooses within its upper half.
+    /// The wait after `attempt`; `random` selects a value in its upper half.
     pub(super) fn wait(&self, attempt: u32, random: u64) -> Duration {
         let grown = self.initial.as_secs_f64() * self.factor.powi(attempt.saturating_sub(1).min(1000) as i32);
         let capped = grown.min(self.max.as_secs_f64());

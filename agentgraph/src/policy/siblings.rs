@@ -1,11 +1,11 @@
-//! [`Siblings`]: what becomes of the rest of a superstep when a task fails.
+//! [`Siblings`]: the fate of the other tasks of a superstep when one fails.
 
-/// What becomes of the other tasks of a superstep when one fails.
+/// The fate of the other tasks of a superstep when one fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Siblings {
-    /// What has started is finished and stored, then the run fails. The default.
+    /// Started tasks finish and are stored, then the run fails. The default.
     #[default]
     Drain,
-    /// What has started is dropped at its next await. It runs again when the run goes on.
+    /// Started tasks are dropped at their next await. They run again when the run continues.
     Cancel,
 }

@@ -1,4 +1,4 @@
-//! Timeouts: on a whole attempt, and on its silence.
+//! Timeouts: for a whole attempt, and for its silence.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -20,19 +20,19 @@ use agentgraph_checkpoint::services::Services;
 #[error("{}", .kind.text(*.limit))]
 #[non_exhaustive]
 pub struct Timeout {
-    /// The timeout that was set.
+    /// The configured timeout.
     pub limit: Duration,
-    /// Which one.
+    /// The kind of timeout.
     pub kind: TimeoutKind,
 }
 
-/// Which timeout was met.
+/// The kind of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimeoutKind {
-    /// The one on the whole attempt.
+    /// For the whole attempt.
     Run,
-    /// The one on silence.
+    /// For silence.
     Idle,
 }
 
@@ -49,7 +49,7 @@ impl TimeoutKind {
     }
 }
 
-/// The signs of life of the tasks that are watched for them. Empty in a graph without idle timeouts.
+/// The signs of life of tasks with idle timeouts. Empty in a graph without them.
 #[derive(Default)]
 pub(crate) struct Heartbeats(Mutex<HashMap<(u64, u32), Arc<Notify>>>);
 
@@ -71,7 +71,7 @@ impl Heartbeats {
     }
 }
 
-/// A task that is watched until this is dropped.
+/// A task whose signs of life are watched until this is dropped.
 struct WatchedTask<'a> {
     beats: &'a Heartbeats,
     task: TaskRequest,
@@ -84,7 +84,7 @@ impl Drop for WatchedTask<'_> {
     }
 }
 
-/// Gives an attempt the time it may take.
+/// Runs an attempt within its timeouts.
 pub(super) async fn within<S: State>(
     timeouts: Timeouts,
     task: TaskRequest,
@@ -106,7 +106,7 @@ pub(super) async fn within<S: State>(
     }
 }
 
-/// Goes on with an attempt as long as it is never silent for longer than that.
+/// Runs an attempt until it is silent for longer than `limit`.
 async fn alive<S: State>(
     limit: Duration,
     watched: WatchedTask<'_>,

@@ -1,8 +1,8 @@
-//! Namespaces: what subgraphs of a thread are called in its checkpoints.
+//! Namespaces: the names of subgraphs in the checkpoints of a thread.
 //!
-//! The namespace of a call is that of the graph around it, a `|`, the node's name, a `:` and the id of the
-//! task that calls. That of a memory for the whole thread is made of the names only. So `|` and `:` in names
-//! are written as `%7C` and `%3A`.
+//! The namespace of a call consists of its parent's namespace, a `|`, the node's name, a `:` and the id of
+//! the calling task. The namespace of a memory for the whole thread consists of the names only. So `|` and
+//! `:` in names are written as `%7C` and `%3A`.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
-//! Whether graphs can be kept by a store: every clause of
-//! [`checkpoint::conformance`](crate::checkpoint::conformance), and those that need a graph. Threads go on
-//! from what was stored, and what was damaged there is told.
+//! Tests whether a store can keep graphs: every clause of
+//! [`checkpoint::conformance`](crate::checkpoint::conformance), and clauses that need a graph. Threads
+//! continue from stored data, and damaged data is reported.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -33,7 +33,7 @@ use agentgraph_checkpoint::{
 /// A store under test.
 type Store = Arc<dyn Checkpointer>;
 
-/// Tries every clause on a store of its own, which `make_store` makes.
+/// Runs every clause on a store of its own from `make_store`.
 pub async fn run<C, F, M>(make_store: M) -> Report
 where
     C: Checkpointer,
@@ -43,7 +43,7 @@ where
     check(&clauses(), make_store).await
 }
 
-/// Every clause there is: those of the stores' own kit first.
+/// Every clause: those of the stores' own kit first.
 pub fn clauses() -> Vec<Clause> {
     let mut clauses = conformance::clauses();
     clauses.extend(WITH_A_GRAPH);
@@ -51,16 +51,16 @@ pub fn clauses() -> Vec<Clause> {
 }
 
 const WITH_A_GRAPH: [Clause; 4] = [
-    Clause::code("a thread goes on where it stood, from its stored bytes", |store| goes_on(store).boxed()),
+    Clause::code("a thread continues from its stored bytes", |store| goes_on(store).boxed()),
     Clause::code(
-        "a record that is cut off is told by its name, and what is before it can be read",
+        "a record that is cut off is an error with its code, and earlier checkpoints can be read",
         |store| {
             let cut = |record: &mut Vec<u8>| record.truncate(record.len() / 2);
             damaged(store, cut, Code::CorruptCheckpoint).boxed()
         },
     ),
     Clause::code(
-        "a record that was changed is told by its name, and what is before it can be read",
+        "a record that was changed is an error with its code, and earlier checkpoints can be read",
         |store| {
             let change = |record: &mut Vec<u8>| {
                 let header = 5..record.len().min(20);
@@ -70,7 +70,7 @@ const WITH_A_GRAPH: [Clause; 4] = [
         },
     ),
     Clause::code(
-        "a record of an unknown format is told by its name, and what is before it can be read",
+        "a record of an unknown format is an error with its code, and earlier checkpoints can be read",
         |store| {
             let make_newer = |record: &mut Vec<u8>| record[0] = 250;
             damaged(store, make_newer, Code::UnknownFormat).boxed()

@@ -27,7 +27,7 @@ impl Items {
             self.ends.push(before + items.len() - rest.len());
         }
         if !rest.is_empty() {
-            return Err(damaged("a list holds more than it says"));
+            return Err(damaged("a list has more items than its length"));
         }
         self.bytes.extend_from_slice(items);
         Ok(())

@@ -20,8 +20,8 @@ pub(super) async fn apart<T: Send + 'static>(
         Err(ended) => match ended.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
             Err(_) => {
-                let problem = "the checkpoint database was not heard to the end: the runtime that asks it is being shut down; \
-                               read the thread again before you go on";
+                let problem = "a call of the checkpoint database was cut off, since its runtime is shutting down: \
+                               read the thread again before you continue";
                 Err(StoreError::new(StoreCode::Store, problem).into())
             }
         },

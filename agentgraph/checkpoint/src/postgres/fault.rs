@@ -56,21 +56,21 @@ pub(super) fn explain(fault: Fault, thread: &str) -> StoreError {
         Fault::Server(error) => server(error),
         Fault::Pool(PoolError::Backend(error)) => server(error),
         Fault::Pool(PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle)) => {
-            let problem = "the checkpoint database let nobody in for longer than \
+            let problem = "the checkpoint database accepted no connection within \
                            `PostgresSaverBuilder::connect_timeout`: check that it is up and can be reached";
             StoreError::new(StoreCode::Store, problem)
         }
         Fault::Silent(time) => {
             let problem = format!(
                 "the checkpoint database did not answer within {time:?}: check that it is up and what it is busy with, or raise \
-                 `PostgresSaverBuilder::answer_timeout`; what was to be stored may be stored or not, so read the thread \
-                 again before you go on"
+                 `PostgresSaverBuilder::answer_timeout`; the data of this call may or may not be stored, so read the \
+                 thread again before you continue"
             );
             StoreError::new(StoreCode::Store, problem)
         }
         Fault::Pool(error) => {
-            let problem = "no connection to the checkpoint database is to be had: raise \
-                           `PostgresSaverBuilder::connections` or `wait_timeout`, or look at what holds those there are";
+            let problem = "no connection to the checkpoint database is free: raise \
+                           `PostgresSaverBuilder::connections` or `wait_timeout`, or find the calls that use them all";
             StoreError::new(StoreCode::Store, problem).with_source(error)
         }
     };
@@ -89,14 +89,14 @@ fn server(error: tokio_postgres::Error) -> StoreError {
             "it is read-only: connect to the primary server, not to a copy of it"
         }
         Some(SqlState::INSUFFICIENT_PRIVILEGE) => {
-            "this user may not do that: let him create the tables, or create them as one who may, and let him use them as the \
-             page of `PostgresSaver` says"
+            "this user lacks a right: grant it the right to create the tables, or create them as another user and grant \
+             this one the rights listed in the docs of `PostgresSaver`"
         }
         Some(SqlState::TOO_MANY_CONNECTIONS) => {
             "it takes no more connections: lower `PostgresSaverBuilder::connections`"
         }
         Some(SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
-            "it does not let this user in: check user and password"
+            "it rejects this user: check user and password"
         }
         Some(SqlState::INVALID_CATALOG_NAME) => "there is no such database: create it first",
         Some(SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN) => {

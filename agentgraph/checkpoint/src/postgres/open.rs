@@ -159,7 +159,8 @@ impl PostgresSaverBuilder {
         let pool = Pool::builder(manager).max_size(self.connections).runtime(Runtime::Tokio1);
         let pool = pool.wait_timeout(Some(self.wait_timeout)).create_timeout(Some(connect_timeout));
         let pool = pool.build().map_err(|error| {
-            StoreError::new(StoreCode::Store, "the pool of connections could not be made").with_source(error)
+            StoreError::new(StoreCode::Store, "the pool of connections could not be created")
+                .with_source(error)
         })?;
         schema::bring_up_to_date(&mut pool.get().await?, &self.schema).await?;
         let listener = Listener::start(dial, &self.schema).await?;
@@ -172,7 +173,7 @@ impl PostgresSaverBuilder {
     fn config(&self) -> Result<Config, StoreError> {
         let mut config: Config = self.url.parse().map_err(|error: tokio_postgres::Error| {
             // The URL may contain a password, so it is not repeated.
-            let problem = "the address of the checkpoint database makes no sense: it is to look like \
+            let problem = "the address of the checkpoint database is not valid: write it as \
                            `postgres://user:password@host:5432/database`";
             StoreError::new(StoreCode::Store, problem).with_source(error)
         })?;

@@ -157,7 +157,7 @@ impl SqliteSaverBuilder {
         let home = Home::File(self.path.clone());
         if self.path.as_os_str() == ":memory:" {
             return Err(
-                home.error("is SQLite's name for no file: use `MemorySaver`, or `SqliteSaver::in_memory()`")
+                home.error("names no file in SQLite: use `MemorySaver`, or `SqliteSaver::in_memory()`")
             );
         }
         let mut patience = Patience::new(self.busy_timeout);
@@ -224,7 +224,7 @@ impl SqliteSaverBuilder {
             looked => looked?,
         };
         if contents != Contents::Checkpoints {
-            let problem = "has no tables of this release, which one who may write it makes when he opens it";
+            let problem = "has no tables of this release: open it once without `read_only` to create them";
             return Err(home.error(problem).into());
         }
         finish(connection, contents, self.synchronous, home)
@@ -273,7 +273,7 @@ pub(super) fn opened(connection: &Connection, path: &Path) -> PathBuf {
 /// The absolute path: SQLite gives relative ones such as `:memory:` and `file:...` a special meaning.
 fn absolute(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
     let absolute = std::path::absolute(path);
-    Ok(absolute.map_err(|error| home.error("has no path that a file could have").with_source(error))?)
+    Ok(absolute.map_err(|error| home.error("is not a valid path for a file").with_source(error))?)
 }
 
 fn create_folders(path: &Path, home: &Home) -> Result<PathBuf, Fault> {
