@@ -275,17 +275,12 @@ impl Plan {
 
     /// Adds a node to the ready ones or removes it, according to its counters.
     fn sort_in(&mut self, node: u32) {
-        let join = match node < self.base.nodes {
-            true => self.base.join(node),
-            false => self.look(|graph| graph.join(node)),
-        };
+        let join =
+            if node < self.base.nodes { self.base.join(node) } else { self.look(|graph| graph.join(node)) };
         let standing = &self.nodes[node as usize];
         let (ready, place) = (standing.is_ready(join), standing.place);
         if place != NOWHERE && ready != self.ready.contains(place) {
-            match ready {
-                true => self.ready.insert(place),
-                false => self.ready.remove(place),
-            }
+            if ready { self.ready.insert(place) } else { self.ready.remove(place) }
         }
     }
 }
@@ -339,9 +334,10 @@ impl Plan {
         if target.status != Status::Waits {
             return;
         }
-        match lost {
-            true => target.lost_sources -= 1,
-            false => target.waits -= 1,
+        if lost {
+            target.lost_sources -= 1
+        } else {
+            target.waits -= 1
         }
         self.settle(to);
     }
@@ -376,8 +372,8 @@ impl Plan {
                 });
                 if lost != standing.lost {
                     self.nodes[node as usize].lost = lost;
-                    match lost {
-                        true => self.tell(
+                    if lost {
+                        self.tell(
                             node,
                             &mut changed,
                             |standing| {
@@ -385,8 +381,9 @@ impl Plan {
                                 standing.lost_sources += 1;
                             },
                             |standing| standing.before -= 1,
-                        ),
-                        false => self.tell(
+                        )
+                    } else {
+                        self.tell(
                             node,
                             &mut changed,
                             |standing| {
@@ -394,7 +391,7 @@ impl Plan {
                                 standing.lost_sources -= 1;
                             },
                             |standing| standing.before += 1,
-                        ),
+                        )
                     }
                 }
                 self.sort_in(node);

@@ -53,9 +53,10 @@ impl<S: State> TaskRunner<S> for LocalRunner {
     /// Opens a span only if there is a subscriber for spans; the span needs an allocation.
     #[inline]
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-        match LevelFilter::current() >= tracing::Level::INFO {
-            true => call_in_span(core, task),
-            false => call(core, task),
+        if LevelFilter::current() >= tracing::Level::INFO {
+            call_in_span(core, task)
+        } else {
+            call(core, task)
         }
     }
 

@@ -513,10 +513,7 @@ impl<S: State> Journal<S> {
         prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<(), Error> {
-        let segment = match prepared.folds {
-            true => Some(self.fold(prepared.time, commit).await?),
-            false => None,
-        };
+        let segment = if prepared.folds { Some(self.fold(prepared.time, commit).await?) } else { None };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
         self.stands(prepared, commit);
         Ok(())
@@ -540,10 +537,8 @@ impl<S: State> Journal<S> {
         let Position { graph, joins, frontier, .. } = commit.position;
         self.replay = prepared.replay;
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
-        (self.since_full, self.weigh_at) = match prepared.full {
-            true => (0, 0),
-            false => (self.since_full + self.record.len() as u64, self.weigh_at),
-        };
+        (self.since_full, self.weigh_at) =
+            if prepared.full { (0, 0) } else { (self.since_full + self.record.len() as u64, self.weigh_at) };
         self.head = Some(prepared.id.step);
         self.must_be_full = false;
         (self.begins, self.forks) = (false, false);

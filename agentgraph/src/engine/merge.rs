@@ -156,10 +156,7 @@ impl<S: State> Merge<'_, S> {
             let node = actors.node(index);
             let replaces_edges = done.replaces_edges();
             self.follow_targets(node, done.goes.take());
-            match replaces_edges {
-                true => replaces.push(index),
-                false => self.route_on_own_update(state, node, done)?,
-            }
+            if replaces_edges { replaces.push(index) } else { self.route_on_own_update(state, node, done)? }
         }
         self.prune_joins();
         let mut replaces = replaces.into_iter().peekable();

@@ -278,9 +278,10 @@ fn check_drops<S: State>(
     let channels = S::channels(schema);
     let mut drops = Vec::new();
     for (field, place) in declared {
-        match channels.iter().any(|channel| channel.is_called(&field)) {
-            true => problems.add(ProblemKind::DropsChannel { field: field.into_owned() }, place),
-            false => drops.push(field),
+        if channels.iter().any(|channel| channel.is_called(&field)) {
+            problems.add(ProblemKind::DropsChannel { field: field.into_owned() }, place)
+        } else {
+            drops.push(field)
         }
     }
     drops

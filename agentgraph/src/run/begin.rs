@@ -299,9 +299,10 @@ impl<S: State> Opening<S> {
         let left = if forks.is_some() { Remains::default() } else { left };
         // A new run inherits neither the sessions nor the spent amounts of the run before.
         let sessions_changed = begins || left.sessions.is_some();
-        let (sessions, spent) = match begins {
-            true => Default::default(),
-            false => (left.sessions.unwrap_or(header.session), left.spent.unwrap_or(header.spent)),
+        let (sessions, spent) = if begins {
+            Default::default()
+        } else {
+            (left.sessions.unwrap_or(header.session), left.spent.unwrap_or(header.spent))
         };
         Ok(Opening {
             run,
@@ -362,9 +363,10 @@ fn run_unfinished(replayed: &Replay, left_over: &Leftovers, inside: &[OpenReques
         .collect();
     open.extend(inside.iter().filter_map(|request| request.interrupt.id).map(|id| id.to_string()));
     open.sort();
-    let open = match open.is_empty() {
-        true => "use `proceed()` to go on with it".to_owned(),
-        false => format!("it waits for answers to {}: use `resume`", open.join(", ")),
+    let open = if open.is_empty() {
+        "use `proceed()` to go on with it".to_owned()
+    } else {
+        format!("it waits for answers to {}: use `resume`", open.join(", "))
     };
     let problem = format!(
         "the thread's last run has not finished: {} still to run; {open}, or `.abandon()` to give it up",

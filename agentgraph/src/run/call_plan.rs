@@ -173,9 +173,10 @@ impl<S: State> CallPlan<S> {
             && matches!(start, CallRequest::Invoke(_));
         let (from, fence, began_at) = (self.from, lease.fence(), OnceLock::new());
         let work = async {
-            let mut thread = match rolls_back && from.is_none() {
-                true => Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?,
-                false => Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?,
+            let mut thread = if rolls_back && from.is_none() {
+                Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?
+            } else {
+                Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?
             };
             thread.gives_up = self.keeping.abandons || replaces;
             if let Some(original) = &self.copied_from {
@@ -184,9 +185,10 @@ impl<S: State> CallPlan<S> {
             began_at.get_or_init(|| thread.head());
             let goes_on =
                 from.is_none() && self.copied_from.is_none() && !matches!(start, CallRequest::Invoke(_));
-            let inside = match graph.core.has_graphs {
-                true => Box::pin(thread.open_inside(&graph.core, goes_on)).await?,
-                false => Vec::new(),
+            let inside = if graph.core.has_graphs {
+                Box::pin(thread.open_inside(&graph.core, goes_on)).await?
+            } else {
+                Vec::new()
             };
             let found = OpenedThread { thread, fence, inside };
             let mut ready = match self.make_ready(start, Some(found), runner, events) {

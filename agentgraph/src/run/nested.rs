@@ -149,9 +149,10 @@ enum ChildStop {
 impl From<Error> for ChildStop {
     /// Failures of nodes are left to the policies of the parent task; errors of a store or an answer are not.
     fn from(error: Error) -> Self {
-        match error.code().ends_the_run() {
-            true => ChildStop::Stands(ChildPause::Broken(error)),
-            false => ChildStop::Failed(error),
+        if error.code().ends_the_run() {
+            ChildStop::Stands(ChildPause::Broken(error))
+        } else {
+            ChildStop::Failed(error)
         }
     }
 }
@@ -291,9 +292,10 @@ impl<C: State> ChildCall<'_, C> {
 
     async fn stored_end(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), Error> {
         let stand = self.stand(found.replayed.header.memories.clone(), Some(found.replayed.id));
-        let end = match self.call.updates {
-            true => ChildEnd::Updates(self.stored_total(&found).await?),
-            false => ChildEnd::State(found.restored.state),
+        let end = if self.call.updates {
+            ChildEnd::Updates(self.stored_total(&found).await?)
+        } else {
+            ChildEnd::State(found.restored.state)
         };
         Ok((end, stand))
     }
@@ -348,10 +350,8 @@ impl<C: State> ChildCall<'_, C> {
                 run.go_on().await
             }
         };
-        let paused = match run.may_keep_failure(&paused) {
-            true => Box::pin(run.keep_failure(paused)).await,
-            false => paused,
-        };
+        let paused =
+            if run.may_keep_failure(&paused) { Box::pin(run.keep_failure(paused)).await } else { paused };
         run.gather_stuck();
         let paused = if run.has_deferred_commits() { Box::pin(run.settle(paused)).await } else { paused };
         match paused {
@@ -496,10 +496,11 @@ impl<C: State> ChildCall<'_, C> {
 
 /// The start of the advance of task ids while commits are deferred: see [`Journal::wait_for_the_end`].
 pub(super) fn moves_from<S: State>(core: &GraphCore<S>, random: impl FnOnce() -> u64) -> Option<u64> {
-    match core.has_graphs {
-        true => Some(random() & u64::from(u32::MAX)),
+    if core.has_graphs {
+        Some(random() & u64::from(u32::MAX))
+    } else {
         // Activations are distinguished by the commits that made them, stored or not.
-        false => (core.discipline == Discipline::Eager).then_some(0),
+        (core.discipline == Discipline::Eager).then_some(0)
     }
 }
 

@@ -88,9 +88,10 @@ impl<C: State> Callee<C> {
         let core = &self.graph.core;
         check_kept_states(core, place, &header.eager.kept)?;
         // The values are only read if a name is unknown.
-        match header.fields.iter().any(|name| is_unknown(core, name)) {
-            true => check_fields(core, place, &replay_from(saver, place, tail).await?),
-            false => Ok(()),
+        if header.fields.iter().any(|name| is_unknown(core, name)) {
+            check_fields(core, place, &replay_from(saver, place, tail).await?)
+        } else {
+            Ok(())
         }
     }
 }

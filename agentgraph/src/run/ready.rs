@@ -167,10 +167,7 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
                 Err(error) => Err(error),
             };
         }
-        match run.has_to_settle() {
-            false => paused,
-            true => Box::pin(run.settle(paused)).await,
-        }
+        if run.has_to_settle() { Box::pin(run.settle(paused)).await } else { paused }
     }
 
     async fn begin(&mut self) -> Result<(), Error> {

@@ -229,10 +229,13 @@ impl<S: State> CompiledGraph<S> {
             }
             Ok(()) => super::edit::adopt_copy(self, from, to).await.map(drop),
             // The copy may be complete already.
-            Err(exists) => match super::edit::adopt_copy(self, from, to).await? {
-                true => Ok(()),
-                false => Err(exists.into()),
-            },
+            Err(exists) => {
+                if super::edit::adopt_copy(self, from, to).await? {
+                    Ok(())
+                } else {
+                    Err(exists.into())
+                }
+            }
         }
     }
 }

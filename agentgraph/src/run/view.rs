@@ -169,10 +169,7 @@ pub(crate) async fn topology_at<S: State>(
     let header = replay(persistence, place, &tail).await?.header;
     let mut gone = Vec::new();
     let edited = RunGraph::restore(&graph.core, &header, &mut gone);
-    match gone.is_empty() {
-        true => Ok(Some(GraphTopology::of(&edited))),
-        false => Err(graph_changed(place, gone)),
-    }
+    if gone.is_empty() { Ok(Some(GraphTopology::of(&edited))) } else { Err(graph_changed(place, gone)) }
 }
 
 fn parent(replayed: &Replay) -> Option<CheckpointId> {

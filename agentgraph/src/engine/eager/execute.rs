@@ -217,10 +217,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         });
         let keeps = handled || self.records.journal.as_ref().is_some_and(Journal::waits);
         let Some(eager) = &mut self.position.eager else { return Arc::clone(&self.position.state) };
-        let held = match keeps {
-            true => eager.states.get(&key).cloned(),
-            false => eager.states.remove(&key),
-        };
+        let held = if keeps { eager.states.get(&key).cloned() } else { eager.states.remove(&key) };
         let state = held.unwrap_or_else(|| Arc::clone(&self.position.state));
         if keeps {
             eager.states.insert(key, Arc::clone(&state));

@@ -77,10 +77,7 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
     /// # Errors
     /// The graph does not have all that the pass needs.
     pub(super) fn end(self) -> Result<(), Error> {
-        match self.gone.is_empty() {
-            true => Ok(()),
-            false => Err(graph_changed(Place::root(self.thread), self.gone)),
-        }
+        if self.gone.is_empty() { Ok(()) } else { Err(graph_changed(Place::root(self.thread), self.gone)) }
     }
 
     /// Marks nodes that have asked as running, before the edits of other nodes are replayed: a node that has
