@@ -50,7 +50,8 @@ impl<O: Output, S: PassInput> Edited<O, S> {
                 }
                 // The function of the node does not matter here.
                 GraphEdit::AddNode { name, .. } => {
-                    let (template, args) = (None, serde_json::Value::Null);
+                    let template = None;
+                    let args = serde_json::Value::Null;
                     GraphEdit::AddNode { name: name.clone(), template, args }
                 }
                 edit => edit.clone(),

@@ -278,7 +278,8 @@ impl Plan {
         let join =
             if node < self.base.nodes { self.base.join(node) } else { self.look(|graph| graph.join(node)) };
         let standing = &self.nodes[node as usize];
-        let (ready, place) = (standing.is_ready(join), standing.place);
+        let ready = standing.is_ready(join);
+        let place = standing.place;
         if place != NOWHERE && ready != self.ready.contains(place) {
             if ready { self.ready.insert(place) } else { self.ready.remove(place) }
         }
@@ -443,7 +444,8 @@ impl Plan {
         if self.is_complete() {
             return Vec::new();
         }
-        let (pruned, replaced) = (self.pruned(), self.overlay.replaced());
+        let pruned = self.pruned();
+        let replaced = self.overlay.replaced();
         let missed = |node: u32| {
             let standing = &self.nodes[node as usize];
             let why = match standing.status {

@@ -154,7 +154,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         let spent = self.counted();
         let Some(journal) = &mut self.records.journal else { return Ok(()) };
-        let (note, sessions) = (prepared.note(), &self.runtime.shared.sessions);
+        let note = prepared.note();
+        let sessions = &self.runtime.shared.sessions;
         let commit = Commit::new(note, &self.position, &self.records.outputs, sessions, spent);
         journal.commit(&prepared, &commit).await?;
         self.is_committed(note.source);

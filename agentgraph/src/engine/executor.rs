@@ -349,7 +349,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         handlers: &mut Vec<HandlerCall>,
         ledger: &mut impl Ledger<S>,
     ) -> bool {
-        let (starts, mut pending) = (!failed, Vec::new());
+        let starts = !failed;
+        let mut pending = Vec::new();
         let room =
             self.runtime.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
         let pass = poll_fn(|cx| {

@@ -232,7 +232,8 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
             return LocalRunner.call(core, task);
         }
         let call = self.task_call(core, task);
-        let (host, codec) = (Arc::clone(&self.host), self.codec);
+        let host = Arc::clone(&self.host);
+        let codec = self.codec;
         let (schema, shared, request) = (core.schema.clone(), Arc::clone(task.shared), task.request);
         Box::pin(async move {
             let call = call.map_err(OwnError)?;

@@ -456,7 +456,8 @@ impl<S: State> Journal<S> {
         commit: &Commit<'_, S>,
     ) -> Result<(bool, u64), Error> {
         let core = &commit.position.graph;
-        let (changes, live) = (self.delta.bytes().len() as u64, self.delta.live());
+        let changes = self.delta.bytes().len() as u64;
+        let live = self.delta.live();
         let mut replay = self.replay + changes;
         let mut full = self.must_be_full || replay > 2 * live + SLACK;
         if full {

@@ -77,7 +77,7 @@ fn resolve<S: State>(graph: &StateGraph<S>, problems: &mut Problems) -> Shape {
     let routes = resolve_routers(&names, &graph.routers, problems);
     let breaks = resolve_breaks(&names, &graph.breaks, problems);
     let on_limit = graph.on_limit.as_ref().and_then(|(name, place)| {
-        let node = names.node("on_limit", name).map_err(|kind| problems.add(kind, *place)).ok();
+        let node = names.node("on_limit", name).map_err(|kind| problems.add(kind, place)).ok();
         node.map(|node| (node, *place))
     });
     check_inputs(&names, nodes, (&edges, &routes, on_limit), problems);
@@ -180,7 +180,8 @@ fn check_requirements<S: State>(
 ) {
     for node in nodes {
         for need in &node.node.settings.requirements {
-            let (node_name, name) = (node.name.to_string(), need.name);
+            let node_name = node.name.to_string();
+            let name = need.name;
             match need.kind {
                 RequirementKind::Session if !sessions.iter().any(|kind| kind.id == need.id) => {
                     problems.add(ProblemKind::MissingSession { node: node_name, session: name }, node.place);
@@ -289,7 +290,7 @@ fn check_drops<S: State>(
 
 fn default_handler(names: &Names, declared: Option<&(Name, Place)>, problems: &mut Problems) -> Option<u32> {
     let (name, place) = declared?;
-    names.node("on_error", name).map_err(|kind| problems.add(kind, *place)).ok()
+    names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok()
 }
 
 fn check_templates<S: State>(

@@ -382,7 +382,8 @@ impl<C: State> ChildCall<'_, C> {
             total,
             input,
         } = opening;
-        let (graph, outer) = (&self.callee.graph, self.outer);
+        let graph = &self.callee.graph;
+        let outer = self.outer;
         let around = outer.nest.as_deref();
         let durability = around.map_or(Durability::Sync, |nest| nest.durability);
         if let Some(journal) = journal.as_mut().filter(|_| durability == Durability::Exit) {
@@ -438,7 +439,8 @@ impl<C: State> ChildCall<'_, C> {
     fn events(&self, root: &RunShared) -> Option<Arc<EventQueue<C>>> {
         let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?);
         let graph = &self.callee.graph;
-        let (schema, namespace) = (graph.core.schema.clone(), Arc::clone(&self.namespace));
+        let schema = graph.core.schema.clone();
+        let namespace = Arc::clone(&self.namespace);
         let inside = ChildEvents { to, namespace, schema, codec: self.callee.codec };
         let events = EventQueue::inside(inside, &graph.shared.names);
         events.begin(self.outer.run);
@@ -528,7 +530,8 @@ async fn written(
 ) -> Result<Vec<StoredUpdate>, Error> {
     let mut found: Vec<StoredUpdate> = Vec::new();
     // Deltas have the version of the full before them.
-    let (mut unversioned, mut oldest_read) = (0, head);
+    let mut unversioned = 0;
+    let mut oldest_read = head;
     let (mut branch, mut before) = (head.branch, head.step.checked_add(1));
     'branches: loop {
         let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };

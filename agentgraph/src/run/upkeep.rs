@@ -71,7 +71,8 @@ impl<S: State> Prune<S> {
             Some(thread) => vec![Arc::clone(thread)],
             None => persistence.saver.threads().await?.into_iter().map(Arc::from).collect(),
         };
-        let (mut pruned, mut failed_stores) = (Pruned::default(), 0);
+        let mut pruned = Pruned::default();
+        let mut failed_stores = 0;
         for thread in threads {
             persistence.settle(&thread).await;
             match self.prune(persistence, &thread).await {

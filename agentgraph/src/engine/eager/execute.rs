@@ -133,7 +133,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if !asked.is_empty() {
             self.runtime.shared.control.recall(index, asked);
         }
-        let (detached, awaited) = (self.position.graph.is_detached(node), self.awaited(node));
+        let detached = self.position.graph.is_detached(node);
+        let awaited = self.awaited(node);
         course.begin(index, StartedTask { key, detached, awaited });
         if self.skips_some() && self.skip_activation(course, index, key, node) {
             return;

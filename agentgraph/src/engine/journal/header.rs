@@ -118,7 +118,8 @@ impl<S: State> Journal<S> {
         commit: &Commit<'_, S>,
         repeat: Repeat,
     ) {
-        let (log, whole) = (core.log(), repeat != Repeat::Changes || self.foreign_edits);
+        let log = core.log();
+        let whole = repeat != Repeat::Changes || self.foreign_edits;
         // A full starts without edits; a segment starts with those of the full or segment before it.
         let replaces = self.foreign_edits || repeat == Repeat::Run;
         let said = match repeat {

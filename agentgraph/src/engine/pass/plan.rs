@@ -126,7 +126,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
         let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
-        let (desk, thread) = (Arc::clone(&self.desk), self.run.runtime.shared.thread.clone());
+        let desk = Arc::clone(&self.desk);
+        let thread = self.run.runtime.shared.thread.clone();
         let mut again = PassReplay::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
         let made = again.begin(&self.run.position.state.before);
         if !made.added.is_empty() {

@@ -141,7 +141,8 @@ impl<S: State> EventQueue<S> {
             let replaced = request.replaces.as_ref().filter(|replaced| asks.voided.contains(&replaced.n));
             let Some(replaced) = replaced else { continue };
             let question = Replaced::of(id, replaced.clone());
-            let (node, asks) = (node.to_owned(), request.value.clone());
+            let node = node.to_owned();
+            let asks = request.value.clone();
             self.push_of(task, EventKind::AnswerVoided { node, question, asks });
         }
     }
