@@ -107,7 +107,8 @@ impl Names {
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
-        let (name, id): (Arc<str>, _) = (name.into(), self.list.len() as u32);
+        let name: Arc<str> = name.into();
+        let id = self.list.len() as u32;
         self.list.push(Arc::clone(&name));
         self.ids.insert(name, id);
         id

@@ -1,5 +1,4 @@
-//! Running graphs: [`CompiledGraph`], a call in the making ([`RunBuilder`]), its [`Outcome`] or its events,
-//! and the threads that runs leave behind.
+//! Runs: the settings of a call, and its outcome.
 
 mod begin;
 mod busy;
@@ -60,12 +59,11 @@ use crate::state::State;
 use crate::words::{EditError, Views};
 use agentgraph_checkpoint::CheckpointId;
 
-/// A run as a future.
 pub(crate) type RunFuture<O> = BoxFuture<'static, Result<Outcome<O>, Error>>;
 
-/// A call in the making: `graph.invoke(input).thread("t-1").await?`, or `.stream()` instead of `.await`.
+/// A builder of a call: `graph.invoke(input).thread("t-1").await?`, or `.stream()` instead of `.await`.
 ///
-/// `O` is what its outcome shows of the last state: all of it, unless the call is
+/// `O` is the part of the last state that the outcome shows: all of it, unless the call is
 /// [narrowed](RunBuilder::output).
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
@@ -103,13 +101,13 @@ impl<S: State> RunBuilder<S> {
         Self::new(graph, Ok(start))
     }
 
-    /// Makes what tasks left behind in a copy of a thread the copy's own.
+    /// Makes the remains of tasks in a copied thread the copy's own.
     pub(crate) fn adopt(graph: CompiledGraph<S>, from: &str) -> Self {
         let edit = Self::edit(graph, CallRequest::Edit(Edit::Here(None)));
         edit.change(|plan| plan.copied_from = Some(Arc::from(from)))
     }
 
-    /// Lets a run that is not kept begin on that state.
+    /// Sets the initial state of a run without a store.
     pub(crate) fn begin_on(self, state: Option<Arc<S>>) -> Self {
         self.change(|plan| plan.begins_on = state)
     }
@@ -126,8 +124,7 @@ impl<S: State> RunBuilder<S> {
 }
 
 impl<S: State, O> RunBuilder<S, O> {
-    /// Narrows what the outcome shows to what `P` takes of the last state, finished or not. Streams show the
-    /// whole.
+    /// Narrows the outcome to a `P` made from the last state, finished or not. Streams show the whole state.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -164,66 +161,66 @@ impl<S: State, O> RunBuilder<S, O> {
         self
     }
 
-    /// The thread whose state the run reads and whose checkpoints it writes. Needed with a checkpointer;
-    /// without one it is only a name for nodes to see.
+    /// Sets the thread whose state the run reads and whose checkpoints it writes. Required with a
+    /// checkpointer; without one it is only a name for nodes to see.
     pub fn thread(self, thread: impl AsRef<str>) -> Self {
         self.change(|plan| plan.thread = Some(Arc::from(thread.as_ref())))
     }
 
-    /// At most so many supersteps in this call; 1,000 by default. Reaching it is [`Outcome::Stopped`], and
-    /// the run can go on by `proceed()`. In an [eager](crate::StateGraph::eager) graph so many tasks may be
-    /// started.
+    /// Limits the supersteps of this call; 1,000 by default. Reaching the limit is [`Outcome::Stopped`], and
+    /// `proceed()` continues the run. In an [eager](crate::StateGraph::eager) graph the limit counts started
+    /// tasks.
     pub fn max_supersteps(self, steps: u64) -> Self {
         self.change(|plan| plan.limits.max_supersteps = steps)
     }
 
-    /// At most so many tasks of a superstep at once; all of them by default. 0 counts as 1.
+    /// Limits the tasks of a superstep that run at once; all of them by default. 0 counts as 1.
     pub fn max_concurrency(self, tasks: usize) -> Self {
         self.change(|plan| plan.limits.max_concurrency = tasks.max(1))
     }
 
-    /// Stops the run at the next await once the token is cancelled: [`Outcome::Stopped`], with what has
-    /// finished stored.
+    /// Stops the run at the next await once the token is cancelled: [`Outcome::Stopped`], with finished
+    /// results stored.
     pub fn cancel(self, token: CancellationToken) -> Self {
         self.change(|plan| plan.limits.halt.cancel = Some(token))
     }
 
-    /// Stops the run gracefully once the token is cancelled: the superstep that is under way is finished and
-    /// committed.
+    /// Stops the run gracefully once the token is cancelled: the current superstep is finished and committed.
     pub fn drain(self, token: CancellationToken) -> Self {
         self.change(|plan| plan.limits.halt.drain = Some(token))
     }
 
-    /// Stops this call after so much time, at the next await: [`Outcome::Stopped`], with what has finished
+    /// Stops this call after this time, at the next await: [`Outcome::Stopped`], with finished results
     /// stored.
     pub fn deadline(self, limit: Duration) -> Self {
         self.change(|plan| plan.limits.halt.deadline = Some(limit))
     }
 
-    /// Fails a superstep that takes longer, with what has finished of it stored; in an
-    /// [eager](crate::StateGraph::eager) graph a task. No limit by default.
+    /// Fails a superstep that takes longer, with its finished results stored; in an
+    /// [eager](crate::StateGraph::eager) graph, fails a task. No limit by default.
     pub fn step_timeout(self, limit: Duration) -> Self {
         self.change(|plan| plan.limits.halt.step_timeout = Some(limit))
     }
 
-    /// Limits what the whole run may use up. Give it again when the run is resumed: what was spent is
-    /// remembered, what may be is not.
+    /// Limits the amounts that the whole run may use up. Set it again when the run is resumed: spent amounts
+    /// are stored, the limits are not.
     pub fn budget(self, budget: Budget) -> Self {
         self.change(|plan| plan.limits.budget = Some(budget))
     }
 
-    /// What becomes of the other tasks of a superstep when one fails; what the graph says, by default.
+    /// Sets the treatment of the other tasks of a superstep when one fails; the graph's policy by default.
     pub fn siblings(self, policy: Siblings) -> Self {
         self.change(|plan| plan.limits.siblings = Some(policy))
     }
 
-    /// Begins anew on a thread whose last run has not finished; history records which run was given up.
+    /// Starts a new run on a thread whose last run has not finished; the history records which run was given
+    /// up.
     pub fn abandon(self) -> Self {
         self.change(|plan| plan.keeping.abandons = true)
     }
 
-    /// Changes the graph for the run that this call begins, before START's edges are followed. In a call that
-    /// goes on with a run it is refused with [`Code::EditRejected`]: there, nodes
+    /// Changes the graph for the run that this call starts, before START's edges are followed. A call that
+    /// continues a run refuses it with [`Code::EditRejected`](crate::Code::EditRejected): there, only nodes
     /// edit.
     ///
     /// ```
@@ -261,23 +258,23 @@ impl<S: State, O> RunBuilder<S, O> {
         self.change(|plan| plan.edits.push(Box::new(edit)))
     }
 
-    /// When the run's checkpoints are in the store; [`Durability::Sync`] by default.
+    /// Sets when the run's checkpoints are stored; [`Durability::Sync`] by default.
     pub fn durability(self, durability: Durability) -> Self {
         self.change(|plan| plan.keeping.durability = durability)
     }
 
-    /// What becomes of the call when a run goes on in its thread already; [`WhenBusy::Refuse`] by default.
+    /// Sets the behaviour of the call if another run is active on its thread; [`WhenBusy::Refuse`] by
+    /// default.
     pub fn when_busy(self, policy: WhenBusy) -> Self {
         self.change(|plan| plan.keeping.when_busy = policy)
     }
 
-    /// Goes on from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs
-    /// again what ran next there, `invoke` begins a run on the state as it was. Nothing that was stored is
-    /// changed. What interrupts were answered after that checkpoint is forgotten on the new branch, so they
-    /// ask again.
+    /// Continues from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs
+    /// the next tasks of that checkpoint again, `invoke` starts a run on its state. Stored checkpoints never
+    /// change. Answers given after that checkpoint are not on the new branch, so its interrupts ask again.
     ///
-    /// In an [eager](crate::StateGraph::eager) graph `proceed()` merges in the order that was recorded after
-    /// that checkpoint, whoever finishes first now.
+    /// In an [eager](crate::StateGraph::eager) graph, `proceed()` merges in the order recorded after that
+    /// checkpoint, whichever task finishes first now.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -294,7 +291,7 @@ impl<S: State, O> RunBuilder<S, O> {
     /// let first = graph.invoke(Chat::update().said(["tea?"])).thread("t-1").await?;
     /// graph.invoke(Chat::update().said(["cofee?"])).thread("t-1").await?;
     ///
-    /// // A slip: say it again as if it had not been said.
+    /// // A typing error: send the message again, as if the wrong one had not been sent.
     /// let before = first.checkpoint().expect("it is kept");
     /// let chat = graph.invoke(Chat::update().said(["coffee?"])).thread("t-1").from(before).await?;
     /// assert_eq!(chat.output().said, ["tea?", "so, tea?", "coffee?", "so, coffee?"]);
@@ -305,28 +302,29 @@ impl<S: State, O> RunBuilder<S, O> {
         self.change(|plan| plan.from = Some(checkpoint))
     }
 
-    /// What the stream shows; updates and custom events by default. It always ends with
-    /// [`EventKind::Ended`].
+    /// Sets the views of the stream; updates and custom events by default. It always ends with
+    /// [`EventKind::Ended`](crate::EventKind::Ended).
     pub fn views(self, views: impl IntoIterator<Item = View>) -> Self {
         self.change(|plan| plan.stream.views = Views::of(views))
     }
 
-    /// Streams what happens in subgraphs, too, in the same views:
-    /// [`Event::namespace`](crate::Event::namespace) says in which, and the task and the superstep are those
-    /// of the subgraph. Their states and updates are shown as JSON, since theirs are other types. Without it,
-    /// what their nodes emit and what models say in them is heard as of the subgraph's node.
+    /// Adds the events of subgraphs to the stream, in the same views.
+    /// [`Event::namespace`](crate::Event::namespace) names the subgraph; the task and the superstep are those
+    /// of the subgraph. States and updates are shown as JSON, since their types differ. Without it, values
+    /// emitted by nodes of a subgraph and messages of its models are events of the subgraph's node.
     pub fn subgraphs(self) -> Self {
         self.change(|plan| plan.stream.subgraphs = true)
     }
 
-    /// How many events the run may be ahead of the reader; 64 by default. A run that is further ahead waits:
-    /// at once in [`Ctx::emit`](crate::Ctx::emit), and otherwise before its next superstep. The updates of
-    /// one superstep are not held back, so one of 10,000 tasks is ahead by so many.
+    /// Limits how many events the run may be ahead of the reader; 64 by default. A run that is further ahead
+    /// waits: at once in [`Ctx::emit`](crate::Ctx::emit), and otherwise before its next superstep. The
+    /// updates of one superstep are not held back, so a superstep of 10,000 tasks may be ahead by that
+    /// number.
     pub fn stream_capacity(self, events: usize) -> Self {
         self.change(|plan| plan.stream.capacity = events)
     }
 
-    /// Runs it as a stream of events. It writes the same checkpoints as an awaited run.
+    /// Runs the call as a stream of events. It writes the same checkpoints as an awaited run.
     pub fn stream(self) -> EventStream<S> {
         let queue = Arc::new(EventQueue::new(
             self.plan.stream.views,

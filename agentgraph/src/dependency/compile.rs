@@ -49,10 +49,11 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         }
     }
     let joins = nodes.iter().map(|node| node.node.settings.join).collect();
-    let base = match check.problems.is_empty() {
-        true => Base::of(nodes.len() as u32, &pairs, &orders, joins),
+    let base = if check.problems.is_empty() {
+        Base::of(nodes.len() as u32, &pairs, &orders, joins)
+    } else {
         // Edges may be missing and nodes doubled, so only the known ones are checked.
-        false => Base::of(check.declared.len() as u32, &pairs, &orders, Vec::new()),
+        Base::of(check.declared.len() as u32, &pairs, &orders, Vec::new())
     };
     let base = match base {
         Ok(base) if check.problems.is_empty() => base,
@@ -62,9 +63,10 @@ pub(crate) fn compile<O: Output, S: PassInput>(
             return Err(check.into_error());
         }
     };
-    let declared: Arc<[Arc<str>]> = match check.is_in_order() {
-        true => names.list.into(),
-        false => nodes.iter().map(|node| Arc::clone(&names.list[node.name as usize])).collect(),
+    let declared: Arc<[Arc<str>]> = if check.is_in_order() {
+        names.list.into()
+    } else {
+        nodes.iter().map(|node| Arc::clone(&names.list[node.name as usize])).collect()
     };
     let mut ids = names.ids;
     if !check.is_in_order() {

@@ -299,10 +299,7 @@ mod tests {
             for _ in 0..400 {
                 let node = edited.node();
                 assert!(edited.edge((from, node)) && edited.edge((node, to)));
-                match towards_the_end {
-                    true => from = node,
-                    false => to = node,
-                }
+                if towards_the_end { from = node } else { to = node }
             }
             assert!(edited.is_in_order());
             let before = edited.looked_at.take();

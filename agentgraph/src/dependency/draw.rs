@@ -50,7 +50,8 @@ impl<O: Output, S: PassInput> Edited<O, S> {
                 }
                 // The function of the node does not matter here.
                 GraphEdit::AddNode { name, .. } => {
-                    let (template, args) = (None, serde_json::Value::Null);
+                    let template = None;
+                    let args = serde_json::Value::Null;
                     GraphEdit::AddNode { name: name.clone(), template, args }
                 }
                 edit => edit.clone(),
@@ -83,9 +84,10 @@ pub(crate) fn mermaid_of<O: Output, S: PassInput>(
                 let _ = writeln!(text, "    n{source} --x n{node}");
             }
             for source in graph.sources(node) {
-                let _ = match wiring.base.has_edge(source, node) {
-                    true => writeln!(text, "    n{source} --> n{node}"),
-                    false => writeln!(text, "    n{source} -.->|added| n{node}"),
+                let _ = if wiring.base.has_edge(source, node) {
+                    writeln!(text, "    n{source} --> n{node}")
+                } else {
+                    writeln!(text, "    n{source} -.->|added| n{node}")
                 };
             }
             for source in wiring.base.before.row(node) {
@@ -131,9 +133,10 @@ pub(crate) fn topology_of<O: Output, S: PassInput>(
         let (mut edges, mut temporary) = (Vec::new(), Vec::new());
         for node in there() {
             for source in graph.sources(node) {
-                match wiring.base.has_edge(source, node) {
-                    true => edges.push(edge(source, node, EdgeKind::Edge, false)),
-                    false => temporary.push(edge(source, node, EdgeKind::Edge, true)),
+                if wiring.base.has_edge(source, node) {
+                    edges.push(edge(source, node, EdgeKind::Edge, false))
+                } else {
+                    temporary.push(edge(source, node, EdgeKind::Edge, true))
                 }
             }
             let before = wiring.base.before.row(node).iter().filter(|source| !graph.is_gone(**source));

@@ -76,9 +76,10 @@ impl Layer {
 
     pub(crate) fn add_edge(&mut self, (from, to): Pair, front: bool) {
         let ends = self.ends.entry(to).or_default();
-        match front {
-            true => ends.front.push(from),
-            false => ends.back.push(from),
+        if front {
+            ends.front.push(from)
+        } else {
+            ends.back.push(from)
         }
         ends.had_sources = true;
         self.ends.entry(from).or_default().out.push(to);
@@ -169,9 +170,10 @@ impl<'a> Graph<'a> {
     }
 
     pub(crate) fn join(self, node: u32) -> Join {
-        match node < self.base.nodes {
-            true => self.base.join(node),
-            false => self.added(node).map(|added| added.join).unwrap_or_default(),
+        if node < self.base.nodes {
+            self.base.join(node)
+        } else {
+            self.added(node).map(|added| added.join).unwrap_or_default()
         }
     }
 
@@ -210,11 +212,10 @@ impl<'a> Graph<'a> {
 
     /// Whether the node never had a dependency.
     pub(crate) fn is_root(self, node: u32) -> bool {
-        match node < self.base.nodes {
-            true => self.base.sources.row(node).is_empty(),
-            false => {
-                !self.layers.iter().any(|layer| layer.ends.get(&node).is_some_and(|ends| ends.had_sources))
-            }
+        if node < self.base.nodes {
+            self.base.sources.row(node).is_empty()
+        } else {
+            !self.layers.iter().any(|layer| layer.ends.get(&node).is_some_and(|ends| ends.had_sources))
         }
     }
 
@@ -228,13 +229,14 @@ impl<'a> Graph<'a> {
         if let Some(ends) = ends {
             ends.front.iter().rev().copied().for_each(&mut *each);
         }
-        match top.cut.is_empty() {
-            true => below.each_source(node, each),
-            false => below.each_source(node, &mut |source| {
+        if top.cut.is_empty() {
+            below.each_source(node, each)
+        } else {
+            below.each_source(node, &mut |source| {
                 if !top.cut.contains(&(source, node)) {
                     each(source);
                 }
-            }),
+            })
         }
         if let Some(ends) = ends {
             ends.back.iter().copied().for_each(each);
@@ -247,13 +249,14 @@ impl<'a> Graph<'a> {
             self.base.targets.row(node).iter().copied().for_each(each);
             return;
         };
-        match top.cut.is_empty() {
-            true => below.each_target(node, each),
-            false => below.each_target(node, &mut |target| {
+        if top.cut.is_empty() {
+            below.each_target(node, each)
+        } else {
+            below.each_target(node, &mut |target| {
                 if !top.cut.contains(&(node, target)) {
                     each(target);
                 }
-            }),
+            })
         }
         if let Some(ends) = top.ends.get(&node) {
             ends.out.iter().copied().for_each(each);

@@ -275,17 +275,13 @@ impl Plan {
 
     /// Adds a node to the ready ones or removes it, according to its counters.
     fn sort_in(&mut self, node: u32) {
-        let join = match node < self.base.nodes {
-            true => self.base.join(node),
-            false => self.look(|graph| graph.join(node)),
-        };
+        let join =
+            if node < self.base.nodes { self.base.join(node) } else { self.look(|graph| graph.join(node)) };
         let standing = &self.nodes[node as usize];
-        let (ready, place) = (standing.is_ready(join), standing.place);
+        let ready = standing.is_ready(join);
+        let place = standing.place;
         if place != NOWHERE && ready != self.ready.contains(place) {
-            match ready {
-                true => self.ready.insert(place),
-                false => self.ready.remove(place),
-            }
+            if ready { self.ready.insert(place) } else { self.ready.remove(place) }
         }
     }
 }
@@ -339,9 +335,10 @@ impl Plan {
         if target.status != Status::Waits {
             return;
         }
-        match lost {
-            true => target.lost_sources -= 1,
-            false => target.waits -= 1,
+        if lost {
+            target.lost_sources -= 1
+        } else {
+            target.waits -= 1
         }
         self.settle(to);
     }
@@ -376,8 +373,8 @@ impl Plan {
                 });
                 if lost != standing.lost {
                     self.nodes[node as usize].lost = lost;
-                    match lost {
-                        true => self.tell(
+                    if lost {
+                        self.tell(
                             node,
                             &mut changed,
                             |standing| {
@@ -385,8 +382,9 @@ impl Plan {
                                 standing.lost_sources += 1;
                             },
                             |standing| standing.before -= 1,
-                        ),
-                        false => self.tell(
+                        )
+                    } else {
+                        self.tell(
                             node,
                             &mut changed,
                             |standing| {
@@ -394,7 +392,7 @@ impl Plan {
                                 standing.lost_sources -= 1;
                             },
                             |standing| standing.before += 1,
-                        ),
+                        )
                     }
                 }
                 self.sort_in(node);
@@ -446,7 +444,8 @@ impl Plan {
         if self.is_complete() {
             return Vec::new();
         }
-        let (pruned, replaced) = (self.pruned(), self.overlay.replaced());
+        let pruned = self.pruned();
+        let replaced = self.overlay.replaced();
         let missed = |node: u32| {
             let standing = &self.nodes[node as usize];
             let why = match standing.status {

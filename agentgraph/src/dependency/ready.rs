@@ -150,7 +150,8 @@ mod tests {
         fn is_a_set_of_which_the_least_is_taken(
             steps in prop::collection::vec((0_u8..3, prop_oneof![0_u32..70, 0_u32..5000, 0_u32..300_000]), 0..400)
         ) {
-            let (mut set, mut model) = (ReadySet::default(), BTreeSet::new());
+            let mut set = ReadySet::default();
+            let mut model = BTreeSet::new();
             for (step, place) in steps {
                 match step {
                     0 if model.insert(place) => set.insert(place),

@@ -42,9 +42,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// [`adopt_failures`](Self::adopt_failures) for the tasks of another run, on this branch or on the thread
     /// that this one was copied from.
     pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64, thread: Option<&str>) {
-        match self.position.eager.is_some() {
-            true => self.adopt_left_of(run, thread),
-            false => self.adopt_handlers(run, parent, thread),
+        if self.position.eager.is_some() {
+            self.adopt_left_of(run, thread)
+        } else {
+            self.adopt_handlers(run, parent, thread)
         }
     }
 }

@@ -48,10 +48,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Stores deferred commits and spent amounts, and waits for records that were handed over to a queue.
     pub(crate) async fn settle(&mut self, paused: Result<Pause, Error>) -> Result<Pause, Error> {
-        let stored = match self.position.merging {
+        let stored = if self.position.merging {
             // After a failed merge the state is neither the last one nor the next.
-            true => Ok(()),
-            false => self.end_waiting().await,
+            Ok(())
+        } else {
+            self.end_waiting().await
         };
         let stored = match stored {
             Ok(()) => self.store_spent().await,
@@ -153,7 +154,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         let spent = self.counted();
         let Some(journal) = &mut self.records.journal else { return Ok(()) };
-        let (note, sessions) = (prepared.note(), &self.runtime.shared.sessions);
+        let note = prepared.note();
+        let sessions = &self.runtime.shared.sessions;
         let commit = Commit::new(note, &self.position, &self.records.outputs, sessions, spent);
         journal.commit(&prepared, &commit).await?;
         self.is_committed(note.source);

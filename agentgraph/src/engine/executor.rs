@@ -217,9 +217,10 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             }
             result => make_edits(&self.runtime.shared, request, result),
         };
-        let edits = match self.runtime.shared.control.in_use() {
-            true => self.runtime.shared.control.take_edits(request.index),
-            false => Vec::new(),
+        let edits = if self.runtime.shared.control.in_use() {
+            self.runtime.shared.control.take_edits(request.index)
+        } else {
+            Vec::new()
         };
         let done = result.map_err(node_error).and_then(|step| resolve(self.core, request.node, step, edits));
         done.map_err(|error| {
@@ -348,7 +349,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         handlers: &mut Vec<HandlerCall>,
         ledger: &mut impl Ledger<S>,
     ) -> bool {
-        let (starts, mut pending) = (!failed, Vec::new());
+        let starts = !failed;
+        let mut pending = Vec::new();
         let room =
             self.runtime.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
         let pass = poll_fn(|cx| {

@@ -61,10 +61,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let had_failure =
             self.inheritance.had_failure.is_some() && self.inheritance.had_failure == self.head();
         let bytes = match &paused {
-            Err(error) if error.failures().is_empty() => match is_of_a_superstep(error.code()) {
-                true => to_bytes(&Failure::of(error.node().unwrap_or_default(), error, &[])),
-                false => return paused,
-            },
+            Err(error) if error.failures().is_empty() && is_of_a_superstep(error.code()) => {
+                to_bytes(&Failure::of(error.node().unwrap_or_default(), error, &[]))
+            }
+            Err(error) if error.failures().is_empty() => return paused,
             Err(_) | Ok(Pause::Interrupted(_)) if had_failure => Ok(Vec::new()),
             _ => return paused,
         };

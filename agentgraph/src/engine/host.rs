@@ -53,9 +53,10 @@ impl<S: State> TaskRunner<S> for LocalRunner {
     /// Opens a span only if there is a subscriber for spans; the span needs an allocation.
     #[inline]
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-        match LevelFilter::current() >= tracing::Level::INFO {
-            true => call_in_span(core, task),
-            false => call(core, task),
+        if LevelFilter::current() >= tracing::Level::INFO {
+            call_in_span(core, task)
+        } else {
+            call(core, task)
         }
     }
 
@@ -231,7 +232,8 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
             return LocalRunner.call(core, task);
         }
         let call = self.task_call(core, task);
-        let (host, codec) = (Arc::clone(&self.host), self.codec);
+        let host = Arc::clone(&self.host);
+        let codec = self.codec;
         let (schema, shared, request) = (core.schema.clone(), Arc::clone(task.shared), task.request);
         Box::pin(async move {
             let call = call.map_err(OwnError)?;

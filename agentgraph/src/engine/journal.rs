@@ -488,10 +488,7 @@ impl<S: State> Journal<S> {
         prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<(), Error> {
-        let segment = match prepared.folds {
-            true => Some(self.fold(prepared.time, commit).await?),
-            false => None,
-        };
+        let segment = if prepared.folds { Some(self.fold(prepared.time, commit).await?) } else { None };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
         self.stands(prepared, commit);
         Ok(())

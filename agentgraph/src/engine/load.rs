@@ -257,7 +257,8 @@ struct StoredValue {
 
 impl<'a> StoredValues<'a> {
     fn read<S: State>(core: &GraphCore<S>, place: Place<'_>, replayed: &'a Replay) -> Result<Self, Error> {
-        let (channels, header) = (S::channels(&core.schema), &replayed.header);
+        let channels = S::channels(&core.schema);
+        let header = &replayed.header;
         let names: Vec<&str> = header.fields.iter().map(String::as_str).collect();
         if header.schema != core.migrations.version {
             let mut fields = StoredFields::of_state(all_values(place, replayed)?);

@@ -156,10 +156,7 @@ impl<S: State> Merge<'_, S> {
             let node = actors.node(index);
             let replaces_edges = done.replaces_edges();
             self.follow_targets(node, done.goes.take());
-            match replaces_edges {
-                true => replaces.push(index),
-                false => self.route_on_own_update(state, node, done)?,
-            }
+            if replaces_edges { replaces.push(index) } else { self.route_on_own_update(state, node, done)? }
         }
         self.prune_joins();
         let mut replaces = replaces.into_iter().peekable();
@@ -209,7 +206,8 @@ impl<S: State> Merge<'_, S> {
     }
 
     fn settle_waiting(&mut self) {
-        let (core, topology): (_, &Topology) = (self.core, &self.core.topology);
+        let core = self.core;
+        let topology: &Topology = &self.core.topology;
         if core.is_edited() {
             self.next.cancel(|node| core.is_removed(node));
         }
@@ -236,7 +234,8 @@ impl<S: State> Merge<'_, S> {
     /// do not count. Returns the joins that fire because they are due; `again` contains these joins if an
     /// earlier run of the same steps recorded them.
     pub(crate) fn settle_apart(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
-        let (core, mut timed) = (self.core, Vec::new());
+        let core = self.core;
+        let mut timed = Vec::new();
         let topology: &Topology = &core.topology;
         if !core.may_wait() {
             return timed;
@@ -247,7 +246,8 @@ impl<S: State> Merge<'_, S> {
         let is_last = |next: &Frontier| nothing_else && next.nodes().all(|node| core.is_detached(node));
         let put_off = |next: &mut Frontier| next.put_off(|node| core.is_deferred(node));
         put_off(self.next);
-        let (last, next) = (is_last(self.next), &mut *self.next);
+        let last = is_last(self.next);
+        let next = &mut *self.next;
         let mut fire = |join: u32, target: u32| {
             timed.push(join);
             if target != END_ID && !core.is_removed(target) {
@@ -359,7 +359,8 @@ impl<S: State> Merge<'_, S> {
     /// Fires the joins that are complete by the gathered arrivals, and those whose remaining sources were all
     /// removed by edits.
     fn fire_joins(&mut self) {
-        let (core, next) = (self.core, &mut *self.next);
+        let core = self.core;
+        let next = &mut *self.next;
         self.joins.fire_touched(&core.topology, self.now, |target| {
             if target != END_ID && !core.is_removed(target) {
                 next.pull(target);

@@ -52,11 +52,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// changed.
     pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge<S> {
         let is_stored_later = self.records.journal.as_ref().is_some_and(Journal::waits);
-        match self.position.graph.has_ephemeral && self.buffers.ephemeral {
-            false => BeforeMerge::Same,
+        if !(self.position.graph.has_ephemeral && self.buffers.ephemeral) {
+            BeforeMerge::Same
+        } else if fallible && is_stored_later {
             // The rare superstep that costs a clone of the state: there is no other copy of it.
-            true if fallible && is_stored_later => BeforeMerge::Kept(Arc::clone(&self.position.state)),
-            true => BeforeMerge::Gone,
+            BeforeMerge::Kept(Arc::clone(&self.position.state))
+        } else {
+            BeforeMerge::Gone
         }
     }
 

@@ -325,7 +325,8 @@ where
         if let Some(reason) = self.run.listeners.halt.as_mut().and_then(|halt| halt.at_boundary()) {
             return Some(reason);
         }
-        let (shared, merged) = (&self.run.runtime.shared, self.run.position.merged);
+        let shared = &self.run.runtime.shared;
+        let merged = self.run.position.merged;
         if shared.drains.load(Ordering::Acquire) {
             return Some(StopReason::Drained);
         }

@@ -52,7 +52,8 @@ pub(super) async fn beside<S: State, T>(
     running: &mut FuturesUnordered<RunningTask<S>>,
     work: impl Future<Output = T>,
 ) -> (T, Vec<EndedTask<S>>) {
-    let (mut work, mut ended) = (pin!(work), Vec::new());
+    let mut work = pin!(work);
+    let mut ended = Vec::new();
     let done = poll_fn(|cx| {
         if let Poll::Ready(done) = work.as_mut().poll(cx) {
             return Poll::Ready(done);

@@ -29,16 +29,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for index in 0..self.position.frontier.len() {
             let node = self.position.frontier.task(index).0;
             if let Some(memory) = self.memory_of(node) {
-                let id = match self.buffers.beyond_limit {
-                    false => id_of(
-                        &self.position.graph,
-                        self.step_place(),
-                        &self.position.frontier,
-                        &[],
-                        index as u32,
-                    ),
+                let id = if self.buffers.beyond_limit {
                     // The node for the limit is not in the frontier, but the same node may be.
-                    true => handler_id(self.step_place(), END, index, self.position.graph.name(node)),
+                    handler_id(self.step_place(), END, index, self.position.graph.name(node))
+                } else {
+                    id_of(&self.position.graph, self.step_place(), &self.position.frontier, &[], index as u32)
                 };
                 let several = || self.position.frontier.nodes().filter(|other| *other == node).count() > 1;
                 let shares_memory = memory == Memory::PerThread && several();

@@ -136,7 +136,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         std::mem::swap(&mut self.position.frontier, &mut self.buffers.next);
         let mut stop = None;
         if self.position.graph.breaks.is_some() {
-            let (frontier, handled) = (&self.buffers.next, &self.buffers.ends.handled[..]);
+            let frontier = &self.buffers.next;
+            let handled = &self.buffers.ends.handled[..];
             let actors = Actors { frontier, handled };
             let ended: Vec<u32> = (0..frontier.len()).map(|index| actors.node(index)).collect();
             stop = self.break_after(&ended);

@@ -61,7 +61,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return;
         }
         self.position.graph.stage();
-        let (mut so_far, mut dropped) = (Vec::new(), Vec::new());
+        let mut so_far = Vec::new();
+        let mut dropped = Vec::new();
         for (index, done) in done.iter_mut().enumerate() {
             let Some(done) = done.as_mut().filter(|done| !done.edits().is_empty()) else { continue };
             let by = node_at(self, index);

@@ -180,7 +180,8 @@ fn check_requirements<S: State>(
 ) {
     for node in nodes {
         for need in &node.node.settings.requirements {
-            let (node_name, name) = (node.name.to_string(), need.name);
+            let node_name = node.name.to_string();
+            let name = need.name;
             match need.kind {
                 RequirementKind::Session if !sessions.iter().any(|kind| kind.id == need.id) => {
                     problems.add(ProblemKind::MissingSession { node: node_name, session: name }, node.place);
@@ -278,9 +279,10 @@ fn check_drops<S: State>(
     let channels = S::channels(schema);
     let mut drops = Vec::new();
     for (field, place) in declared {
-        match channels.iter().any(|channel| channel.is_called(&field)) {
-            true => problems.add(ProblemKind::DropsChannel { field: field.into_owned() }, place),
-            false => drops.push(field),
+        if channels.iter().any(|channel| channel.is_called(&field)) {
+            problems.add(ProblemKind::DropsChannel { field: field.into_owned() }, place)
+        } else {
+            drops.push(field)
         }
     }
     drops

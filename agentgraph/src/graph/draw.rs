@@ -25,9 +25,10 @@ pub(crate) struct Line {
 /// Writes a node, with a double border if it is a graph. The id is generated, so that the name may contain
 /// any character.
 pub(super) fn declare_node(text: &mut String, id: &str, name: &str, is_graph: bool) {
-    let _ = match is_graph {
-        true => writeln!(text, "    {id}[[\"{}\"]]", escape(name)),
-        false => writeln!(text, "    {id}[\"{}\"]", escape(name)),
+    let _ = if is_graph {
+        writeln!(text, "    {id}[[\"{}\"]]", escape(name))
+    } else {
+        writeln!(text, "    {id}[\"{}\"]", escape(name))
     };
 }
 

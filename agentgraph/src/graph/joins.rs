@@ -280,7 +280,8 @@ impl Joins {
         let mut open = self.open.clone();
         open.sort_unstable();
         open.into_iter().map(|at| {
-            let (join, round) = (&topology.joins[at as usize], self.rounds[at as usize]);
+            let join = &topology.joins[at as usize];
+            let round = self.rounds[at as usize];
             let arrived = (0..join.sources.len() as u32).filter(|place| {
                 let word = self.arrived[(join.first_word + place / 64) as usize];
                 word & (1 << (place % 64)) != 0

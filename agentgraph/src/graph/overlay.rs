@@ -60,10 +60,7 @@ impl RowEdits {
 
     fn add(&mut self, to: u32, front: bool) {
         self.added.insert(to);
-        match front {
-            true => self.front.insert(0, to),
-            false => self.back.push(to),
-        }
+        if front { self.front.insert(0, to) } else { self.back.push(to) }
     }
 
     fn remove(&mut self, to: u32) {

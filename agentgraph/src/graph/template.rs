@@ -65,9 +65,10 @@ impl<S: State> GraphCore<S> {
         let Some(name) = template else {
             let made = made.ok_or(Rejection::NeedsTemplate)?;
             let fits = made.downcast_ref::<Node<S>>().is_some();
-            return match fits {
-                true => Ok(Some(made)),
-                false => Err(Rejection::Unfit("it is a node over another state".to_owned())),
+            return if fits {
+                Ok(Some(made))
+            } else {
+                Err(Rejection::Unfit("it is a node over another state".to_owned()))
             };
         };
         let template = self.templates.get(&**name).ok_or_else(|| {
@@ -164,10 +165,12 @@ impl<S: State> Desk for GraphCore<S> {
         let visible = shared.visible();
         let reusable = |node: u32, name: &str| {
             let node_name = || name.to_owned();
-            match self.nodes.get(node as usize).is_some_and(|entry| entry.keeps_output) {
-                false => Err(Rejection::KeepsNothing { node: node_name() }),
-                true if visible.kept.contains(&node) => Ok(()),
-                true => Err(Rejection::NothingToReuse { node: node_name() }),
+            if !self.nodes.get(node as usize).is_some_and(|entry| entry.keeps_output) {
+                Err(Rejection::KeepsNothing { node: node_name() })
+            } else if visible.kept.contains(&node) {
+                Ok(())
+            } else {
+                Err(Rejection::NothingToReuse { node: node_name() })
             }
         };
         shared.control.propose(

@@ -1,4 +1,4 @@
-//! Where a call begins: what it finds on its thread, and what it may do with that.
+//! The start of a call: the checkpoint that it finds on its thread, and the action that it takes there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::words::{InterruptId, OpenRequest, Spent};
 use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId};
 
-/// What the caller asks for.
+/// The request of the caller.
 pub(crate) enum CallRequest<S: State> {
     Invoke(S::Update),
     Resume(Answers),
@@ -34,16 +34,16 @@ pub(crate) enum CallRequest<S: State> {
     Edit(Edit<S>),
 }
 
-/// What was found on a thread.
+/// The state of a thread, as a call finds it.
 pub(super) struct Thread<'a, S: State> {
     persistence: &'a Persistence<S>,
     name: Arc<str>,
     found: Option<FoundCheckpoint>,
-    /// A run that is not finished makes way.
+    /// Whether an unfinished run is given up for this one.
     pub(super) gives_up: bool,
     /// The run that is undone.
     rolled_back: Option<UndoneRun>,
-    /// The thread that this is a copy of, for an edit that makes what its tasks left behind the copy's.
+    /// The original of a copied thread, for an edit that makes the remains of its tasks the copy's own.
     copied_from: Option<Arc<str>>,
 }
 
@@ -51,9 +51,9 @@ struct FoundCheckpoint {
     replayed: Replay,
     left: Remains,
     writes: Vec<PendingWrite>,
-    /// The branch to begin, if the call goes on from an older checkpoint.
+    /// The branch to start, if the call continues from an older checkpoint.
     forks: Option<u32>,
-    /// The order in which that went on there, where it is recorded.
+    /// The recorded merge order after that checkpoint, if there is one.
     order: Option<Order>,
 }
 
@@ -90,7 +90,7 @@ impl<'a, S: State> Thread<'a, S> {
         Ok(Thread { persistence, name, found, gives_up: false, rolled_back: None, copied_from: None })
     }
 
-    /// Reads the checkpoint that its newest run began on.
+    /// Reads the checkpoint that the newest run of the thread started on.
     pub(super) async fn before_newest_run(
         core: &Arc<GraphCore<S>>,
         persistence: &'a Persistence<S>,
@@ -112,7 +112,7 @@ impl<'a, S: State> Thread<'a, S> {
         Ok(Thread { rolled_back: newest, ..found })
     }
 
-    /// Says of which thread it is a copy. What tasks left behind has the ids that they have there.
+    /// Sets the thread that this one is a copy of. The remains of tasks have the ids of that thread.
     pub(super) fn is_copy_of(&mut self, core: &Arc<GraphCore<S>>, original: &Arc<str>) -> Result<(), Error> {
         self.copied_from = Some(Arc::clone(original));
         let Some(FoundCheckpoint { replayed, left, writes, .. }) = &mut self.found else { return Ok(()) };
@@ -121,13 +121,13 @@ impl<'a, S: State> Thread<'a, S> {
         Ok(())
     }
 
-    /// The step of the checkpoint that the call goes on from.
+    /// The step of the checkpoint that the call continues from.
     pub(super) fn head(&self) -> u64 {
         self.found.as_ref().map_or(0, |found| found.replayed.id.step)
     }
 
-    /// What subgraphs of its unfinished superstep ask. `goes_on` with them: then they must hold nothing that
-    /// this would lose.
+    /// The open requests in subgraphs of the unfinished superstep. If the call continues these subgraphs
+    /// (`goes_on`), they must store nothing that this would lose.
     pub(super) async fn open_inside(
         &self,
         core: &Arc<GraphCore<S>>,
@@ -148,7 +148,7 @@ impl<'a, S: State> Thread<'a, S> {
     }
 }
 
-/// The branch that a call from an older checkpoint begins; `None` if it is the newest one.
+/// The branch that a call from an older checkpoint starts; `None` if it is the newest one.
 async fn next_branch<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
@@ -165,43 +165,43 @@ pub(crate) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
     Error::new(Code::UnknownCheckpoint, problem).on_thread(Some(place.thread))
 }
 
-/// Where a call begins.
+/// The start of a call.
 pub(super) struct Opening<S: State> {
     pub(super) run: RunId,
     pub(super) position: Position<S>,
     pub(super) inheritance: Inheritance,
-    /// What nodes gave last.
+    /// The last outputs of nodes.
     pub(super) outputs: BTreeMap<String, Bytes>,
     pub(super) journal: Option<Journal<S>>,
     pub(super) sessions: StoredSessions,
-    /// They are newer than the checkpoint.
+    /// Whether the sessions are newer than the checkpoint.
     pub(super) sessions_changed: bool,
-    /// What earlier calls of the run used up.
+    /// The amounts that earlier calls of the run used up.
     pub(super) spent: Spent,
     pub(super) next: FirstMove<S>,
 }
 
-/// What the call does first.
+/// The first action of the call.
 pub(super) enum FirstMove<S: State> {
     Input {
         input: S::Update,
         abandoned: Option<RunId>,
     },
-    /// The answers, and what subgraphs ask.
+    /// The answers, and the open requests of subgraphs.
     Answer(Answers, Vec<OpenRequest>),
     GoOn,
-    /// Goes on from an older checkpoint, on a branch of its own.
+    /// Continues from an older checkpoint, on a branch of its own.
     Fork,
     Edit(Edit<S>, Option<EditBase>),
 }
 
-/// The checkpoint that is edited: whose tasks left these writes.
+/// The checkpoint that is edited, with the run and thread in the ids of its tasks.
 pub(super) struct EditBase {
     pub(super) run: RunId,
     pub(super) id: CheckpointId,
     pub(super) ahead: u64,
     pub(super) writes: Vec<PendingWrite>,
-    /// The thread that it was copied from, if it was.
+    /// The thread that it was copied from, if any.
     pub(super) thread: Option<Arc<str>>,
 }
 
@@ -246,7 +246,7 @@ impl<S: State> Opening<S> {
         };
         let place = persistence.place(&name);
         let restored = restore(core, persistence, place, &replayed)?;
-        // A copy is to hold what the thread holds, whatever its program knows of it.
+        // A copy contains everything that the thread contains, known to the program or not.
         let keeps = core.unknown_fields.keeps || copied_from.is_some();
         restored.check(keeps, place)?;
         if !keeps && !matches!(start, CallRequest::Invoke(_)) {
@@ -295,13 +295,14 @@ impl<S: State> Opening<S> {
             _ => FirstMove::GoOn,
         };
         let begins = matches!(&next, FirstMove::Edit(Edit::AsStart(_), _));
-        // Answers and what siblings finished belong to the checkpoint, and a branch begins without them.
+        // Answers and the results of siblings belong to the checkpoint, so a new branch starts without them.
         let left = if forks.is_some() { Remains::default() } else { left };
-        // A run that begins has neither what the one before held in its sessions nor what it spent.
+        // A new run inherits neither the sessions nor the spent amounts of the run before.
         let sessions_changed = begins || left.sessions.is_some();
-        let (sessions, spent) = match begins {
-            true => Default::default(),
-            false => (left.sessions.unwrap_or(header.session), left.spent.unwrap_or(header.spent)),
+        let (sessions, spent) = if begins {
+            Default::default()
+        } else {
+            (left.sessions.unwrap_or(header.session), left.spent.unwrap_or(header.spent))
         };
         Ok(Opening {
             run,
@@ -362,9 +363,10 @@ fn run_unfinished(replayed: &Replay, left_over: &Leftovers, inside: &[OpenReques
         .collect();
     open.extend(inside.iter().filter_map(|request| request.interrupt.id).map(|id| id.to_string()));
     open.sort();
-    let open = match open.is_empty() {
-        true => "use `proceed()` to go on with it".to_owned(),
-        false => format!("it waits for answers to {}: use `resume`", open.join(", ")),
+    let open = if open.is_empty() {
+        "use `proceed()` to go on with it".to_owned()
+    } else {
+        format!("it waits for answers to {}: use `resume`", open.join(", "))
     };
     let problem = format!(
         "the thread's last run has not finished: {} still to run; {open}, or `.abandon()` to give it up",

@@ -1,23 +1,23 @@
-//! The run that a call undoes which takes its thread: where it began.
+//! The run that is undone when a call takes over its thread.
 
 use crate::error::Error;
 use crate::record::header::Header;
 use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, RunId, Source};
 
-/// A run that is to be undone.
+/// A run to be undone.
 pub(crate) struct UndoneRun {
     pub(in crate::run) run: RunId,
-    /// The checkpoint before it; `None` if the thread began with it.
+    /// The checkpoint before it; `None` if the thread starts with it.
     pub(in crate::run) before: Option<CheckpointId>,
-    /// The branch that has none of it.
+    /// The branch that contains nothing of it.
     pub(in crate::run) branch: u32,
 }
 
-/// Rows read at a time.
+/// Number of rows read at a time.
 const PAGE: usize = 64;
 
-/// The newest run of a place, and where it began. `None` if nothing is stored.
+/// The newest run of a place, with its start. `None` if nothing is stored.
 pub(crate) async fn newest_run(
     saver: &dyn Checkpointer,
     place: Place<'_>,

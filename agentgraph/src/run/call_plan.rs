@@ -1,4 +1,4 @@
-//! [`CallPlan`]: all that a caller has said about a call, and carrying it out.
+//! [`CallPlan`]: all settings of a call, and its execution.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,22 +19,22 @@ use crate::words::{Budget, Durability, Outcome, View, Views, WhenBusy};
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::engine::Leased;
 
-/// The supersteps a call may take when nothing else is said.
+/// The default limit of supersteps of a call.
 const MAX_SUPERSTEPS: u64 = 1000;
 
-/// How far a run may be ahead of the reader of its stream, in events.
+/// The default number of events that a run may be ahead of its stream's reader.
 const STREAM_CAPACITY: usize = 64;
 
-/// All that a caller has said about a call.
+/// All settings of a call.
 pub(super) struct CallPlan<S: State> {
     pub(super) graph: CompiledGraph<S>,
-    /// What is asked for, or why that cannot be.
+    /// The request, or the error of an impossible one.
     pub(super) request: Result<CallRequest<S>, Error>,
     pub(super) thread: Option<Arc<str>>,
-    /// The checkpoint to go on from, if that is not the newest.
+    /// The checkpoint to continue from, if it is not the newest.
     pub(super) from: Option<CheckpointId>,
     pub(super) copied_from: Option<Arc<str>>,
-    /// The state that a run which is not kept begins on, instead of the initial one.
+    /// The state that a run without a store starts on, instead of the initial one.
     pub(super) begins_on: Option<Arc<S>>,
     pub(super) edits: Vec<MakeEdits>,
     pub(super) limits: CallLimits,
@@ -42,17 +42,17 @@ pub(super) struct CallPlan<S: State> {
     pub(super) stream: StreamSettings,
 }
 
-/// How much a call may use.
+/// The limits of a call.
 pub(super) struct CallLimits {
     pub(super) max_supersteps: u64,
     pub(super) max_concurrency: usize,
     pub(super) halt: Limits,
     pub(super) budget: Option<Budget>,
-    /// The graph's own, if nothing is said.
+    /// The policy of the graph if `None`.
     pub(super) siblings: Option<Siblings>,
 }
 
-/// How a call keeps its run, and what it does with other runs of the thread.
+/// The settings for storing a run, and for other runs of its thread.
 #[derive(Default)]
 pub(super) struct CallKeeping {
     pub(super) durability: Durability,
@@ -60,7 +60,7 @@ pub(super) struct CallKeeping {
     pub(super) abandons: bool,
 }
 
-/// What a stream shows, and how far the run may be ahead of its reader.
+/// The settings of a stream: its views, and how far the run may be ahead of its reader.
 pub(super) struct StreamSettings {
     pub(super) views: Views,
     pub(super) capacity: usize,
@@ -133,7 +133,7 @@ impl<S: State> CallPlan<S> {
         }
     }
 
-    /// Makes a run ready that keeps nothing.
+    /// Prepares a run that stores nothing.
     fn make_ready_alone<R: TaskRunner<S>>(
         mut self,
         runner: R,
@@ -150,7 +150,7 @@ impl<S: State> CallPlan<S> {
         std::mem::replace(&mut self.request, Ok(CallRequest::Proceed))
     }
 
-    /// Runs it on its thread, which is nobody else's meanwhile.
+    /// Runs it on its thread, which no other run writes meanwhile.
     async fn run_kept<R: TaskRunner<S>>(
         mut self,
         runner: R,
@@ -173,9 +173,10 @@ impl<S: State> CallPlan<S> {
             && matches!(start, CallRequest::Invoke(_));
         let (from, fence, began_at) = (self.from, lease.fence(), OnceLock::new());
         let work = async {
-            let mut thread = match rolls_back && from.is_none() {
-                true => Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?,
-                false => Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?,
+            let mut thread = if rolls_back && from.is_none() {
+                Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?
+            } else {
+                Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?
             };
             thread.gives_up = self.keeping.abandons || replaces;
             if let Some(original) = &self.copied_from {
@@ -184,9 +185,10 @@ impl<S: State> CallPlan<S> {
             began_at.get_or_init(|| thread.head());
             let goes_on =
                 from.is_none() && self.copied_from.is_none() && !matches!(start, CallRequest::Invoke(_));
-            let inside = match graph.core.has_graphs {
-                true => Box::pin(thread.open_inside(&graph.core, goes_on)).await?,
-                false => Vec::new(),
+            let inside = if graph.core.has_graphs {
+                Box::pin(thread.open_inside(&graph.core, goes_on)).await?
+            } else {
+                Vec::new()
             };
             let found = OpenedThread { thread, fence, inside };
             let mut ready = match self.make_ready(start, Some(found), runner, events) {
@@ -204,7 +206,7 @@ impl<S: State> CallPlan<S> {
             let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
             let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention);
             if let Err(error) = Box::pin(lease.keep_up(pruning)).await {
-                // What the run came to is stored. The next stride tries again.
+                // The result of the run is stored. The next stride prunes again.
                 tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
             }
         }
@@ -213,10 +215,10 @@ impl<S: State> CallPlan<S> {
     }
 }
 
-/// How a call is carried out.
+/// The execution of a call.
 enum Drive<S: State> {
-    /// In this process, keeping nothing.
+    /// In this process, storing nothing.
     Alone(Box<PreparedCall<S, LocalRunner>>),
-    /// On its thread, or on a host: in a box, so that a run that needs neither does not carry what they need.
+    /// On its thread, or on a host. Boxed, so that the future of a simple run stays small.
     Further(RunFuture<S>),
 }

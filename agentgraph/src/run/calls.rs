@@ -1,4 +1,4 @@
-//! What is called on a compiled graph: runs, and looking at its threads.
+//! The calls on a compiled graph: runs, and reading its threads.
 
 use crate::error::Error;
 use crate::graph::GraphTopology;
@@ -10,21 +10,22 @@ use agentgraph_checkpoint::CheckpointId;
 
 /// # Calling
 impl<S: State> CompiledGraph<S> {
-    /// Begins a run with an input, which is an update: it goes through the reducers and never replaces the
-    /// state.
+    /// Starts a run with an input. The input is an update: it goes through the reducers and never replaces
+    /// the state.
     pub fn invoke(&self, input: impl Into<S::Update>) -> RunBuilder<S> {
         RunBuilder::invoke(self.clone(), input.into())
     }
 
-    /// Goes on with an answer to the one open interrupt of a thread. The answer is delivered if the node
-    /// still asks the same; otherwise the outcome has the new question, whose
-    /// [`replaces`](crate::Interrupt::replaces) says so. See [`Ctx::interrupt`](crate::Ctx::interrupt).
+    /// Continues a run with an answer to the one open interrupt of a thread. The answer is delivered if the
+    /// node still asks the same question. Otherwise the outcome contains the new question, and its
+    /// [`replaces`](crate::Interrupt::replaces) names the old one. See
+    /// [`Ctx::interrupt`](crate::Ctx::interrupt).
     pub fn resume(&self, answer: impl serde::Serialize) -> RunBuilder<S> {
         RunBuilder::resume(self.clone(), answer)
     }
 
-    /// Goes on with answers to interrupts by their ids, of all that are open or some. A node runs again when
-    /// none of its questions is open.
+    /// Continues a run with answers to some or all of its open interrupts, by their ids. A node runs again
+    /// when none of its questions is open.
     pub fn resume_many<A: serde::Serialize>(
         &self,
         answers: impl IntoIterator<Item = (crate::InterruptId, A)>,
@@ -32,7 +33,7 @@ impl<S: State> CompiledGraph<S> {
         RunBuilder::resume_many(self.clone(), answers)
     }
 
-    /// Goes on with a run that was stopped by anything but an open interrupt: a failure, a limit, a static
+    /// Continues a run that was stopped by anything but an open interrupt: a failure, a limit, a static
     /// interrupt, a cancelled or killed process.
     pub fn proceed(&self) -> RunBuilder<S> {
         RunBuilder::proceed(self.clone())
@@ -45,16 +46,16 @@ impl<S: State> CompiledGraph<S> {
     /// written. `None` for a thread that does not exist.
     ///
     /// # Errors
-    /// Without a checkpointer, or when the store or its bytes fail.
+    /// Without a checkpointer, or if the store fails or its bytes are damaged.
     pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
         crate::run::view::state(self, thread).await
     }
 
-    /// A thread as it was at a checkpoint: what was committed, without what tasks left behind after it.
-    /// `None` if there is none with that id.
+    /// Returns a thread as it was at a checkpoint: only committed values, without the remains of tasks after
+    /// it. `None` if there is no checkpoint with that id.
     ///
     /// # Errors
-    /// Without a checkpointer, or when the store or its bytes fail.
+    /// Without a checkpointer, or if the store fails or its bytes are damaged.
     pub async fn state_at(
         &self,
         thread: &str,
@@ -63,8 +64,8 @@ impl<S: State> CompiledGraph<S> {
         crate::run::view::state_at(self, thread, checkpoint).await
     }
 
-    /// The graph as the run had it at a checkpoint: this one, with the temporary edits that held there. To be
-    /// looked at or drawn. `None` if there is no checkpoint with that id.
+    /// Returns the graph of the run at a checkpoint: this graph with the temporary edits in effect there.
+    /// `None` if there is no checkpoint with that id.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -99,8 +100,8 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     ///
     /// # Errors
-    /// Without a checkpointer, when the store or its bytes fail, and with
-    /// [`Code::GraphChanged`](crate::Code::GraphChanged) when the edits do not fit this graph any more.
+    /// Without a checkpointer, if the store fails or its bytes are damaged, and with
+    /// [`Code::GraphChanged`](crate::Code::GraphChanged) if the edits no longer fit this graph.
     pub async fn topology_at(
         &self,
         thread: &str,

@@ -1,4 +1,4 @@
-//! [`CompiledGraph`]: a graph that was checked. Immutable, cheap to clone, shared by any number of runs.
+//! [`CompiledGraph`]: a checked graph. Immutable, cheap to clone, shared by any number of runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::state::{State, StoredState};
 use agentgraph_checkpoint::Checkpointer;
 use agentgraph_checkpoint::services::Services;
 
-/// A runnable graph. [`StateGraph::compile`](crate::StateGraph::compile) makes it.
+/// A runnable graph, made by [`StateGraph::compile`](crate::StateGraph::compile).
 pub struct CompiledGraph<S: State> {
     pub(super) core: Arc<GraphCore<S>>,
     pub(in crate::run) shared: Arc<GraphShared>,
@@ -28,24 +28,23 @@ pub struct CompiledGraph<S: State> {
 }
 
 impl<S: State> StateGraph<S> {
-    /// Checks the graph and makes it runnable. What is allowed and probably not meant is a
-    /// [warning](CompiledGraph::warnings): a node that no way leads to, a loop without an exit, a join that
-    /// can never fire.
+    /// Checks the graph and makes it runnable. Constructs that are allowed and probably not intended are
+    /// [warnings](CompiledGraph::warnings): a node without a path from START, a loop without an exit, a join
+    /// that can never fire.
     ///
-    /// A join can never fire if a source of it never runs, or if two sources can only be reached by different
-    /// targets of a route that is asked once and picks one of them. Where another edge, a loop or a list of
-    /// targets may lead to both, there is no warning.
+    /// A join can never fire if one of its sources never runs, or if two sources can only be reached by
+    /// different targets of a route that is called once and picks one of them. If another edge, a loop or a
+    /// list of targets may lead to both, there is no warning.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::graph::Problem) there is, each with the file and line of the call it comes
-    /// from.
+    /// All [`Problem`](crate::graph::Problem)s of the graph, each with the file and line of the call that caused it.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
         Ok(CompiledGraph::of(compile::compile(self)?))
     }
 }
 
 impl<S: State> CompiledGraph<S> {
-    /// One that nothing keeps, and whose tasks run here.
+    /// A graph without a store, whose tasks run in this process.
     pub(super) fn of(compiled: Compiled<S>) -> Self {
         let Compiled { core, shared } = compiled;
         CompiledGraph {
@@ -57,7 +56,7 @@ impl<S: State> CompiledGraph<S> {
         }
     }
 
-    /// The graph as the loop looks at it.
+    /// The graph as the loop uses it.
     pub(crate) fn core(&self) -> &Arc<GraphCore<S>> {
         &self.core
     }
@@ -77,7 +76,7 @@ impl<S: State> Clone for CompiledGraph<S> {
 
 /// # Setting up
 impl<S: State> CompiledGraph<S> {
-    /// The same graph, taking time and randomness from `services`.
+    /// Uses `services` for time and randomness.
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
         self.shared = Arc::new(GraphShared {
@@ -89,7 +88,7 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// The same graph, whose tasks run where `host` runs them.
+    /// Runs the tasks of the graph on `host`.
     #[must_use]
     pub fn host(mut self, host: impl Host) -> Self
     where
@@ -99,13 +98,13 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// The same graph, whose runs are kept by `saver`. Every run then needs a thread. An `Arc` of a saver is
-    /// a saver too, so several graphs can share one.
+    /// Stores the runs of the graph in `saver`. Every run then needs a thread. An `Arc` of a saver is a saver
+    /// too, so several graphs can share one.
     ///
-    /// A state with secret channels is kept by a saver that encrypts, or by one that is gone with its
-    /// process. Any other is refused: nothing is stored, and every call on the graph ends with
+    /// A state with secret channels needs a saver that encrypts, or one that ends with its process. Any other
+    /// saver is refused: nothing is stored, and every call on the graph fails with
     /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey). [`try_checkpointer`](Self::try_checkpointer)
-    /// says so at once.
+    /// reports this at once.
     #[must_use]
     pub fn checkpointer(self, saver: impl Checkpointer) -> Self
     where
@@ -117,12 +116,12 @@ impl<S: State> CompiledGraph<S> {
         }
     }
 
-    /// [`checkpointer`](Self::checkpointer), for a program that wants to know at once whether the saver may
-    /// keep the graph's secrets.
+    /// [`checkpointer`](Self::checkpointer) for a program that needs to know at once whether the saver may
+    /// store the graph's secrets.
     ///
     /// # Errors
-    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey) when the state, or that of a subgraph, has
-    /// secret channels that the saver would store in clear.
+    /// [`Code::SecretNeedsKey`](crate::Code::SecretNeedsKey) if the state, or that of a subgraph, has secret
+    /// channels that the saver would store in clear.
     pub fn try_checkpointer(self, saver: impl Checkpointer) -> Result<Self, Error>
     where
         S: StoredState,
@@ -142,15 +141,14 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// The same graph, whose runs lose their threads when they give no sign of life for so long: then another
-    /// process may go on with them, and whatever the first one still does is not stored. 30 seconds if not
-    /// set; at least 10 milliseconds. Has to come after [`checkpointer`](Self::checkpointer).
+    /// Sets the length of leases: a run loses its thread if it shows no activity for this time. Another
+    /// process may then continue the run, and nothing that the first process still does is stored. 30 seconds
+    /// if not set; at least 10 milliseconds. Call it after [`checkpointer`](Self::checkpointer).
     ///
-    /// A run that was dropped gives its thread back at once. With
-    /// [`Durability::Async`](crate::Durability::Async) that is when all that it had handed over is stored, by
-    /// a task of its own: until then the thread is busy. The savers of this crate notice by themselves when a
-    /// process was killed. So the time matters for processes that stand still, and for machines that were cut
-    /// off.
+    /// A dropped run releases its thread at once. With [`Durability::Async`](crate::Durability::Async), the
+    /// thread stays busy until a separate task has stored everything that was handed over. The savers of this
+    /// crate notice when a process was killed. So the length only matters for suspended processes, and for
+    /// machines that lost their connection.
     #[must_use]
     pub fn lease(mut self, length: Duration) -> Self {
         if let Some(persistence) = &mut self.persistence {
@@ -162,12 +160,12 @@ impl<S: State> CompiledGraph<S> {
     /// The same graph, to look into one that is a node of another: its [`state`](Self::state),
     /// [`history`](Self::history) and [`update_state`](Self::update_state) are those of that namespace, which
     /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt)
-    /// name. Has to come after [`checkpointer`](Self::checkpointer). It is the graph around it that goes on
+    /// contain the name. Call it after [`checkpointer`](Self::checkpointer). Only the parent graph continues
     /// from an edited state.
     ///
-    /// The newest checkpoint of a memory ([`Memory::PerThread`](crate::Memory::PerThread)) may be one of a
-    /// call that was given up. The one that counts is named by
-    /// [`Checkpoint::memories`](crate::Checkpoint::memories), and an edit counts if it follows that one.
+    /// The newest checkpoint of a memory ([`Memory::PerThread`](crate::Memory::PerThread)) may belong to a
+    /// call that was given up. [`Checkpoint::memories`](crate::Checkpoint::memories) names the effective one,
+    /// and an edit counts if it follows that one.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -213,19 +211,19 @@ impl<S: State> CompiledGraph<S> {
         &self.core.warnings
     }
 
-    /// The nodes' names, in order of declaration.
+    /// The names of the nodes, in order of declaration.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         self.core.names.iter().map(|name| &**name)
     }
 
     /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
-    /// channels do. Checkpoints carry it.
+    /// channels change. Checkpoints contain it.
     pub fn fingerprint(&self) -> &str {
         &self.core.fingerprint
     }
 
-    /// The graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared targets as an
-    /// open arrow.
+    /// Returns the graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared
+    /// targets as an open arrow.
     pub fn mermaid(&self) -> String {
         crate::graph::shown::of_compiled(&self.core).mermaid()
     }

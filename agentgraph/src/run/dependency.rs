@@ -1,5 +1,5 @@
-//! [`CompiledDependencyGraph`]: a dependency graph that was checked. Immutable, cheap to clone, shared by any
-//! number of passes.
+//! [`CompiledDependencyGraph`]: a checked dependency graph. Immutable, cheap to clone, shared by any number
+//! of passes.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::words::InterruptId;
 use agentgraph_checkpoint::services::Services;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer};
 
-/// A runnable dependency graph. [`DependencyGraph::compile`](crate::DependencyGraph::compile) makes it.
+/// A runnable dependency graph, made by [`DependencyGraph::compile`](crate::DependencyGraph::compile).
 pub struct CompiledDependencyGraph<O: Output, S: PassInput = ()> {
     graph: CompiledGraph<Outputs<O, S>>,
     wiring: Arc<Wiring<O, S>>,
@@ -34,8 +34,8 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
     /// Checks the graph and makes it runnable.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::graph::Problem) there is, cycles too, each with the file and line of the call
-    /// it comes from.
+    /// All [`Problem`](crate::graph::Problem)s of the graph, including cycles, each with the file and line of the
+    /// call that caused it.
     pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
         let (compiled, wiring) = compile(self)?;
         let driver = Arc::clone(&wiring) as Arc<dyn Driver<Outputs<O, S>>>;
@@ -45,20 +45,21 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
 }
 
 impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
-    /// Begins a pass. Without a checkpointer it knows nothing of earlier ones: see [`passes`](Self::passes).
+    /// Starts a pass. Without a checkpointer it has no outputs of earlier passes: see
+    /// [`passes`](Self::passes).
     ///
-    /// The limit of [`max_supersteps`](RunBuilder::max_supersteps) is one of nodes here, and there is none by
+    /// The limit of [`max_supersteps`](RunBuilder::max_supersteps) counts nodes here. There is none by
     /// default.
     pub fn invoke(&self, input: S) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::invoke(self.graph.clone(), OutputsUpdate::begin(input)).max_supersteps(u64::MAX)
     }
 
-    /// Goes on with an answer to the one open interrupt of a thread.
+    /// Continues a pass with an answer to the one open interrupt of a thread.
     pub fn resume(&self, answer: impl Serialize) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::resume(self.graph.clone(), answer).max_supersteps(u64::MAX)
     }
 
-    /// Goes on with answers to interrupts by their ids.
+    /// Continues a pass with answers to interrupts by their ids.
     pub fn resume_many<A: Serialize>(
         &self,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
@@ -66,20 +67,19 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         RunBuilder::resume_many(self.graph.clone(), answers).max_supersteps(u64::MAX)
     }
 
-    /// Goes on with a pass that was stopped by anything but an open interrupt: a failure, a limit, a
-    /// cancelled or killed process. Nodes that are done do not run again, and its edits hold.
+    /// Continues a pass that was stopped by anything but an open interrupt: a failure, a limit, a cancelled
+    /// or killed process. Finished nodes do not run again, and their edits stay in effect.
     pub fn proceed(&self) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::proceed(self.graph.clone()).max_supersteps(u64::MAX)
     }
 
-    /// A line of passes in memory, in which each knows the outputs of those before it, for nodes to be
-    /// skipped.
+    /// A series of passes in memory, each with the outputs of those before it, so that nodes can be skipped.
     pub fn passes(&self) -> Passes<O, S> {
         Passes::of(self.clone())
     }
 
-    /// The same graph, whose passes are kept by `saver`: every pass then needs a thread, which keeps the
-    /// outputs from pass to pass.
+    /// Stores the passes of the graph in `saver`. Every pass then needs a thread, which keeps the outputs
+    /// from pass to pass.
     #[must_use]
     pub fn checkpointer(mut self, saver: impl Checkpointer) -> Self
     where
@@ -90,26 +90,26 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         self
     }
 
-    /// The same graph, taking time and randomness from `services`.
+    /// Uses `services` for time and randomness.
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
         self.graph = self.graph.services(services);
         self
     }
 
-    /// The newest checkpoint of a thread, with what has finished since. `None` for a thread that does not
-    /// exist.
+    /// Returns the newest checkpoint of a thread, including the nodes that have finished since. `None` for a
+    /// thread that does not exist.
     ///
     /// # Errors
-    /// Without a checkpointer, or when the store or its bytes fail.
+    /// Without a checkpointer, or if the store fails or its bytes are damaged.
     pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<Outputs<O, S>>>, Error> {
         self.graph.state(thread).await
     }
 
-    /// A thread as it was at a checkpoint.
+    /// Returns a thread as it was at a checkpoint.
     ///
     /// # Errors
-    /// As [`state`](Self::state).
+    /// As for [`state`](Self::state).
     pub async fn state_at(
         &self,
         thread: &str,
@@ -118,13 +118,13 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         self.graph.state_at(thread, checkpoint).await
     }
 
-    /// The checkpoints of a thread, newest first: one where a pass began and one where it was over.
+    /// Returns the checkpoints of a thread, newest first: one at the start of each pass and one at its end.
     pub fn history(&self, thread: impl Into<String>) -> History<Outputs<O, S>> {
         self.graph.history(thread)
     }
 
-    /// The graph as it was at a checkpoint: where a pass began with what was edited before it, and where one
-    /// was over with all its edits. `None` for a checkpoint that does not exist.
+    /// Returns the graph as it was at a checkpoint: at the start of a pass with the edits made before it, at
+    /// its end with all its edits. `None` for a checkpoint that does not exist.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -157,7 +157,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// ```
     ///
     /// # Errors
-    /// As [`state`](Self::state).
+    /// As for [`state`](Self::state).
     pub async fn topology_at(
         &self,
         thread: &str,
@@ -167,24 +167,25 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         Ok(found.map(|found| draw::topology_of(&self.wiring, &found.values)))
     }
 
-    /// The nodes' names, in order of declaration.
+    /// The names of the nodes, in order of declaration.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         self.graph.nodes()
     }
 
-    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins or templates do.
+    /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins or templates
+    /// change.
     pub fn fingerprint(&self) -> &str {
         self.graph.fingerprint()
     }
 
-    /// The graph as a Mermaid flowchart: order-only edges are dotted.
+    /// Returns the graph as a Mermaid flowchart: order-only edges are dotted.
     pub fn mermaid(&self) -> String {
         draw::mermaid(&self.wiring)
     }
 
-    /// The graph as that pass has edited it: what it added is dashed, what it cut is crossed out, and nodes
-    /// that it skipped or that did not run are grey. For a pass under way, a finished one, or one that a
-    /// thread has kept.
+    /// Returns the graph with the edits of that pass: added parts are dashed, removed ones are crossed out,
+    /// and nodes that were skipped or did not run are grey. The pass may be under way, finished, or read from
+    /// a thread.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -207,7 +208,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
 }
 
 impl<O: Output, S: PassInput> RunBuilder<Outputs<O, S>> {
-    /// Edits the graph for this pass before it begins. It has an effect on a pass that `invoke` begins.
+    /// Edits the graph for this pass before it starts. Only has an effect on a pass started by `invoke`.
     ///
     /// ```
     /// use agentgraph::prelude::*;

@@ -1,4 +1,4 @@
-//! [`StateEdit`]: changing what a thread holds without running anything.
+//! [`StateEdit`]: changing the state of a thread without running anything.
 
 use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
@@ -11,12 +11,12 @@ use crate::run::{CompiledGraph, RunBuilder};
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
 
-/// A change of a thread's state in the making: `graph.update_state("t-1").update(..).await?`. It gives the
-/// checkpoint it made.
+/// A builder of a change to a thread's state: `graph.update_state("t-1").update(..).await?`. Awaiting it
+/// returns the checkpoint that it made.
 ///
-/// Without [`at`](StateEdit::at) it goes onto the newest checkpoint. On an older one it begins a new branch,
-/// which is then the newest: nothing that was stored is changed. Updates go through the reducers. Whatever
-/// the edit, the thread goes on under a new run id.
+/// Without [`at`](StateEdit::at) the edit applies to the newest checkpoint. On an older one it starts a new
+/// branch, which is then the newest: stored checkpoints never change. Updates go through the reducers. After
+/// any edit, the thread continues under a new run id.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -42,7 +42,7 @@ use agentgraph_checkpoint::CheckpointId;
 ///     .checkpointer(MemorySaver::new());
 /// graph.invoke(Letter::update()).thread("t-1").await?;
 ///
-/// // While it waits for the answer, somebody puts in a word.
+/// // While the run waits for the answer, a line is added from outside.
 /// graph.update_state("t-1").update(Letter::update().text(["and yours,"])).await?;
 /// let letter = graph.resume(true).thread("t-1").await?.into_finished()?;
 /// assert_eq!((letter.text, letter.sent), (vec!["Dear all,".to_owned(), "and yours,".to_owned()], true));
@@ -57,8 +57,8 @@ pub struct StateEdit<S: State> {
     edit: Edit<S>,
 }
 
-/// Gives what the tasks of an open superstep left behind the ids that they have in the copy of their thread;
-/// `false` if none is open.
+/// Moves the remains of an open superstep's tasks to the ids that they have in the copy of their thread;
+/// `false` if no superstep is open.
 pub(super) async fn adopt_copy<S: State>(
     graph: &CompiledGraph<S>,
     from: &str,
@@ -77,26 +77,26 @@ impl<S: State> StateEdit<S> {
         StateEdit { graph, thread, at: None, edit: Edit::Here(None) }
     }
 
-    /// The checkpoint to go on from.
+    /// Sets the checkpoint to edit.
     pub fn at(mut self, checkpoint: CheckpointId) -> Self {
         self.at = Some(checkpoint);
         self
     }
 
-    /// Changes the state and nothing else: what is to run next, what waits for an answer and what siblings
-    /// have finished stays (only on the newest checkpoint; answers and finished siblings belong to it). Open
-    /// interrupts get new ids. They show what was asked before the edit: if the node asks something else on
-    /// the edited state, the answer is voided, and it asks that.
+    /// Changes only the state. On the newest checkpoint the next tasks, the open interrupts and the results
+    /// of siblings stay; answers and results of siblings belong to that checkpoint. Open interrupts have new
+    /// ids afterwards. They show the questions asked before the edit: if the node asks something else on the
+    /// edited state, the answer is voided and the new question is open.
     ///
-    /// Without this and the others the edit is a copy: a fork of the checkpoint.
+    /// Without this method and the others, the edit is a copy: a fork of the checkpoint.
     pub fn update(mut self, update: impl Into<S::Update>) -> Self {
         self.edit = Edit::Here(Some(update.into()));
         self
     }
 
-    /// Changes the state as if that node had returned the update: what runs next is where its edges, routes
-    /// and joins lead. Call it again for several nodes of one superstep. On the newest checkpoint what
-    /// siblings of the node have finished is merged with it, and what has not finished is given up.
+    /// Changes the state as if that node had returned the update: its edges, routes and joins decide which
+    /// nodes run next. Call it again for several nodes of one superstep. On the newest checkpoint, results of
+    /// the node's finished siblings are merged too, and unfinished siblings are given up.
     pub fn as_node(mut self, node: impl Into<Cow<'static, str>>, update: impl Into<S::Update>) -> Self {
         let one = (node.into(), update.into());
         match &mut self.edit {
@@ -112,8 +112,8 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    /// Changes the state and ends the run: nothing runs next. On the newest checkpoint what finished siblings
-    /// wrote is kept.
+    /// Changes the state and ends the run: no node runs next. On the newest checkpoint, updates of finished
+    /// siblings are kept.
     pub fn as_end(mut self, update: impl Into<S::Update>) -> Self {
         self.edit = Edit::AsEnd(update.into());
         self

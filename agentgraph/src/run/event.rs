@@ -1,4 +1,4 @@
-//! Events: what a run tells whoever streams it.
+//! Events: the reports of a run to the reader of its stream.
 
 mod child_events;
 mod queue;
@@ -15,126 +15,123 @@ use crate::state::{HiddenValue, ShownState, State};
 use crate::words::{DroppedEdits, EditError, GraphEdit, Outcome, Replaced, TaskEnd, TaskRef};
 use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
-/// Something that happened in a run, in the order in which it happened.
+/// A report of a run. Events come in the order in which they happened.
 #[non_exhaustive]
 pub struct Event<S: State> {
     /// 0, 1, 2, .. without gaps.
     pub seq: u64,
     /// The run; all zero in the last event of a call that failed before it had one.
     pub run: RunId,
-    /// The subgraph it happened in, as checkpoints call it; empty for the graph that is streamed. Only calls
-    /// that ask for [`subgraphs`](crate::RunBuilder::subgraphs) have events of theirs.
+    /// The namespace of the subgraph it happened in; empty for the streamed graph itself. Subgraphs only have
+    /// events in calls with [`subgraphs`](crate::RunBuilder::subgraphs).
     pub namespace: Arc<str>,
-    /// The superstep, counted from 1 within the call; 0 for the input. That of the subgraph, if it happened
-    /// in one.
+    /// The superstep, counted from 1 within the call; 0 for the input. In a subgraph, the superstep of the
+    /// subgraph.
     pub step: u64,
-    /// The task it belongs to; none for what belongs to the run.
+    /// The task it belongs to; `None` for events of the run.
     pub task: Option<TaskRef>,
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind<S>,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[non_exhaustive]
 pub enum EventKind<S: State> {
     /// View *values*: the state after the input and after every superstep.
     Values(Snapshot<S>),
-    /// View *updates*: a task finished. Comes at completion, so in whatever order the tasks of a superstep
-    /// finish.
+    /// View *updates*: a task finished. Sent at its completion, so in any order within a superstep.
     Update {
         /// Its node.
         node: String,
-        /// What it returned; `None` if it changed nothing.
+        /// The update; `None` if the task changed nothing.
         /// [`CompiledGraph::update_json`](crate::CompiledGraph::update_json) shows it.
         update: Option<S::Update>,
     },
-    /// View *values* in a subgraph: its state, as a JSON object of what is stored of it.
+    /// View *values* in a subgraph: its stored channels, as a JSON object.
     ValuesInside(serde_json::Value),
     /// View *updates* in a subgraph: a task finished.
     UpdateInside {
         /// Its node.
         node: String,
-        /// What it returned, as [`CompiledGraph::update_json`](crate::CompiledGraph::update_json) shows it;
-        /// `None` if it changed nothing.
+        /// The update, as [`CompiledGraph::update_json`](crate::CompiledGraph::update_json) shows it; `None`
+        /// if the task changed nothing.
         update: Option<serde_json::Value>,
     },
-    /// View *tasks*: a task has begun. A handler of a failed task begins in its place.
+    /// View *tasks*: a task has started. The handler of a failed task starts in its place.
     TaskStarted {
         /// Its node.
         node: String,
-        /// The input of a dispatch, as JSON; null if that cannot show it.
+        /// The input of a dispatch, as JSON; null if it cannot be shown as JSON.
         input: Option<serde_json::Value>,
     },
-    /// View *tasks*: a task has ended. Tasks that are dropped, by a cancelled run or a failed sibling, do not
-    /// end.
+    /// View *tasks*: a task has ended. Tasks dropped by a cancelled run or a failed sibling have no such
+    /// event.
     TaskEnded {
         /// Its node.
         node: String,
-        /// How.
+        /// The way in which it ended.
         end: TaskEnd,
     },
     /// View *tasks*: an answer was voided, since its task asked something else when it ran again. It is
-    /// delivered to no question, and neither are answers to the questions without a key that came after.
-    /// Comes before the task's end; the outcome has the id of the new question.
+    /// delivered to no question, and neither are answers to later questions without a key. Comes before the
+    /// end of the task; the outcome contains the id of the new question.
     AnswerVoided {
         /// The node.
         node: String,
         /// The question that was answered.
         question: Replaced,
-        /// What is asked instead.
+        /// The value of the new question.
         asks: serde_json::Value,
     },
-    /// View *checkpoints*: a checkpoint was committed, or handed over to be by
+    /// View *checkpoints*: a checkpoint was committed, or handed over to the queue of
     /// [`Durability::Async`](crate::Durability::Async).
     Checkpoint {
-        /// Which one.
+        /// The id of the checkpoint.
         id: CheckpointId,
-        /// Why it was written.
+        /// The reason for the checkpoint.
         source: Source,
         /// The nodes that run next.
         next: Vec<String>,
     },
-    /// View *messages*: a piece of what a chat model says within a node. Whoever makes models gives them with
-    /// [`Ctx::message`](crate::Ctx::message); those of `agentgraph-llm` do, and the value is their
-    /// `ChatEvent`.
+    /// View *messages*: a piece of a chat model's reply within a node. Models send these events with
+    /// [`Ctx::message`](crate::Ctx::message); those of `agentgraph-llm` do, with their `ChatEvent` as value.
     Message {
         /// The node.
         node: String,
         /// The piece.
         piece: serde_json::Value,
     },
-    /// View *edits*: the temporary edits of a task hold from now on. Comes at the merge.
+    /// View *edits*: the temporary edits of a task take effect. Sent at the merge.
     Edited {
         /// The node that made them.
         by: String,
-        /// What it changed.
+        /// The edits that changed something.
         edits: Vec<GraphEdit>,
     },
-    /// View *edits*: a temporary edit was refused at the call. It has left no trace.
+    /// View *edits*: a temporary edit was refused at the call. It has no effect.
     EditRejected {
         /// The node that tried it.
         by: String,
-        /// What it tried, and why that was refused.
+        /// The edit, and the reason for the refusal.
         why: EditError,
     },
-    /// View *edits*: the temporary edits of a task do not fit those of a task before it, and are dropped as a
-    /// whole.
+    /// View *edits*: the temporary edits of a task do not fit those of an earlier task, and are all dropped.
     EditDropped(DroppedEdits),
-    /// Any view: a run that goes [from](crate::RunBuilder::from) an older checkpoint of an
-    /// [eager](crate::StateGraph::eager) graph, and merged in the order that was recorded, has left that
-    /// order. From now on tasks merge as they end.
+    /// Any view: a run [from](crate::RunBuilder::from) an older checkpoint of an
+    /// [eager](crate::StateGraph::eager) graph has left the recorded merge order. From now on tasks merge as
+    /// they end.
     ReplayDiverged {
-        /// The node whose turn it was; none if it was that of a join whose time had come.
+        /// The node that was due in the recorded order; `None` if a join was due.
         expected: Option<String>,
     },
     /// View *custom*: a node called [`Ctx::emit`](crate::Ctx::emit).
     Custom {
         /// The node.
         node: String,
-        /// What it emitted.
+        /// The emitted value.
         value: serde_json::Value,
     },
-    /// The call is over: exactly one, the last event, whatever the views.
+    /// The call is over: the last event of every stream, whatever the views.
     Ended(Result<Outcome<S>, Error>),
 }
 

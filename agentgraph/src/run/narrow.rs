@@ -1,4 +1,4 @@
-//! [`Narrow`]: a graph as a function from one type to another, its state out of sight.
+//! [`Narrow`]: a graph as a function from one type to another, with a hidden state.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,8 +19,8 @@ pub struct Narrow<S: State, I, O> {
 
 /// # Other types for the input and the result
 impl<S: State> CompiledGraph<S> {
-    /// The graph with its state out of sight: its runs begin with an `I`, which becomes an update, and show
-    /// an `O`, which is made of the last state. Whoever calls it can neither write nor read more.
+    /// Hides the state of the graph: its runs take an `I`, which becomes an update, and show an `O`, which is
+    /// made from the last state. Callers can neither write nor read more.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

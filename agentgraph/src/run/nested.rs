@@ -1,9 +1,7 @@
-//! A run inside a task: entered when a node that is a graph is called, and gone on with when it is called
-//! again.
+//! A run inside a task: started when a node that is a graph is called, and continued when it is called again.
 //!
-//! It is driven by the task's own future, so whatever drops or cuts off the task does that to it, too. It is
-//! kept on the saver of the run around it, in a namespace made of the task's id: a call that is made again
-//! finds itself there.
+//! The task's own future drives it, so it is dropped or cut off with the task. It is stored by the saver of
+//! the parent run, in a namespace derived from the task's id: a repeated call finds its own records there.
 
 mod ground;
 
@@ -55,46 +53,46 @@ pub(crate) struct Callee<C: State> {
     pub(crate) memory: Memory,
 }
 
-/// What a call begins with.
+/// The input of a call.
 pub(crate) struct ChildInput<C: State> {
-    /// The state around it, if it is over the same.
+    /// The state of the parent run, if both have the same type.
     pub(crate) state: Option<Arc<C>>,
     pub(crate) input: C::Update,
 }
 
-/// What a call comes to.
+/// The result of a call.
 pub(crate) enum ChildEnd<C: State> {
     /// The last state.
     State(C),
-    /// Of a call that began with the state around it: the sum of its updates.
+    /// The sum of the updates, for a call that started with the parent's state.
     Updates(C::Update),
-    /// It was left for a node of the graph around it.
+    /// The call exits to a node of the parent graph.
     Left(ParentExit),
 }
 
-/// A call as its parts need it.
+/// A call, with the data that its parts need.
 struct ChildCall<'a, C: State> {
     callee: &'a Callee<C>,
     outer: &'a Arc<RunShared>,
     request: TaskRequest,
     namespace: Arc<str>,
     call: StoredCall,
-    /// Where it is kept, if it is.
+    /// The store and thread of the call, if it is stored.
     kept: Option<(Persistence<C>, Arc<str>)>,
 }
 
-/// Where a call begins, or goes on.
+/// The start of a call, or its continuation.
 struct ChildOpening<C: State> {
     position: Position<C>,
     inheritance: Inheritance,
     outputs: BTreeMap<String, Bytes>,
     journal: Option<Journal<C>>,
     sessions: StoredSessions,
-    /// They are newer than the checkpoint.
+    /// Whether the sessions are newer than the checkpoint.
     sessions_changed: bool,
-    /// The sum of what was merged in earlier calls.
+    /// The sum of the updates merged in earlier calls.
     total: C::Update,
-    /// What a new run begins with.
+    /// The input of a new run.
     input: Option<(C::Update, Option<RunId>)>,
 }
 
@@ -140,27 +138,27 @@ pub(crate) async fn enter<C: State>(
     }
 }
 
-/// Why a call did not come to its end.
+/// The reason why a call did not reach its end.
 enum ChildStop {
-    /// It goes on when its task is called again, and no retry or handler can help.
+    /// It continues when its task is called again; no retry or handler can help.
     Stands(ChildPause),
     /// A node in it failed.
     Failed(Error),
 }
 
 impl From<Error> for ChildStop {
-    /// What nodes fail with is for the policies of the task around; what is wrong with a store or an answer
-    /// is not.
+    /// Failures of nodes are left to the policies of the parent task; errors of a store or an answer are not.
     fn from(error: Error) -> Self {
-        match error.code().ends_the_run() {
-            true => ChildStop::Stands(ChildPause::Broken(error)),
-            false => ChildStop::Failed(error),
+        if error.code().ends_the_run() {
+            ChildStop::Stands(ChildPause::Broken(error))
+        } else {
+            ChildStop::Failed(error)
         }
     }
 }
 
 impl<C: State> ChildCall<'_, C> {
-    /// Comes to its end, and says where memories stand then.
+    /// Runs the call to its end. Returns the result and the positions of memories.
     async fn run(
         &self,
         begin: ChildInput<C>,
@@ -196,7 +194,7 @@ impl<C: State> ChildCall<'_, C> {
         Some(journal)
     }
 
-    /// The call as its records say it, in a memory in which an earlier release left that checkpoint.
+    /// The call as its records contain it, in a memory in which an earlier release left that checkpoint.
     fn call_after(&self, unnamed: Option<CheckpointId>) -> StoredCall {
         StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
     }
@@ -216,7 +214,7 @@ impl<C: State> ChildCall<'_, C> {
         }
     }
 
-    /// A new run on what another one left, on a branch of its own if that is not the newest.
+    /// Starts a new run on the state of an earlier one, on a branch of its own if that is not the newest.
     fn anew(
         &self,
         begin: ChildInput<C>,
@@ -238,7 +236,7 @@ impl<C: State> ChildCall<'_, C> {
             if let Some(memories) = journal.memories() {
                 memories.begin_call();
             }
-            // A state that is not the one that was stored.
+            // The state is not the stored one, so the next record must be a full.
             if remembered.is_none() {
                 journal.write_whole();
             }
@@ -278,8 +276,8 @@ impl<C: State> ChildCall<'_, C> {
         })
     }
 
-    /// The end of a call that had come to it before, and where memories stood then.
-    /// The end of a call that was stored when the task around it was cut off, or tried again.
+    /// The result of a call whose end was stored before the parent task was cut off or retried, and the
+    /// positions of memories at that end.
     async fn ended_before(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
         let core = &self.callee.graph.core;
         let header = &found.replayed.header;
@@ -294,14 +292,15 @@ impl<C: State> ChildCall<'_, C> {
 
     async fn stored_end(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), Error> {
         let stand = self.stand(found.replayed.header.memories.clone(), Some(found.replayed.id));
-        let end = match self.call.updates {
-            true => ChildEnd::Updates(self.stored_total(&found).await?),
-            false => ChildEnd::State(found.restored.state),
+        let end = if self.call.updates {
+            ChildEnd::Updates(self.stored_total(&found).await?)
+        } else {
+            ChildEnd::State(found.restored.state)
         };
         Ok((end, stand))
     }
 
-    /// Where memories stand after the call: those that it has called, and its own.
+    /// The positions of memories after the call: those that it has called, and its own.
     fn stand(&self, mut called: StoredMemories, own: Option<CheckpointId>) -> StoredMemories {
         if let Some(own) = own.filter(|_| self.call.is_named) {
             called.insert(self.namespace.to_string(), (own.branch, own.step));
@@ -309,7 +308,7 @@ impl<C: State> ChildCall<'_, C> {
         called
     }
 
-    /// The sum of the updates that the records of the call hold.
+    /// The sum of the updates in the records of the call.
     async fn stored_total(&self, found: &FoundRun<C>) -> Result<C::Update, Error> {
         let mut total = C::Update::default();
         let Some((persistence, _)) = self.kept.as_ref().filter(|_| self.call.updates) else {
@@ -351,10 +350,8 @@ impl<C: State> ChildCall<'_, C> {
                 run.go_on().await
             }
         };
-        let paused = match run.may_keep_failure(&paused) {
-            true => Box::pin(run.keep_failure(paused)).await,
-            false => paused,
-        };
+        let paused =
+            if run.may_keep_failure(&paused) { Box::pin(run.keep_failure(paused)).await } else { paused };
         run.gather_stuck();
         let paused = if run.has_deferred_commits() { Box::pin(run.settle(paused)).await } else { paused };
         match paused {
@@ -385,7 +382,8 @@ impl<C: State> ChildCall<'_, C> {
             total,
             input,
         } = opening;
-        let (graph, outer) = (&self.callee.graph, self.outer);
+        let graph = &self.callee.graph;
+        let outer = self.outer;
         let around = outer.nest.as_deref();
         let durability = around.map_or(Durability::Sync, |nest| nest.durability);
         if let Some(journal) = journal.as_mut().filter(|_| durability == Durability::Exit) {
@@ -437,11 +435,12 @@ impl<C: State> ChildCall<'_, C> {
         Ok((run, input))
     }
 
-    /// Where its events go, if somebody streams subgraphs too.
+    /// The queue for its events, if the stream includes subgraphs.
     fn events(&self, root: &RunShared) -> Option<Arc<EventQueue<C>>> {
         let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?);
         let graph = &self.callee.graph;
-        let (schema, namespace) = (graph.core.schema.clone(), Arc::clone(&self.namespace));
+        let schema = graph.core.schema.clone();
+        let namespace = Arc::clone(&self.namespace);
         let inside = ChildEvents { to, namespace, schema, codec: self.callee.codec };
         let events = EventQueue::inside(inside, &graph.shared.names);
         events.begin(self.outer.run);
@@ -459,7 +458,7 @@ impl<C: State> ChildCall<'_, C> {
                 })
             }
             Pause::Left(left) => {
-                // Its own joins are left with it.
+                // Its own joins are dropped with it.
                 self.tell_stuck(end.stuck_inside);
                 Ok(ChildEnd::Left(left))
             }
@@ -476,7 +475,7 @@ impl<C: State> ChildCall<'_, C> {
         }
     }
 
-    /// Says to the run around which joins were still waiting at the end.
+    /// Reports to the parent run the joins that were still waiting at the end.
     fn tell_stuck(&self, joins: Vec<StoredStuck>) {
         if let Some(nest) = &self.outer.nest {
             let TaskRequest { step, index, handles, .. } = self.request;
@@ -484,7 +483,7 @@ impl<C: State> ChildCall<'_, C> {
         }
     }
 
-    /// It asks, and the run around it could be asked about it later.
+    /// Whether it asks without a store although the parent run has one and could be asked later.
     fn cannot_go_on(&self) -> bool {
         self.kept.is_none() && self.outer.nest.as_ref().is_some_and(|nest| nest.saver.is_some())
     }
@@ -497,12 +496,13 @@ impl<C: State> ChildCall<'_, C> {
     }
 }
 
-/// Where the ids of tasks go on that commits are put off for: see [`Journal::wait_for_the_end`].
+/// The start of the advance of task ids while commits are deferred: see [`Journal::wait_for_the_end`].
 pub(super) fn moves_from<S: State>(core: &GraphCore<S>, random: impl FnOnce() -> u64) -> Option<u64> {
-    match core.has_graphs {
-        true => Some(random() & u64::from(u32::MAX)),
-        // Activations are told apart by the commits that made them, stored or not.
-        false => (core.discipline == Discipline::Eager).then_some(0),
+    if core.has_graphs {
+        Some(random() & u64::from(u32::MAX))
+    } else {
+        // Activations are distinguished by the commits that made them, stored or not.
+        (core.discipline == Discipline::Eager).then_some(0)
     }
 }
 
@@ -512,17 +512,17 @@ fn called_twice() -> OwnError {
     OwnError(Error::new(Code::ConcurrentSubgraph, problem))
 }
 
-/// Rows read at a time.
+/// Number of rows read at a time.
 const PAGE: usize = 256;
 
-/// The update of a record and the version of the state that it was written for.
+/// The update of a record, and the version of the state that it was written for.
 struct StoredUpdate {
     version: u32,
     update: Vec<u8>,
 }
 
-/// The updates in the records of the newest run of a namespace, oldest first, back over the branches that
-/// this one came from.
+/// The updates in the records of the newest run of a namespace, oldest first, including those on the branches
+/// that its branch started from.
 async fn written(
     saver: &dyn Checkpointer,
     place: Place<'_>,
@@ -530,7 +530,8 @@ async fn written(
 ) -> Result<Vec<StoredUpdate>, Error> {
     let mut found: Vec<StoredUpdate> = Vec::new();
     // Deltas have the version of the full before them.
-    let (mut unversioned, mut oldest_read) = (0, head);
+    let mut unversioned = 0;
+    let mut oldest_read = head;
     let (mut branch, mut before) = (head.branch, head.step.checked_add(1));
     'branches: loop {
         let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };

@@ -1,4 +1,4 @@
-//! What is open inside the tasks of a superstep: subgraphs that have begun, and what they ask.
+//! The open work inside the tasks of a superstep: started subgraphs, and their questions.
 
 use async_trait::async_trait;
 
@@ -77,7 +77,7 @@ impl<C: State> AnyGraph for Callee<C> {
 }
 
 impl<C: State> Callee<C> {
-    /// Whether going on with the call would lose what it has stored.
+    /// Checks that continuing the call would lose nothing that it has stored.
     async fn check(
         &self,
         saver: &dyn Checkpointer,
@@ -87,15 +87,16 @@ impl<C: State> Callee<C> {
     ) -> Result<(), Error> {
         let core = &self.graph.core;
         check_kept_states(core, place, &header.eager.kept)?;
-        // Its values are not read for nothing.
-        match header.fields.iter().any(|name| is_unknown(core, name)) {
-            true => check_fields(core, place, &replay_from(saver, place, tail).await?),
-            false => Ok(()),
+        // The values are only read if a name is unknown.
+        if header.fields.iter().any(|name| is_unknown(core, name)) {
+            check_fields(core, place, &replay_from(saver, place, tail).await?)
+        } else {
+            Ok(())
         }
     }
 }
 
-/// A task, by the names that were stored.
+/// An open task, by its stored names.
 pub(crate) struct OpenTask<'a> {
     pub(in crate::run) id: TaskId,
     pub(in crate::run) node: String,
@@ -103,13 +104,13 @@ pub(crate) struct OpenTask<'a> {
 }
 
 impl OpenTask<'_> {
-    /// What it failed with when it was last called.
+    /// The failure of its last call.
     pub(crate) fn failure(&self, place: Place<'_>) -> Option<Failure> {
         Some(self.left?.failed()?.clone().within(place.namespace))
     }
 }
 
-/// What a superstep failed with that was none of its tasks.
+/// The failure of a superstep that belongs to no task.
 pub(crate) fn failure_of_all(place: Place<'_>, left: &Leftovers) -> Option<Failure> {
     Some(left.get(&OF_RUN)?.error.clone()?.within(place.namespace))
 }
@@ -126,7 +127,7 @@ pub(crate) fn tasks<'a, S: State>(
     all.filter(|task| task.left.is_none_or(|left| left.result.is_none()))
 }
 
-/// The results of those that are done, in task order.
+/// The results of the finished tasks, in task order.
 pub(crate) fn done<'a, S: State>(
     core: &RunGraph<S>,
     place: Place<'_>,
@@ -138,7 +139,8 @@ pub(crate) fn done<'a, S: State>(
     all.filter_map(|task| task.left?.result.as_deref())
 }
 
-/// Names are taken as stored, so that a thread of another version of the graph can be looked at too.
+/// All tasks of a stored frontier. Names are taken as stored, so that threads of another version of the graph
+/// can be read.
 fn all_tasks<'a, S: State>(
     core: &RunGraph<S>,
     place: Place<'_>,
@@ -176,7 +178,7 @@ fn all_tasks<'a, S: State>(
     tasks.collect()
 }
 
-/// The ids that the tasks of a stored frontier have, and those under which they called subgraphs.
+/// The ids of the tasks of a stored frontier, and the ids under which they called subgraphs.
 pub(crate) fn tasks_and_calls<S: State>(
     core: &RunGraph<S>,
     place: Place<'_>,
@@ -185,7 +187,7 @@ pub(crate) fn tasks_and_calls<S: State>(
     left: &Leftovers,
 ) -> Vec<TaskId> {
     let mut ids: Vec<TaskId> = left.values().filter_map(|left| left.call).collect();
-    // A failed node's own calls, too: its handler has another id.
+    // A failed node may have called subgraphs itself: its handler has another id.
     let (frontier, names) = named_frontier(header);
     let step = step_place(place, header, id);
     let own = (0..frontier.len())
@@ -205,14 +207,14 @@ fn step_place<'a>(place: Place<'a>, header: &Header, id: CheckpointId) -> StepPl
     }
 }
 
-/// What is open inside one of them.
+/// The open work inside a task.
 pub(crate) async fn inside_of<S: State>(
     core: &RunGraph<S>,
     saver: &dyn Checkpointer,
     place: Place<'_>,
     task: &OpenTask<'_>,
 ) -> Result<Open, Error> {
-    // Its node may have been removed since it began.
+    // The node may have been removed since it started.
     let node = core.id_of_any(&task.node).and_then(|node| core.entry(node));
     let Some(graph) = node.and_then(|node| node.graph.as_ref()) else { return Ok(Open::default()) };
     if graph.memory() == Memory::None {
@@ -233,12 +235,12 @@ pub(crate) fn interrupts(place: Place<'_>, task: &OpenTask<'_>) -> impl Iterator
     })
 }
 
-/// Who handles the failures of a node today.
+/// The current handler of a node's failures.
 fn handler_of<'a, S: State>(core: &'a RunGraph<S>, failed: &str) -> Option<&'a str> {
     Some(core.name(core.handler(core.id_of_any(failed)?)?))
 }
 
-/// The stored frontier with ids of its own, one per name in it.
+/// The stored frontier with ids of its own, one per name.
 fn named_frontier(header: &Header) -> (Frontier, Vec<String>) {
     let mut names: Vec<String> = Vec::new();
     let mut frontier = Frontier::default();

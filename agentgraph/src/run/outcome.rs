@@ -1,4 +1,4 @@
-//! From the end of a call to an [`Outcome`], with the joins that still wait.
+//! Converting the end of a call to an [`Outcome`], with the joins that still wait.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ impl<S: State> Outcome<S> {
         let CallEnd { state, run, checkpoint, mut stuck, stuck_inside, spent, cancelled, dropped, .. } = end;
         let output = Arc::unwrap_or_clone(state);
         match pause {
-            // A graph that nothing is around cannot be left.
+            // A run without a parent graph cannot exit to it.
             Pause::Finished | Pause::Left(_) => {
                 stuck.extend(stuck_inside.into_iter().map(StuckJoin::from));
                 Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent, dropped }
@@ -27,7 +27,7 @@ impl<S: State> Outcome<S> {
     }
 }
 
-/// The error of a run that was over before, with joins that still waited.
+/// The error of a run that ended earlier with joins that still waited.
 pub(crate) fn stored_stuck_error(stuck: Vec<StoredStuck>) -> Option<Error> {
     stuck_joins(&stuck.into_iter().map(StuckJoin::from).collect::<Vec<_>>())
 }
@@ -39,7 +39,7 @@ impl From<StoredStuck> for StuckJoin {
 }
 
 impl StuckJoin {
-    /// As it is stored: one of the graph itself is in that namespace.
+    /// The stored form: a join of the graph itself is in that namespace.
     pub(super) fn within(self, namespace: &str) -> StoredStuck {
         let StuckJoin { namespace: own, to, arrived, missing } = self;
         let namespace = if own.is_empty() { namespace.to_owned() } else { own };

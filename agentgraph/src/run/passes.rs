@@ -1,4 +1,4 @@
-//! [`Passes`]: one pass after the other, in memory.
+//! [`Passes`]: a series of passes in memory.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::collections::VecDeque;
@@ -11,15 +11,15 @@ use crate::error::Error;
 use crate::run::RunBuilder;
 use crate::words::Outcome;
 
-/// How many passes are remembered.
+/// Default number of remembered passes.
 const HISTORY: usize = 16;
 
-/// Passes of one graph, each of which knows the last outputs of all nodes: what a node gave is used again
-/// where the node is [skipped](crate::dependency::PassEdits::skip). A pass that fails leaves what its nodes
-/// had given; one that is dropped leaves nothing.
+/// A series of passes of one graph. Each has the last outputs of all nodes, which
+/// [skipped](crate::dependency::PassEdits::skip) nodes use again. A failed pass leaves the outputs of its finished nodes;
+/// a dropped one leaves nothing.
 ///
-/// For passes that outlive the process, give the graph a
-/// [checkpointer](crate::CompiledDependencyGraph::checkpointer): a thread is such a line of passes, too.
+/// For passes that outlive the process, add a [checkpointer](crate::CompiledDependencyGraph::checkpointer) to
+/// the graph: a thread is such a series of passes, too.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ const HISTORY: usize = 16;
 pub struct Passes<O: Output, S: PassInput = ()> {
     graph: CompiledDependencyGraph<O, S>,
     last: Option<Arc<Outputs<O, S>>>,
-    /// The oldest first.
+    /// The finished passes, the oldest first.
     history: VecDeque<Arc<Outputs<O, S>>>,
     remembers: usize,
 }
@@ -56,7 +56,7 @@ impl<O: Output, S: PassInput> Passes<O, S> {
         Passes { graph, last: None, history: VecDeque::new(), remembers: HISTORY }
     }
 
-    /// Remembers so many finished passes; 16 by default.
+    /// Sets the number of remembered finished passes; 16 by default.
     #[must_use]
     pub fn remember(mut self, passes: usize) -> Self {
         self.remembers = passes;
@@ -66,15 +66,15 @@ impl<O: Output, S: PassInput> Passes<O, S> {
     /// Runs a pass.
     ///
     /// # Errors
-    /// As a call of the graph itself.
+    /// As for a call of the graph itself.
     pub async fn invoke(&mut self, input: S) -> Result<Outcome<Arc<Outputs<O, S>>>, Error> {
         self.invoke_with(input, |pass| pass).await
     }
 
-    /// Runs a pass that was set up: edited, limited, or run one node after the other.
+    /// Runs a pass with settings: edited, limited, or one node after the other.
     ///
     /// # Errors
-    /// As a call of the graph itself.
+    /// As for a call of the graph itself.
     pub async fn invoke_with(
         &mut self,
         input: S,
@@ -101,12 +101,12 @@ impl<O: Output, S: PassInput> Passes<O, S> {
         }
     }
 
-    /// The finished passes that are remembered, the oldest first.
+    /// The remembered finished passes, the oldest first.
     pub fn history(&self) -> impl DoubleEndedIterator<Item = &Outputs<O, S>> + ExactSizeIterator {
         self.history.iter().map(|outputs| &**outputs)
     }
 
-    /// The outputs as the last pass left them, whatever became of it.
+    /// The outputs after the last pass, however it ended.
     pub fn last(&self) -> Option<&Outputs<O, S>> {
         self.last.as_deref()
     }

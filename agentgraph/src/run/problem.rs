@@ -1,18 +1,18 @@
-//! [`ThreadProblem`]: what is wrong with one thread, where many are looked at.
+//! [`ThreadProblem`]: the problem of one thread, in an operation on many.
 
 use std::fmt;
 
 use crate::error::{Code, Error};
 
-/// A thread that could not be dealt with, beside others that were.
+/// A thread that could not be processed, among others that were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadProblem {
-    /// Its name.
+    /// The name of the thread.
     pub thread: String,
-    /// What kind of problem it is.
+    /// The code of the error.
     pub code: Code,
-    /// What the error said.
+    /// The message of the error.
     pub message: String,
 }
 

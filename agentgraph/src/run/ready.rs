@@ -1,4 +1,4 @@
-//! [`PreparedCall`]: a call that has found everything it needs, to be driven to its end.
+//! [`PreparedCall`]: a call with everything it needs, ready to be driven to its end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
@@ -31,21 +31,21 @@ use crate::state::State;
 use crate::step::MakeEdits;
 use crate::words::{Durability, OpenRequest, Outcome};
 
-/// It is made in one go, since what is held across an await is a part of the run's future, which is written
-/// and moved before the first node runs.
+/// Built in one synchronous step: values that live across an await are part of the run's future, which is
+/// written and moved before the first node runs.
 pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
     run: Loop<S, R>,
     next: FirstMove<S>,
     edits: Vec<MakeEdits>,
-    /// It edits the state instead of running nodes.
+    /// Whether it edits the state instead of running nodes.
     is_edit: bool,
 }
 
-/// What a call that is kept has found.
+/// The thread of a stored call, as opened.
 pub(super) struct OpenedThread<'a, S: State> {
     pub(super) thread: Thread<'a, S>,
     pub(super) fence: u64,
-    /// What subgraphs ask there.
+    /// The open requests of its subgraphs.
     pub(super) inside: Vec<OpenRequest>,
 }
 
@@ -124,7 +124,8 @@ impl<S: State> CallPlan<S> {
             stores_edits: begun.journal.is_some() || self.graph.host.is_some(),
             visible: Mutex::default(),
         });
-        // The records of a subgraph whose updates are its result say them, whoever writes them.
+        // The records of a subgraph whose result is the sum of its updates contain these updates, also if an
+        // edit writes them.
         let updates = begun.journal.as_ref().and_then(Journal::call).is_some_and(|call| call.updates);
         let traced = updates.then(S::Update::default);
         let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
@@ -140,8 +141,8 @@ impl<S: State> CallPlan<S> {
 }
 
 impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
-    /// Nodes' panics are caught where they run. What is left are routes, reducers and values that serialise
-    /// themselves.
+    /// Panics of nodes are caught where the nodes run. This catches those of routes, reducers and serialised
+    /// values.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
         match AssertUnwindSafe(self.drive()).catch_unwind().await {
             Ok(driven) => driven,
@@ -166,10 +167,7 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
                 Err(error) => Err(error),
             };
         }
-        match run.has_to_settle() {
-            false => paused,
-            true => Box::pin(run.settle(paused)).await,
-        }
+        if run.has_to_settle() { Box::pin(run.settle(paused)).await } else { paused }
     }
 
     async fn begin(&mut self) -> Result<(), Error> {
@@ -199,7 +197,7 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
         let mut run = self.run;
         run.gather_stuck();
         match driven {
-            // An edit is no run's end: its joins may yet be filled.
+            // An edit does not end a run: its joins may still fire.
             Ok(pause) if self.is_edit => Ok(Outcome::of(run.into_end(), pause)),
             Ok(pause) => match run.stuck_error(&pause) {
                 None => Ok(Outcome::of(run.into_end(), pause)),
@@ -216,7 +214,7 @@ async fn edit_state<S: State, R: TaskRunner<S>>(
     from: Option<EditBase>,
 ) -> Result<(), Error> {
     if let Some(from) = &from {
-        // The edit is a run of its own, and what failed is of the run before.
+        // The edit is a run of its own, and the failures belong to the run before.
         run.adopt_failures_of(from.run, from.id.step.saturating_add(from.ahead), from.thread.as_deref());
     }
     let copied = from.as_ref().and_then(|from| from.thread.clone());

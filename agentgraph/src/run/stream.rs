@@ -1,7 +1,7 @@
 //! [`EventStream`]: the events of a run, and the run itself.
 //!
-//! Nothing is spawned: the stream owns the run and polls it, so dropping the stream drops the run, and a run
-//! goes no further ahead of its reader than the stream's capacity.
+//! Nothing is spawned: the stream owns the run and polls it, so dropping the stream drops the run. A run is
+//! never further ahead of its reader than the capacity of the stream.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,16 +16,15 @@ use crate::run::RunFuture;
 use crate::state::State;
 use crate::words::Outcome;
 
-/// The events of a run. The run makes progress while the stream is polled and is cancelled when it is
-/// dropped.
+/// The events of a run. The run progresses while the stream is polled, and is cancelled when it is dropped.
 ///
 /// A run is ahead of its reader by up to [`stream_capacity`](crate::RunBuilder::stream_capacity) events. So a
-/// stream that is dropped after an event may have run nodes, and stored checkpoints, whose events were never
-/// read. With a capacity of 1 the run goes one event at a time. To end a run at a certain point, let it stop
-/// there: with `max_supersteps`, a drain, or `interrupt_after`.
+/// stream that is dropped after an event may have run nodes and stored checkpoints whose events were never
+/// read. With a capacity of 1 the run progresses one event at a time. To end a run at a certain point, stop
+/// it there: with `max_supersteps`, a drain, or `interrupt_after`.
 ///
-/// While nobody polls it, the run stands still. Its lease is renewed all the same, and the stores of this
-/// crate keep nothing for it then that others wait for.
+/// A stream that is not polled does not progress. Its lease is still renewed, and the stores of this crate
+/// then hold no resource for it that others wait for.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -65,15 +64,15 @@ impl<S: State> EventStream<S> {
         EventStream { run: Some(run), queue }
     }
 
-    /// How many events were made and not read yet.
+    /// The number of unread events.
     pub fn unread(&self) -> usize {
         self.queue.unread()
     }
 
-    /// Lets the run go to its end and gives its outcome; the events are dropped.
+    /// Runs to the end and returns the outcome; the events are dropped.
     ///
     /// # Errors
-    /// What the run failed with.
+    /// The error of the run.
     pub async fn outcome(mut self) -> Result<Outcome<S>, Error> {
         loop {
             match poll_fn(|cx| Pin::new(&mut self).poll_next(cx)).await {
@@ -88,7 +87,7 @@ impl<S: State> EventStream<S> {
     }
 }
 
-/// A context that a spawned task still holds must not wait for a reader that is gone.
+/// A context in a spawned task must not wait for a dropped reader.
 impl<S: State> Drop for EventStream<S> {
     fn drop(&mut self) {
         self.queue.close();

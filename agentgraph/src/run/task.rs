@@ -1,4 +1,4 @@
-//! One task by itself: the far side of a host.
+//! Running a single task: the remote side of a host.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -22,15 +22,15 @@ use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 
 /// # As the far side of a host
 impl<S: StoredState> CompiledGraph<S> {
-    /// Runs one task that a [`Host`](crate::host::Host) brought here, with the node's layers and policies.
-    /// For the far side of a host; the graph must have the node that the call names.
+    /// Runs one task that a [`Host`](crate::host::Host) has sent, with the node's layers and policies. This is the
+    /// remote side of a host; the graph must have the node that the call names.
     ///
-    /// Channels that are never stored have their initial values here, there are no sessions, and events go
-    /// nowhere.
+    /// Channels that are never stored have their initial values here, there are no sessions, and events are
+    /// dropped.
     ///
     /// # Errors
-    /// When the graph has no such node, or the call's bytes do not fit it. A failing node is a reply, not an
-    /// error.
+    /// If the graph has no such node, or the call's bytes do not fit the graph. A failing node is a reply,
+    /// not an error.
     pub async fn run_task(&self, call: TaskCall) -> Result<TaskReply, Error> {
         let mut gone = Vec::new();
         let header = Header { overlay: call.edits, ..Header::default() };

@@ -1,4 +1,4 @@
-//! Keeping threads small: pruning by hand and by policy, deleting, copying.
+//! Maintaining threads: pruning by hand and by policy, deleting, copying.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -23,13 +23,13 @@ use agentgraph_checkpoint::prune::{prune_place, remove_place};
 use agentgraph_checkpoint::upkeep::{compact, copy_thread};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId};
 
-/// Pruning in the making: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
+/// A builder of a pruning: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
 /// `.thread("t-1")` for one.
 ///
-/// It is safe while runs go on: each thread is taken like for a run, and one that is busy is left for the
-/// next time. So is one of which something cannot be read: [`Pruned::failed`] names it. That is an error only
-/// where it is the one that was asked for. What calls of subgraphs have left goes too, unless their superstep
-/// is still open.
+/// Pruning is safe while runs are active. Each thread is leased as for a run, and a busy one is skipped until
+/// the next time. A thread with unreadable records is skipped too, and listed in [`Pruned::failed`]; it is an
+/// error only if it was selected with `.thread(..)`. The records of subgraph calls are removed as well,
+/// unless their superstep is still open.
 #[must_use = "nothing is pruned until it is awaited"]
 pub struct Prune<S: State> {
     graph: CompiledGraph<S>,
@@ -37,22 +37,21 @@ pub struct Prune<S: State> {
     thread: Option<Arc<str>>,
 }
 
-/// What pruning came to.
+/// The result of pruning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// The checkpoints that were removed.
+    /// The number of removed checkpoints.
     pub checkpoints: u64,
-    /// The threads that were looked at.
+    /// The number of examined threads.
     pub threads: u64,
-    /// Those that were busy, and were left as they are.
+    /// The busy threads, which were skipped.
     pub busy: Vec<String>,
-    /// Those that could not be pruned, because something of them cannot be read, or not be stored. The others
-    /// were.
+    /// The threads that could not be pruned, since something in them cannot be read or stored.
     pub failed: Vec<ThreadProblem>,
 }
 
-/// A store that has failed for so many threads in a row is not asked for more.
+/// Pruning ends if the store fails for this number of threads in a row.
 const STORE_IS_GONE: u32 = 3;
 
 impl<S: State> Prune<S> {
@@ -60,7 +59,7 @@ impl<S: State> Prune<S> {
         Prune { graph, retention, thread: None }
     }
 
-    /// Only that thread.
+    /// Prunes only that thread.
     pub fn thread(mut self, thread: impl AsRef<str>) -> Self {
         self.thread = Some(Arc::from(thread.as_ref()));
         self
@@ -72,7 +71,8 @@ impl<S: State> Prune<S> {
             Some(thread) => vec![Arc::clone(thread)],
             None => persistence.saver.threads().await?.into_iter().map(Arc::from).collect(),
         };
-        let (mut pruned, mut failed_stores) = (Pruned::default(), 0);
+        let mut pruned = Pruned::default();
+        let mut failed_stores = 0;
         for thread in threads {
             persistence.settle(&thread).await;
             match self.prune(persistence, &thread).await {
@@ -116,13 +116,13 @@ impl<S: State> IntoFuture for Prune<S> {
     }
 }
 
-/// Whether so much was stored since a call began that it is worth looking at what can go.
+/// Whether enough was stored since a call started to make pruning worthwhile.
 pub(crate) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<CheckpointId>) -> bool {
     let stride = retention.stride();
     ended_at.is_some_and(|ended_at| ended_at.step / stride > began_at / stride)
 }
 
-/// Prunes a thread that nobody else writes.
+/// Prunes a thread that no run writes.
 pub(crate) async fn prune_thread<S: State>(
     graph: &CompiledGraph<S>,
     saver: &dyn Checkpointer,
@@ -132,13 +132,13 @@ pub(crate) async fn prune_thread<S: State>(
     let now = graph.shared.services.now();
     let root = Place::root(thread);
     let open = open_tasks(&graph.core, saver, root).await?;
-    // First the root's: what its checkpoints name stays until they are gone.
+    // The root first: the checkpoints that it names stay until it no longer names them.
     let (mut removed, named) = prune_place(saver, root, retention, now, None).await?;
     for namespace in namespaces(saver, thread).await? {
         let place = Place { thread, namespace: &namespace };
         match (namespace.is_empty(), call_of(&namespace), &open) {
             (true, ..) => {}
-            // What the tasks of an open superstep have begun is theirs, whatever the policy.
+            // The records of an open superstep's tasks stay, whatever the policy.
             (_, None, Some(_)) => {}
             (_, None, None) => {
                 removed += prune_place(saver, place, retention, now, named.get(&namespace)).await?.0;
@@ -176,17 +176,16 @@ async fn open_tasks<S: State>(
 
 /// # Keeping threads
 impl<S: State> CompiledGraph<S> {
-    /// Removes checkpoints that a policy does not keep, and gives the space back: see [`Retention`] and
-    /// [`Prune`].
+    /// Removes checkpoints that a policy does not keep, and returns the space to the system: see
+    /// [`Retention`] and [`Prune`].
     pub fn prune(&self, retention: Retention) -> Prune<S> {
         Prune::new(self.clone(), retention)
     }
 
-    /// The same graph, which prunes the threads that it runs: at the end of a call, and only when so many
-    /// checkpoints were made since that it is worth it. Has to come after
-    /// [`checkpointer`](Self::checkpointer).
+    /// Prunes threads automatically: at the end of a call, if enough checkpoints were made since the last
+    /// time. Call it after [`checkpointer`](Self::checkpointer).
     ///
-    /// Space that becomes free is used again; [`prune`](Self::prune) also gives it back to the system.
+    /// Freed space is used again; [`prune`](Self::prune) also returns it to the system.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
         if let Some(persistence) = &mut self.persistence {
@@ -195,11 +194,11 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// Removes everything of a thread from the store: checkpoints, what tasks left behind, subgraphs, its
-    /// lease. A run that goes on in it cannot store anything any more and ends with [`Code::LeaseLost`].
+    /// Removes everything of a thread from the store: checkpoints, remains of tasks, subgraphs, its lease. A
+    /// run on the thread cannot store anything any more and ends with [`Code::LeaseLost`].
     ///
     /// # Errors
-    /// Without a checkpointer, or when the store fails.
+    /// Without a checkpointer, or if the store fails.
     pub async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(thread).await;
@@ -207,20 +206,20 @@ impl<S: State> CompiledGraph<S> {
         Ok(persistence.saver.delete_thread(thread).await?)
     }
 
-    /// Copies a thread as it stands, history and all, onto a new one. The two have nothing to do with each
-    /// other afterwards.
+    /// Copies a thread with its history to a new one. The two are independent afterwards.
     ///
-    /// A copy of a thread that waits goes on from its last checkpoint: its open interrupts get new ids, and
-    /// what tasks of the open superstep had finished is kept; what had begun within subgraphs begins anew.
+    /// A copy of a waiting thread continues from its last checkpoint. Its open interrupts have new ids, and
+    /// the results of finished tasks in the open superstep are kept; calls of subgraphs that had started
+    /// start again.
     ///
-    /// The store copies in one transaction, and the new ids are given in the next. A process that is killed
-    /// in between leaves a copy in which the open superstep begins anew, and whose interrupts nobody can
-    /// answer: copy again, and what is missing is done. Once a run has gone on in one of the two threads it
-    /// is too late for that, and the copy has to be deleted first.
+    /// The store copies in one transaction and assigns the new ids in the next. A process killed in between
+    /// leaves a copy whose open superstep starts again, and whose interrupts cannot be answered. Copying
+    /// again completes it. After a run has continued on either thread this is no longer possible: delete the
+    /// copy first.
     ///
     /// # Errors
-    /// [`Code::ThreadExists`] if `to` has anything but a copy that was cut off; [`Code::ThreadBusy`] if a run
-    /// goes on in that; without a checkpointer; when the store fails.
+    /// [`Code::ThreadExists`] if `to` contains anything but an incomplete copy; [`Code::ThreadBusy`] if a run
+    /// is active on `to`; without a checkpointer; if the store fails.
     pub async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(from).await;
@@ -231,17 +230,19 @@ impl<S: State> CompiledGraph<S> {
                 Err(error.into())
             }
             Ok(()) => super::edit::adopt_copy(self, from, to).await.map(drop),
-            // It may be that nothing is missing.
-            Err(exists) => match super::edit::adopt_copy(self, from, to).await? {
-                true => Ok(()),
-                false => Err(exists.into()),
-            },
+            // The copy may be complete already.
+            Err(exists) => {
+                if super::edit::adopt_copy(self, from, to).await? {
+                    Ok(())
+                } else {
+                    Err(exists.into())
+                }
+            }
         }
     }
 }
 
-/// Whether the one stands where the other does, to the byte: nobody has gone on in either since the store
-/// copied it.
+/// Whether both threads have equal records, byte by byte: neither has continued since the store copied it.
 async fn are_alike(saver: &dyn Checkpointer, from: &str, to: &str) -> Result<bool, Error> {
     let copied = namespaces(saver, to).await?;
     if from == to || copied.is_empty() || copied != namespaces(saver, from).await? {

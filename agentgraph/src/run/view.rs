@@ -1,4 +1,4 @@
-//! Looking at a thread: its newest state, and its history.
+//! Reading a thread: its newest state, and its history.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -32,30 +32,30 @@ use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RowKin
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Checkpoint<S> {
-    /// Which one.
+    /// The id.
     pub id: CheckpointId,
-    /// The one it stands on: the one before, or the one where its branch began. `None` for the first of a
-    /// thread.
+    /// The checkpoint before it, or the one that its branch started from. `None` for the first of a thread.
     pub parent: Option<CheckpointId>,
     /// The run that wrote it.
     pub run: RunId,
-    /// Why it was written.
+    /// The reason for the checkpoint.
     pub source: Source,
-    /// When, by the clock of the run's services.
+    /// The time of its creation, by the clock of the run's services.
     pub created: SystemTime,
     /// The state.
     pub values: S,
-    /// The nodes that run next, in task order; empty for a finished run. Those of a dispatch come once each.
+    /// The nodes that run next, in task order; empty for a finished run. A node appears once for each of its
+    /// dispatches.
     pub next: Vec<String>,
     /// Deferred nodes that were reached and wait until nothing else can run.
     pub deferred: Vec<String>,
-    /// The interrupts that wait for answers, in task order, those in subgraphs with their tasks; only for the
-    /// newest checkpoint.
+    /// The interrupts that wait for answers, in task order, including those in subgraphs; only for the newest
+    /// checkpoint.
     pub interrupts: Vec<Interrupt>,
-    /// What tasks that are still to run failed with when they were last called, in task order, those in
-    /// subgraphs after the task that called them. A failure of the superstep as a whole (two nodes that wrote
-    /// one field, say) comes last; its node is empty unless one node is to blame. Gone with the next commit;
-    /// in an eager graph, when the task is done or runs again.
+    /// The failures of tasks that are still to run, from their last calls, in task order; failures in
+    /// subgraphs follow the task that called them. A failure of the superstep as a whole (two nodes wrote one
+    /// field, say) comes last; its node is empty unless one node caused it. The next commit removes failures;
+    /// in an eager graph, a failure is removed when its task is done or runs again.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -82,15 +82,16 @@ pub struct Checkpoint<S> {
     /// # }
     /// ```
     pub failures: Vec<Failure>,
-    /// Subgraphs that have begun and not come to their ends, at any depth; only for the newest checkpoint.
+    /// Subgraphs that have started and not ended, at any depth; only for the newest checkpoint.
     pub children: Vec<OpenChild>,
-    /// The run that was given up when this one began.
+    /// The run that was given up when this one started.
     pub abandoned: Option<RunId>,
-    /// The temporary edits that hold, in order; of skips only those that are [to come](Checkpoint::skips).
+    /// The temporary edits in effect, in order; of skips only those that are [still to
+    /// come](Checkpoint::skips).
     pub edits: Vec<GraphEdit>,
     /// Nodes that are skipped when they are reached next.
     pub skips: Vec<String>,
-    /// The checkpoint that each memory of the thread goes on from, by its
+    /// The checkpoint that each memory of the thread continues from, by its
     /// [namespace](CompiledGraph::namespace): see [`Memory::PerThread`](crate::Memory::PerThread).
     pub memories: BTreeMap<String, CheckpointId>,
 }
@@ -168,10 +169,7 @@ pub(crate) async fn topology_at<S: State>(
     let header = replay(persistence, place, &tail).await?.header;
     let mut gone = Vec::new();
     let edited = RunGraph::restore(&graph.core, &header, &mut gone);
-    match gone.is_empty() {
-        true => Ok(Some(GraphTopology::of(&edited))),
-        false => Err(graph_changed(place, gone)),
-    }
+    if gone.is_empty() { Ok(Some(GraphTopology::of(&edited))) } else { Err(graph_changed(place, gone)) }
 }
 
 fn parent(replayed: &Replay) -> Option<CheckpointId> {
@@ -216,7 +214,7 @@ fn checkpoint<S: State>(
     })
 }
 
-/// Adds what finished siblings wrote, what waiting ones ask, and what is open inside of tasks.
+/// Adds the updates of finished siblings, the questions of waiting ones, and the open work inside tasks.
 async fn add_left_over<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
@@ -257,7 +255,7 @@ async fn add_left_over<S: State>(
     Ok(())
 }
 
-/// What the open tasks of a checkpoint failed with.
+/// The failures of a checkpoint's open tasks.
 async fn failures<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
@@ -285,7 +283,7 @@ async fn failures<S: State>(
     Ok(found)
 }
 
-/// In the order in which the nodes are declared.
+/// The failures of a pass, in the order in which the nodes are declared.
 fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &Leftovers) -> Vec<Failure> {
     let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
     let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
@@ -295,7 +293,7 @@ fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &Left
     found
 }
 
-/// Adds what an unfinished pass has come to.
+/// Adds the results of an unfinished pass.
 fn add_pass<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
@@ -338,8 +336,8 @@ fn update_of<S: State>(step: Step<S>) -> Option<S::Update> {
     }
 }
 
-/// A question about the history of a thread: `graph.history("t-1").limit(10).await?`. It begins at the newest
-/// checkpoint and goes back over the branches that this one came from.
+/// A query of a thread's history: `graph.history("t-1").limit(10).await?`. It starts at the newest checkpoint
+/// and goes back over the branches that its branch started from.
 #[must_use = "a question does nothing until it is awaited"]
 pub struct History<S: State> {
     graph: CompiledGraph<S>,
@@ -350,10 +348,10 @@ pub struct History<S: State> {
     tests: Vec<CheckpointTest<S>>,
 }
 
-/// Says whether a checkpoint is wanted.
+/// A filter of checkpoints.
 type CheckpointTest<S> = Box<dyn Fn(&Checkpoint<S>) -> bool + Send + Sync>;
 
-/// Rows read at a time where not every one of them may be wanted.
+/// Number of rows read at a time if some may be filtered out.
 const PAGE: usize = 256;
 
 impl<S: State> History<S> {
@@ -361,30 +359,30 @@ impl<S: State> History<S> {
         History { graph, thread, branch: None, before: None, limit: None, tests: Vec::new() }
     }
 
-    /// Begins at the newest checkpoint of that branch instead of the newest branch.
+    /// Starts at the newest checkpoint of that branch instead of the newest branch.
     pub fn branch(mut self, branch: u32) -> Self {
         self.branch = Some(branch);
         self
     }
 
-    /// Only checkpoints before that one, on its branch and those it came from.
+    /// Selects checkpoints before that one, on its branch and those it started from.
     pub fn before(mut self, checkpoint: CheckpointId) -> Self {
         self.before = Some(checkpoint);
         self
     }
 
-    /// At most so many, the newest ones.
+    /// Limits the number of checkpoints; the newest ones are returned.
     pub fn limit(mut self, checkpoints: usize) -> Self {
         self.limit = Some(checkpoints);
         self
     }
 
-    /// Only checkpoints that were written for that reason.
+    /// Selects checkpoints that were written for that reason.
     pub fn source(self, source: Source) -> Self {
         self.filter(move |checkpoint| checkpoint.source == source)
     }
 
-    /// Only checkpoints for which `test` is true.
+    /// Selects checkpoints for which `test` is true.
     pub fn filter(mut self, test: impl Fn(&Checkpoint<S>) -> bool + Send + Sync + 'static) -> Self {
         self.tests.push(Box::new(test));
         self
@@ -397,7 +395,7 @@ impl<S: State> History<S> {
             None => (self.branch, None),
             Some(id) => self.older_than(id).await?,
         };
-        // Pending writes stand on the last checkpoint of a branch only.
+        // Only the last checkpoint of a branch has pending writes.
         let mut may_be_last = self.before.is_none_or(|id| branch != Some(id.branch));
         while found.len() < limit {
             let page = if self.tests.is_empty() { limit - found.len() } else { PAGE };
@@ -415,8 +413,8 @@ impl<S: State> History<S> {
         Ok(found)
     }
 
-    /// Where to look for what is older than a checkpoint, which need not be readable: on its branch, or on
-    /// the one that this began on.
+    /// The position of checkpoints older than this one, which need not be readable: on its branch, or on the
+    /// one that its branch started from.
     async fn older_than(&self, id: CheckpointId) -> Result<(Option<u32>, Option<u64>), Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let on_branch = (Some(id.branch), Some(id.step));
@@ -437,7 +435,7 @@ impl<S: State> History<S> {
         let mut rows: VecDeque<_> =
             page(&*persistence.saver, place, query).await?.into_iter().rev().collect();
         let Some(first) = rows.pop_front() else { return Ok(Vec::new()) };
-        // The oldest one wanted is read as a checkpoint, the rest follow from it row by row.
+        // The oldest one is read as a checkpoint; the others follow from it row by row.
         let tail = persistence.saver.get(place, Some(first.id)).await?.unwrap_or_default();
         let mut replayed = replay(persistence, place, &tail).await?;
         let mut found = vec![self.checkpoint(persistence, place, &replayed)?];
@@ -458,7 +456,7 @@ impl<S: State> History<S> {
         Ok(found)
     }
 
-    /// One of them, with the failures that its record itself says.
+    /// Reads one checkpoint, with the failures in its own record.
     fn checkpoint(
         &self,
         persistence: &Persistence<S>,

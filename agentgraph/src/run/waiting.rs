@@ -1,4 +1,4 @@
-//! Which threads wait for somebody, across a store.
+//! The threads of a store that wait for an answer or a `proceed`.
 
 use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture};
@@ -15,17 +15,17 @@ use crate::words::{Interrupt, StoredStop};
 use agentgraph_checkpoint::catalog;
 use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 
-/// A question about all threads of a store: `graph.waiting().limit(50).await?` gives those that wait for
-/// somebody, in alphabetical order: for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed)
-/// past a static interrupt, which [`Interrupt::kind`] tells apart. A run that goes on past a static interrupt
-/// is among them until its next checkpoint.
+/// A query of all threads of a store: `graph.waiting().limit(50).await?` returns the waiting ones, in
+/// alphabetical order. A thread waits for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed)
+/// past a static interrupt; [`Interrupt::kind`] distinguishes the two. A run that continues past a static
+/// interrupt is included until its next checkpoint.
 ///
-/// However many threads wait, this is one query, and none of them costs anything meanwhile but its rows. Of a
-/// thread that waits inside of subgraphs the state is read, since only that says which of their calls are
-/// still open. Of others it is not: what is said of them is what their tasks have asked. So an
-/// [eager](crate::StateGraph::eager) run that was killed while it went on beside a question is not among them
-/// until it was brought to where it waits, by a `proceed`; and a copy that was
-/// [cut off](CompiledGraph::copy_thread) is, with the questions of its original.
+/// However many threads wait, this is one query, and a waiting thread costs nothing but its rows. If a thread
+/// waits inside subgraphs, its state is read, since only the state shows which of their calls are still open.
+/// For other threads only the stored questions are read. Two consequences follow. An
+/// [eager](crate::StateGraph::eager) run that was killed while it continued beside a question is not included
+/// until a `proceed` has brought it to the point where it waits. A copy that is
+/// [incomplete](CompiledGraph::copy_thread) is included, with the questions of its original.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -60,11 +60,11 @@ pub struct WaitingThreads<S: State> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WaitingThread {
-    /// Its name.
+    /// The name of the thread.
     pub thread: String,
-    /// What it waits for; empty if that cannot be read.
+    /// The interrupts that it waits for; empty if they cannot be read.
     pub interrupts: Vec<Interrupt>,
-    /// Why it cannot be read.
+    /// The reason why they cannot be read.
     pub problem: Option<ThreadProblem>,
 }
 
@@ -73,13 +73,13 @@ impl<S: State> WaitingThreads<S> {
         WaitingThreads { graph, after: None, limit: None }
     }
 
-    /// Only threads after that one: the next page.
+    /// Selects threads after that one: the next page.
     pub fn after(mut self, thread: impl Into<String>) -> Self {
         self.after = Some(thread.into());
         self
     }
 
-    /// At most so many threads. If there are fewer, none follow.
+    /// Limits the number of threads. If fewer are returned, no more follow.
     pub fn limit(mut self, threads: usize) -> Self {
         self.limit = Some(threads);
         self
@@ -102,7 +102,7 @@ impl<S: State> WaitingThreads<S> {
         Ok(waiting)
     }
 
-    /// What it waits for; `None` if for nothing, since the call that asked is open no more.
+    /// The interrupts of a thread; `None` if it does not wait, since the call that asked is no longer open.
     async fn thread(&self, thread: String, found: Result<Vec<Waiting>, Error>) -> Option<WaitingThread> {
         let read = async { self.interrupts(&thread, Found::of(found?)?).await };
         match read.await {
@@ -140,12 +140,12 @@ impl<S: State> WaitingThreads<S> {
     }
 }
 
-/// What one query says of a thread.
+/// The result of one query for a thread.
 #[derive(Default)]
 struct Found {
     asked: Vec<Interrupt>,
     asks_inside: bool,
-    /// By namespace.
+    /// The static interrupts, by namespace.
     stops: Vec<(String, Vec<StoredStop>)>,
 }
 
@@ -166,18 +166,18 @@ impl Found {
     }
 }
 
-/// Goes through the threads of a store that wait.
+/// A walk over the waiting threads of a store.
 struct Asking {
     saver: Arc<dyn Checkpointer>,
     after: Option<String>,
-    /// At most so many at once, since a thread ahead cannot be read. Those before it can.
+    /// Page size after an unreadable thread: the threads before it can still be read.
     at_once: Option<usize>,
 }
 
 #[derive(Default)]
 struct Page {
     threads: BTreeMap<String, Result<Vec<Waiting>, Error>>,
-    /// None follow.
+    /// Whether no threads follow.
     is_last: bool,
 }
 
@@ -202,7 +202,7 @@ impl Asking {
         Ok(page)
     }
 
-    /// What the store says of one thread is no answer about the others.
+    /// An error about one thread must not hide the others.
     fn stop_at(&mut self, limit: Option<usize>, error: Error) -> Result<Page, Error> {
         let thread = error.thread().map(str::to_owned);
         let Some(thread) = thread.filter(|thread| self.after.as_ref().is_none_or(|after| thread > after))
@@ -219,7 +219,7 @@ impl Asking {
     }
 }
 
-/// What somebody was told.
+/// The static interrupts that a caller was told of.
 fn told_of(bytes: &[u8]) -> Result<Vec<StoredStop>, Error> {
     if bytes.is_empty() { Ok(Vec::new()) } else { from_bytes(bytes) }
 }
@@ -235,7 +235,7 @@ impl<S: State> IntoFuture for WaitingThreads<S> {
 
 /// # Threads that wait
 impl<S: State> CompiledGraph<S> {
-    /// The threads of the store that wait for somebody: see [`WaitingThreads`].
+    /// Returns a query of the threads of the store that wait: see [`WaitingThreads`].
     pub fn waiting(&self) -> WaitingThreads<S> {
         WaitingThreads::new(self.clone())
     }

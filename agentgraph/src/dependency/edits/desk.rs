@@ -331,7 +331,8 @@ impl<O, S> Desk<O, S> {
 impl<O, S> PassProgress<O, S> {
     /// Applies the edits of a transaction, which are possible and whose node places are in `layer`.
     fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<EditEffect>, layer: Layer) -> SettledEdits {
-        let (plan, first) = (&mut self.plan, layer.first);
+        let plan = &mut self.plan;
+        let first = layer.first;
         let mut made = SettledEdits::default();
         for (deed, op) in deeds.into_iter().zip(ops) {
             if !matches!(deed, EditEffect::Nothing) {

@@ -36,9 +36,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             Some(Stop::Soft(_)) | None => {}
         }
-        match self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
-            true => self.interrupted(course).await.map(Some),
-            false => self.end(course).await,
+        if self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
+            self.interrupted(course).await.map(Some)
+        } else {
+            self.end(course).await
         }
     }
 
@@ -136,10 +137,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             eager.flow.end(*key, true, false);
         }
         eager.flow.ready.clear();
-        match open.is_empty() {
-            true => Ok(()),
-            false => self.commit_unmerged(Source::Loop).await,
-        }
+        if open.is_empty() { Ok(()) } else { self.commit_unmerged(Source::Loop).await }
     }
 
     /// Commits the open activations without a merge.

@@ -152,10 +152,11 @@ impl<S: State> Course<S> {
 
     /// Whether the run has to wait for running tasks.
     pub(super) fn must_wait(&self) -> bool {
-        match self.ended.is_empty() {
-            true => self.normal > 0,
+        if self.ended.is_empty() {
+            self.normal > 0
+        } else {
             // These ended tasks are waiting for the turn of a task that is still running.
-            false => self.count() > 0,
+            self.count() > 0
         }
     }
 

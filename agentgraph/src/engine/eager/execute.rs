@@ -133,7 +133,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if !asked.is_empty() {
             self.runtime.shared.control.recall(index, asked);
         }
-        let (detached, awaited) = (self.position.graph.is_detached(node), self.awaited(node));
+        let detached = self.position.graph.is_detached(node);
+        let awaited = self.awaited(node);
         course.begin(index, StartedTask { key, detached, awaited });
         if self.skips_some() && self.skip_activation(course, index, key, node) {
             return;
@@ -217,10 +218,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         });
         let keeps = handled || self.records.journal.as_ref().is_some_and(Journal::waits);
         let Some(eager) = &mut self.position.eager else { return Arc::clone(&self.position.state) };
-        let held = match keeps {
-            true => eager.states.get(&key).cloned(),
-            false => eager.states.remove(&key),
-        };
+        let held = if keeps { eager.states.get(&key).cloned() } else { eager.states.remove(&key) };
         let state = held.unwrap_or_else(|| Arc::clone(&self.position.state));
         if keeps {
             eager.states.insert(key, Arc::clone(&state));

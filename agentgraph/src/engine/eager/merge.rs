@@ -194,9 +194,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Whether a join is due.
     pub(super) fn joins_are_due(&mut self) -> bool {
-        match self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
-            true => self.is_turn_of_joins(),
-            false => self.due_in().is_some_and(|due| due.is_zero()),
+        if self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
+            self.is_turn_of_joins()
+        } else {
+            self.due_in().is_some_and(|due| due.is_zero())
         }
     }
 

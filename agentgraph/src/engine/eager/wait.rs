@@ -67,11 +67,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             return None;
         }
         let due = self.position.joins.next_due()?;
-        match self.buffers.is_due {
-            true => Some(Duration::ZERO),
-            false => {
-                Some(Duration::from_micros(due.saturating_sub(micros(self.runtime.shared.services.now()))))
-            }
+        if self.buffers.is_due {
+            Some(Duration::ZERO)
+        } else {
+            Some(Duration::from_micros(due.saturating_sub(micros(self.runtime.shared.services.now()))))
         }
     }
 }

@@ -70,10 +70,7 @@ impl Order {
         }
         let Some(step) = self.steps.front() else { return OrderTurn::Free };
         let Some((made, index, node)) = &step.ended else { return OrderTurn::Joins };
-        let made = match *made <= self.shared {
-            true => Some(*made),
-            false => self.numbers.get(made).copied(),
-        };
+        let made = if *made <= self.shared { Some(*made) } else { self.numbers.get(made).copied() };
         let key = made.map(|made| Key { made, index: *index });
         let open = key.and_then(|key| Some((key, flow.open.get(&key)?)));
         match open {

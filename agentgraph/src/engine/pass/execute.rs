@@ -133,9 +133,12 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 call_with_policies(node, Arc::clone(policies), &task)
             }
         };
-        let called = guarded(|_| match LevelFilter::current() >= tracing::Level::INFO {
-            true => in_span(self.name(request.node), request.step, call),
-            false => call(),
+        let called = guarded(|_| {
+            if LevelFilter::current() >= tracing::Level::INFO {
+                in_span(self.name(request.node), request.step, call)
+            } else {
+                call()
+            }
         });
         called.unwrap_or_else(|panicked| Box::pin(std::future::ready(Err(panicked.into()))))
     }

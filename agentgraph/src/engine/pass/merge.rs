@@ -67,7 +67,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             NoOutput::Refused(refusal) => {
                 let task = self.task_id(request.node);
                 if self.run.records.journal.is_some() {
-                    let (node, sources) = (self.name(request.node), self.sources_asked_with(request.node));
+                    let node = self.name(request.node);
+                    let sources = self.sources_asked_with(request.node);
                     let writes = refusal_writes(task, node, &refusal, sources.as_ref())?;
                     self.writes.extend(writes);
                 }
@@ -93,7 +94,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn ask(&mut self, request: TaskRequest, asks: NewQuestions) -> Result<(), Error> {
-        let (node, task) = (self.name(request.node).to_owned(), self.task_id(request.node));
+        let node = self.name(request.node).to_owned();
+        let task = self.task_id(request.node);
         if self.run.records.journal.is_some() {
             let sources = self.sources_asked_with(request.node);
             let writes = asks_writes(task, &node, &asks, sources.as_ref())?;

@@ -77,10 +77,7 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
     /// # Errors
     /// The graph does not have all that the pass needs.
     pub(super) fn end(self) -> Result<(), Error> {
-        match self.gone.is_empty() {
-            true => Ok(()),
-            false => Err(graph_changed(Place::root(self.thread), self.gone)),
-        }
+        if self.gone.is_empty() { Ok(()) } else { Err(graph_changed(Place::root(self.thread), self.gone)) }
     }
 
     /// Marks nodes that have asked as running, before the edits of other nodes are replayed: a node that has
@@ -129,7 +126,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
         let asked = open.iter().filter_map(|(_, left)| left.asked_by()).collect();
-        let (desk, thread) = (Arc::clone(&self.desk), self.run.runtime.shared.thread.clone());
+        let desk = Arc::clone(&self.desk);
+        let thread = self.run.runtime.shared.thread.clone();
         let mut again = PassReplay::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
         let made = again.begin(&self.run.position.state.before);
         if !made.added.is_empty() {

@@ -29,7 +29,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             if self.listeners.events.is_some() {
                 self.executor().announce_start(request, input);
             }
-            let (state, shared) = (&self.position.state, &self.runtime.shared);
+            let state = &self.position.state;
+            let shared = &self.runtime.shared;
             let task = Task { state, shared, request, input, failure: None };
             let mut future = self.runtime.runner.call(&self.position.graph, &task);
             match future.as_mut().poll(cx) {
@@ -96,7 +97,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut ends = std::mem::take(&mut self.buffers.ends);
         let mut journal = self.records.journal.take();
         let before: Vec<Handover> = ends.handled.iter().map(Handover::copy).collect();
-        let (step, frontier) = (self.position.step, &self.position.frontier);
+        let step = self.position.step;
+        let frontier = &self.position.frontier;
         let count = chosen.as_ref().map_or(frontier.len(), Vec::len);
         let tasks = (0..count).map(|at| {
             let index = chosen.as_ref().map_or(at as u32, |chosen| chosen[at]);

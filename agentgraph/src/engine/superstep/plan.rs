@@ -121,7 +121,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let task = id_of(&self.position.graph, place, &self.position.frontier, handled, index as u32);
             let left = self.inheritance.left_over.get_mut(&task);
             if let Some(failure) = left.and_then(|left| left.failure.take()) {
-                let (index, failure) = (index as u32, Arc::new(failure));
+                let index = index as u32;
+                let failure = Arc::new(failure);
                 self.buffers.ends.handled.push(Handover { index, handler, failure, stored: true });
             }
         }

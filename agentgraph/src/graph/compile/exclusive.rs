@@ -33,12 +33,13 @@ pub(super) fn exclusive_sources(shape: &Shape) -> Vec<Warning> {
         let part = |node: u32| parts.get(node as usize);
         let is_on_a_cycle =
             edge.target != END_ID && edge.sources.iter().any(|source| part(*source) == part(edge.target));
-        let without = match is_on_a_cycle {
-            false => None,
-            true => match Reach::of(shape, Some(at), &mut budget) {
+        let without = if is_on_a_cycle {
+            match Reach::of(shape, Some(at), &mut budget) {
                 None => break,
                 without => without,
-            },
+            }
+        } else {
+            None
         };
         let Some(found) = without.as_ref().unwrap_or(&whole).exclusive(edge, &mut budget) else { continue };
         let name = |node: u32| shape.names.name(node).to_owned();

@@ -95,7 +95,8 @@ pub(super) fn resolve_edges(
             JoinPolicy::All => sources.len(),
             JoinPolicy::AtLeast(sources) => sources,
         };
-        let (needed, timeout) = (needed as u32, declared.timeout);
+        let needed = needed as u32;
+        let timeout = declared.timeout;
         let joins = sources.len() > 1 || (eager && declared.joins);
         edges.push(Edge { sources, needed, timeout, target, joins, place: edge.place });
     }

@@ -97,9 +97,10 @@ impl Shape {
         let (mut normal, mut reached) = (HashSet::from([start.index()]), HashSet::new());
         let mut next = vec![start];
         while let Some(node) = next.pop() {
-            let targets: Vec<_> = match goes_anywhere(node.index()) {
-                true => (0..nodes.len()).map(NodeIndex::new).collect(),
-                false => ways.neighbors(node).collect(),
+            let targets: Vec<_> = if goes_anywhere(node.index()) {
+                (0..nodes.len()).map(NodeIndex::new).collect()
+            } else {
+                ways.neighbors(node).collect()
             };
             let targets = targets.into_iter().filter(|target| !declared(target.index()));
             next.extend(targets.filter(|target| normal.insert(target.index())));

@@ -1,4 +1,4 @@
-//! Events of subgraphs, told to whoever streams the graph around: without the types of the subgraph's state.
+//! Events of subgraphs in the stream of the parent graph, without the types of the subgraph's state.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl ChildEventKind {
     }
 }
 
-/// Where the events of a subgraph go, and how its state is shown there.
+/// The receiver of a subgraph's events, and the schema that shows its state.
 pub(crate) struct ChildEvents<C: State> {
     pub(in crate::run) to: Arc<dyn ChildListener>,
     pub(in crate::run) namespace: Arc<str>,
@@ -78,7 +78,7 @@ impl<C: State> ChildEvents<C> {
             EventKind::Edited { by, edits } => ChildEventKind::Edited { by, edits },
             EventKind::EditRejected { by, why } => ChildEventKind::EditRejected { by, why },
             EventKind::EditDropped(dropped) => ChildEventKind::EditDropped(dropped),
-            // A subgraph's call begins anew where the run around it is replayed.
+            // A subgraph's call starts again when the parent run is replayed.
             EventKind::ReplayDiverged { .. } | EventKind::Ended(_) => return None,
         })
     }

@@ -15,12 +15,12 @@ use agentgraph_checkpoint::{RunId, TaskId};
 
 /// The queue between a run and its stream.
 pub(crate) struct EventQueue<S: State> {
-    /// Known once the run has looked at its thread.
+    /// Known once the run has read its thread.
     run: OnceLock<RunId>,
     pub(in crate::run) views: Views,
     capacity: usize,
     names: Arc<[Arc<str>]>,
-    /// In a subgraph: who hears its events.
+    /// The receiver of the events, in a subgraph.
     inside: Option<ChildEvents<S>>,
     inner: Mutex<Inner<S>>,
 }
@@ -29,23 +29,23 @@ struct Inner<S: State> {
     events: VecDeque<Event<S>>,
     next: u64,
     step: u64,
-    /// The ids of the tasks of the superstep that runs, in task order.
+    /// The ids of the current superstep's tasks, in task order.
     tasks: Vec<TaskId>,
-    /// The tasks that run and are of no superstep, by the index of their requests: id, and place in task
+    /// Running tasks without a superstep, by the index of their request: their id, and their place in task
     /// order.
     running: HashMap<u32, (TaskId, u32)>,
-    /// The nodes of those, where they are not the graph's own.
+    /// The nodes of those tasks, if they are temporary.
     nodes: HashMap<u32, Arc<str>>,
     waiting: Vec<Waker>,
-    /// The stream's reader, while it waits for an event. A task that a node spawned emits when nobody polls
-    /// the run.
+    /// The reader of the stream, while it waits for an event. A task spawned by a node may emit while the run
+    /// is not polled.
     reader: Option<Waker>,
-    /// The last event is in: a context that outlives its run adds nothing after it.
+    /// Whether the last event was added: a context that outlives its run adds nothing after it.
     ended: bool,
 }
 
 impl<S: State> Inner<S> {
-    /// The id of a task and its place. A context that outlived its task has none any more.
+    /// The id and place of a task; `None` for a context that outlived its task.
     fn task(&self, task: TaskRequest) -> Option<(TaskId, u32)> {
         if let Some(running) = self.running.get(&task.index) {
             return Some(*running);
@@ -56,7 +56,7 @@ impl<S: State> Inner<S> {
 }
 
 impl<S: State> EventQueue<S> {
-    /// What the stream shows.
+    /// The views of the stream.
     #[inline]
     pub(crate) fn views(&self) -> Views {
         self.views
@@ -84,7 +84,7 @@ impl<S: State> EventQueue<S> {
         }
     }
 
-    /// The queue of a subgraph, which keeps nothing: whoever streams the graph around hears it at once.
+    /// The queue of a subgraph. It stores nothing: events go at once to the stream of the parent graph.
     pub(crate) fn inside(inside: ChildEvents<S>, names: &[Arc<str>]) -> Self {
         let to = &inside.to;
         EventQueue { inside: Some(inside.clone()), ..EventQueue::new(to.views(), to.capacity(), names) }
@@ -94,54 +94,55 @@ impl<S: State> EventQueue<S> {
         let _ = self.run.set(run);
     }
 
-    /// Says which superstep begins, and who its tasks are.
+    /// Sets the superstep that starts, and the ids of its tasks.
     pub(crate) fn begin_step(&self, step: u64, tasks: Vec<TaskId>) {
         let mut inner = self.inner();
         (inner.step, inner.tasks) = (step, tasks);
     }
 
-    /// Says that a task begins that is of no superstep, or who stands in its place now.
+    /// Sets the id of a started task without a superstep, or of the handler that replaces it.
     pub(crate) fn enter(&self, request: TaskRequest, id: TaskId, place: u32) {
         self.inner().running.insert(request.index, (id, place));
     }
 
-    /// Says that such a task has ended.
+    /// Removes such a task when it has ended.
     pub(crate) fn leave(&self, request_index: u32) {
         let mut inner = self.inner();
         inner.running.remove(&request_index);
         inner.nodes.remove(&request_index);
     }
 
-    /// Says which node such a task is of, if that is a temporary one.
+    /// Sets the node of such a task, if the node is temporary.
     pub(crate) fn name(&self, request: TaskRequest, node: Arc<str>) {
         self.inner().nodes.insert(request.index, node);
     }
 
-    /// Says that a handler stands in the place of a failed task.
+    /// Replaces the id of a failed task by that of its handler.
     pub(crate) fn hand_over(&self, index: u32, handler: TaskId) {
         if let Some(task) = self.inner().tasks.get_mut(index as usize) {
             *task = handler;
         }
     }
 
-    /// Adds what belongs to the run.
+    /// Adds an event of the run.
     pub(crate) fn push(&self, step: u64, kind: EventKind<S>) {
         self.add(step, None, kind);
     }
 
-    /// Adds what belongs to a task.
+    /// Adds an event of a task.
     pub(crate) fn push_of(&self, task: TaskRequest, kind: EventKind<S>) {
         self.add(task.step, Some(task), kind);
     }
 
-    /// Adds which answers a task has voided by what it asks.
+    /// Adds an event for each answer that a task has voided by its questions.
     pub(crate) fn push_voided(&self, task: TaskRequest, node: &str, asks: &NewQuestions) {
         let Some((id, _)) = self.inner().task(task) else { return };
         for request in &asks.requests {
             let replaced = request.replaces.as_ref().filter(|replaced| asks.voided.contains(&replaced.n));
             let Some(replaced) = replaced else { continue };
             let question = Replaced::of(id, replaced.clone());
-            let (node, asks) = (node.to_owned(), request.value.clone());
+            let node = node.to_owned();
+            let asks = request.value.clone();
             self.push_of(task, EventKind::AnswerVoided { node, question, asks });
         }
     }
@@ -175,14 +176,14 @@ impl<S: State> EventQueue<S> {
         }
     }
 
-    /// Nobody reads any more: whoever waits for room goes on, and what is added is dropped.
+    /// Closes the queue without a reader: runs that wait for room continue, and further events are dropped.
     pub(crate) fn close(&self) {
         let mut inner = self.inner();
         inner.ended = true;
         inner.waiting.drain(..).for_each(Waker::wake);
     }
 
-    /// Whether the reader has taken enough.
+    /// Whether fewer events are unread than the capacity.
     pub(crate) fn has_room(&self) -> bool {
         if let Some(inside) = &self.inside {
             return inside.to.has_room();
@@ -191,22 +192,22 @@ impl<S: State> EventQueue<S> {
         inner.events.len() < self.capacity || inner.ended
     }
 
-    /// The superstep that runs.
+    /// The current superstep.
     pub(crate) fn step(&self) -> u64 {
         self.inner().step
     }
 
-    /// How many events were made and not read yet.
+    /// The number of unread events.
     pub(crate) fn unread(&self) -> usize {
         self.inner().events.len()
     }
 
-    /// Waits until the reader has taken enough.
+    /// Waits until the queue has room.
     pub(crate) async fn room(&self) {
         self.at_most(self.capacity - 1).await;
     }
 
-    /// Waits until the reader has taken everything.
+    /// Waits until the reader has taken every event.
     pub(crate) async fn read(&self) {
         self.at_most(0).await;
     }
@@ -233,7 +234,7 @@ impl<S: State> EventQueue<S> {
         name.map_or_else(String::new, |name| name.to_string())
     }
 
-    /// The next event; if there is none, `reader` is woken by the one that comes.
+    /// The next event. If there is none, the next one that is added wakes `reader`.
     pub(crate) fn pop(&self, reader: &Waker) -> Option<Event<S>> {
         let mut inner = self.inner();
         let event = inner.events.pop_front();

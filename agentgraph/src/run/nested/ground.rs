@@ -1,4 +1,5 @@
-//! What a call of a subgraph begins on: its own records, those of the call before it in a memory, or nothing.
+//! The starting point of a subgraph call: its own records, those of the call before it in a memory, or
+//! nothing.
 
 use super::ChildCall;
 use crate::engine::load::{Remains, Replay, RestoredState, left_behind, replay, restore};
@@ -10,7 +11,7 @@ use crate::run::begin::unknown_checkpoint;
 use crate::state::State;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Source, Tail};
 
-/// What the namespace of a call holds.
+/// The content of a call's namespace.
 pub(super) struct FoundRun<C: State> {
     pub(super) replayed: Replay,
     pub(super) restored: RestoredState<C>,
@@ -28,13 +29,13 @@ impl<C: State> FoundRun<C> {
     }
 }
 
-/// What a call begins on.
+/// The starting point of a call.
 pub(super) struct CallGround<C: State> {
-    /// None if there is nothing yet that counts.
+    /// `None` if nothing in the namespace counts yet.
     pub(super) found: Option<FoundRun<C>>,
-    /// The branch that it begins, if there is something newer.
+    /// The branch that it starts, if there is a newer checkpoint.
     pub(super) branch: Option<u32>,
-    /// The newest checkpoint from a release that named none.
+    /// The newest checkpoint of a release that did not name memories.
     pub(super) unnamed: Option<CheckpointId>,
 }
 
@@ -45,9 +46,9 @@ impl<C: State> Default for CallGround<C> {
 }
 
 impl<C: State> ChildCall<'_, C> {
-    /// What the call begins on. Its own records, if there are any: they are the newest of their place. A
-    /// memory otherwise begins where the run around it says, on a branch of its own if that is not the
-    /// newest.
+    /// Finds the starting point of the call. Its own records come first: they are the newest of their place.
+    /// Otherwise a memory starts at the checkpoint that the parent run names, on a branch of its own if that
+    /// is not the newest.
     pub(super) async fn ground(
         &self,
         persistence: &Persistence<C>,
@@ -62,7 +63,7 @@ impl<C: State> ChildCall<'_, C> {
             return Ok(CallGround { found, ..CallGround::default() });
         }
         let newest_call = newest.header.call.filter(|call| call.is_named);
-        // What an earlier release has left counts, whoever asks.
+        // A checkpoint of an earlier release counts for every call.
         let unnamed = match newest_call {
             None => Some(newest.id),
             Some(call) => call.unnamed.map(|(branch, step)| CheckpointId::new(branch, step)),
@@ -110,7 +111,7 @@ fn is_of(replayed: &Replay, call: StoredCall) -> bool {
     replayed.header.call.is_some_and(|stored| stored.task == call.task)
 }
 
-/// The checkpoint with the edits that were made on it, as far as they follow it.
+/// The last edit that follows this checkpoint, or the checkpoint itself.
 async fn with_edits(
     saver: &dyn Checkpointer,
     place: Place<'_>,
