@@ -1,4 +1,5 @@
-//! Runs: the settings of a call, and its outcome.
+//! Running graphs: [`CompiledGraph`], a call in the making ([`RunBuilder`]), its [`Outcome`] or its events,
+//! and the threads that runs leave behind.
 
 mod begin;
 mod busy;

@@ -2,7 +2,7 @@
 //!
 //! A graph over the same state is a node directly: it reads the state of its parent graph, and the sum of
 //! its updates is the node's update. A graph over another state becomes a node by [`CompiledGraph::embed`],
-//! with a function for each direction. `run/nested.rs` runs it.
+//! with a function for each direction.
 
 mod namespace;
 

@@ -196,9 +196,10 @@ async fn dropped_when_one_is_stored(eager: bool, fails: bool) {
         let graph = StateGraph::new().session::<Notes>("notes").node("write", write.on_error("handle"));
         let graph = graph.node("slow", slow).node("handle", handle).node("read", read);
         let graph = graph.edge(START, "write").edge(START, "slow");
-        let graph = match fails {
-            true => graph.edge(["handle", "slow"], "read"),
-            false => graph.edge(["write", "slow"], "read"),
+        let graph = if fails {
+            graph.edge(["handle", "slow"], "read")
+        } else {
+            graph.edge(["write", "slow"], "read")
         };
         let graph = if eager { graph.eager() } else { graph };
         graph.compile().unwrap().checkpointer(Arc::clone(&saver))

@@ -289,9 +289,10 @@ async fn no_static_interrupt_is_passed_before_somebody_was_told() {
         let mut told_in_time = false;
         for polls in 1.. {
             let effects = Effects { seen: Arc::default(), saver: NotingSaver::memory() };
-            let graph = match after {
-                true => sequence(&effects).interrupt_after(["a"]),
-                false => sequence(&effects).interrupt_before(["b"]),
+            let graph = if after {
+                sequence(&effects).interrupt_after(["a"])
+            } else {
+                sequence(&effects).interrupt_before(["b"])
             };
             let graph = graph.compile().unwrap().checkpointer(effects.saver.clone());
             let run = graph.invoke(Words::update()).thread("t");

@@ -935,9 +935,12 @@ mod defects {
             )
             .branch(
                 "routing",
-                |words: &Words| match text(words).contains("convert") {
-                    true => vec!["customer_response"],
-                    false => vec!["task_description", "choose_tool"],
+                |words: &Words| {
+                    if text(words).contains("convert") {
+                        vec!["customer_response"]
+                    } else {
+                        vec!["task_description", "choose_tool"]
+                    }
                 },
                 ["task_description", "choose_tool", "customer_response"],
             )

@@ -221,12 +221,11 @@ fn next_call(
     let mut answers = Vec::new();
     let mut skipped = 0;
     for open in &state.interrupts {
-        match random.percent(60) || (answers.is_empty() && skipped + 1 == state.interrupts.len()) {
-            true => {
-                answers.push((open.id.unwrap(), true));
-                model.answer(skipped);
-            }
-            false => skipped += 1,
+        if random.percent(60) || (answers.is_empty() && skipped + 1 == state.interrupts.len()) {
+            answers.push((open.id.unwrap(), true));
+            model.answer(skipped);
+        } else {
+            skipped += 1
         }
     }
     graph.resume_many(answers)

@@ -258,9 +258,10 @@ impl Calls {
         let h = move |failure: Failure| {
             let call = h.fetch_add(1, Ordering::SeqCst) + 1;
             let error = failure.get::<Broken>();
-            std::future::ready(match call < good {
-                true => Err(agentgraph::BoxError::from(format!("handler {call}"))),
-                false => Ok(Words::update().seen([format!("{:?}", error.unwrap().cause)])),
+            std::future::ready(if call < good {
+                Err(agentgraph::BoxError::from(format!("handler {call}")))
+            } else {
+                Ok(Words::update().seen([format!("{:?}", error.unwrap().cause)]))
             })
         };
         let ok = move || {

@@ -51,9 +51,8 @@ async fn a_join_fires_once_a_round_with_as_many_as_it_needs() {
 /// `left` and `right` go round, the first `lefts` times and the second `rights` times, both into `join`.
 fn rounds(lefts: usize, rights: usize, into_join: impl IntoSources) -> StateGraph<Words> {
     let again = |node: &'static str, times: usize| {
-        move |words: &Words| match words.seen.iter().filter(|seen| *seen == node).count() < times {
-            true => vec![node],
-            false => vec![],
+        move |words: &Words| {
+            if words.seen.iter().filter(|seen| *seen == node).count() < times { vec![node] } else { vec![] }
         }
     };
     StateGraph::new()

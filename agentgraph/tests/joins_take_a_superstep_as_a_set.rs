@@ -162,9 +162,10 @@ async fn an_edit_as_several_nodes_is_one_set_too() {
 /// alone.
 fn edited(beside: bool) -> StateGraph<Words> {
     async fn first(words: Snapshot<Words>) -> Command<Words> {
-        match words.seen.is_empty() {
-            true => said("a"),
-            false => said("a").for_this_run(|edits| edits.remove_edge("c", "join").map(drop)),
+        if words.seen.is_empty() {
+            said("a")
+        } else {
+            said("a").for_this_run(|edits| edits.remove_edge("c", "join").map(drop))
         }
     }
     let graph = StateGraph::new().node("a", first).node("b", name).node("c", name).node("d", name);

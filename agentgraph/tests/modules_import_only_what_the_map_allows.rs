@@ -211,11 +211,10 @@ fn code_of(text: &str) -> String {
             code.ends_with('{') && code.contains("mod ") && !code.starts_with(' ')
         };
         // In a module within a file, one step up is the file itself.
-        match is_inner {
-            true => {
-                code.replace("super::super::", "up::").replace("super::", "self::").replace("up::", "super::")
-            }
-            false => code,
+        if is_inner {
+            code.replace("super::super::", "up::").replace("super::", "self::").replace("up::", "super::")
+        } else {
+            code
         }
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -88,9 +88,10 @@ fn build(shape: &Shape, refused: &Refused, plain_nodes: bool) -> CompiledDepende
     });
     for (name, join) in &shape.nodes {
         let edits = shape.edits.get(name).cloned().unwrap_or_default();
-        graph = match plain_nodes {
-            true => graph.node(name, plain(name, *join)),
-            false => graph.node(name, node(name, *join, edits, refused)),
+        graph = if plain_nodes {
+            graph.node(name, plain(name, *join))
+        } else {
+            graph.node(name, node(name, *join, edits, refused))
         };
     }
     for (from, to) in &shape.edges {

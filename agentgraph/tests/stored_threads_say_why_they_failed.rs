@@ -35,9 +35,10 @@ impl Fails {
     ) -> impl Fn() -> std::future::Ready<Result<WordsUpdate>> + Clone + Send + Sync + 'static {
         let fails = self.clone();
         move || {
-            std::future::ready(match fails.fails() {
-                true => Err(format!("{name} broke").into()),
-                false => Ok(Words::update().seen([name])),
+            std::future::ready(if fails.fails() {
+                Err(format!("{name} broke").into())
+            } else {
+                Ok(Words::update().seen([name]))
             })
         }
     }

@@ -46,9 +46,10 @@ impl Calls {
         let calls = self.clone();
         let node = move || {
             let call = calls.0.fetch_add(1, Ordering::SeqCst);
-            std::future::ready(match call < times {
-                true => Err(Dry { days: call }.into()),
-                false => Ok::<_, agentgraph::BoxError>(Words::update().seen(["ok"])),
+            std::future::ready(if call < times {
+                Err(Dry { days: call }.into())
+            } else {
+                Ok::<_, agentgraph::BoxError>(Words::update().seen(["ok"]))
             })
         };
         node.into_node()
@@ -168,15 +169,14 @@ async fn a_finished_child_of_a_task_that_runs_again_gives_what_is_stored_and_run
         let tries = Calls::default();
         // The way out fails the first time, when the child has come to its end.
         let counting = tries.clone();
-        let sub = match embedded {
-            true => {
-                let out = move |words: Words| match counting.0.fetch_add(1, Ordering::SeqCst) {
-                    0 => Err(Dry { days: 0 }),
-                    _ => Ok(Words::update().seen(words.seen)),
-                };
-                child.embed(|| Words::update().seen(["i"]), out).into_node()
-            }
-            false => child.into_node().layer(FailOnce(counting)),
+        let sub = if embedded {
+            let out = move |words: Words| match counting.0.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(Dry { days: 0 }),
+                _ => Ok(Words::update().seen(words.seen)),
+            };
+            child.embed(|| Words::update().seen(["i"]), out).into_node()
+        } else {
+            child.into_node().layer(FailOnce(counting))
         };
         let graph = around(sub).compile().unwrap().checkpointer(MemorySaver::new());
         graph.invoke(Words::update()).thread("t").await.unwrap_err();

@@ -40,10 +40,7 @@ pub(crate) struct Taken {
 
 pub(crate) fn times(case: &Case, quick: bool) -> Measured {
     let mut entrants = (case.entrants)();
-    let (shortest, repetitions) = match quick {
-        true => (Duration::ZERO, 1),
-        false => (REPETITION, REPETITIONS),
-    };
+    let (shortest, repetitions) = if quick { (Duration::ZERO, 1) } else { (REPETITION, REPETITIONS) };
     let times: Vec<u64> = entrants.iter_mut().map(|entrant| enough(entrant, case.clock, shortest)).collect();
     let mut turns = vec![Vec::new(); entrants.len()];
     for _ in 0..repetitions {

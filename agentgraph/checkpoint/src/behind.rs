@@ -132,9 +132,10 @@ impl Behind {
 
     fn hand_over(&self, thread: &str, job: Job, room: OwnedSemaphorePermit) -> Result<(), StoreError> {
         let handed = Handed { job, _room: Some(room) };
-        match self.with_lane(thread, |lane| lane.jobs.send(handed).is_ok())? {
-            true => Ok(()),
-            false => Err(gone(thread)),
+        if self.with_lane(thread, |lane| lane.jobs.send(handed).is_ok())? {
+            Ok(())
+        } else {
+            Err(gone(thread))
         }
     }
 }

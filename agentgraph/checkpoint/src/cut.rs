@@ -79,9 +79,10 @@ impl Cutter<'_> {
     }
 
     fn large(&mut self, inside: Inside, depth: u8) {
-        match depth < DEPTH && inside.may_be_cut {
-            true => self.values_or_whole(inside.content, depth + 1),
-            false => self.whole(inside.content),
+        if depth < DEPTH && inside.may_be_cut {
+            self.values_or_whole(inside.content, depth + 1)
+        } else {
+            self.whole(inside.content)
         }
     }
 

@@ -116,9 +116,10 @@ impl MemorySaver {
 
     /// Separates the large values from bytes to be stored.
     fn keep(&self, bytes: &[u8], pieces: &Pieces) -> Kept {
-        let held = match pieces.is_empty() {
-            true => Vec::new(),
-            false => self.shared.lock().unwrap_or_else(PoisonError::into_inner).hold(bytes, pieces),
+        let held = if pieces.is_empty() {
+            Vec::new()
+        } else {
+            self.shared.lock().unwrap_or_else(PoisonError::into_inner).hold(bytes, pieces)
         };
         Kept { rest: pieces.rest(bytes).into_owned(), pieces: held }
     }
@@ -208,9 +209,10 @@ impl MemorySaver {
 
 impl Thread {
     fn check(&self, name: &str, fence: u64) -> Result<(), StoreError> {
-        match fence == 0 || self.lease.is_some_and(|held| held.fence == fence) {
-            true => Ok(()),
-            false => Err(lease_lost(name)),
+        if fence == 0 || self.lease.is_some_and(|held| held.fence == fence) {
+            Ok(())
+        } else {
+            Err(lease_lost(name))
         }
     }
 }

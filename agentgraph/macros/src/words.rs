@@ -20,9 +20,10 @@ impl Words {
         let Ok(word) = input.call(Ident::parse_any) else {
             return Err(input.error(format!("`#[{}(..)]` takes words: {}", self.attribute, self.choices())));
         };
-        match self.known.iter().any(|known| word == known) {
-            true => Ok(word),
-            false => Err(Error::new(word.span(), self.unknown(&word.to_string()))),
+        if self.known.iter().any(|known| word == known) {
+            Ok(word)
+        } else {
+            Err(Error::new(word.span(), self.unknown(&word.to_string())))
         }
     }
 
@@ -71,9 +72,10 @@ pub(crate) fn value<T: Parse>(input: ParseStream, word: &Ident, example: &str) -
 
 /// The end of a word that has no value.
 pub(crate) fn no_value(input: ParseStream, word: &Ident) -> Result<()> {
-    match input.is_empty() || input.peek(Token![,]) {
-        true => Ok(()),
-        false => Err(input.error(format!("`{word}` takes no value"))),
+    if input.is_empty() || input.peek(Token![,]) {
+        Ok(())
+    } else {
+        Err(input.error(format!("`{word}` takes no value")))
     }
 }
 

@@ -63,10 +63,7 @@ pub fn update(shape: &NodeShape, seen: u64, word: String) -> JsonUpdate {
             "table" => json!({ (format!("k{}", value % 3)): value }),
             _ => json!(value),
         };
-        match write.ends_with('=') {
-            true => update.overwrite(channel, value),
-            false => update.set(channel, value),
-        }
+        if write.ends_with('=') { update.overwrite(channel, value) } else { update.set(channel, value) }
     })
 }
 

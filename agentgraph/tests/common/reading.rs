@@ -22,10 +22,7 @@ pub fn encrypted<C: Checkpointer>(saver: C) -> EncryptedSaver<C> {
 }
 
 fn through(which: usize, saver: Arc<MemorySaver>) -> Arc<dyn Checkpointer> {
-    match which >= ENCRYPTED.into() {
-        true => Arc::new(encrypted(saver)),
-        false => saver,
-    }
+    if which >= ENCRYPTED.into() { Arc::new(encrypted(saver)) } else { saver }
 }
 
 /// Reads the thread of this number.

@@ -200,9 +200,10 @@ impl Driver<'_> {
                 }
                 true => {
                     self.phases.remove(name);
-                    match self.world.asks.contains(name) && !self.course.is_answered(name) {
-                        true => self.course.ask(name),
-                        false => self.course.end(name),
+                    if self.world.asks.contains(name) && !self.course.is_answered(name) {
+                        self.course.ask(name)
+                    } else {
+                        self.course.end(name)
                     }
                 }
             }
@@ -285,10 +286,7 @@ impl Driver<'_> {
                 answers.push((asked.id.unwrap(), true));
             }
         }
-        match answers.is_empty() {
-            true => graph.proceed().thread("t"),
-            false => graph.resume_many(answers).thread("t"),
-        }
+        if answers.is_empty() { graph.proceed().thread("t") } else { graph.resume_many(answers).thread("t") }
     }
 }
 

@@ -219,9 +219,10 @@ impl Pass {
         let names = &self.graph.names;
         let replaced = |node: usize| names[node + 1..].contains(&names[node]);
         let missed = (0..names.len()).filter(|node| !self.done.contains(node) && !replaced(*node));
-        let reason = |node: usize| match self.is_pruned(node) {
-            true => Reason::Pruned,
-            false => {
+        let reason = |node: usize| {
+            if self.is_pruned(node) {
+                Reason::Pruned
+            } else {
                 let lost = self.graph.sources[node].iter().filter(|source| self.is_lost(**source));
                 Reason::WaitsFor(lost.map(|source| self.graph.names[*source].clone()).collect())
             }

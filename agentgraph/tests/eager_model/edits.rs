@@ -71,9 +71,10 @@ impl Graph {
     }
 
     pub fn successors(&self, node: usize) -> Vec<usize> {
-        match self.removed.contains(&node) {
-            true => Vec::new(),
-            false => self.edges[node].iter().copied().filter(|to| !self.removed.contains(to)).collect(),
+        if self.removed.contains(&node) {
+            Vec::new()
+        } else {
+            self.edges[node].iter().copied().filter(|to| !self.removed.contains(to)).collect()
         }
     }
 

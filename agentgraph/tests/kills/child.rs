@@ -223,8 +223,5 @@ fn next_call(
     }
     let is_at_its_end = state.next.is_empty() && state.deferred.is_empty();
     let anew = world.fault == Some(Fault::BeginsAnew);
-    (!is_at_its_end).then(|| match anew {
-        true => graph.invoke(Ledger::update()).abandon(),
-        false => graph.proceed(),
-    })
+    (!is_at_its_end).then(|| if anew { graph.invoke(Ledger::update()).abandon() } else { graph.proceed() })
 }

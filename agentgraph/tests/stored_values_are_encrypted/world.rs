@@ -99,9 +99,10 @@ fn supersteps(once: &Once) -> StateGraph<Case> {
     let stumbles = move || {
         let first = once.0.fetch_add(1, Ordering::Relaxed) == 0;
         async move {
-            match first {
-                true => Err::<CaseUpdate, BoxError>(said("stumbled").into()),
-                false => Ok(Case::update().notes([said("stood up")])),
+            if first {
+                Err::<CaseUpdate, BoxError>(said("stumbled").into())
+            } else {
+                Ok(Case::update().notes([said("stood up")]))
             }
         }
     };

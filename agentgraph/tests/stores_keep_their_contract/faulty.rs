@@ -232,10 +232,7 @@ impl Checkpointer for Faulty {
             }
             (Kind::TakesTheSameAgain, Err(error)) => {
                 let there = self.inner.row(put.place, put.id).await?;
-                match there.is_some_and(|row| row.record == put.record) {
-                    true => Ok(()),
-                    false => Err(error),
-                }
+                if there.is_some_and(|row| row.record == put.record) { Ok(()) } else { Err(error) }
             }
             (_, Ok(())) => {
                 self.memory().last_written = Some(put.id);

@@ -31,9 +31,10 @@ async fn count(state: Snapshot<Counter>) -> CounterUpdate {
 
 /// Puts an edge between two nodes that never run, and takes it away again.
 async fn edit(ctx: Ctx, state: Snapshot<Counter>) -> Result<CounterUpdate> {
-    match state.count.is_multiple_of(2) {
-        true => ctx.edits().add_edge("n1", "n3")?,
-        false => ctx.edits().remove_edge("n1", "n3")?,
+    if state.count.is_multiple_of(2) {
+        ctx.edits().add_edge("n1", "n3")?
+    } else {
+        ctx.edits().remove_edge("n1", "n3")?
     }
     Ok(Counter::update().count(black_box(state.count) + 1))
 }

@@ -62,10 +62,9 @@ async fn says(store: &Store, when: &str, rows: u64, writes: u64, bytes: u64) -> 
         0 => counted == 0,
         bytes => (bytes..2 * bytes).contains(&counted),
     };
-    match held.rows == rows && held.writes == writes && fits {
-        true => Ok(()),
-        false => {
-            Err(format!("{when} it says {held:?}, and has {rows} rows and {writes} writes of {bytes} bytes"))
-        }
+    if held.rows == rows && held.writes == writes && fits {
+        Ok(())
+    } else {
+        Err(format!("{when} it says {held:?}, and has {rows} rows and {writes} writes of {bytes} bytes"))
     }
 }

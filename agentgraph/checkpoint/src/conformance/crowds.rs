@@ -146,11 +146,10 @@ async fn writes(store: Store) -> Result<(), String> {
     all(tasks.collect()).await?.into_iter().collect::<Result<(), String>>()?;
     let tail = store.get(place, None).await.map_err(said)?.unwrap_or_default();
     let expected: Vec<PendingWrite> = (0..TASKS).flat_map(|task| [write(task, 0), write(task, 1)]).collect();
-    match tail.writes == expected {
-        true => Ok(()),
-        false => {
-            Err(format!("{} of {} writes are there, or not in order", tail.writes.len(), expected.len()))
-        }
+    if tail.writes == expected {
+        Ok(())
+    } else {
+        Err(format!("{} of {} writes are there, or not in order", tail.writes.len(), expected.len()))
     }
 }
 
@@ -176,9 +175,10 @@ async fn copies(store: Store) -> Result<(), String> {
     let made: Vec<&str> = ends.into_iter().flatten().collect();
     let [source] = made[..] else { return Err(format!("{} copies were made", made.len())) };
     let rows = store.list(Place::root("copy"), ListQuery::default()).await.map_err(said)?;
-    match rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()) {
-        true => Ok(()),
-        false => Err(format!("the copy of {source} is not {source}")),
+    if rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()) {
+        Ok(())
+    } else {
+        Err(format!("the copy of {source} is not {source}"))
     }
 }
 

@@ -93,9 +93,10 @@ async fn holds(
     if tail.rows.last().is_none_or(|row| row.record != record) || row.is_none_or(|row| row.record != record) {
         return Err(format!("checkpoint {id} of `{thread}` is not what was stored"));
     }
-    match tail.writes == writes {
-        true => Ok(()),
-        false => Err(format!("the writes on checkpoint {id} of `{thread}` are not what was stored")),
+    if tail.writes == writes {
+        Ok(())
+    } else {
+        Err(format!("the writes on checkpoint {id} of `{thread}` are not what was stored"))
     }
 }
 

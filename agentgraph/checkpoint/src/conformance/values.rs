@@ -133,9 +133,10 @@ async fn namespaces(store: Store) -> Result<(), String> {
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
     let listed = catalog(&store)?.namespaces("t").await.map_err(said)?;
-    match listed == expected {
-        true => Ok(()),
-        false => Err(format!("namespaces are listed as {listed:?}, and not by their bytes, as {expected:?}")),
+    if listed == expected {
+        Ok(())
+    } else {
+        Err(format!("namespaces are listed as {listed:?}, and not by their bytes, as {expected:?}"))
     }
 }
 

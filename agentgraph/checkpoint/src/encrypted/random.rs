@@ -30,12 +30,12 @@ impl Random {
     /// # Errors
     /// [`StoreCode::Store`] if the source fails, since nothing can be stored then.
     pub(super) fn fill(&self, bytes: &mut [u8]) -> Result<(), StoreError> {
-        match (self.0)(bytes) {
-            true => Ok(()),
-            false => {
-                let problem = "the system gives no randomness, and nothing can be encrypted without: nothing was stored";
-                Err(StoreError::new(StoreCode::Store, problem))
-            }
+        if (self.0)(bytes) {
+            Ok(())
+        } else {
+            let problem =
+                "the system gives no randomness, and nothing can be encrypted without: nothing was stored";
+            Err(StoreError::new(StoreCode::Store, problem))
         }
     }
 }

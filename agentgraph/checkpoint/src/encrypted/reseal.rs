@@ -74,9 +74,10 @@ struct Taken<'a, C: Checkpointer> {
 impl<C: Checkpointer> Taken<'_, C> {
     async fn renew(&self) -> Result<(), StoreError> {
         let (_, until) = lease_from(self.saver.services.now());
-        match leases_of(&self.saver.inner).renew(self.thread, self.fence, until).await? {
-            true => Ok(()),
-            false => Err(lease_lost(self.thread)),
+        if leases_of(&self.saver.inner).renew(self.thread, self.fence, until).await? {
+            Ok(())
+        } else {
+            Err(lease_lost(self.thread))
         }
     }
 
@@ -273,12 +274,11 @@ impl<C: Checkpointer> EncryptedSaver<C> {
         let rows = self.inner.list(place, ListQuery::default()).await?;
         let own = rows.iter().filter(|row| open(&self.keys, &Label::permission(thread), &row.record).is_ok());
         let gone: Vec<_> = own.map(|row| (0, row.id.step..row.id.step.saturating_add(1))).collect();
-        match gone.is_empty() {
-            true => Ok(()),
-            false => {
-                let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
-                upkeep::rewrite(&self.inner, rewrite).await
-            }
+        if gone.is_empty() {
+            Ok(())
+        } else {
+            let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
+            upkeep::rewrite(&self.inner, rewrite).await
         }
     }
 }

@@ -149,9 +149,10 @@ impl Branch {
     fn record(&self, entry: &Entry) -> Vec<u8> {
         let rest = &self.log[entry.start..entry.end];
         // Most threads have nothing large.
-        let pieces = match self.pieces.is_empty() {
-            true => None,
-            false => self.pieces.get(&(entry.step, entry.kind == RowKind::Segment)),
+        let pieces = if self.pieces.is_empty() {
+            None
+        } else {
+            self.pieces.get(&(entry.step, entry.kind == RowKind::Segment))
         };
         pieces.map_or_else(|| rest.to_vec(), |pieces| shared::whole(rest, pieces))
     }

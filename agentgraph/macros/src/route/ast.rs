@@ -151,10 +151,7 @@ fn read_words(input: ParseStream) -> Result<Said> {
     } else {
         return Err(input.error("write `#[route(\"node\")]` or `#[route(end)]`"));
     };
-    match words::next(input)? {
-        true => Err(input.error("a variant has one target")),
-        false => Ok(said),
-    }
+    if words::next(input)? { Err(input.error("a variant has one target")) } else { Ok(said) }
 }
 
 fn read_end(input: ParseStream) -> Result<Ident> {

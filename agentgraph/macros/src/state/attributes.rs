@@ -117,10 +117,7 @@ fn reduction(input: ParseStream) -> Result<Reduce> {
             }
         }
     };
-    match words::next(input)? {
-        true => Err(input.error("a field has one reducer")),
-        false => Ok(reduce),
-    }
+    if words::next(input)? { Err(input.error("a field has one reducer")) } else { Ok(reduce) }
 }
 
 /// `, write = Type`.

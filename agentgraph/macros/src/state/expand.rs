@@ -55,12 +55,11 @@ pub(super) fn reducer(state: &StateStruct, field: &Field) -> TokenStream {
 
 /// The reducer that the slot names: the same, or the helper where the same may not fit the field.
 fn slot_reducer(state: &StateStruct, field: &Field) -> TokenStream {
-    match may_misfit(field) {
-        true => {
-            let helper = helper_name(state, field);
-            quote_spanned!(field.ty.span()=> ::agentgraph::__private::By<#helper>)
-        }
-        false => reducer(state, field),
+    if may_misfit(field) {
+        let helper = helper_name(state, field);
+        quote_spanned!(field.ty.span()=> ::agentgraph::__private::By<#helper>)
+    } else {
+        reducer(state, field)
     }
 }
 

@@ -123,9 +123,10 @@ fn per_stored(
 
 fn apply(number: usize, field: &Field) -> TokenStream {
     let (ident, constant) = (&field.ident, constant_name(number));
-    match field.is_stored() {
-        true => quote!(#constant.apply(update.#ident, &mut self.#ident, delta.channel(#number))?;),
-        false => quote!(update.#ident.apply(&mut self.#ident);),
+    if field.is_stored() {
+        quote!(#constant.apply(update.#ident, &mut self.#ident, delta.channel(#number))?;)
+    } else {
+        quote!(update.#ident.apply(&mut self.#ident);)
     }
 }
 
@@ -133,8 +134,9 @@ fn apply(number: usize, field: &Field) -> TokenStream {
 fn decode(number: usize, field: &Field) -> TokenStream {
     let (ident, constant, channel, aliases) =
         (&field.ident, constant_name(number), &field.channel, &field.aliases);
-    match field.is_stored() {
-        true => quote!(#channel #(| #aliases)* => update.#ident = #constant.decode(write)?,),
-        false => quote!(#channel => {}),
+    if field.is_stored() {
+        quote!(#channel #(| #aliases)* => update.#ident = #constant.decode(write)?,)
+    } else {
+        quote!(#channel => {})
     }
 }

@@ -103,9 +103,12 @@ async fn main() -> Result<()> {
         .node("convert", convert)
         .node("customer_response", customer_response)
         .route(START, |shop: &Shop| if shop.click.is_some() { Entry::ExecuteTool } else { Entry::Routing })
-        .route("routing", |shop: &Shop| match shop.found.is_empty() {
-            true => vec![AfterRouting::TaskDescription, AfterRouting::ChooseTool],
-            false => vec![AfterRouting::CustomerResponse],
+        .route("routing", |shop: &Shop| {
+            if shop.found.is_empty() {
+                vec![AfterRouting::TaskDescription, AfterRouting::ChooseTool]
+            } else {
+                vec![AfterRouting::CustomerResponse]
+            }
         })
         .edge("choose_tool", "execute_tool")
         .edge("execute_tool", "widget")

@@ -40,9 +40,10 @@ fn ids(rows: &[Row]) -> Vec<(CheckpointId, RowKind)> {
 }
 
 fn are_whole(method: &str, rows: &[Row]) -> Result<(), String> {
-    match rows.iter().all(|row| row.record == RECORD) {
-        true => Ok(()),
-        false => Err(format!("`{method}` gives other bytes than were stored")),
+    if rows.iter().all(|row| row.record == RECORD) {
+        Ok(())
+    } else {
+        Err(format!("`{method}` gives other bytes than were stored"))
     }
 }
 
@@ -222,9 +223,10 @@ async fn keeps_secrets(setup: Setup) -> Result<(), String> {
     }
     let tail = wrapped.probe.inner.get(ROOT, None).await.map_err(said)?.unwrap_or_default();
     let stored = tail.rows.iter().map(|row| &row.record).chain(tail.writes.iter().map(|write| &write.bytes));
-    match stored.clone().count() == 4 && stored.into_iter().all(|bytes| !contains(bytes, RECORD)) {
-        true => Ok(()),
-        false => Err("it says that it keeps secrets, and the store beneath has them in clear".to_owned()),
+    if stored.clone().count() == 4 && stored.into_iter().all(|bytes| !contains(bytes, RECORD)) {
+        Ok(())
+    } else {
+        Err("it says that it keeps secrets, and the store beneath has them in clear".to_owned())
     }
 }
 

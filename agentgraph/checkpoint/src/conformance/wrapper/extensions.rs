@@ -75,10 +75,7 @@ async fn release(setup: Setup) -> Result<(), String> {
     let fence = wrapped.take().await?;
     through.release(THREAD, fence).await.map_err(said)?;
     wrapped.was_asked("release", (THREAD, fence))?;
-    match is_free(&wrapped).await? {
-        true => Ok(()),
-        false => Err("a thread that was given back is held".to_owned()),
-    }
+    if is_free(&wrapped).await? { Ok(()) } else { Err("a thread that was given back is held".to_owned()) }
 }
 
 /// Of a run whose commit may be under way.

@@ -97,10 +97,7 @@ impl Probe {
     }
 
     fn fail_if(&self, manner: Manner) -> Result<(), StoreError> {
-        match self.manner == manner {
-            true => Err(StoreError::new(FAILURE, "the store beneath fails")),
-            false => Ok(()),
-        }
+        if self.manner == manner { Err(StoreError::new(FAILURE, "the store beneath fails")) } else { Ok(()) }
     }
 
     fn has(&self, extension: Extension) -> bool {

@@ -123,17 +123,19 @@ impl Wrapped {
     }
 
     fn missing(&self, extension: Extension) -> String {
-        match extension.is_in(&*self.probe) {
-            true => format!("the wrapper has no {extension}, and the store beneath has"),
-            false => extension.lack(),
+        if extension.is_in(&*self.probe) {
+            format!("the wrapper has no {extension}, and the store beneath has")
+        } else {
+            extension.lack()
         }
     }
 }
 
 /// The finding about an answer that is not the expected one.
 pub(super) fn same<T: PartialEq + Debug>(method: &str, answer: T, expected: T) -> Result<(), String> {
-    match answer == expected {
-        true => Ok(()),
-        false => Err(format!("`{method}` answers {answer:?}, and not {expected:?}")),
+    if answer == expected {
+        Ok(())
+    } else {
+        Err(format!("`{method}` answers {answer:?}, and not {expected:?}"))
     }
 }
