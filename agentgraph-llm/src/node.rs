@@ -23,7 +23,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use agentgraph::{Ctx, DependencyNode, Deps, Given, IntoDependencyNode, PassEdits, Session};
+use agentgraph::dependency::{Deps, Given, IntoDependencyNode, PassEdits};
+use agentgraph::{Ctx, DependencyNode, Session};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;

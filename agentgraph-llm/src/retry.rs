@@ -63,11 +63,13 @@ pub fn retry_after<'h>(header: impl Fn(&str) -> Option<&'h str>, now: SystemTime
 mod tests {
     use super::*;
 
+    type Headers = &'static [(&'static str, &'static str)];
+
     #[test]
     fn the_wait_is_read_from_milliseconds_seconds_and_dates() {
         // Sun, 06 Nov 1994 08:49:37 GMT
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let cases: &[(&[(&str, &str)], Option<u64>)] = &[
+        let cases: &[(Headers, Option<u64>)] = &[
             (&[("retry-after", "2")], Some(2000)),
             (&[("retry-after", "120")], Some(120_000)),
             (&[("retry-after", "0.25")], Some(250)),

@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_in_any_pieces_give_what_the_whole_gives(
+        fn the_events_do_not_depend_on_the_splits_of_the_bytes(
             bytes in prop::collection::vec(prop_oneof![
                 Just(b'\n'), Just(b'\r'), Just(b':'), Just(b' '), Just(b'd'), Just(b'a'), Just(b't'), any::<u8>()
             ], 0..200),

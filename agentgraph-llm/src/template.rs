@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_the_place_where_the_path_ends() {
+    fn missing_values_are_reported_with_the_place_where_the_path_ends() {
         let template =
             Template::parse("$db.a.x$ $db.a.x$ $db.l[2].k$ $db.l.k$ $db.t.k$ $db.none$ $db.a.b$").unwrap();
         let db = json!({"a": {"b": 1, "c": 2}, "l": [0, 1], "t": "text", "none": null});

@@ -1,5 +1,5 @@
 //! Timeouts, against a server that falls silent. Nothing here measures time: a call that does not end hangs
-//! the test, and where something must happen before a timeout, a longer one is tried until it does.
+//! the test, and if an event has to come before a timeout, longer timeouts are tried until it does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -32,7 +32,7 @@ async fn a_body_that_never_ends_is_a_timeout() {
     assert!(model.chat(ChatRequest::user("hi")).await.unwrap_err().is_timeout());
 }
 
-/// A stream of which the first piece was seen; the server says no more. And that server.
+/// A stream whose first piece was read, and its server, which sends no more.
 async fn begun(
     settings: impl Fn(AnthropicModelBuilder, Duration) -> AnthropicModelBuilder,
 ) -> (ChatStream, Server) {
@@ -50,7 +50,7 @@ async fn begun(
 }
 
 #[tokio::test]
-async fn a_stream_that_falls_silent_is_a_timeout_after_what_was_said() {
+async fn a_silent_stream_times_out_after_its_events() {
     let idle = begun(|builder, short| builder.idle_timeout(short)).await;
     let total = begun(|builder, short| builder.timeout(short)).await;
     for ((mut stream, server), named) in [(idle, "idle_timeout("), (total, " `timeout(")] {

@@ -1,4 +1,4 @@
-//! Retries, over a real socket: what is tried again, after which wait, and what is not.
+//! Retries over a real socket: the retried calls, the waits, and the calls that are not retried.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -8,7 +8,7 @@ use agentgraph_llm::{Code, Error};
 use futures_util::StreamExt;
 use support::{Reply, START, STOP, Server, delta, events, stream_bytes};
 
-/// Answers with these failures and then with "done"; gives what the call came to, and the waits.
+/// Answers with these failures and then with "done". Returns the result of the call, and the waits.
 async fn call(failures: impl IntoIterator<Item = Reply>) -> (Result<String, Error>, Vec<u128>) {
     let server = Server::start(failures.into_iter().chain([Reply::answer("done")])).await;
     let (builder, waits) = server.model();
@@ -46,7 +46,7 @@ async fn failures_of_the_server_are_tried_twice_again_with_growing_waits() {
 }
 
 #[tokio::test]
-async fn what_the_caller_did_wrong_is_not_tried_again() {
+async fn errors_of_the_caller_are_not_retried() {
     for (status, kind, code) in [
         (400, "invalid_request_error", Code::BadRequest),
         (401, "authentication_error", Code::Auth),
@@ -137,7 +137,7 @@ async fn the_number_of_retries_can_be_set() {
     assert_eq!(server.requests().len(), 1 + 5);
 }
 
-/// Streams these replies; gives the texts seen, the end, and the number of requests.
+/// Streams these replies. Returns the texts, the end, and the number of requests.
 async fn stream(replies: impl IntoIterator<Item = Reply>) -> (Vec<String>, Result<String, Error>, usize) {
     let server = Server::start(replies).await;
     let model = server.model().0.build().unwrap();

@@ -1,5 +1,5 @@
-//! JSON is found in the prose of an answer: texts that models write, random values in random prose, random
-//! brackets against a slow reference, and texts that are made to hurt.
+//! Finding JSON in the prose of an answer: texts that models write, random values in random prose, random
+//! brackets against a slow reference, and hostile texts.
 //!
 //! Faults made by hand that these tests caught: escapes not known, raw line feeds taken into strings, `01`
 //! taken for a number, a depth off by one, brackets closed by the wrong ones, prose looked at again only
@@ -51,7 +51,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
         (r#"{"so to say} {"a": 1}"#, &[r#"{"a": 1}"#]),
         ("an open [ and\n{\"a\": 1}", &[r#"{"a": 1}"#]),
         ("He said \"{\" and \"[\": {\"a\": 1}", &[r#"{"a": 1}"#]),
-        // Half an answer is none.
+        // Half an answer is not an answer.
         (r#"{"a": {"b": 1}, "c": [1, 2]"#, &[]),
         (r#"{"steps": [{"name": "a"}, {"name": "#, &[]),
         (r#"{"a": {"b": 1},}"#, &[]),
@@ -61,7 +61,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
         (r#"[{"a": 1}}"#, &[]),
         (r#"{"a": NaN, "b": {"c": 1}, "d": {"e": 2, f}}"#, &[]),
         ("{\"a\": {\"b\": 1}, \"text\": \"two\nlines {\"}", &[]),
-        // ... but what never closes does not hide what follows.
+        // ... but an unclosed bracket does not hide what follows.
         (r#"{"a": [1} {"b": 2}"#, &[r#"{"b": 2}"#]),
         ("{\"a\":\n{\"b\": 2", &[]),
         ("{\"a\": 1\n\n{\"b\": 2}", &[r#"{"b": 2}"#]),
@@ -79,14 +79,14 @@ fn texts_that_models_write_give_the_json_they_mean() {
         ("{\"a\": 0}\n```json\n{\"a\": oops}\n```\n[3]", &[]),
         ("```json\n{\"a\": [1}\n```\n```json\n{\"a\": 1}\n```", &[r#"{"a": 1}"#]),
         ("```jsonc\n[1]\n```", &["[1]"]),
-        // Lone values, where nothing else stands.
+        // Lone values in an otherwise empty text.
         (" 42\n", &["42"]),
         (r#""yes""#, &[r#""yes""#]),
         ("I have 3 apples", &[]),
         ("NaN", &[]),
         ("```json\ntrue\n```\nas in [1]", &["true"]),
         ("```json\nyes\n```", &[]),
-        // Letters of several bytes.
+        // Multi-byte characters.
         ("→ {\"é\": \"🦀}\"} ←", &["{\"é\": \"🦀}\"}"]),
         ("{\"\\u00e6\": 1} {\"\\u00g6\": 2}", &["{\"\\u00e6\": 1}"]),
     ];
@@ -97,7 +97,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
 }
 
 #[test]
-fn what_broke_off_behind_the_last_value_is_named() {
+fn json_that_broke_off_after_the_last_value_is_named() {
     let broken = |text: &str| JsonInText::of(text).broken().map(|broken| broken.to_string());
     assert_eq!(broken(r#"{"a": 1,}"#).unwrap(), "trailing comma at line 1 column 9");
     assert_eq!(broken(r#"so: {"a": [1}"#).unwrap(), "expected `,` or `]` at line 1 column 9");
@@ -193,7 +193,7 @@ fn container() -> impl Strategy<Value = String> {
     })
 }
 
-/// Prose that is no JSON, whatever stands beside it.
+/// Prose that is not JSON in any context.
 fn prose() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zé🦀 .,:!?()0-9'*_-]{0,12}",
@@ -210,7 +210,7 @@ fn prose() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..6).prop_map(|pieces| format!("So {} ", pieces.join(" ")))
 }
 
-/// 400, or what the environment asks for.
+/// 400, or the number in the environment.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
 }
@@ -234,7 +234,7 @@ proptest! {
         prop_assert_eq!(all(&text), inside);
     }
 
-    /// Cut anywhere, a value is no value, and neither is anything in it.
+    /// A value that is cut anywhere is not a value, and neither is anything in it.
     #[test]
     fn a_cut_value_gives_nothing(json in container(), prose in prose(), cut in any::<prop::sample::Index>()) {
         let mut end = cut.index(json.len());
@@ -269,7 +269,7 @@ proptest! {
     }
 }
 
-/// The rules once more, by trying all ends and all completions: slow, and with another reader.
+/// The rules once more, by trying all ends and all completions: slow, and with another parser.
 mod reference {
     use serde_json::Value;
 
@@ -277,7 +277,7 @@ mod reference {
         serde_json::from_str::<Value>(text).is_ok()
     }
 
-    /// The longest piece from `start` on that some text could complete to JSON, and how it is completed.
+    /// The longest piece from `start` on that some text could complete to JSON, and the completion.
     fn longest_prefix(text: &str, start: usize) -> (usize, Stack) {
         let mut best = (start + 1, Stack::of(&text[start..=start]));
         for end in start + 1..=text.len() {
@@ -289,7 +289,7 @@ mod reference {
         best
     }
 
-    /// What is open at the end of a piece that can be completed.
+    /// The open containers at the end of a piece that can be completed.
     struct Stack {
         open: Vec<char>,
         /// A string that is the last token, or is not closed yet.
@@ -483,7 +483,7 @@ mod reference {
         marks.contains(&true)
     }
 
-    /// Where the value that ends a piece begins.
+    /// The start of the value that ends a piece.
     fn value_that_ends(read: &str) -> usize {
         let is_start = |at: &usize| matches!(read.as_bytes()[*at], b'{' | b'[') && is_json(&read[*at..]);
         (0..read.len()).find(is_start).unwrap()

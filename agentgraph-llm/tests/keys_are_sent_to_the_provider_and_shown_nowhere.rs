@@ -1,4 +1,4 @@
-//! The headers and the body of a call, and where the key does not appear.
+//! The headers and the body of a call, and the places where the key must not appear.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

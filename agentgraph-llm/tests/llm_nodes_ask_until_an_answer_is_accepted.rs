@@ -1,5 +1,5 @@
-//! Nodes of a dependency graph that ask a model: what they ask, what they accept, how they ask again, what a
-//! refused answer leaves behind (nothing), and what it all costs.
+//! Nodes of a dependency graph that call a model: their requests, their checks, their further attempts, the
+//! undone traces of refused answers, and the usage.
 //!
 //! A fake model named `A` answers `A1`, `A2`, ...; a conversation is shown as `s:S,u:A,a:A1,u:..`.
 //!
@@ -14,8 +14,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use agentgraph::CompiledDependencyGraph;
+use agentgraph::edit::EditError;
 use agentgraph::prelude::*;
-use agentgraph::{CompiledDependencyGraph, EditError};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{
     Answer, CheckedAnswer, Code, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
@@ -192,7 +193,7 @@ async fn a_refused_try_leaves_no_edits_text_or_changes() {
         after.set_text(format!("replaced {number}"));
         after.change_db(move |db| db["n"] = (db["n"].as_u64().unwrap() + 10 + number as u64).into());
         assert_eq!(after.db(|db| db["n"].clone()), 0);
-        // The same name in each try: what the refused ones did is not there.
+        // The same name in each attempt, because the edits of refused ones are undone.
         after.edits().add_fn("T", LlmNode::new(fake("T"), format!("T of {number}")))?;
         after.edits().add_edge("A", "T")?;
         after.edits().add_edge("T", "B")?;
@@ -315,7 +316,7 @@ async fn code_after_an_answer_may_await() {
     assert_eq!(asked(&model).len(), 2);
 }
 
-/// What a node with this check makes of these answers: how many it took, and the reasons.
+/// The result of a node with this check for these answers: the number of attempts, and the reasons.
 async fn checked(check: JsonCheck, answers: [&str; 3]) -> (usize, Vec<String>) {
     let node = LlmNode::new(ScriptedModel::new(answers), "A").json(check).otherwise("N/A");
     let graph = Graph::new().node("A", node).compile().unwrap();
@@ -550,7 +551,7 @@ struct Question {
 }
 
 #[tokio::test]
-async fn values_come_from_what_the_pass_is_given() {
+async fn values_come_from_the_input_of_the_pass() {
     let model = fake("A");
     let node = LlmNode::new(model.clone(), Template::parse("Q: $db.text$").unwrap())
         .input_db(|question: &Question| json!({"text": question.text}));
@@ -704,7 +705,7 @@ async fn no_more_tools_of_a_node_run_at_the_same_time_than_it_allows() {
 }
 
 #[tokio::test]
-async fn what_the_model_says_is_heard_piece_by_piece_refused_or_not() {
+async fn the_models_output_is_streamed_even_if_it_is_refused() {
     let model = ScriptedModel::new(["one two", "three four"]);
     let graph = Graph::new().node("A", LlmNode::new(model, "A").after(refuse_first(1))).compile().unwrap();
     let mut events = graph.invoke(()).views([View::Messages]).stream();
@@ -771,7 +772,7 @@ async fn a_fenced_answer_is_as_good_as_a_bare_one() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any run of refusals, against the rule written down once more.
+    /// Any sequence of refusals, compared with a second implementation of the rule.
     #[test]
     fn any_refusals_give_the_questions_and_traces_of_the_rule(
         refused in prop::collection::vec(any::<bool>(), 6), tries in 1usize..6, accumulates in any::<bool>(),

@@ -1,5 +1,4 @@
-//! What the log says at its finest level. One test alone in its file: a subscriber is seen by all of a
-//! process.
+//! The log at its finest level. The only test in its file, because all tests of a process share a subscriber.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

@@ -1,5 +1,5 @@
-//! Model, tools and messages inside a graph: what a node adds is kept by id, survives a checkpoint, and an
-//! interrupt in a tool stops the run and goes on with the answer.
+//! Model, tools and messages inside a graph: a node's messages are stored by id and survive a checkpoint, and
+//! an interrupt in a tool stops the run and continues with the answer.
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -60,7 +60,7 @@ async fn parallel_calls_that_ask_get_their_own_answers_in_whatever_order_the_mod
     };
     let model = ScriptedModel::new([
         calls(["tea", "a yacht"]),
-        // Asked again, it makes them the other way round.
+        // In the second run, it makes the calls in the other order.
         calls(["a yacht", "tea"]),
         Reply::text("Enjoy your tea."),
     ]);
@@ -108,8 +108,7 @@ async fn an_interrupt_in_a_tool_stops_the_run_and_the_answer_goes_to_the_tool() 
     assert_eq!(texts, ["Tea, please.", "", "", "Enjoy your tea.", "Thank you.", "You are welcome."]);
     assert_eq!(chat.messages[2].results().next().unwrap().as_text(), "bought");
 
-    // What the provider gets in the last turn, read back from the checkpoint, is what it would get without
-    // one.
+    // The request of the last turn after a checkpoint equals the one without a checkpoint.
     let sent = anthropic::encode("m", &model.requests()[3], false);
     for part in [
         r#"{"type":"thinking","thinking":"tea it is","signature":"EqQBCg=="}"#,
@@ -134,7 +133,7 @@ async fn a_shared_model_is_a_dependency_without_its_type() {
 }
 
 #[tokio::test]
-async fn what_the_model_streams_can_be_streamed_by_the_graph() {
+async fn events_of_the_model_can_be_streamed_by_the_graph() {
     async fn answer(ctx: Ctx, chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
         let request = ChatRequest::new(chat.messages.iter().cloned());
         let outcome = ToolLoop::new(&*model).on_event(|event| ctx.emit(event)).run(request).await?;

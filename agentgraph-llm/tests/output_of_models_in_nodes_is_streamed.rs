@@ -1,4 +1,4 @@
-//! What chat models say within a node appears among the run's messages, and the node does nothing about it.
+//! The output of chat models within a node is in the run's messages, without any code in the node.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -38,7 +38,7 @@ fn talking<M>(model: impl ChatModel + 'static, node: impl IntoNode<Talk, M>) -> 
     graph.compile().unwrap()
 }
 
-/// The pieces of text in the messages, and how many answers were finished.
+/// The pieces of text in the messages, and the number of finished responses.
 async fn heard(run: RunBuilder<Talk>) -> (Vec<String>, usize) {
     let events: Vec<Event<Talk>> = run.views([View::Messages]).stream().collect().await;
     let mut pieces = Vec::new();
@@ -74,7 +74,7 @@ impl ChatModel for Whole {
     }
 }
 
-/// Passes on another model's stream as a new one, as a model with retries would.
+/// Wraps another model's stream in a new one, as a model with retries would.
 struct Wrapped<M>(M);
 
 #[async_trait::async_trait]

@@ -1,4 +1,4 @@
-//! Requests as bodies: each case is a request and the exact bytes it is sent as.
+//! Requests as bodies: each case is a request and the exact bytes that are sent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::*;
@@ -115,7 +115,7 @@ fn turns_of_one_role_become_one_with_results_before_text() {
 }
 
 #[test]
-fn what_the_api_refuses_is_left_out() {
+fn content_that_the_api_refuses_is_left_out() {
     assert_eq!(turns([Message::user(" \n"), Message::assistant("")]), "[]");
     let empty = ToolResult::text("1", "");
     assert_eq!(
@@ -167,8 +167,7 @@ fn every_kind_of_block_is_written_with_its_further_fields() {
     }
 }
 
-/// What a model said goes back as it said it: the text of each block that is not a plain known one is the
-/// same text.
+/// The output of a model is sent back unchanged: every block that is not a plain known one has the same text.
 #[test]
 fn an_assistant_turn_goes_back_unchanged() {
     let blocks = [

@@ -1,4 +1,4 @@
-//! Answers of the Messages API as they come over the wire, and what is made of them.
+//! Responses of the Messages API as they come over the wire, and their decoded form.
 //!
 //! Each `tests/wire/NAME.sse` or `NAME.json` has a `NAME.expected` beside it: the events, the message as it
 //! would go back, and what else the response says. `UPDATE_EXPECTED=1` writes these files; read the
@@ -158,7 +158,7 @@ fn stop_reasons_are_known_or_kept() {
     }
 }
 
-/// Pieces of real events, so that chance gets behind the first check.
+/// Pieces of real events, so that random input passes the first check.
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let known: &[&str] = &[
         "data: ",

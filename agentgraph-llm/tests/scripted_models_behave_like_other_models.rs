@@ -1,4 +1,4 @@
-//! The scripted model, as a user's test sees it.
+//! The scripted model, as a user's test uses it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::StopReason;

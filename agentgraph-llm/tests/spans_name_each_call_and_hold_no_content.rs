@@ -1,5 +1,5 @@
-//! The spans of a tool loop, by the names of the OpenTelemetry GenAI conventions. One test alone in its file:
-//! a subscriber is seen by all of a process.
+//! The spans of a tool loop, with the names of the OpenTelemetry GenAI conventions. The only test in its
+//! file, because all tests of a process share a subscriber.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the tool loop promises, each promise against a scripted model.
+//! The invariants of the tool loop, each against a scripted model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ struct Text {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// Gives back its text, and counts.
+/// Returns its text, and counts calls.
 fn echo(count: &Arc<AtomicUsize>) -> FnTool {
     let count = Arc::clone(count);
     FnTool::new("echo", "Gives back its text.", move |input: Text| {
@@ -48,8 +48,7 @@ fn show(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| format!("{:?}: {}", message.role, line(message))).collect()
 }
 
-/// Runs the script with `echo`; also says how often it was called. Whatever happens, no call is left without
-/// a result.
+/// Runs the script with `echo`, and returns the number of its calls. In every case each call has a result.
 async fn run(script: impl IntoIterator<Item = Reply>, max_rounds: usize) -> (ToolLoopOutcome, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let model = ScriptedModel::new(script);
@@ -197,7 +196,7 @@ async fn a_call_that_cannot_be_run_is_answered_and_the_loop_goes_on() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_and_a_fatal_one_ends_the_loop_with_its_type_after_all_calls_ended() {
+async fn the_model_reads_failures_and_a_fatal_one_ends_the_loop_after_all_calls() {
     let ended = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ended);
     let slow = FnTool::new("slow", "Takes its time.", move |_: Nothing| {
@@ -277,7 +276,7 @@ async fn a_call_cut_by_the_token_limit_is_not_run_even_if_it_reads_as_json() {
             let results = show(&outcome.messages[1..2]).remove(0);
             assert!(results.contains("failed: not run: the answer reached the token limit"), "{results}");
         }
-        // A call with a text behind it was complete.
+        // A call with a text after it was complete.
         let (_, calls) = run([whole().and_text("and").with_stop(stop), Reply::text("Done.")], 9).await;
         assert_eq!(calls, 1);
     }
@@ -358,7 +357,7 @@ async fn events_are_shown_and_give_the_same_outcome() {
 }
 
 #[tokio::test]
-async fn what_the_model_fails_with_is_the_loops_error() {
+async fn an_error_of_the_model_is_the_loops_error() {
     let model = ScriptedModel::new([Reply::error(Error::new(Code::Overloaded, "try later"))]);
     assert!(ToolLoop::new(&model).run(ChatRequest::user("go")).await.unwrap_err().is_overloaded());
     let error = ToolLoop::new(&model).run(ChatRequest::user("go on")).await.unwrap_err();
@@ -370,7 +369,7 @@ async fn what_the_model_fails_with_is_the_loops_error() {
 }
 
 #[tokio::test]
-async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
+async fn the_usage_of_rounds_before_a_failure_is_in_the_error() {
     let call = || Reply::tool_call("echo", json!({"text": "a"})).with_usage(Usage::new(10, 1));
     let script = [call(), call(), Reply::error(Error::new(Code::Overloaded, "later"))];
     let model = ScriptedModel::new(script);
@@ -383,7 +382,7 @@ async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
     });
     let model = ScriptedModel::new([call()]);
     let error = ToolLoop::new(&model).tool(fatal).run(ChatRequest::user("go")).await.unwrap_err();
-    // The round of the call is paid for; what the tool's own model cost is the tool's matter.
+    // The usage of the round is counted; the usage of the tool's own model is the tool's.
     assert_eq!((error.code(), error.usage()), (Code::ToolFailed, Usage::new(10, 1)));
 
     let model = ScriptedModel::new([Reply::error(Error::new(Code::Overloaded, "later"))]);
@@ -391,8 +390,7 @@ async fn what_the_rounds_before_a_failure_cost_is_in_the_error() {
     assert_eq!(error.usage(), Usage::default());
 }
 
-/// A loop runs in a node on any runtime: its future can go to another thread, and tools may be shared or
-/// borrowed.
+/// A loop runs in a node on any runtime: its future is `Send`, and tools may be shared or borrowed.
 #[tokio::test]
 async fn a_loop_can_be_spawned_with_shared_and_borrowed_tools() {
     let shared: Vec<Arc<dyn Tool>> = vec![Arc::new(echo(&Arc::default()))];

@@ -1,10 +1,8 @@
-//! Dependency graphs: nodes that give outputs, each of which runs once its dependencies are done, once a
-//! pass.
+//! Dependency graphs: each node runs once in a pass, as soon as its dependencies are done.
 //!
-//! [`DependencyGraph`] is the builder. What comes out of it runs by the same machinery as a state graph:
-//! outputs are a [state](outputs) whose channels are the nodes, and a pass is what a superstep is there. Only
-//! who runs next is a matter of its own: [`plan`], over the [graph as built](base) and a [layer](layer) of
-//! what this pass has changed.
+//! [`DependencyGraph`] is the builder, [`CompiledDependencyGraph`](crate::CompiledDependencyGraph) the graph
+//! that runs. The [`Outputs`] of its nodes are its state, and a pass is one superstep, so checkpoints,
+//! streams, interrupts and limits are those of state graphs.
 
 pub(crate) mod base;
 pub(crate) mod compile;
@@ -48,13 +46,13 @@ use wiring::Template;
 
 type Place = &'static Location<'static>;
 
-/// A dependency graph in the making. `O` is what nodes give, `S` what a pass is given.
+/// A builder of a dependency graph. `O` is the output of a node, `S` the input of a pass.
 ///
-/// In a *pass* every node runs once, when all it depends on is done, and gets their outputs. Which of several
-/// ready nodes begins first is fixed: nodes without dependencies queue up in order of declaration, a node
-/// queues up when the first of its dependencies is done, those behind one node in the order of its edges, and
-/// the first in the queue that is ready is next. With
-/// [`max_concurrency(1)`](crate::RunBuilder::max_concurrency) that is the order in which they run; without,
+/// In a *pass* every node runs once, when all its dependencies are done, and receives their outputs. The
+/// order in which ready nodes start is fixed. Nodes without dependencies enter the queue first, in order of
+/// declaration. Any other node enters when its first dependency is done; the nodes that one node lets in
+/// enter in the order of its edges. The first ready node in the queue runs next. With
+/// [`max_concurrency(1)`](crate::RunBuilder::max_concurrency) this is the order in which nodes run; otherwise
 /// they run in parallel.
 ///
 /// ```
@@ -86,7 +84,7 @@ pub struct DependencyGraph<O, S = ()> {
     names: Names,
     nodes: Vec<DeclaredNode<O, S>>,
     edges: Vec<Edge>,
-    /// With the number of edges that were there before.
+    /// Order-only edges, each with the number of edges that were added before it.
     orders: Vec<(Edge, usize)>,
     templates: Vec<(Arc<str>, Template<O, S>, Place)>,
     deps: Dependencies,
@@ -96,7 +94,8 @@ pub struct DependencyGraph<O, S = ()> {
     must_be_complete: bool,
 }
 
-/// Names and their ids, as they come up: an edge may name a node that is declared later.
+/// Names and their ids, in the order in which they are first used: an edge may name a node that is declared
+/// later.
 #[derive(Default)]
 struct Names {
     list: Vec<Arc<str>>,
@@ -129,7 +128,7 @@ struct Edge {
 }
 
 impl<O> DependencyGraph<O> {
-    /// An empty graph, whose passes are given nothing.
+    /// An empty graph whose passes have no input.
     pub fn new() -> Self {
         Self::with_input()
     }
@@ -142,7 +141,7 @@ impl<O> Default for DependencyGraph<O> {
 }
 
 impl<O, S> DependencyGraph<O, S> {
-    /// An empty graph, whose passes are given an `S` that every node can read with [`Given<S>`](Given).
+    /// An empty graph whose passes have an input `S`, which every node can read with [`Given<S>`](Given).
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -180,7 +179,7 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    /// Lets `to` depend on `from`, behind the dependencies it has already. The nodes may be declared later.
+    /// Adds an edge: `to` depends on `from`, after its earlier dependencies. The nodes may be declared later.
     #[track_caller]
     pub fn edge(mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> Self {
         let edge = self.pair(from.as_ref(), to.as_ref(), Location::caller());
@@ -188,8 +187,8 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    /// Lets `to` run after `from`, without getting its output. If `from` will not run in a pass, `to` does
-    /// not wait for it.
+    /// Adds an order-only edge: `to` runs after `from`, without receiving its output. If `from` will not run
+    /// in a pass, `to` does not wait for it.
     #[track_caller]
     pub fn order(mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> Self {
         let edge = self.pair(from.as_ref(), to.as_ref(), Location::caller());
@@ -201,8 +200,8 @@ impl<O, S> DependencyGraph<O, S> {
         Edge { from: self.names.id(from), to: self.names.id(to), place }
     }
 
-    /// Names a function that makes nodes while a pass runs, of the arguments that an edit gives. A pass that
-    /// is kept by a checkpointer adds its temporary nodes from templates, since a function cannot be stored.
+    /// Adds a template: a function that makes nodes during a pass, from the arguments of an edit. A pass with
+    /// a checkpointer adds its temporary nodes from templates, since a function cannot be stored.
     ///
     /// ```
     /// use agentgraph::prelude::*;
@@ -235,14 +234,13 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    /// Gives all nodes a dependency of their own kind: they take it with [`Dep<T>`](crate::Dep). One per
-    /// type, the last one counts.
+    /// Adds a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, dependency: T) -> Self {
         self.deps.insert(TypeId::of::<T>(), Arc::new(dependency));
         self
     }
 
-    /// Gives every run a cell that nodes take with [`Session<T>`](crate::Session); see
+    /// Adds a session: a cell of every run that nodes take with [`Session<T>`](crate::Session); see
     /// [`StateGraph::session`](crate::StateGraph::session).
     pub fn session<T>(mut self, name: impl Into<String>) -> Self
     where
@@ -253,27 +251,27 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    /// The retry policy of nodes that have none of their own.
+    /// Sets the retry policy of nodes that have none of their own.
     pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
         self.policies.retry.push(policy);
         self
     }
 
-    /// The timeout of nodes that have none of their own. Zero is none.
+    /// Sets the timeout of nodes that have none of their own. Zero means none.
     pub fn default_timeout(mut self, limit: Duration) -> Self {
         self.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 
-    /// What becomes of the nodes that run beside one that fails; they are drained by default.
+    /// Sets the treatment of the other running nodes when one fails; they are drained by default.
     pub fn siblings(mut self, policy: Siblings) -> Self {
         self.siblings = policy;
         self
     }
 
-    /// Makes it a failure, [`Code::NotRun`](crate::Code::NotRun), that a pass ends while a node waits for one
-    /// that will not run. By default the pass is finished, and [`Outputs::not_run`] lists such nodes. Pruned
-    /// nodes are no failure.
+    /// Makes a pass fail with [`Code::NotRun`](crate::Code::NotRun) if it ends while a node waits for one
+    /// that will not run. By default such a pass is finished, and [`Outputs::not_run`] lists these nodes.
+    /// Pruned nodes are no failure.
     pub fn fail_on_waiting_nodes(mut self) -> Self {
         self.must_be_complete = true;
         self

@@ -1,7 +1,8 @@
 //! The loop: plan, execute, merge, commit, one superstep after the other.
 //!
-//! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit*
-//! awaits storage. Everything is by dense ids; names appear where something leaves the process.
+//! *Plan* and *merge* are pure and independent of the async runtime. Only *execute* awaits users' code, and
+//! only *commit* awaits storage. Inside the process everything is identified by dense ids; names appear only
+//! in what leaves it.
 
 pub(crate) mod activations;
 pub(crate) mod actors;
@@ -72,21 +73,21 @@ use crate::words::{Interrupt, StopReason};
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::{micros, yield_now};
 
-/// One call of a run: the parts that its loop works with, each of which keeps its own rules.
+/// One call of a run: the parts that its loop works with.
 pub(crate) struct Loop<S: State, R> {
     pub(in crate::engine) position: Position<S>,
     pub(in crate::engine) inheritance: Inheritance,
     pub(in crate::engine) records: Records<S>,
     pub(in crate::engine) listeners: Listeners<S>,
     pub(in crate::engine) runtime: TaskRuntime<R>,
-    /// Drives the passes of a dependency graph; every other graph has none.
+    /// Drives the passes of a dependency graph; `None` for every other graph.
     pub(in crate::engine) driver: Option<Arc<dyn Driver<S>>>,
     pub(in crate::engine) buffers: Buffers<S>,
     pub(in crate::engine) report: Report,
 }
 
 impl<S: State, R> Loop<S, R> {
-    /// A call that has not begun.
+    /// A call that has not started.
     pub(crate) fn new(
         position: Position<S>,
         inheritance: Inheritance,
@@ -101,22 +102,22 @@ impl<S: State, R> Loop<S, R> {
     }
 }
 
-/// Ready nodes never give the executor a turn by themselves; after so many supersteps the loop does, so that
-/// timeouts and cancellation from other tasks are heard.
+/// A run whose nodes are always ready never yields to the executor. The loop yields after this number of
+/// supersteps, so that timeouts and cancellations from other tasks take effect.
 const STEPS_WITHOUT_YIELD: u64 = 256;
 
-/// The time for joins that have a timeout, in microseconds since 1970; 0 where there are none.
+/// The current time for joins with a timeout, in microseconds since 1970; 0 if the graph has no such joins.
 #[inline]
 fn now<S: State>(core: &GraphCore<S>, shared: &RunShared) -> u64 {
     if core.topology.times_joins { micros(shared.services.now()) } else { 0 }
 }
 
-/// The place of a superstep that is not kept.
+/// The place of a superstep in a run without a journal.
 fn nowhere(shared: &RunShared, step: u64) -> StepPlace<'_> {
     StepPlace { thread: "", namespace: shared.namespace(), run: shared.run, branch: 0, parent: step }
 }
 
-/// What cut a superstep off, in which these nodes were still to end.
+/// The pause or error for a superstep that was cut off. `late` are the nodes that had not ended.
 fn cut_off<'a>(cut: Cutoff, late: impl Iterator<Item = &'a str>) -> Result<Pause, Error> {
     match cut {
         Cutoff::Stop(reason) => Ok(Pause::Stopped(reason)),
@@ -155,7 +156,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         ))
     }
 
-    /// The id of whoever acts at `index`; without a journal one that only this call knows.
+    /// The id of the task or handler that acts at `index`. Without a journal, the id is known only to this
+    /// call.
     fn acting(&self, index: usize) -> TaskId {
         id_of(
             &self.position.graph,
@@ -191,7 +193,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Whether a node or a limit asks the call to end.
+    /// The reason to end the call: a node asked for a drain, or a limit is reached.
     #[inline]
     pub(super) fn used_up(&self) -> Option<StopReason> {
         if self.runtime.shared.drains.load(Ordering::Acquire) {

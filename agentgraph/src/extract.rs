@@ -132,7 +132,8 @@ impl Requirement {
     ///
     /// ```
     /// use agentgraph::prelude::*;
-    /// use agentgraph::{InputError, ProblemKind, Requirement};
+    /// use agentgraph::graph::ProblemKind;
+    /// use agentgraph::node::{InputError, Requirement};
     /// # use serde::{Deserialize, Serialize};
     /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
     /// # struct Shop { total: u32 }

@@ -1,7 +1,8 @@
-//! [`StateGraph`], the builder: nodes, edges, joins, routes.
+//! Building graphs: [`StateGraph`], the problems that [`compile`](StateGraph::compile) finds, and the shape
+//! of a graph as data.
 //!
-//! The builder only notes down what it is told, with the place in the code where it was told. `compile()`
-//! judges, all at once, so that no mistake hides behind another.
+//! The builder only records its calls, each with its place in the code. `compile()` checks all of them at
+//! once, so that no mistake hides behind another.
 
 pub(crate) mod compile;
 mod core;
@@ -15,6 +16,7 @@ mod sources;
 pub(crate) mod template;
 pub(crate) mod topology;
 
+pub use crate::record::migrate::StoredFields;
 pub(crate) use core::{Discipline, GraphCore, RouterFn};
 pub(crate) use draw::{Drawing, escape};
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
@@ -34,13 +36,13 @@ use crate::context::Deps;
 use crate::error::BoxError;
 use crate::node::{IntoNode, Node};
 use crate::policy::{Policies, RetryPolicy, Siblings};
-use crate::record::migrate::{Migrate, StoredFields};
+use crate::record::migrate::Migrate;
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 use crate::session::SessionKind;
 use crate::state::State;
 use crate::step::{Goto, IntoGotos};
 
-/// A graph in the making.
+/// A builder of a graph.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -85,7 +87,7 @@ pub struct StateGraph<S: State> {
     on_limit: Option<(Name, Place)>,
     stuck_fails: bool,
     eager: bool,
-    /// For nodes that say nothing else.
+    /// The policies of nodes without their own.
     policies: Policies,
     on_error: Option<(Name, Place)>,
     version: u32,
@@ -104,7 +106,7 @@ struct DeclaredNode<S: State> {
     place: Place,
 }
 
-/// One source is an edge; several are a join.
+/// One source makes an edge, several a join.
 struct DeclaredEdge {
     from: Sources,
     target: Name,
@@ -116,7 +118,7 @@ struct DeclaredRouter<S: State> {
     decide: RouterFn<S>,
     targets: Vec<DeclaredTarget>,
     word: &'static str,
-    /// One call may pick several targets.
+    /// Whether one call may pick several targets.
     picks_several: bool,
     place: Place,
 }
@@ -132,7 +134,7 @@ struct DeclaredBreak {
     place: Place,
 }
 
-/// When a static interrupt stops the run.
+/// The position of a static interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
     Before,
@@ -153,7 +155,7 @@ impl<S: State<Schema: Default>> Default for StateGraph<S> {
 }
 
 impl<S: State> StateGraph<S> {
-    /// An empty graph over a state whose channels are known only now, such as
+    /// An empty graph over a state whose channels are known only at run time, such as
     /// [`JsonState`](crate::JsonState).
     pub fn with_schema(schema: S::Schema) -> Self {
         StateGraph {
@@ -178,7 +180,7 @@ impl<S: State> StateGraph<S> {
         }
     }
 
-    /// Adds a node. The name is what checkpoints, events and errors call it.
+    /// Adds a node. Checkpoints, events and errors use the name.
     #[track_caller]
     pub fn node<M>(mut self, name: impl Into<Name>, node: impl IntoNode<S, M>) -> Self {
         let place = Location::caller();
@@ -186,13 +188,13 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// From one node to another: the target runs in the superstep after the source.
+    /// Adds an edge from one node to another: the target runs in the superstep after the source.
     ///
-    /// With a list of sources it is a *join*: the target runs once all of them have run, however many
-    /// supersteps apart. [`any`] and [`n_of`] wait for fewer, and [`Sources::timeout`] only for so long. The
-    /// sources that end in one superstep arrive together, each once, however many dispatches of it ran; the
-    /// order of declaration plays no part. A node with no way out ends its branch, as an edge to
-    /// [`END`](crate::END) does.
+    /// A list of sources makes a *join*: the target runs once all of them have run, even in different
+    /// supersteps. [`any`] and [`n_of`] wait for fewer sources, and [`Sources::timeout`] limits the wait.
+    /// Sources that end in one superstep arrive together, each once, however many dispatches of it ran; the
+    /// order of declaration does not matter. A node without edges or routes ends its branch, like an edge to
+    /// [`END`](crate::END).
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -230,8 +232,9 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Lets a pure function of the state choose among typed targets. It sees the state with its own node's
-    /// update applied, and not those of parallel nodes. `from` may be [`START`](crate::START).
+    /// Adds a route: a pure function of the state that chooses among typed targets. It sees the state with
+    /// the update of its own node applied, without those of parallel nodes. `from` may be
+    /// [`START`](crate::START).
     #[track_caller]
     pub fn route<R: IntoPicks>(
         mut self,
@@ -253,8 +256,9 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Lets a pure function of the state choose among named targets; prefer [`route`](StateGraph::route),
-    /// which cannot name a wrong one. A name that is not among `targets` is an error of the run.
+    /// Adds a branch: a pure function of the state that chooses among named targets. Prefer
+    /// [`route`](StateGraph::route), which cannot name a wrong target. A name that is not in `targets` is an
+    /// error of the run.
     #[track_caller]
     pub fn branch<B: IntoGotos, T: Into<Name>>(
         mut self,
@@ -274,13 +278,13 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Stops every run just before these nodes; `proceed()` goes on.
+    /// Stops every run just before these nodes; `proceed()` continues it.
     #[track_caller]
     pub fn interrupt_before<T: Into<Name>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.add_breaks(nodes, Break::Before, Location::caller())
     }
 
-    /// Stops every run after a superstep in which one of these nodes ran; `proceed()` goes on.
+    /// Stops every run after a superstep in which one of these nodes ran; `proceed()` continues it.
     #[track_caller]
     pub fn interrupt_after<T: Into<Name>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.add_breaks(nodes, Break::After, Location::caller())
@@ -296,15 +300,14 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Gives the graph a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one
-    /// counts.
+    /// Adds a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.deps.insert(TypeId::of::<T>(), Arc::new(value));
         self
     }
 
-    /// Gives every run a cell of its own that nodes take with [`Session<T>`](crate::Session). The name is
-    /// what checkpoints call it; one per type, the last one counts.
+    /// Adds a session: a cell of every run that nodes take with [`Session<T>`](crate::Session). Checkpoints
+    /// use the name. One per type; the last one counts.
     pub fn session<T>(mut self, name: impl Into<String>) -> Self
     where
         T: Default + Serialize + DeserializeOwned + Send + 'static,
@@ -314,63 +317,61 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// The retry policy of nodes that have none of their own; see
-    /// [`IntoNode::retry`](crate::IntoNode::retry). `RetryPolicy::attempts(1)` on a node excepts it.
+    /// Sets the retry policy of nodes that have none of their own; see
+    /// [`IntoNode::retry`]. `RetryPolicy::attempts(1)` on a node excludes it.
     pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
         self.policies.retry.push(policy);
         self
     }
 
-    /// The timeout of nodes that have none of their own. Zero is none.
+    /// Sets the timeout of nodes that have none of their own. Zero means none.
     pub fn default_timeout(mut self, limit: Duration) -> Self {
         self.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 
-    /// The idle timeout of nodes that have none of their own. Zero is none.
+    /// Sets the idle timeout of nodes that have none of their own. Zero means none.
     pub fn default_idle_timeout(mut self, limit: Duration) -> Self {
         self.policies.timeouts.idle = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 
-    /// The node that handles the failures of nodes that have no handler of their own; see
-    /// [`IntoNode::on_error`](crate::IntoNode::on_error).
+    /// Sets the node that handles the failures of nodes that have no handler of their own; see
+    /// [`IntoNode::on_error`].
     #[track_caller]
     pub fn default_on_error(mut self, handler: impl Into<Name>) -> Self {
         self.on_error = Some((handler.into(), Location::caller()));
         self
     }
 
-    /// What becomes of the other tasks of a superstep when one fails; they are drained by default.
+    /// Sets the treatment of the other tasks of a superstep when one fails; they are drained by default.
     pub fn siblings(mut self, policy: Siblings) -> Self {
         self.siblings = policy;
         self
     }
 
-    /// Runs this node on the last state when a call reaches its limit of supersteps, so that it does not end
-    /// with nothing to show. It is one superstep beyond the limit; its update counts, and where it would go
-    /// does not. The outcome is [`Outcome::Stopped`](crate::Outcome::Stopped) all the same, and `proceed()`
-    /// goes on where the limit was met.
+    /// Sets a node that runs on the last state when a call reaches its limit of supersteps, so that the call
+    /// still has a result. It is one superstep beyond the limit. Its update is merged, but its edges are not
+    /// followed. The outcome is still [`Outcome::Stopped`](crate::Outcome::Stopped), and `proceed()`
+    /// continues where the limit was reached.
     #[track_caller]
     pub fn on_limit(mut self, node: impl Into<Name>) -> Self {
         self.on_limit = Some((node.into(), Location::caller()));
         self
     }
 
-    /// Runs the graph without supersteps: as soon as a task is done its update is merged and what it leads to
-    /// starts, however long others take. The state that a task reads is that of the moment at which it was
-    /// reached.
+    /// Runs the graph without supersteps: when a task is done, its update is merged and its successors start,
+    /// however long others take. A task reads the state of the moment at which it was reached.
     ///
-    /// - A node that is reached twice runs twice; only joins, also of one source as in
-    ///   `.edge(["work"], "report")`, wait. A join with dispatched sources counts them when all dispatches of
-    ///   that command are done.
-    /// - Updates merge in the order in which tasks finish, which checkpoints record. To write a channel
-    ///   without a reducer that another task has written meanwhile is
-    ///   [`Code::ConcurrentUpdate`](crate::Code::ConcurrentUpdate).
-    /// - [`max_supersteps`](crate::RunBuilder::max_supersteps) counts the tasks that are started, and an
-    ///   interrupt holds only what comes after it: the call returns when nothing else can run.
-    /// - `proceed()` [from](crate::RunBuilder::from) an older checkpoint merges in the order that was
-    ///   recorded.
+    /// - A node that is reached twice runs twice. Only joins wait, also a join of one source, as in
+    ///   `.edge(["work"], "report")`. A join counts a dispatched source when all dispatches of its command
+    ///   are done.
+    /// - Updates merge in the order in which tasks finish, and checkpoints record this order. A task fails
+    ///   with [`Code::ConcurrentUpdate`](crate::Code::ConcurrentUpdate) if it writes a channel without a
+    ///   reducer that another task has written meanwhile.
+    /// - [`max_supersteps`](crate::RunBuilder::max_supersteps) counts the started tasks. An interrupt blocks
+    ///   only its own successors: the call returns when nothing else can run.
+    /// - `proceed()` [from](crate::RunBuilder::from) an older checkpoint merges in the recorded order.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -410,30 +411,29 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Makes it a failure, [`Code::StuckJoin`](crate::Code::StuckJoin), that a run ends while a join still
-    /// waits for some of its sources. By default the run is finished, and
-    /// [`Outcome::Finished`](crate::Outcome::Finished) lists such joins.
+    /// Makes a run fail with [`Code::StuckJoin`](crate::Code::StuckJoin) if it ends while a join still waits
+    /// for some of its sources. By default such a run is finished, and
+    /// [`Outcome::Finished`](crate::Outcome::Finished) lists these joins.
     pub fn fail_on_stuck_joins(mut self) -> Self {
         self.stuck_fails = true;
         self
     }
 
-    /// Which version of the state this is; 0 if it is never said. Raise it when what is stored changes its
-    /// meaning or its type, and say with [`migration`](StateGraph::migration) how to come here from each
-    /// earlier version. A new field, a field that is gone ([`drops`](StateGraph::drops)) and
-    /// `#[channel(alias = "old")]` need no version.
+    /// Sets the version of the state; 0 by default. Raise it when the meaning or the type of stored values
+    /// changes, and add a [`migration`](StateGraph::migration) from each earlier version. A new field, a
+    /// removed field ([`drops`](StateGraph::drops)) and `#[channel(alias = "old")]` need no new version.
     pub fn schema_version(mut self, version: u32) -> Self {
         self.version = version;
         self
     }
 
-    /// How stored fields of version `from` become those of the version after it. It sees states, and updates
-    /// of tasks that had finished while their superstep was not committed ([`StoredFields::is_update`]);
-    /// inputs of dispatches, answers and sessions are not migrated. It may be called any number of times for
-    /// one checkpoint, so it must be pure.
+    /// Adds a migration: a function that converts stored fields of version `from` to the next version. It
+    /// receives states, and updates of finished tasks whose superstep was not committed
+    /// ([`StoredFields::is_update`]); inputs of dispatches, answers and sessions are not migrated. It may be
+    /// called several times for one checkpoint, so it must be pure.
     ///
-    /// A thread of a version without a way to this one is refused with
-    /// [`Code::SchemaVersion`](crate::Code::SchemaVersion), and left as it is.
+    /// A thread of a version without a migration path is refused with
+    /// [`Code::SchemaVersion`](crate::Code::SchemaVersion), and stays as it is.
     #[track_caller]
     pub fn migration(
         mut self,
@@ -444,13 +444,13 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Lets a stored field go that the state does not have any more. A thread with a field that is neither a
-    /// channel nor dropped is refused with [`Code::GraphChanged`](crate::Code::GraphChanged) by whatever
-    /// would store it without the field: `invoke`, `resume`, `proceed` and edits. After migrations, only the
-    /// fields that they leave count.
+    /// Drops a stored field that the state no longer has. A thread with a field that is neither a channel nor
+    /// dropped is refused with [`Code::GraphChanged`](crate::Code::GraphChanged) by every call that would
+    /// store it without the field: `invoke`, `resume`, `proceed` and edits. After migrations, only the fields
+    /// that they leave count.
     ///
-    /// The field stays in the checkpoints that were stored before. It is a problem at compile if the state
-    /// has a channel of that name, today or as an alias.
+    /// The field stays in the checkpoints that were stored before. `compile()` reports a problem if the state
+    /// has a channel of that name, at present or as an alias.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -489,22 +489,21 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Carries stored fields that the state does not have on as they are, instead of refusing their threads:
-    /// for a program that runs beside a newer one while that is rolled out. The bytes are in every full and
-    /// every fork, and the newer program finds them as it left them; whatever lifetime it gave the field, a
-    /// program that does not know it never sets it back.
+    /// Keeps stored fields that the state does not have, instead of refusing their threads. It is meant for a
+    /// program that runs beside a newer one during a rollout. Every full and every fork contains the bytes,
+    /// and the newer program finds them unchanged. A program that does not know a field never resets it,
+    /// whatever its lifetime.
     ///
-    /// The results of finished tasks that wrote such a field are refused all the same: without its reducer
-    /// they cannot be merged.
+    /// Results of finished tasks that wrote such a field are still refused: without its reducer they cannot
+    /// be merged.
     pub fn keeps_unknown_fields(mut self) -> Self {
         self.keeps_unknown_fields = true;
         self
     }
 
-    /// Gives the graph a template: a factory of temporary nodes, which
-    /// [`Edits::add_node`](crate::Edits::add_node) asks for by this name. It is given the arguments that the
-    /// edit was given, which are stored with it, so that another process makes the same node of them: what it
-    /// returns must depend on nothing else.
+    /// Adds a template: a factory of temporary nodes, which [`Edits::add_node`](crate::edit::Edits::add_node)
+    /// refers to by this name. The factory receives the arguments of the edit. They are stored with the edit,
+    /// so that another process makes the same node: its result must depend on nothing else.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

@@ -1,7 +1,5 @@
-//! [`JsonState`]: a state with channels defined at run time.
-//!
-//! It implements the same trait as a derived state, over a JSON map. For graphs that are built from a file,
-//! or by another program.
+//! [`JsonState`]: a state whose channels are named at run time, for graphs that are built from a file or by
+//! another program.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,10 +14,10 @@ use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
-/// A state of JSON values under keys that a [`JsonSchema`] lists.
+/// A state of JSON values under keys that a [`JsonChannels`] lists.
 ///
 /// ```
-/// use agentgraph::json_state::{JsonReducer, JsonSchema, JsonUpdate};
+/// use agentgraph::json_state::{JsonReducer, JsonChannels, JsonUpdate};
 /// use agentgraph::prelude::*;
 /// use serde_json::json;
 ///
@@ -30,7 +28,7 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let schema = JsonSchema::new().channel("n", json!(0), JsonReducer::Once).channel("log", json!([]), JsonReducer::Append);
+/// let schema = JsonChannels::new().channel("n", json!(0), JsonReducer::Once).channel("log", json!([]), JsonReducer::Append);
 /// let graph = StateGraph::with_schema(schema).node("count", count).edge(START, "count").compile()?;
 /// let state = graph.invoke(JsonUpdate::new().set("n", 4)).await?.into_finished()?;
 /// assert_eq!(state["n"], 5);
@@ -41,7 +39,7 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 #[derive(Clone, PartialEq)]
 pub struct JsonState {
     values: Vec<Value>,
-    schema: JsonSchema,
+    schema: JsonChannels,
 }
 
 /// How a write changes a key of a [`JsonState`].
@@ -60,7 +58,7 @@ pub enum JsonReducer {
 
 /// The keys of a [`JsonState`], each with its initial value and its reducer. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct JsonSchema(Arc<Table>);
+pub struct JsonChannels(Arc<Table>);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Table {
@@ -70,7 +68,7 @@ struct Table {
     places: HashMap<String, usize>,
 }
 
-impl JsonSchema {
+impl JsonChannels {
     /// A schema without keys.
     pub fn new() -> Self {
         Self::default()
@@ -290,7 +288,7 @@ impl JsonState {
     /// Applies the writes one by one; `record` gets each write with the value before it.
     fn apply_with(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         update: JsonUpdate,
         mut record: impl FnMut(usize, JsonReducer, &Value, &WriteOf) -> Result<(), StateError>,
     ) -> Result<(), StateError> {
@@ -314,25 +312,25 @@ impl JsonState {
 }
 
 impl State for JsonState {
-    type Schema = JsonSchema;
+    type Schema = JsonChannels;
     type Update = JsonUpdate;
 
-    fn channels(schema: &JsonSchema) -> &[Channel] {
+    fn channels(schema: &JsonChannels) -> &[Channel] {
         &schema.0.channels
     }
 
-    fn initial(schema: &JsonSchema) -> Self {
+    fn initial(schema: &JsonChannels) -> Self {
         JsonState { values: schema.0.initial.clone(), schema: schema.clone() }
     }
 
-    fn apply(&mut self, schema: &JsonSchema, update: JsonUpdate) -> Result<(), StateError> {
+    fn apply(&mut self, schema: &JsonChannels, update: JsonUpdate) -> Result<(), StateError> {
         check_names(schema, &update)?;
         self.apply_with(schema, update, |_, _, _, _| Ok(()))
     }
 
     fn peek<R>(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         update: &mut JsonUpdate,
         look: impl FnOnce(&Self) -> R,
     ) -> Result<R, StateError> {
@@ -346,14 +344,14 @@ impl State for JsonState {
         seen
     }
 
-    fn reset(&mut self, schema: &JsonSchema, lifetime: Lifetime) {
+    fn reset(&mut self, schema: &JsonChannels, lifetime: Lifetime) {
         let channels = schema.0.channels.iter().enumerate();
         for (at, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
             self.values[at] = schema.0.initial[at].clone();
         }
     }
 
-    fn writes(schema: &JsonSchema, update: &JsonUpdate, each: &mut dyn FnMut(usize, WriteKind)) {
+    fn writes(schema: &JsonChannels, update: &JsonUpdate, each: &mut dyn FnMut(usize, WriteKind)) {
         let mut seen: Vec<(usize, WriteKind)> = Vec::new();
         for (key, write) in &update.writes {
             let kind = match write {
@@ -370,11 +368,11 @@ impl State for JsonState {
         }
     }
 
-    fn discard(schema: &JsonSchema, update: &mut JsonUpdate, channel: usize) {
+    fn discard(schema: &JsonChannels, update: &mut JsonUpdate, channel: usize) {
         update.writes.retain(|(key, _)| schema.place(key).ok() != Some(channel));
     }
 
-    fn compose(schema: &JsonSchema, update: &mut JsonUpdate, later: JsonUpdate) -> Result<(), StateError> {
+    fn compose(schema: &JsonChannels, update: &mut JsonUpdate, later: JsonUpdate) -> Result<(), StateError> {
         for (key, write) in later.writes {
             let reducer = schema.0.reducers[schema.place(&key)?];
             let overwritten = update.writes.iter_mut().find_map(|(known, write)| match write {
@@ -399,14 +397,14 @@ impl State for JsonState {
     }
 }
 
-fn check_names(schema: &JsonSchema, update: &JsonUpdate) -> Result<(), StateError> {
+fn check_names(schema: &JsonChannels, update: &JsonUpdate) -> Result<(), StateError> {
     update.writes.iter().try_for_each(|(key, _)| schema.place(key).map(drop))
 }
 
 impl StoredState for JsonState {
     fn apply_recorded(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         update: JsonUpdate,
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
@@ -427,7 +425,7 @@ impl StoredState for JsonState {
 
     fn record_channel(
         &self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         channel: usize,
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
@@ -439,7 +437,7 @@ impl StoredState for JsonState {
 
     fn restore_channel(
         &mut self,
-        schema: &JsonSchema,
+        schema: &JsonChannels,
         channel: usize,
         value: &[u8],
     ) -> Result<(), StateError> {
@@ -449,7 +447,7 @@ impl StoredState for JsonState {
         Ok(())
     }
 
-    fn encode_update(schema: &JsonSchema, update: &JsonUpdate) -> Result<Vec<u8>, StateError> {
+    fn encode_update(schema: &JsonChannels, update: &JsonUpdate) -> Result<Vec<u8>, StateError> {
         check_names(schema, update)?;
         let mut bytes = encode_fields(update.writes.len());
         for (key, write) in &update.writes {
@@ -461,7 +459,7 @@ impl StoredState for JsonState {
         Ok(bytes)
     }
 
-    fn decode_update(schema: &JsonSchema, bytes: &[u8]) -> Result<JsonUpdate, StateError> {
+    fn decode_update(schema: &JsonChannels, bytes: &[u8]) -> Result<JsonUpdate, StateError> {
         let mut update = JsonUpdate::new();
         for (key, write) in decode_fields(bytes)? {
             schema.place(key)?;

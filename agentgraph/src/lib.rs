@@ -103,88 +103,109 @@
 //!   a task of its own, so that a run that is not polled holds no connection.
 //! - *No scheduler.* A run that waits is a row in a store, not a task.
 //! - *No chat models.* They are in `agentgraph-llm`, with tools.
+//!
+//! [`BeforePass`]: dependency::BeforePass
+//! [`Catalog::usage`]: checkpoint::Catalog::usage
+//! [`Deps`]: dependency::Deps
+//! [`Edits`]: edit::Edits
+//! [`Given`]: dependency::Given
+//! [`Host`]: host::Host
+//! [`Join`]: dependency::Join
+//! [`MASK`]: state::MASK
+//! [`OnEnd`]: policy::OnEnd
+//! [`Outputs`]: dependency::Outputs
+//! [`PassEdits`]: dependency::PassEdits
+//! [`Passes`]: run::Passes
+//! [`Services`]: checkpoint::Services
+//! [`StoredFields`]: graph::StoredFields
+//! [`WhenBusy`]: run::WhenBusy
 
-/// Checkpoints: what a run leaves behind so that it can go on where it stood. This is the crate
-/// `agentgraph-checkpoint`, which is all that a store of one's own needs.
-pub mod checkpoint {
-    #[doc(inline)]
-    pub use agentgraph_checkpoint::*;
-}
 mod context;
-mod dependency;
 mod engine;
 mod error;
 mod extract;
 mod failure;
-mod graph;
-pub mod json_state;
 mod layer;
-mod node;
 mod panic;
 mod persistence;
-mod policy;
-pub mod prelude;
 mod record;
-pub mod reduce;
 mod route;
-mod run;
 mod session;
-mod state;
 mod step;
-mod subgraph;
+mod words;
+
+pub mod dependency;
+pub mod graph;
+pub mod json_state;
+pub mod node;
+pub mod policy;
+pub mod prelude;
+pub mod reduce;
+pub mod run;
+pub mod state;
+pub mod subgraph;
 #[cfg(feature = "conformance")]
 pub mod testing;
-mod words;
+
+/// Checkpoints, and the stores that keep them. This is the crate `agentgraph-checkpoint`, which is all that
+/// a store of one's own needs.
+pub mod checkpoint {
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::*;
+}
+
+/// Temporary edits: nodes, edges and skips that hold for one run.
+pub mod edit {
+    #[doc(inline)]
+    pub use crate::context::edits::Edits;
+    #[doc(inline)]
+    pub use crate::dependency::EditMark;
+    #[doc(inline)]
+    pub use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
+}
+
+/// Running tasks on another machine.
+pub mod host {
+    #[doc(inline)]
+    pub use crate::engine::host::{Host, TaskCall, TaskReply};
+}
 
 pub use agentgraph_macros::{Route, State, node};
 #[cfg(feature = "postgres")]
+#[doc(inline)]
 pub use checkpoint::PostgresSaver;
-pub use checkpoint::Source;
 #[cfg(feature = "sqlite")]
+#[doc(inline)]
 pub use checkpoint::SqliteSaver;
-pub use checkpoint::{
-    CheckpointId, Checkpointer, InvalidId, MemorySaver, RunId, Services, SystemServices, TaskId,
-};
-pub use context::edits::Edits;
-pub use context::{Ctx, Interrupted};
-pub use dependency::{
-    BeforePass, DependencyGraph, DependencyNode, Deps, EditMark, Given, IntoDependencyNode, IntoOutput,
-    IsAsync, IsConstant, IsDependencyNode, IsSync, Join, NoInput, NotRun, NotRunReason, Output, OutputTable,
-    Outputs, OutputsUpdate, PassEdits, PassInput,
-};
-pub use engine::host::{Host, TaskCall, TaskReply};
+#[doc(inline)]
+pub use checkpoint::{CheckpointId, Checkpointer, MemorySaver};
+#[doc(inline)]
+pub use dependency::{DependencyGraph, DependencyNode};
 pub use error::{BoxError, Code, Error, Result, Terminal};
-pub use extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
-pub use failure::{Failure, NoFailure};
-pub use graph::{
-    CompileError, EdgeKind, GraphTopology, IntoSources, Problem, ProblemKind, Sources, StateGraph,
-    TopologyEdge, TopologyNode, Warning, WarningKind, all, any, n_of,
-};
+pub use failure::Failure;
+#[doc(inline)]
+pub use graph::{CompileError, StateGraph, all, any, n_of};
+#[doc(inline)]
 pub use json_state::JsonState;
-pub use layer::{NodeCall, NodeService};
-pub use node::{IntoNode, IsNode, Node};
-pub use panic::NodePanic;
-pub use policy::{OnEnd, RetryPolicy, Siblings, Timeout, TimeoutKind};
-pub use record::migrate::StoredFields;
-pub use reduce::{Keyed, KeyedWrite};
-pub use route::{IntoPicks, Pick, Route, RouteTarget};
-pub use run::event::{Event, EventKind};
-pub use run::stream::EventStream;
-pub use run::view::{Checkpoint, History};
+#[doc(inline)]
+pub use node::{
+    Command, Ctx, Dep, Dispatch, FromTask, Goto, Input, IntoNode, Route, Session, Snapshot, Task,
+};
+#[doc(inline)]
+pub use policy::{RetryPolicy, Timeout};
+#[doc(inline)]
+pub use reduce::Keyed;
+#[doc(inline)]
 pub use run::{
-    CompiledDependencyGraph, CompiledGraph, Narrow, Passes, Prune, Pruned, RunBuilder, StateEdit,
-    ThreadProblem, WaitingThread, WaitingThreads,
+    Budget, Checkpoint, CompiledDependencyGraph, CompiledGraph, Durability, Event, EventKind, EventStream,
+    Interrupt, InterruptId, Outcome, RunBuilder, StopReason, View,
 };
-pub use session::{MissingSession, Session};
-pub use state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
-pub use step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
-pub use subgraph::{IsGraph, Subgraph, SubgraphInput};
+#[doc(inline)]
+pub use state::State;
+#[doc(inline)]
+pub use subgraph::Subgraph;
 pub use tokio_util::sync::CancellationToken;
-pub use words::{
-    Budget, DroppedEdits, Durability, END, EditError, GraphEdit, Interrupt, InterruptId, InterruptKey,
-    InterruptKind, Memory, NotFinished, OpenChild, Outcome, Rejection, Replaced, START, StopReason,
-    StuckJoin, TaskEnd, TaskRef, View, WhenBusy,
-};
+pub use words::{END, Memory, START};
 
 /// For derived code only.
 #[doc(hidden)]

@@ -1,10 +1,18 @@
-//! Nodes: a plain `async fn` whose arguments are extractors.
+//! Nodes: a plain `async fn` whose arguments are extractors, and whose result is a [`Step`].
 //!
-//! Every node is an [`IntoNode`], such as a plain function; it becomes a [`Node`], which has the settings
-//! of the node beside the type-erased call. A node does not know its graph.
+//! [`IntoNode`] turns a function into a [`Node`] and adds its settings. [`FromTask`] is the trait of
+//! arguments, [`IntoStep`] the trait of results. A node does not know its graph.
 
 pub(crate) mod inner;
 
+pub use crate::context::{Ctx, Interrupted};
+pub use crate::extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
+pub use crate::failure::NoFailure;
+pub use crate::layer::{NodeCall, NodeService};
+pub use crate::panic::NodePanic;
+pub use crate::route::{IntoPicks, Pick, Route, RouteTarget};
+pub use crate::session::{MissingSession, Session};
+pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -18,13 +26,11 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::error::BoxError;
-use crate::extract::{FromTask, Requirement, Task};
 use crate::failure::KeptError;
-use crate::layer::{LayeredNode, NodeCall, NodeService};
+use crate::layer::LayeredNode;
 use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
-use crate::step::{IntoStep, Step};
 
 /// The result of one call of a node.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
@@ -121,7 +127,7 @@ pub trait IntoNode<S: State, M>: Sized {
     }
 
     /// Lets another node of the graph handle this node's failure after its retries. The handler replaces
-    /// the node in the superstep: it reads the same snapshot, the same [`Input`](crate::Input) and the
+    /// the node in the superstep: it reads the same snapshot, the same [`Input`] and the
     /// [`Failure`](crate::Failure), and its update and its targets are used instead of the failed node's.
     /// If the handler fails too, the run fails; when the run continues, only the handler runs again.
     fn on_error(self, handler: impl Into<String>) -> Node<S> {
@@ -223,10 +229,10 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Keeps the last output of this node, so that a temporary edit can [`skip`](crate::Edits::skip) it:
-    /// its update, its gotos and its dispatches, but not its edits. With a checkpointer the thread stores
-    /// it, so that a later run can use it; without one it lasts for the run. It costs a copy of every
-    /// update of the node.
+    /// Keeps the last output of this node, so that a temporary edit can
+    /// [`skip`](crate::edit::Edits::skip) it: its update, its gotos and its dispatches, but not its edits.
+    /// With a checkpointer the thread stores it, so that a later run can use it; without one it lasts for
+    /// the run. It costs a copy of every update of the node.
     fn keep_output(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.keeps_output = true;

@@ -1,4 +1,4 @@
-//! Where the runs of a graph are kept, and whose turn it is to write a thread.
+//! The store of a graph's runs, and the leases that decide which run may write a thread.
 
 pub(crate) mod lease;
 
@@ -13,18 +13,17 @@ use crate::error::Error;
 use crate::record::codec::Codec;
 use crate::state::State;
 
-/// Where the runs of a graph are kept, and how its state becomes bytes.
+/// The store of a graph's runs, and the encoding of its state.
 pub(crate) struct Persistence<S: State> {
     pub(crate) saver: Arc<dyn Checkpointer>,
     pub(crate) codec: Codec<S>,
-    /// Empty, except to look into a subgraph.
+    /// Empty, except to read the records of a subgraph.
     pub(crate) namespace: Arc<str>,
-    /// What stores the checkpoints of runs behind them; none before the first such run.
+    /// The queue that stores the checkpoints of runs in the background; empty before the first such run.
     behind: Arc<OnceLock<Arc<Behind>>>,
-    /// The leases of runs.
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) lease: Duration,
-    /// What runs keep of their threads, if not all.
+    /// The checkpoints that runs keep of their threads; all if `None`.
     pub(crate) retention: Option<Retention>,
 }
 
@@ -46,14 +45,14 @@ impl<S: State> Persistence<S> {
         Place { thread, namespace: &self.namespace }
     }
 
-    /// Waits for what earlier runs handed over. That something of it failed was theirs to hear.
+    /// Waits for records that earlier runs handed over. Their errors belong to those runs.
     pub(crate) async fn settle(&self, thread: &str) {
         if let Some(behind) = self.behind.get() {
             let _ = behind.settle(thread).await;
         }
     }
 
-    /// What stands before the saver for runs that are kept behind themselves.
+    /// The queue in front of the saver, for runs that store in the background.
     pub(crate) fn behind(&self) -> Result<Arc<Behind>, Error> {
         behind::runtime()?;
         Ok(Arc::clone(self.behind.get_or_init(|| Arc::new(Behind::new(Arc::clone(&self.saver))))))

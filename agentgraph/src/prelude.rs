@@ -1,11 +1,12 @@
-//! What almost every program that uses agentgraph needs: `use agentgraph::prelude::*;`.
+//! What most programs that use agentgraph need: `use agentgraph::prelude::*;`.
 
 #[cfg(feature = "sqlite")]
 pub use crate::SqliteSaver;
-pub use crate::words::{END, START};
+pub use crate::dependency::{Deps, Given, PassEdits};
+pub use crate::json_state::{JsonChannels, JsonReducer, JsonState, JsonUpdate};
 pub use crate::{
-    CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph, DependencyNode, Deps,
-    Dispatch, EventKind, FromTask, Given, Input, Interrupt, IntoNode, JsonState, Keyed, MemorySaver, Outcome,
-    PassEdits, Result, RetryPolicy, Route, Session, Snapshot, State, StateGraph, StopReason, Task, Terminal,
-    View, node,
+    CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph, DependencyNode,
+    Dispatch, Durability, END, EventKind, FromTask, Input, Interrupt, IntoNode, Keyed, MemorySaver, Outcome,
+    Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph, StopReason, Subgraph, Task,
+    Terminal, View, node,
 };

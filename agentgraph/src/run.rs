@@ -1,4 +1,5 @@
-//! Runs: how a call is set up, and what comes out of it.
+//! Running graphs: [`CompiledGraph`], a call in the making ([`RunBuilder`]), its [`Outcome`] or its events,
+//! and the threads that runs leave behind.
 
 mod begin;
 mod busy;
@@ -21,13 +22,20 @@ mod upkeep;
 pub(crate) mod view;
 mod waiting;
 
+pub use crate::words::{
+    Budget, Durability, Interrupt, InterruptId, InterruptKey, InterruptKind, NotFinished, OpenChild, Outcome,
+    Replaced, StopReason, StuckJoin, TaskEnd, TaskRef, View, WhenBusy,
+};
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
+pub use event::{Event, EventKind};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
+pub use stream::EventStream;
 pub use upkeep::{Prune, Pruned};
+pub use view::{Checkpoint, History};
 pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::future::IntoFuture;
@@ -48,9 +56,8 @@ use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::run::event::EventQueue;
-use crate::run::stream::EventStream;
 use crate::state::State;
-use crate::words::{Budget, Durability, EditError, InterruptId, Outcome, View, Views, WhenBusy};
+use crate::words::{EditError, Views};
 use agentgraph_checkpoint::CheckpointId;
 
 /// A run as a future.
@@ -216,7 +223,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// Changes the graph for the run that this call begins, before START's edges are followed. In a call that
-    /// goes on with a run it is refused with [`Code::EditRejected`](crate::Code::EditRejected): there, nodes
+    /// goes on with a run it is refused with [`Code::EditRejected`]: there, nodes
     /// edit.
     ///
     /// ```
@@ -299,7 +306,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// What the stream shows; updates and custom events by default. It always ends with
-    /// [`EventKind::Ended`](crate::EventKind::Ended).
+    /// [`EventKind::Ended`].
     pub fn views(self, views: impl IntoIterator<Item = View>) -> Self {
         self.change(|plan| plan.stream.views = Views::of(views))
     }

@@ -1,9 +1,9 @@
-//! State: a struct whose fields are channels, and the partial state that a node returns.
+//! States: a struct whose fields are channels, and its update, in which every field is optional.
 //!
-//! The engine never looks inside a state. It reads the list of channels, applies updates, and (for a stored
-//! state) records each change as a delta. `derive(State)` fixes the channels when the program is built;
-//! [`JsonState`](crate::JsonState) takes them from a table at run time. Both implement this one trait
-//! because every function receives the *schema*, which is zero-sized for a derived state.
+//! The engine never looks inside a state. It asks for the list of channels, applies updates and, if the state
+//! is stored, has each change written as a delta. `derive(State)` fixes the channels when the program is
+//! compiled; [`JsonState`](crate::JsonState) takes them from a table at run time. Both implement one trait,
+//! because every function gets the *schema*, which is zero-sized for a derived state.
 
 use std::any::type_name;
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! Subgraphs: a compiled graph as a node of another one.
 //!
 //! A graph over the same state is a node directly: it reads the state of its parent graph, and the sum of
-//! its updates is the node's update. A graph over another state becomes a node by [`CompiledGraph::embed`],
-//! with a function for each direction. `run/nested.rs` runs it.
+//! its updates is the update of the node. A graph over another state becomes a node by
+//! [`CompiledGraph::embed`], with one function for its input and one for its result.
 
 mod namespace;
 
@@ -55,6 +55,7 @@ impl<P: State, C: State> fmt::Debug for Subgraph<P, C> {
     }
 }
 
+/// # As a subgraph
 impl<S: State> CompiledGraph<S> {
     /// The graph as a node of a graph over another state, through two functions. `input` makes the input of
     /// the subgraph's run from extractors, like the arguments of a node: a [`Snapshot<P>`](crate::Snapshot)

@@ -7,9 +7,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use agentgraph::Code;
 use agentgraph::checkpoint::Place;
+use agentgraph::graph::ProblemKind;
 use agentgraph::prelude::*;
-use agentgraph::{Code, ProblemKind};
 use common::poll::{pending_for, poll_once};
 use serde::{Deserialize, Serialize};
 

@@ -8,12 +8,12 @@ mod common;
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{Catalog, Checkpointer, PendingWrite, Place, PutWrites, WaitingQuery};
+use agentgraph::host::{Host, TaskCall, TaskReply};
 use agentgraph::prelude::*;
-use agentgraph::{
-    BoxError, Code, Durability, EventKind, Failure, Host, Interrupt, InterruptId, InterruptKey, Memory,
-    TaskCall, TaskId, TaskReply, View,
-};
+use agentgraph::run::InterruptKey;
+use agentgraph::{BoxError, Code, Durability, EventKind, Failure, Interrupt, InterruptId, Memory, View};
 use common::clock::Clock;
 use common::poll::{at_most, pending_for};
 use common::saver::NotingSaver;
@@ -338,7 +338,7 @@ async fn equal_json_is_the_same_question_however_it_was_made() {
         rate: f64,
         count: u64,
     }
-    type Ask = fn(&Ctx) -> std::result::Result<String, agentgraph::Interrupted>;
+    type Ask = fn(&Ctx) -> std::result::Result<String, agentgraph::node::Interrupted>;
     let priced: Ask = |ctx| {
         let (price, rate) = (0.1 + 0.2, 5e-324);
         ctx.interrupt(Priced { item: "tea", price, weight: 0.1, rate, count: u64::MAX })
@@ -492,7 +492,7 @@ async fn an_answer_that_is_null_is_an_answer_after_a_kill_too() {
 /// Asks about each item, with the item as its key and `how` it asks, and buys those with a yes.
 fn shop(
     items: &'static [&'static str],
-    how: impl Fn(&Ctx, &'static str) -> std::result::Result<bool, agentgraph::Interrupted>
+    how: impl Fn(&Ctx, &'static str) -> std::result::Result<bool, agentgraph::node::Interrupted>
     + Clone
     + Send
     + Sync
@@ -694,7 +694,7 @@ async fn one_key_twice_in_an_attempt_is_an_error_and_in_two_attempts_is_not() {
 /// Two tools that run side by side, each of which asks before it acts. Which of them asks first differs from
 /// run to run.
 fn tools(
-    ask: fn(&Ctx, &str) -> std::result::Result<bool, agentgraph::Interrupted>,
+    ask: fn(&Ctx, &str) -> std::result::Result<bool, agentgraph::node::Interrupted>,
 ) -> impl Fn() -> StateGraph<Words> {
     let runs = Arc::new(Mutex::new(0));
     move || {

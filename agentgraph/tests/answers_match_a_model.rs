@@ -13,8 +13,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 
+use agentgraph::host::{Host, TaskCall, TaskReply};
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Durability, Host, Interrupt, InterruptId, InterruptKey, TaskCall, TaskReply};
+use agentgraph::run::InterruptKey;
+use agentgraph::{BoxError, Durability, Interrupt, InterruptId};
 use common::poll::{at_most, pending_for};
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate};

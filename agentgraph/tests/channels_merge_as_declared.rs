@@ -4,9 +4,10 @@
 
 mod common;
 
-use agentgraph::json_state::{JsonReducer, JsonSchema, JsonUpdate};
+use agentgraph::Code;
+use agentgraph::json_state::{JsonChannels, JsonReducer, JsonUpdate};
 use agentgraph::prelude::*;
-use agentgraph::{Code, Lifetime};
+use agentgraph::state::Lifetime;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -201,8 +202,8 @@ async fn an_untracked_channel_is_read_in_the_run_and_never_stored() {
     assert_eq!(graph.proceed().thread("t").await.unwrap().output().list, [77, 0]);
 }
 
-fn schema() -> JsonSchema {
-    JsonSchema::new()
+fn schema() -> JsonChannels {
+    JsonChannels::new()
         .channel("n", json!(0), JsonReducer::Once)
         .channel("log", json!([]), JsonReducer::Append)
         .channel("by_name", json!({}), JsonReducer::Merge)

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{ListQuery, Place, RowKind, Tail};
-use agentgraph::json_state::{JsonReducer, JsonSchema, JsonUpdate};
+use agentgraph::json_state::{JsonChannels, JsonReducer, JsonUpdate};
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Checkpointer, Command, Dispatch, JsonState};
 use common::saver::NotingSaver;
@@ -488,7 +488,7 @@ async fn lists_that_only_grow_are_not_written_anew() {
 #[tokio::test]
 async fn very_many_channels_are_not_written_anew_for_a_few_changes() {
     let names: Vec<String> = (0..300).map(|n| format!("channel_number_{n:03}")).collect();
-    let schema = names.iter().fold(JsonSchema::new(), |schema, name| {
+    let schema = names.iter().fold(JsonChannels::new(), |schema, name| {
         schema.channel(name, serde_json::Value::Null, JsonReducer::Once)
     });
     let saver = NotingSaver::memory().at_once();

@@ -8,9 +8,11 @@ mod common;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use agentgraph::checkpoint::Source;
 use agentgraph::checkpoint::{ListQuery, Place, RowKind};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Source, WhenBusy};
+use agentgraph::run::WhenBusy;
+use agentgraph::{CheckpointId, Checkpointer, Code};
 use common::clock::Clock;
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text, words_of};
@@ -81,7 +83,7 @@ async fn history_is_read_in_parts_newest_first() {
     let graph = a_to_b().compile().unwrap().checkpointer(MemorySaver::new());
     words_of(&graph).await;
     words_of(&graph).await;
-    let steps = async |history: agentgraph::History<Words>| {
+    let steps = async |history: agentgraph::run::History<Words>| {
         history.await.unwrap().iter().map(|one| (one.id.step, text(&one.values))).collect::<Vec<_>>()
     };
     let newest = steps(graph.history("t").limit(2)).await;
@@ -95,7 +97,7 @@ async fn history_is_read_in_parts_newest_first() {
 #[tokio::test]
 async fn checkpoints_carry_the_time_of_the_runs_services() {
     let clock = Clock::default();
-    agentgraph::Services::sleep(&clock, Duration::from_secs(42)).await;
+    agentgraph::checkpoint::Services::sleep(&clock, Duration::from_secs(42)).await;
     let graph = a_to_b().compile().unwrap().checkpointer(MemorySaver::new()).services(clock);
     words_of(&graph).await;
     let created = graph.state("t").await.unwrap().unwrap().created;

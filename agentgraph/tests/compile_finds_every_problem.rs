@@ -7,8 +7,8 @@ mod common;
 
 use std::time::Duration;
 
+use agentgraph::graph::{ProblemKind, WarningKind};
 use agentgraph::prelude::*;
-use agentgraph::{ProblemKind, WarningKind};
 use common::words::{Words, WordsUpdate, said, says};
 
 async fn commands() -> Command<Words> {

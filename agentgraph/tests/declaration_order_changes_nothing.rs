@@ -12,8 +12,9 @@ use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use agentgraph::node::{IntoGoto, Node};
 use agentgraph::prelude::*;
-use agentgraph::{Goto, IntoGoto, Node, n_of};
+use agentgraph::{Goto, n_of};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

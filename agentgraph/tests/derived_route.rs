@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use agentgraph::{END, Goto, IntoGoto, Route, RouteTarget};
+use agentgraph::node::{IntoGoto, RouteTarget};
+use agentgraph::{END, Goto, Route};
 use serde::Serialize;
 
 #[derive(Serialize, Clone, Copy)]

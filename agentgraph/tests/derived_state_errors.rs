@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use agentgraph::checkpoint::delta::DeltaWriter;
-use agentgraph::{Code, Error, State, StateError, StoredState};
+use agentgraph::state::{StateError, StoredState};
+use agentgraph::{Code, Error, State};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Cannot be encoded when it is zero.

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use agentgraph::checkpoint::delta::DeltaWriter;
 use agentgraph::reduce::{Reducer, StoredReducer};
-use agentgraph::{Keyed, State, StoredState};
+use agentgraph::state::StoredState;
+use agentgraph::{Keyed, State};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};

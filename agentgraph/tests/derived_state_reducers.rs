@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentgraph::reduce::{Reducer, StoredReducer};
-use agentgraph::{Keyed, Lifetime, State, WriteKind};
+use agentgraph::state::{Lifetime, WriteKind};
+use agentgraph::{Keyed, State};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]

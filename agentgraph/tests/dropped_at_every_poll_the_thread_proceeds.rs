@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentgraph::checkpoint::SqliteSaver;
+use agentgraph::node::IntoGoto;
 use agentgraph::prelude::*;
-use agentgraph::{IntoGoto, Memory, RunBuilder};
+use agentgraph::{Memory, RunBuilder};
 use common::clock::Clock;
 use common::poll::{at_most, pending_for};
 use common::saver::NotingSaver;
@@ -44,7 +45,7 @@ impl Effects {
 
     /// A node whose every execution has an effect and a word of its own, and which is pending before and
     /// after.
-    fn node(&self, name: &'static str, polls: u32) -> agentgraph::Node<Words> {
+    fn node(&self, name: &'static str, polls: u32) -> agentgraph::node::Node<Words> {
         let effects = self.clone();
         let node = move |words: Snapshot<Words>| {
             let effects = effects.clone();

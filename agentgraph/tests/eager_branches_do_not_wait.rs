@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentgraph::graph::ProblemKind;
+use agentgraph::node::IntoGoto;
+use agentgraph::policy::OnEnd;
 use agentgraph::prelude::*;
-use agentgraph::{Code, IntoGoto, OnEnd, ProblemKind, StopReason, all, any, n_of};
+use agentgraph::{Code, StopReason, all, any, n_of};
 use common::words::{Words, WordsUpdate, said, says, text, words_of};
 use tokio::time::Instant;
 
@@ -33,7 +36,7 @@ impl Times {
     }
 
     /// A node that takes so many seconds and says its name.
-    fn node(&self, name: &'static str, seconds: u64) -> agentgraph::Node<Words> {
+    fn node(&self, name: &'static str, seconds: u64) -> agentgraph::node::Node<Words> {
         let times = self.clone();
         let node = move || {
             let times = times.clone();
@@ -225,7 +228,7 @@ async fn goto_replaces_edges_and_joins_and_also_goto_adds() {
     async fn more() -> Command<Words> {
         said("more").also_goto("b")
     }
-    let graph = |first: agentgraph::Node<Words>| {
+    let graph = |first: agentgraph::node::Node<Words>| {
         eager()
             .node("first", first)
             .node("a", says("a"))
@@ -353,7 +356,7 @@ struct Answer {
     notes: Vec<String>,
 }
 
-fn writes(text: &'static str, seconds: u64) -> agentgraph::Node<Answer> {
+fn writes(text: &'static str, seconds: u64) -> agentgraph::node::Node<Answer> {
     let node = move || async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         Answer::update().text(text)
@@ -450,7 +453,7 @@ async fn the_node_for_the_limit_runs_on_the_last_state() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_lets_finish_what_has_begun_and_starts_nothing_more() {
-    let graph = |policy: agentgraph::Siblings| {
+    let graph = |policy: agentgraph::policy::Siblings| {
         let fails = || async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Err::<(), agentgraph::BoxError>("broken".into())
@@ -466,10 +469,10 @@ async fn a_failure_lets_finish_what_has_begun_and_starts_nothing_more() {
             .compile()
             .unwrap()
     };
-    let error = graph(agentgraph::Siblings::Drain).invoke(Words::update()).await.unwrap_err();
+    let error = graph(agentgraph::policy::Siblings::Drain).invoke(Words::update()).await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::NodeFailed, Some("fails")));
     assert_eq!(text(error.state().unwrap()), "slow");
-    let error = graph(agentgraph::Siblings::Cancel).invoke(Words::update()).await.unwrap_err();
+    let error = graph(agentgraph::policy::Siblings::Cancel).invoke(Words::update()).await.unwrap_err();
     assert_eq!(text(error.state().unwrap()), "");
 }
 
@@ -648,7 +651,7 @@ async fn the_failure_of_a_detached_node_is_no_failure_of_the_run() {
 fn detached_nodes_are_refused_where_somebody_would_wait_for_them() {
     let problems = |graph: StateGraph<Words>| {
         let error = graph.compile().unwrap_err();
-        let of = |problem: &agentgraph::Problem| match &problem.kind {
+        let of = |problem: &agentgraph::graph::Problem| match &problem.kind {
             ProblemKind::Detached { node, .. } => node.clone(),
             other => panic!("{other:?}"),
         };
@@ -761,7 +764,8 @@ mod defects {
     #[tokio::test]
     async fn an_unknown_start_is_found_before_the_run_or_fails_it_and_never_hangs() {
         let error = eager().node("a", says("a")).edge(START, "b").compile().unwrap_err();
-        let is_unknown = |one: &agentgraph::Problem| matches!(one.kind, ProblemKind::UnknownNode { .. });
+        let is_unknown =
+            |one: &agentgraph::graph::Problem| matches!(one.kind, ProblemKind::UnknownNode { .. });
         assert!(error.problems().iter().any(is_unknown), "{error}");
         let graph = eager().node("a", says("a")).branch(START, |_: &Words| "b".into_goto(), ["a"]);
         let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
@@ -804,7 +808,7 @@ mod defects {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Err::<(), agentgraph::BoxError>("broken".into())
         };
-        for policy in [agentgraph::Siblings::Drain, agentgraph::Siblings::Cancel] {
+        for policy in [agentgraph::policy::Siblings::Drain, agentgraph::policy::Siblings::Cancel] {
             let graph = eager()
                 .node("fails", fails)
                 .node("slow", node(5))

@@ -9,8 +9,12 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use agentgraph::edit::{EditError, Edits, Rejection};
+use agentgraph::graph::EdgeKind;
+use agentgraph::node::Node;
+use agentgraph::policy::Siblings;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, EdgeKind, EditError, Edits, EventKind, Node, Rejection, Siblings, View};
+use agentgraph::{BoxError, EventKind, View};
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, said, text};
 use futures_util::StreamExt;

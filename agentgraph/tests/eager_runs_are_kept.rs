@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentgraph::checkpoint::Retention;
+use agentgraph::checkpoint::Source;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Code, Durability, InterruptKind, Memory, RunBuilder, Source, StopReason};
+use agentgraph::run::InterruptKind;
+use agentgraph::{BoxError, Code, Durability, Memory, RunBuilder, StopReason};
 use common::clock::{Clock, TokioClock};
 use common::poll::{at_most, pending_for};
 use common::saver::NotingSaver;
@@ -497,7 +499,7 @@ impl Effects {
     }
 
     /// A node with an effect and a word of its own, which is pending before and after.
-    fn node(&self, name: &'static str, polls: u32) -> agentgraph::Node<Words> {
+    fn node(&self, name: &'static str, polls: u32) -> agentgraph::node::Node<Words> {
         let effects = self.clone();
         let node = move || {
             let effects = effects.clone();
@@ -513,7 +515,7 @@ impl Effects {
     }
 
     /// The same, and it reads the same whenever it is called.
-    fn reader(&self, name: &'static str, polls: u32) -> agentgraph::Node<Words> {
+    fn reader(&self, name: &'static str, polls: u32) -> agentgraph::node::Node<Words> {
         let effects = self.clone();
         let node = move |ctx: Ctx, words: Snapshot<Words>| {
             let effects = effects.clone();

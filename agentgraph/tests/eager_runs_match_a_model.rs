@@ -33,8 +33,9 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 use std::task::Poll;
 
+use agentgraph::graph::EdgeKind;
 use agentgraph::prelude::*;
-use agentgraph::{Code, Durability, EdgeKind, Error, RunBuilder, StopReason};
+use agentgraph::{Code, Durability, Error, RunBuilder, StopReason};
 use common::poll::poll_once;
 use eager_model::gates::Gates;
 use eager_model::model::{End, Model, Phase, Seen};

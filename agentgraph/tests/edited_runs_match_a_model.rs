@@ -35,8 +35,10 @@ mod edit_model;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use agentgraph::edit::{Edits, GraphEdit};
+use agentgraph::graph::EdgeKind;
+use agentgraph::node::Node;
 use agentgraph::prelude::*;
-use agentgraph::{EdgeKind, Edits, GraphEdit, Node};
 use common::words::Words;
 use edit_model::{Came, Graph, Join, Scripts, run};
 use proptest::prelude::*;
@@ -102,7 +104,7 @@ fn build(shape: &Graph, world: &Arc<World>) -> CompiledGraph<Words> {
 
 fn stuck_of(outcome: &Outcome<Words>) -> Vec<(String, Vec<String>)> {
     let Outcome::Finished { stuck, .. } = outcome else { return Vec::new() };
-    let names = |join: &agentgraph::StuckJoin| {
+    let names = |join: &agentgraph::run::StuckJoin| {
         let arrived: BTreeSet<String> = join.arrived.iter().cloned().collect();
         (join.to.clone(), arrived.into_iter().collect())
     };

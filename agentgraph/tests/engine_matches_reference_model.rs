@@ -67,7 +67,8 @@ mod sqlite_folder;
 
 use std::future::Future;
 
-use agentgraph::{Durability, Siblings, View};
+use agentgraph::policy::Siblings;
+use agentgraph::{Durability, View};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use reference_model::build::build;

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agentgraph::node::Node;
+use agentgraph::policy::Siblings;
 use agentgraph::prelude::*;
-use agentgraph::{Code, Failure, Node, Siblings};
+use agentgraph::{Code, Failure};
 use common::clock::Clock;
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};

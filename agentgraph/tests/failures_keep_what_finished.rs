@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agentgraph::node::NodePanic;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Code, NodePanic, Timeout};
+use agentgraph::{BoxError, Code, Timeout};
 use common::clock::Clock;
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};

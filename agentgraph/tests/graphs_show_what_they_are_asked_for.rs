@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use agentgraph::{Code, CompiledGraph, EventKind, Narrow, Outcome, View, any, prelude::*};
+use agentgraph::prelude::*;
+use agentgraph::run::Narrow;
+use agentgraph::{Code, CompiledGraph, EventKind, Outcome, View, any};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use agentgraph::BoxError;
+use agentgraph::node::{NodeCall, NodeService, Step};
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, NodeCall, NodeService, Step};
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, said, text, words_of};
 use futures_util::StreamExt;

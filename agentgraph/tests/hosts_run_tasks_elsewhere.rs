@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agentgraph::host::{Host, TaskCall, TaskReply};
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Code, Host, TaskCall, TaskReply};
+use agentgraph::{BoxError, Code};
 use common::clock::Clock;
 use common::words::{Words, WordsUpdate, said, says, text};
 

@@ -8,12 +8,13 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Catalog, Checkpointer, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Row,
     StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, DependencyGraph, Error, InterruptId, Memory, TaskId};
+use agentgraph::{CheckpointId, Code, DependencyGraph, Error, InterruptId, Memory};
 use async_trait::async_trait;
 use common::words::{Words, WordsUpdate, says};
 

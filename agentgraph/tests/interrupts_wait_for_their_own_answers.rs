@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentgraph::prelude::*;
-use agentgraph::{Code, Interrupt, InterruptId, InterruptKind};
+use agentgraph::run::InterruptKind;
+use agentgraph::{Code, Interrupt, InterruptId};
 use common::clock::Clock;
 use common::words::{Words, WordsUpdate, says, text};
 use serde_json::json;

@@ -7,8 +7,9 @@ mod common;
 
 use std::time::Duration;
 
+use agentgraph::graph::IntoSources;
 use agentgraph::prelude::*;
-use agentgraph::{IntoSources, all, any, n_of};
+use agentgraph::{all, any, n_of};
 use common::clock::TokioClock;
 use common::words::{Words, WordsUpdate, text};
 
@@ -90,7 +91,8 @@ async fn a_join_that_has_fired_is_not_stuck_and_one_that_has_not_is() {
 
 #[test]
 fn a_number_that_cannot_be_reached_and_a_time_of_nothing_are_problems() {
-    let problem = |sources: agentgraph::Sources| three_ways(sources).compile().unwrap_err().to_string();
+    let problem =
+        |sources: agentgraph::graph::Sources| three_ways(sources).compile().unwrap_err().to_string();
     assert!(problem(n_of(0, ["a", "b2"])).contains("from 1 to as many as it names"));
     assert!(problem(n_of(3, ["a", "b2"])).contains("from 1 to as many as it names"));
     assert!(problem(all(["a", "b2"]).timeout(Duration::ZERO)).contains("timeout of zero"));
@@ -144,7 +146,7 @@ async fn when_nothing_else_can_run_a_join_with_a_timeout_fires_at_once() {
 }
 
 /// The three ways, with a plain edge from the end of each.
-fn three_edges(last: impl IntoNode<Words, agentgraph::IsNode>) -> StateGraph<Words> {
+fn three_edges(last: impl IntoNode<Words, agentgraph::node::IsNode>) -> StateGraph<Words> {
     let mut graph = StateGraph::new().node("report", last);
     for node in ["a", "b1", "b2", "c1", "c2", "c3"] {
         graph = graph.node(node, name);

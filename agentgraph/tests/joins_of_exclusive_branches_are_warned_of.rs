@@ -7,8 +7,9 @@ mod common;
 
 use std::time::Duration;
 
+use agentgraph::graph::WarningKind;
 use agentgraph::prelude::*;
-use agentgraph::{Outcome, WarningKind, all, any, n_of};
+use agentgraph::{Outcome, all, any, n_of};
 use common::words::{Words, said, says};
 use proptest::prelude::*;
 

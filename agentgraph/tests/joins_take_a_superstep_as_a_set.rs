@@ -5,8 +5,10 @@
 
 mod common;
 
+use agentgraph::graph::IntoSources;
 use agentgraph::prelude::*;
-use agentgraph::{IntoSources, StuckJoin, all, any, n_of};
+use agentgraph::run::StuckJoin;
+use agentgraph::{all, any, n_of};
 use common::words::{Words, WordsUpdate, said, text};
 
 async fn name(ctx: Ctx) -> WordsUpdate {

@@ -18,12 +18,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Catalog, Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, RowKind, SqliteSaver,
     Upkeep, Usage,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, TaskId};
+use agentgraph::{CheckpointId, Code};
 use model::assert_sqlite_is_consistent;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};

@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use agentgraph::checkpoint::{Catalog, ListQuery, Place, Retention, Rewrite, RowKind, SqliteSaver, Upkeep};
+use agentgraph::node::Node;
 use agentgraph::prelude::*;
-use agentgraph::{
-    BoxError, Checkpoint, CheckpointId, Checkpointer, Code, Durability, Memory, Node, RetryPolicy,
-};
+use agentgraph::{BoxError, Checkpoint, CheckpointId, Checkpointer, Code, Durability, Memory, RetryPolicy};
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, says, text};
 use serde::{Deserialize, Serialize};

@@ -5,9 +5,11 @@
 
 mod common;
 
-use agentgraph::json_state::JsonSchema;
+use agentgraph::graph::ProblemKind;
+use agentgraph::json_state::JsonChannels;
+use agentgraph::node::{InputError, Requirement};
 use agentgraph::prelude::*;
-use agentgraph::{Code, DependencyGraph, InputError, ProblemKind, Requirement, Subgraph, all};
+use agentgraph::{Code, DependencyGraph, Subgraph, all};
 use common::words::{Words, WordsUpdate, said, says, text, words_of};
 
 async fn work(Input(item): Input<u32>) -> WordsUpdate {
@@ -26,7 +28,7 @@ enum Next {
 
 /// The lines of an error after the first, with the places counted from `from`.
 fn told(error: &agentgraph::CompileError, from: u32) -> Vec<String> {
-    let line = |problem: &agentgraph::Problem| {
+    let line = |problem: &agentgraph::graph::Problem| {
         format!("{} (+{})", problem.kind, problem.place.unwrap().line() - from)
     };
     error.problems().iter().map(line).collect()
@@ -196,7 +198,7 @@ async fn what_the_function_before_a_subgraph_takes_counts_too() {
 #[test]
 fn graphs_over_json_and_joins_with_policies_are_checked_too() {
     async fn takes(_: Input<String>) {}
-    let graph = StateGraph::<agentgraph::JsonState>::with_schema(JsonSchema::new())
+    let graph = StateGraph::<agentgraph::JsonState>::with_schema(JsonChannels::new())
         .node("a", || async {})
         .node("b", || async {})
         .node("takes", takes)

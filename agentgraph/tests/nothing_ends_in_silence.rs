@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use agentgraph::checkpoint::Retention;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Code, Durability, Error, Memory, NotFinished, Outcome, RetryPolicy};
+use agentgraph::run::NotFinished;
+use agentgraph::{BoxError, Code, Durability, Error, Memory, Outcome, RetryPolicy};
 use common::clock::Clock;
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, says, text};
@@ -184,7 +185,7 @@ fn stuck(outcome: &Outcome<Words>) -> Vec<String> {
         let names = namespace.split('|').map(|part| part.split(':').next().unwrap_or_default());
         names.collect::<Vec<_>>().join("/")
     };
-    let line = |join: &agentgraph::StuckJoin| {
+    let line = |join: &agentgraph::run::StuckJoin| {
         format!(
             "{} {} after {} lacks {}",
             path(&join.namespace),

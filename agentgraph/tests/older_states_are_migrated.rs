@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use agentgraph::checkpoint::{Checkpointer, Place, RowKind};
-use agentgraph::{Code, CompiledGraph, Outcome, ProblemKind, StoredFields, prelude::*};
+use agentgraph::graph::{ProblemKind, StoredFields};
+use agentgraph::prelude::*;
+use agentgraph::{Code, CompiledGraph, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// Version 0.

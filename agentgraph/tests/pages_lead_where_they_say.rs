@@ -103,3 +103,14 @@ fn the_readme_tells_every_feature_and_no_other() {
     assert_eq!(told, there);
     assert!(there.len() > 3 && manifest.contains("\ndefault = []\n"));
 }
+
+/// Pages and comments name invariants by their numbers.
+#[test]
+fn invariants_are_numbered_once_and_in_order() {
+    let page = read(&root().join("docs/architecture.md"));
+    let section = page.split_once("\n## Invariants\n").expect("there is no section `Invariants`").1;
+    let lines = section.split("\n## ").next().unwrap().lines();
+    let numbers: Vec<usize> = lines.filter_map(|line| line.split_once(". **")?.0.parse().ok()).collect();
+    assert!(numbers.len() > 10, "the invariants were not found");
+    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>());
+}

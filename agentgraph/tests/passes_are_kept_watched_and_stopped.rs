@@ -5,10 +5,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentgraph::dependency::{NotRunReason, Outputs};
 use agentgraph::prelude::*;
-use agentgraph::{
-    BoxError, Budget, CompiledDependencyGraph, DependencyNode, Durability, NotRunReason, Outputs, TaskEnd,
-};
+use agentgraph::run::TaskEnd;
+use agentgraph::{BoxError, Budget, CompiledDependencyGraph, DependencyNode, Durability};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::Notify;

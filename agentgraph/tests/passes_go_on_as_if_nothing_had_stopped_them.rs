@@ -5,9 +5,12 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{Checkpointer, PendingWrite, Place, PutWrites};
+use agentgraph::dependency::{Join, Outputs};
+use agentgraph::edit::GraphEdit;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, CompiledDependencyGraph, DependencyNode, GraphEdit, Join, Outputs, TaskId};
+use agentgraph::{BoxError, CompiledDependencyGraph, DependencyNode};
 use serde_json::Value;
 use tokio::sync::Notify;
 

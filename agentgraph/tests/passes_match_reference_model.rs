@@ -29,10 +29,10 @@ mod dependency_model;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use agentgraph::dependency::{BeforePass, Join, NotRunReason, Outputs};
+use agentgraph::edit::EditError;
 use agentgraph::prelude::*;
-use agentgraph::{
-    BeforePass, CompiledDependencyGraph, DependencyNode, EditError, Join, MemorySaver, NotRunReason, Outputs,
-};
+use agentgraph::{CompiledDependencyGraph, DependencyNode, MemorySaver};
 use dependency_model::{Edit, Model, Reason, Report, Shape};
 use proptest::prelude::*;
 

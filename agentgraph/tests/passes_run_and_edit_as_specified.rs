@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use agentgraph::dependency::{BeforePass, Join, NotRunReason, Outputs};
+use agentgraph::edit::{EditError, GraphEdit, Rejection};
+use agentgraph::graph::ProblemKind;
 use agentgraph::prelude::*;
-use agentgraph::{
-    BeforePass, CompiledDependencyGraph, EditError, Error, GraphEdit, Join, NotRunReason, Outputs,
-    ProblemKind, Rejection,
-};
+use agentgraph::{CompiledDependencyGraph, Error};
 
 /// What was called, as `C(A=A1 B=B1)`.
 #[derive(Clone, Default)]

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agentgraph::node::Node;
+use agentgraph::policy::TimeoutKind;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Code, Failure, Node, Timeout, TimeoutKind};
+use agentgraph::{BoxError, Code, Failure, Timeout};
 use common::clock::Clock;
 use common::words::{Words, WordsUpdate, text};
 

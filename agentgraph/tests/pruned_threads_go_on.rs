@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentgraph::checkpoint::{Place, Put, Retention, RowKind, SqliteSaver};
+use agentgraph::checkpoint::{Services, Source};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Services, Source};
+use agentgraph::{CheckpointId, Checkpointer, Code};
 use common::saver::NotingSaver;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};

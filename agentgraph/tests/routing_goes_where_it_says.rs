@@ -5,8 +5,9 @@
 
 mod common;
 
+use agentgraph::node::IntoGoto;
 use agentgraph::prelude::*;
-use agentgraph::{Code, Goto, IntoGoto};
+use agentgraph::{Code, Goto};
 use common::words::{Words, WordsUpdate, said, says, text, words_of};
 
 /// Nodes `a` to `d`, each of which says its name; `a` is the given one.

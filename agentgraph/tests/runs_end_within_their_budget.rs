@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agentgraph::policy::Siblings;
 use agentgraph::prelude::*;
-use agentgraph::{Budget, Code, Siblings};
+use agentgraph::{Budget, Code};
 use common::clock::TokioClock;
 use common::words::{Words, WordsUpdate, says, text};
 

@@ -5,12 +5,10 @@
 use std::sync::Arc;
 
 use agentgraph::checkpoint::Catalog;
-use agentgraph::json_state::{JsonReducer, JsonSchema, JsonState, JsonUpdate};
+use agentgraph::json_state::{JsonChannels, JsonReducer, JsonState, JsonUpdate};
 use agentgraph::prelude::*;
-use agentgraph::{
-    Channel, Checkpointer, Code, Durability, EventKind, Lifetime, MASK, Memory, SqliteSaver, StateError,
-    StoredState, View,
-};
+use agentgraph::state::{Channel, Lifetime, MASK, StateError, StoredState};
+use agentgraph::{Checkpointer, Code, Durability, EventKind, Memory, SqliteSaver, View};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -310,7 +308,7 @@ async fn keys_of_a_json_state_can_be_secret() {
     async fn sets(state: Snapshot<JsonState>) -> JsonUpdate {
         JsonUpdate::new().set("token", NEEDLE).set("n", state["n"].as_u64().unwrap_or(0) + 1)
     }
-    let schema = JsonSchema::new().channel("n", json!(0), JsonReducer::Once).secret(
+    let schema = JsonChannels::new().channel("n", json!(0), JsonReducer::Once).secret(
         "token",
         json!(""),
         JsonReducer::Once,

@@ -10,10 +10,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentgraph::CheckpointId;
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, StoreCode, StoreError,
 };
-use agentgraph::{CheckpointId, TaskId};
 use futures_util::future::join_all;
 use futures_util::poll;
 use rusqlite::Connection;

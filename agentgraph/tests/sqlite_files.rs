@@ -21,11 +21,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentgraph::CheckpointId;
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Checkpointer, LeaseTerms, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, StoreCode,
     StoreError, Synchronous, Upkeep,
 };
-use agentgraph::{CheckpointId, TaskId};
 use rusqlite::Connection;
 use sqlite_folder::Folder;
 

@@ -6,10 +6,11 @@ mod sqlite_folder;
 
 use std::path::Path;
 
+use agentgraph::CheckpointId;
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, SqliteSaver, StoreCode,
 };
-use agentgraph::{CheckpointId, TaskId};
 use futures_util::future::join_all;
 use rusqlite::Connection;
 use sqlite_folder::Folder;

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use agentgraph::{BoxError, Checkpointer, InterruptKind, SqliteSaver, prelude::*};
+use agentgraph::prelude::*;
+use agentgraph::run::InterruptKind;
+use agentgraph::{BoxError, Checkpointer, SqliteSaver};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 

@@ -217,7 +217,7 @@ impl DamageOfAPass {
                 }
             }
             (DamageOfAPass::Twice(task), Some(write)) => {
-                let task = agentgraph::TaskId::from_u128(*task).to_string();
+                let task = agentgraph::checkpoint::TaskId::from_u128(*task).to_string();
                 let again = common::tape::Write { task, ..tape.writes[write].clone() };
                 tape.writes.push(again);
                 return;

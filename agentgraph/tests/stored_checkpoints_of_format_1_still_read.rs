@@ -11,9 +11,10 @@ mod common;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::Source;
 use agentgraph::checkpoint::{ListQuery, Place, RowKind};
 use agentgraph::prelude::*;
-use agentgraph::{Code, MemorySaver, Source};
+use agentgraph::{Code, MemorySaver};
 use common::later_stories::{self, asked, failed, handled, nested};
 use common::stories::{Story, large, long, long_step, paused, person, recorded};
 use common::tape::{Tape, hex, unhex};

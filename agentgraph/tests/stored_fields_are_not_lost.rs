@@ -10,11 +10,11 @@ use std::sync::Arc;
 use agentgraph::checkpoint::{
     Catalog, Checkpointer, ListQuery, PendingWrite, Place, Retention, Row, RowKind,
 };
+use agentgraph::graph::ProblemKind;
+use agentgraph::node::IntoStep;
 use agentgraph::prelude::*;
-use agentgraph::{
-    CheckpointId, Code, CompiledGraph, DependencyGraph, Durability, Error, IntoStep, Memory, Outcome,
-    ProblemKind, StoredState,
-};
+use agentgraph::state::StoredState;
+use agentgraph::{CheckpointId, Code, CompiledGraph, DependencyGraph, Durability, Error, Memory, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// The program that stored the threads.
@@ -561,11 +561,11 @@ async fn eager_runs_are_refused_alike() {
 async fn outputs_of_a_pass_that_is_over_are_nobodys_loss() {
     let saver = Arc::new(MemorySaver::new());
     let first = DependencyGraph::new()
-        .node("a", |_: agentgraph::Deps<u32>| async { 1 })
-        .node("gone", |_: agentgraph::Deps<u32>| async { 2 });
+        .node("a", |_: agentgraph::dependency::Deps<u32>| async { 1 })
+        .node("gone", |_: agentgraph::dependency::Deps<u32>| async { 2 });
     let first = first.compile().unwrap().checkpointer(Arc::clone(&saver));
     first.invoke(()).thread("t").await.unwrap();
-    let second = DependencyGraph::new().node("a", |_: agentgraph::Deps<u32>| async { 3 });
+    let second = DependencyGraph::new().node("a", |_: agentgraph::dependency::Deps<u32>| async { 3 });
     let second = second.compile().unwrap().checkpointer(Arc::clone(&saver));
     second.invoke(()).thread("t").await.unwrap();
 }

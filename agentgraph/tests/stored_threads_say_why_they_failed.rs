@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agentgraph::policy::Siblings;
 use agentgraph::prelude::*;
-use agentgraph::{
-    BoxError, CheckpointId, Code, DependencyGraph, Durability, Failure, Memory, Siblings, State,
-};
+use agentgraph::{BoxError, CheckpointId, Code, DependencyGraph, Durability, Failure, Memory, State};
 use common::words::{Words, WordsUpdate, says};
 use serde::{Deserialize, Serialize};
 

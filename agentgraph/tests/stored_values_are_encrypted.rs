@@ -205,7 +205,11 @@ async fn nothing_comes_to_light_later_under_a_key_that_is_gone() {
     waiting_thread(&with(ring(), &store), "t").await;
     let at = raw(&store, "t").await.rows.last().unwrap().id;
     let next = CheckpointId::new(at.branch, at.step + 1);
-    let early = PendingWrite { task: agentgraph::TaskId::from_u128(5), slot: 1, bytes: b"early".to_vec() };
+    let early = PendingWrite {
+        task: agentgraph::checkpoint::TaskId::from_u128(5),
+        slot: 1,
+        bytes: b"early".to_vec(),
+    };
     let old = EncryptedSaver::new(Arc::clone(&store), ring());
     old.put_writes(PutWrites::new(Place::root("t"), next, &[early])).await.unwrap();
     from_current_to_next(Arc::clone(&store)).reseal("t").await.unwrap();

@@ -7,8 +7,10 @@ mod common;
 
 use std::collections::HashSet;
 
+use agentgraph::checkpoint::Source;
 use agentgraph::prelude::*;
-use agentgraph::{Event, RunBuilder, Source, TaskEnd, TaskRef};
+use agentgraph::run::{TaskEnd, TaskRef};
+use agentgraph::{Event, RunBuilder};
 use common::clock::Clock;
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says};
@@ -73,7 +75,7 @@ async fn failed_and_waiting_tasks_say_so() {
         let answer: String = ctx.interrupt("?")?;
         Ok(Words::update().seen([answer]))
     }
-    let graph = |node: agentgraph::Node<Words>| {
+    let graph = |node: agentgraph::node::Node<Words>| {
         let graph = StateGraph::new().node("a", node).edge(START, "a").compile().unwrap();
         graph.checkpointer(MemorySaver::new()).services(Clock::default())
     };

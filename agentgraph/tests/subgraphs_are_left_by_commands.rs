@@ -14,7 +14,7 @@ async fn leave() -> Command<Words> {
 }
 
 /// START -> p -> sub(c1 -> leave -> c3) -> after, with q beside.
-fn around(child: impl IntoNode<Words, agentgraph::IsNode>) -> StateGraph<Words> {
+fn around(child: impl IntoNode<Words, agentgraph::node::IsNode>) -> StateGraph<Words> {
     StateGraph::new()
         .node("sub", child.into_node())
         .node("after", says("after"))
@@ -62,7 +62,7 @@ async fn it_may_only_go_somewhere_or_end_the_branch() {
     async fn end() -> Command<Words> {
         Command::parent(END)
     }
-    let sub = |node: agentgraph::Node<Words>| {
+    let sub = |node: agentgraph::node::Node<Words>| {
         let child = StateGraph::new().node("c1", says("c1")).node("leave", node).edge(START, "c1");
         around(child.edge("c1", "leave").compile().unwrap().into_node()).compile().unwrap()
     };
@@ -110,7 +110,7 @@ async fn an_unknown_or_undeclared_target_is_an_error_of_the_childs_node() {
 }
 
 /// START -> leave and another node beside it.
-fn beside(other: agentgraph::Node<Words>) -> CompiledGraph<Words> {
+fn beside(other: agentgraph::node::Node<Words>) -> CompiledGraph<Words> {
     let child = StateGraph::new().node("leave", leave).node("other", other).edge(START, "leave");
     let child = child.edge(START, "other").compile().unwrap();
     around(child.into_node()).compile().unwrap().checkpointer(MemorySaver::new())

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use agentgraph::prelude::*;
-use agentgraph::{Code, Durability, InterruptKind};
+use agentgraph::run::InterruptKind;
+use agentgraph::{Code, Durability};
 use common::words::{Words, WordsUpdate, says, text};
 use serde_json::json;
 
 /// A node that asks for a word and says it.
-fn asks(question: &'static str) -> agentgraph::Node<Words> {
+fn asks(question: &'static str) -> agentgraph::node::Node<Words> {
     let ask = move |ctx: Ctx| async move {
         let word: String = ctx.interrupt(question)?;
         Ok::<_, agentgraph::BoxError>(Words::update().seen([word]))
@@ -23,7 +24,7 @@ fn asks(question: &'static str) -> agentgraph::Node<Words> {
 }
 
 /// A node that says its word and counts how often.
-fn counts(word: &'static str, calls: &Arc<AtomicU32>) -> agentgraph::Node<Words> {
+fn counts(word: &'static str, calls: &Arc<AtomicU32>) -> agentgraph::node::Node<Words> {
     let calls = Arc::clone(calls);
     let node = move || {
         calls.fetch_add(1, Ordering::SeqCst);

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use agentgraph::node::{Node, NodePanic};
 use agentgraph::prelude::*;
-use agentgraph::{Budget, Code, Durability, Failure, Node, NodePanic};
+use agentgraph::{Budget, Code, Durability, Failure};
 use common::clock::Clock;
 use common::poll::pending_for;
 use common::saver::NotingSaver;
@@ -59,7 +60,7 @@ fn two(first: Node<Words>, second: Node<Words>) -> CompiledGraph<Words> {
     graph.edge(START, "first").edge("first", "second").compile().unwrap()
 }
 
-fn around(sub: impl IntoNode<Words, agentgraph::IsNode>) -> StateGraph<Words> {
+fn around(sub: impl IntoNode<Words, agentgraph::node::IsNode>) -> StateGraph<Words> {
     let graph = StateGraph::new().node("sub", sub.into_node()).node("after", says("after"));
     graph.edge(START, "sub").edge("sub", "after")
 }

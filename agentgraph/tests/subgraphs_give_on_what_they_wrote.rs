@@ -258,9 +258,9 @@ async fn the_way_out_may_be_a_command_or_fail() {
 
 #[tokio::test]
 async fn a_child_over_json_composes_its_updates_too() {
-    use agentgraph::json_state::{JsonReducer, JsonSchema, JsonUpdate};
+    use agentgraph::json_state::{JsonChannels, JsonReducer, JsonUpdate};
     use serde_json::json;
-    let schema = JsonSchema::new()
+    let schema = JsonChannels::new()
         .channel("n", json!(0), JsonReducer::Once)
         .channel("list", json!([]), JsonReducer::Append)
         .channel("map", json!({}), JsonReducer::Merge);

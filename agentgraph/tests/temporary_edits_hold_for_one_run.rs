@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentgraph::edit::{DroppedEdits, EditError, Edits, GraphEdit, Rejection};
+use agentgraph::node::Node;
 use agentgraph::prelude::*;
-use agentgraph::{
-    BoxError, Code, DroppedEdits, EditError, Edits, EventKind, GraphEdit, Node, Rejection, TaskEnd, View, any,
-};
+use agentgraph::run::TaskEnd;
+use agentgraph::{BoxError, Code, EventKind, View, any};
 use common::words::{Words, WordsUpdate, said, says, text};
 use futures_util::StreamExt;
 
@@ -346,7 +347,7 @@ async fn a_removed_node_does_not_run_and_one_that_is_running_comes_to_its_end() 
 
 #[tokio::test]
 async fn a_join_does_not_wait_for_sources_that_were_taken_from_it() {
-    let join = |node, into: agentgraph::Sources| {
+    let join = |node, into: agentgraph::graph::Sources| {
         StateGraph::new()
             .node("a", node)
             .node("b", name)

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentgraph::checkpoint::Retention;
+use agentgraph::edit::{EditError, Edits, GraphEdit, Rejection};
+use agentgraph::host::{Host, TaskCall, TaskReply};
+use agentgraph::node::Node;
 use agentgraph::prelude::*;
-use agentgraph::{
-    BoxError, Code, Durability, EditError, Edits, GraphEdit, Host, Memory, Node, Rejection, SqliteSaver,
-    TaskCall, TaskReply,
-};
+use agentgraph::{BoxError, Code, Durability, Memory, SqliteSaver};
 use common::words::{Words, WordsUpdate, said, text};
 use sqlite_folder::Folder;
 

@@ -10,9 +10,11 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentgraph::checkpoint::Services;
 use agentgraph::checkpoint::{Claim, LeaseTerms, Leases, SqliteSaver};
 use agentgraph::prelude::*;
-use agentgraph::{Checkpointer, Code, Durability, Error, RunBuilder, Services, WhenBusy};
+use agentgraph::run::WhenBusy;
+use agentgraph::{Checkpointer, Code, Durability, Error, RunBuilder};
 use common::clock::TokioClock;
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text};
@@ -176,7 +178,7 @@ async fn a_run_that_is_replaced_ends_and_its_committed_work_stays() {
         gate.open();
         let second = second.await.unwrap().unwrap();
         assert_eq!(text(second.output()), "i first j first slow last");
-        let history = graph.history("t").source(agentgraph::Source::Input).await.unwrap();
+        let history = graph.history("t").source(agentgraph::checkpoint::Source::Input).await.unwrap();
         assert_eq!(history[0].abandoned, Some(history[1].run));
     }
 }
@@ -216,7 +218,8 @@ async fn a_run_that_is_rolled_back_leaves_a_branch_and_no_trace_on_the_new_one()
             gate.open();
             second.await.unwrap().unwrap();
             let history = graph.history("t").await.unwrap();
-            let begun = history.iter().find(|one| one.source == agentgraph::Source::Input).unwrap();
+            let begun =
+                history.iter().find(|one| one.source == agentgraph::checkpoint::Source::Input).unwrap();
             assert_eq!(begun.abandoned, Some(rolled_back.run));
             let old = graph.state_at("t", rolled_back.id).await.unwrap().unwrap();
             assert!(text(&old.values).ends_with("i first"), "what was rolled back can be looked at");

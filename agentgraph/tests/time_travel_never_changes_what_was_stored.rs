@@ -8,8 +8,9 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use agentgraph::checkpoint::Source;
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, Source};
+use agentgraph::{CheckpointId, Code};
 use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text};
 

@@ -5,11 +5,14 @@
 
 mod common;
 
+use agentgraph::checkpoint::{RunId, Services, SystemServices, TaskId};
+use agentgraph::host::{Host, TaskCall, TaskReply};
+use agentgraph::node::{Interrupted, NodeCall, NodeService, Step};
 use agentgraph::prelude::*;
+use agentgraph::run::History;
 use agentgraph::{
-    Checkpoint, CheckpointId, CompileError, Error, Event, EventStream, History, Host, Interrupt, InterruptId,
-    Interrupted, MemorySaver, NodeCall, NodeService, RunBuilder, RunId, Services, Step, SystemServices,
-    TaskCall, TaskId, TaskReply,
+    Checkpoint, CheckpointId, CompileError, Error, Event, EventStream, Interrupt, InterruptId, MemorySaver,
+    RunBuilder,
 };
 use common::words::{Words, WordsUpdate, says, text};
 

@@ -14,9 +14,11 @@ use agentgraph::checkpoint::{
     Catalog, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, StoreCode, StoreError,
     Tail, Upkeep,
 };
+use agentgraph::host::Host;
+use agentgraph::host::{TaskCall, TaskReply};
+use agentgraph::policy::OnEnd;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Host, Memory, OnEnd, RetryPolicy};
-use agentgraph::{TaskCall, TaskReply};
+use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Memory, RetryPolicy};
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};
 use sqlite_folder::Folder;
@@ -44,7 +46,7 @@ async fn stores(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
 }
 
 /// Takes the thread from the run, as another process does, and then goes on as if nothing had happened.
-fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, agentgraph::IsNode> {
+fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, agentgraph::node::IsNode> {
     let node = move || {
         let other = Arc::clone(&other);
         calls.up();
@@ -58,7 +60,7 @@ fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, age
     node.into_node()
 }
 
-fn chain(first: impl IntoNode<Words, agentgraph::IsNode>) -> CompiledGraph<Words> {
+fn chain(first: impl IntoNode<Words, agentgraph::node::IsNode>) -> CompiledGraph<Words> {
     let graph = StateGraph::new().node("first", first.into_node()).node("second", says("second"));
     graph.edge(START, "first").edge("first", "second").compile().unwrap()
 }

@@ -1,13 +1,13 @@
-//! A chat model without a network: rules in place of a language model, for tests, demonstrations and work on
-//! a plane.
+//! A chat model without a network, with rules in place of a language model: for tests, demonstrations and
+//! offline work.
 //!
-//! It sees what every model sees, the messages, the system prompt and the tools' schemas, and remembers
-//! nothing between two calls. It answers the same to the same request. What it does not understand it says.
+//! It gets the same request as other models (messages, system prompt, tool schemas), keeps no state between
+//! calls, and gives the same answer to the same request. It says so if it does not understand a message.
 //!
-//! Inside, `text` and `lexicon` know words, `intent` what a message asks for, `slots` what it names,
-//! `remainder` what of it was not understood and `unsupported` what cannot be done; `analyzer`, `gatherer` and
-//! `responder` are the three nodes that ask a model; `facts` and `wire` read requests; `mentions`
-//! finds terms of the glossary.
+//! The modules: `text` and `lexicon` read words, `intent` finds the request of a message, `slots` finds names
+//! and values, `remainder` finds words that were not understood, and `unsupported` requests that the agent
+//! cannot fulfil. `analyzer`, `gatherer` and `responder` answer for the three nodes that call a model.
+//! `facts` and `wire` read the request, and `mentions` finds terms of the glossary.
 
 mod analyzer;
 mod facts;
@@ -34,7 +34,7 @@ use serde_json::Value;
 use facts::{Facts, Node};
 use gatherer::NextStep;
 
-/// How the offline model introduces itself.
+/// The introduction of the offline model.
 pub const INTRODUCTION: &str = "The offline model answers: it works by rules, without a language model, and understands \
 plain requests about UpGrade only. Set ANTHROPIC_API_KEY for a language model.";
 
@@ -61,7 +61,7 @@ impl OfflineModel {
         OfflineModel::default()
     }
 
-    /// The same model with other ids for its messages, such as [`MessageIds::sequence`].
+    /// Sets the source of message ids, such as [`MessageIds::sequence`].
     pub fn message_ids(mut self, ids: MessageIds) -> Self {
         self.ids = ids;
         self
@@ -85,7 +85,7 @@ impl OfflineModel {
     }
 }
 
-/// Calls with ids that count on from those of the rounds before.
+/// The tool calls, with ids that continue those of earlier rounds.
 fn called(calls: Vec<(&'static str, Value)>, before: usize) -> Vec<Block> {
     let numbered = calls.into_iter().enumerate();
     numbered
@@ -114,7 +114,7 @@ impl ChatModel for OfflineModel {
     }
 }
 
-/// A text word by word, a call whole.
+/// The events of a response: text word by word, calls whole.
 fn pieces(index: usize, block: &Block) -> Vec<ChatEvent> {
     match block {
         Block::Text(block) => {

@@ -103,15 +103,15 @@ fn of_journey(step: &JourneyStep) -> PlanStep {
 pub struct PlanRun {
     approved: Approval,
     /// The index of the next step.
-    pub(crate) next: usize,
+    next: usize,
     /// The status to restore; none after it was restored, or if nothing was changed.
-    pub(crate) restore: Option<ExperimentState>,
+    restore: Option<ExperimentState>,
     /// The status of the last status step, to detect changes by others.
-    pub(crate) set: Option<ExperimentState>,
+    set: Option<ExperimentState>,
     /// The result of each finished step.
-    pub(crate) done: Vec<Value>,
+    done: Vec<Value>,
     /// The reason of an early end.
-    pub(crate) ends: Option<EarlyEnd>,
+    ends: Option<EarlyEnd>,
 }
 
 /// The reason for which a plan ends early.
@@ -156,17 +156,53 @@ impl PlanRun {
         steps.iter().take(begun).any(|step| matches!(step, PlanStep::Crowd { .. } | PlanStep::Begin { .. }))
     }
 
+    /// The number of finished steps, and the index of the next one.
+    pub(crate) fn position(&self) -> usize {
+        self.next
+    }
+
+    /// The results of the finished steps.
+    pub(crate) fn results(&self) -> &[Value] {
+        &self.done
+    }
+
+    /// The reason of an early end.
+    pub(crate) fn early_end(&self) -> Option<&EarlyEnd> {
+        self.ends.as_ref()
+    }
+
+    /// The step that failed or was interrupted.
+    pub(crate) fn cut_step(&self) -> Option<&PlanStep> {
+        let is_cut = matches!(self.ends, Some(EarlyEnd::Failed(_) | EarlyEnd::Interrupted));
+        self.plan()?.steps.get(self.next).filter(|_| is_cut)
+    }
+
+    /// The status to restore at the end.
+    pub(crate) fn first_status(&self) -> Option<&ExperimentState> {
+        self.restore.as_ref()
+    }
+
+    /// The status that the last status step set.
+    pub(crate) fn last_set(&self) -> Option<&ExperimentState> {
+        self.set.as_ref()
+    }
+
     /// The status of the experiment if nobody else changed it.
-    pub(crate) fn standing(&self) -> Option<&ExperimentState> {
+    pub(crate) fn expected_status(&self) -> Option<&ExperimentState> {
         self.set.as_ref().or(self.approved.proposal().current.as_ref())
     }
 
+    /// The plan with an early end, unless it has one.
     pub(crate) fn ending(&self, why: EarlyEnd) -> Self {
         PlanRun { ends: Some(self.ends.clone().unwrap_or(why)), ..self.clone() }
     }
 
-    pub(crate) fn after(&self, result: Value) -> Self {
+    /// The plan after its next step, which had this result.
+    pub(crate) fn advanced(&self, result: Value) -> Self {
         let mut run = self.clone();
+        if let Some(PlanStep::SetStatus { to }) = self.step() {
+            run.set = Some(to.clone());
+        }
         run.next += 1;
         run.done.push(result);
         run

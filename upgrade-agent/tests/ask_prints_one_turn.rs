@@ -1,4 +1,4 @@
-//! `ask`, `graph`, `simulator` and `threads` of the real program, and what each says when something is wrong.
+//! `ask`, `graph`, `simulator` and `threads` of the real program, and their error messages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;
@@ -66,7 +66,7 @@ fn the_graph_is_drawn_without_a_server_a_model_or_a_folder() {
 }
 
 #[test]
-fn the_simulator_tells_its_address_first_and_answers() {
+fn the_simulator_prints_its_address_first_and_answers() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     let client = UpgradeClient::builder(&simulator.url).build().unwrap();
@@ -119,7 +119,7 @@ fn the_help_of_the_simulator_shows_its_own_options_only() {
 
 /// The URL of the API comes first, alone on its line; which one is for what is told beside it.
 #[test]
-fn the_simulator_tells_the_url_for_upgrades_own_clients_too() {
+fn the_simulator_prints_the_url_for_upgrades_own_clients_too() {
     let folder = Folder::new();
     let mut command = agent(&folder, &["simulator", "--port", "0", "--cors-origin", "127.0.0.1"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -135,7 +135,7 @@ fn the_simulator_tells_the_url_for_upgrades_own_clients_too() {
 }
 
 #[test]
-fn the_simulator_refuses_what_it_cannot_be() {
+fn the_simulator_refuses_impossible_settings() {
     let folder = Folder::new();
     let empty = folder.file("empty.json");
     std::fs::write(&empty, "{}").unwrap();
@@ -167,7 +167,7 @@ fn the_simulator_ends_on_an_interrupt_and_on_a_request_to_terminate() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told() {
+fn a_taken_port_is_reported() {
     let folder = Folder::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -177,7 +177,7 @@ fn a_port_that_is_taken_is_told() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_and_the_open_question_stays() {
+fn an_unreachable_server_is_reported_and_the_question_stays_open() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     let nowhere = {
@@ -199,7 +199,7 @@ fn a_server_that_is_not_there_is_told_and_the_open_question_stays() {
 }
 
 #[test]
-fn an_address_that_is_none_or_another_servers_is_told() {
+fn an_invalid_or_foreign_address_is_reported() {
     let folder = Folder::new();
     let ran = run(&folder, &["ask", "hi", "--url", "localhost:3030"], "");
     assert_eq!(ran.code(), 2);
@@ -214,7 +214,7 @@ fn an_address_that_is_none_or_another_servers_is_told() {
 }
 
 #[test]
-fn a_login_that_is_refused_is_told_without_the_token() {
+fn a_refused_login_is_reported_without_the_token() {
     let folder = Folder::new();
     let url = shell::gate::refusing();
     let mut command = agent(&folder, &["ask", "list the experiments", "--url", &url]);
@@ -289,7 +289,7 @@ fn commands_and_flags_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn a_file_of_threads_that_is_none_is_told_and_left_alone() {
+fn a_foreign_file_of_threads_is_reported_and_not_changed() {
     let folder = Folder::new();
     std::fs::create_dir_all(folder.file("data")).unwrap();
     let file = folder.file("data").join("threads.db");
@@ -306,7 +306,7 @@ fn a_file_of_threads_that_is_none_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_file_of_threads_that_is_damaged_is_told_and_left_alone() {
+fn a_damaged_file_of_threads_is_reported_and_not_changed() {
     let folder = Folder::new();
     ask(&folder, &[], "hello");
     let file = folder.file("data").join("threads.db");
@@ -325,7 +325,7 @@ fn a_file_of_threads_that_is_damaged_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_used_is_told_with_its_place() {
+fn an_invalid_setting_is_reported_with_its_source() {
     let folder = Folder::new();
     let nowhere = folder.file("nowhere.json");
     let nowhere = nowhere.to_str().unwrap();
@@ -359,7 +359,7 @@ fn a_setting_that_cannot_be_used_is_told_with_its_place() {
 }
 
 #[test]
-fn a_data_folder_that_cannot_be_made_is_told() {
+fn a_data_folder_that_cannot_be_created_is_reported() {
     let folder = Folder::new();
     std::fs::write(folder.file("data"), "a file stands in the way").unwrap();
     let ran = run(&folder, &["ask", "hi"], "");
@@ -369,7 +369,7 @@ fn a_data_folder_that_cannot_be_made_is_told() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_data_folder_that_cannot_be_written_to_is_told() {
+fn a_read_only_data_folder_is_reported() {
     // Nobody makes files here, not even root.
     let folder = Folder::new();
     for args in [&["ask", "hi"][..], &["threads"], &["chat", "--json"], &[]] {
@@ -386,7 +386,7 @@ fn a_data_folder_that_cannot_be_written_to_is_told() {
 }
 
 #[test]
-fn two_programs_on_one_folder_are_told_apart() {
+fn two_programs_on_one_folder_are_distinguished() {
     let folder = Folder::new();
     let mut chat = shell::Running::start(agent(&folder, &[]));
     chat.expect("a new one.");
@@ -416,7 +416,7 @@ fn keys_are_printed_by_nothing() {
 }
 
 #[test]
-fn the_settings_are_told_with_their_origin_and_without_secrets() {
+fn the_settings_are_printed_with_their_sources_and_without_secrets() {
     let folder = Folder::new();
     let told = |args: &[&str]| {
         let mut command = agent(&folder, args);

@@ -107,7 +107,7 @@ fn two_threads_do_not_mix() {
 }
 
 #[test]
-fn what_is_not_text_is_read_as_well_as_it_can_be() {
+fn input_that_is_not_utf_8_is_read_as_far_as_possible() {
     let folder = Folder::new();
     let mut chat = Running::start(agent(&folder, &[]));
     chat.expect("a new one.");
@@ -210,7 +210,7 @@ fn an_interrupt_in_a_plan_restores_the_status_before_the_chat_goes_on() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_in_a_plan_of_a_program_restores_the_status_and_is_told_by_the_exit_code() {
+fn an_interrupt_in_a_plan_restores_the_status_and_sets_the_exit_code() {
     use shell::gate::{Gate, Hold};
     use upgrade_agent::client::ExperimentState;
     let folder = Folder::new();
@@ -257,7 +257,7 @@ fn a_thread_is_chosen_by_its_number_in_the_list() {
 }
 
 #[test]
-fn a_yes_counts_only_for_what_its_own_process_printed() {
+fn a_yes_counts_only_for_questions_that_its_process_printed() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     let url = ["--url", simulator.url.as_str()];

@@ -1,5 +1,5 @@
-//! The chat at a real pseudo-terminal: keys, colours, lines that come and go, and what a terminal must not be
-//! told.
+//! The chat at a real pseudo-terminal: keys, colours, the status line, and characters that a terminal must
+//! not receive.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -84,7 +84,7 @@ fn an_interrupt_during_a_turn_stops_the_turn_and_takes_its_line_away() {
 }
 
 #[test]
-fn what_is_typed_before_a_question_is_no_answer_to_it() {
+fn lines_typed_before_a_question_do_not_answer_it() {
     for kind in ["xterm-256color", "dumb"] {
         let folder = Folder::new();
         let simulator = Simulator::start(&folder);
@@ -251,7 +251,7 @@ fn visited(url: &str, students: usize) {
 }
 
 #[test]
-fn the_split_of_an_enrolment_is_drawn_at_a_terminal_and_told_in_figures_elsewhere() {
+fn the_split_of_an_enrolment_is_a_chart_at_a_terminal_and_numbers_elsewhere() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     visited(&simulator.url, 10);
@@ -304,7 +304,7 @@ fn a_simulation_shows_how_far_it_is_and_then_how_the_split_came_out() {
 }
 
 #[test]
-fn an_answer_to_an_open_question_waits_for_a_server_that_is_gone() {
+fn an_answer_to_an_open_question_waits_for_an_unreachable_server() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     let mut chat = chat(&folder, &["--url", &simulator.url]);

@@ -135,7 +135,7 @@ async fn lists_alone_leave_the_rest_of_the_experiment_alone() {
 }
 
 #[tokio::test]
-async fn what_is_as_it_shall_be_is_not_written() {
+async fn a_change_that_is_already_there_is_not_written() {
     let (_server, client) = start().await;
     let mut new = hints();
     new.inclusion = members(&["ada", "bob"], &[("classId", "c1")]);
@@ -185,7 +185,7 @@ async fn with_segment(server: &ServerHandle, made: &Experiment) -> String {
 }
 
 #[tokio::test]
-async fn segments_on_a_list_are_told_and_stay() {
+async fn segments_on_a_list_are_returned_and_stay() {
     let (server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let segment = with_segment(&server, &made).await;
@@ -220,7 +220,7 @@ async fn the_global_list_of_a_context_is_read() {
 }
 
 #[tokio::test]
-async fn an_experiment_that_somebody_changed_meanwhile_is_left_alone_if_asked_so() {
+async fn an_unchanged_update_keeps_an_experiment_that_others_changed() {
     let (_server, client) = start().await;
     let seen = client.create(&hints()).await.unwrap();
     let name = |name: &str| ExperimentPatch { name: Some(name.into()), ..Default::default() };
@@ -269,7 +269,7 @@ fn list(id: &str, kind: &str, users: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn what_failed_between_the_lists_is_told_and_can_be_finished() {
+async fn a_failure_between_the_lists_is_reported_and_the_rest_can_be_completed() {
     let lists = json!([list("l1", "individual", &["ada"])]);
     let server = Scripted::new(vec![
         healthy("6.5.0"),
@@ -348,7 +348,8 @@ fn unique(members: Members) -> Members {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The model is a set: whatever was on the lists, and on how many, afterwards they name the set.
+    /// The model is a set: after the update the lists contain exactly this set, whatever they contained
+    /// before.
     #[test]
     fn any_lists_become_any_others(
         first in some_members(), more in prop::collection::vec(some_members(), 1..4), is_old in any::<bool>(),

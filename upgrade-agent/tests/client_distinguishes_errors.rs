@@ -1,5 +1,5 @@
-//! Whatever a server does, the client says which kind of trouble it is, repeats only what may be
-//! repeated, and keeps its token to itself.
+//! For every behaviour of a server, the client reports the kind of the error, retries only what is safe to
+//! retry, and keeps its token secret.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -137,7 +137,7 @@ async fn a_delete_answered_with_nothing_has_deleted() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_told_as_that() {
+async fn an_address_without_a_server_is_recognized() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/api", listener.local_addr().unwrap());
     drop(listener);
@@ -147,7 +147,7 @@ async fn nobody_at_the_address_is_told_as_that() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_upgrade_is_told_as_that() {
+async fn a_server_that_is_not_upgrade_is_recognized() {
     for answer in [
         Says::Json(200, json!({ "status": "ok" })),
         Says::Json(200, json!({ "version": "latest" })),
@@ -160,10 +160,9 @@ async fn a_server_that_is_not_upgrade_is_told_as_that() {
     }
 }
 
-/// The health call is the first: whoever fails there is not the server that was meant, and the URL says which
-/// that was.
+/// The health call is the first. If it fails, the server may be the wrong one, so the error contains the URL.
 #[tokio::test]
-async fn what_fails_at_first_names_the_url_and_what_to_do() {
+async fn an_error_of_the_first_call_names_the_url_and_the_remedy() {
     let cases = [
         (Says::Nothing(404), "E_UPGRADE_PROTOCOL", "ends in /api"),
         (Says::Json(404, json!({ "message": "no such page" })), "E_UPGRADE_PROTOCOL", "ends in /api"),
@@ -204,7 +203,7 @@ async fn an_answer_that_does_not_come_is_a_timeout() {
     let server = script([Says::Waits]).await;
     let client = client(&server);
     client.connect().await.unwrap();
-    // Time runs by itself from here on, whenever nothing else is to be done.
+    // From here on time advances by itself whenever nothing else can run.
     tokio::time::pause();
     let failure = client.experiment_names().await.unwrap_err();
     assert_eq!(failure.kind(), ErrorKind::Timeout, "{failure}");
@@ -333,7 +332,7 @@ async fn strange_answers_are_read_as_far_as_they_can_be() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_is_cut_to_one_line() {
+async fn a_message_of_the_server_is_cut_to_one_line() {
     let long = "line\n\u{1b}[31m".to_owned() + &"x".repeat(5000);
     let failure = names_fail(Says::Json(400, json!({ "message": long }))).await;
     assert!(failure.message().chars().count() < 500);
@@ -349,7 +348,7 @@ async fn an_answer_without_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn nobody_is_followed_elsewhere_with_a_token() {
+async fn redirects_are_not_followed_with_a_token() {
     let elsewhere = Scripted::new(vec![Says::Json(200, json!([]))]).await;
     let to = format!("location: {}/experiments/names\n", elsewhere.url());
     for status in [301, 302, 303, 307, 308] {
@@ -363,7 +362,7 @@ async fn nobody_is_followed_elsewhere_with_a_token() {
 }
 
 #[tokio::test]
-async fn up_to_6_2_each_broken_rule_is_told_with_its_words() {
+async fn up_to_6_2_each_violated_rule_is_reported_in_its_words() {
     let errors = json!([
         { "property": "conditions", "children": [
             { "property": "0", "children": [
@@ -405,7 +404,7 @@ async fn a_wait_that_the_server_asks_for_is_kept_or_not_begun() {
 }
 
 #[tokio::test]
-async fn what_was_certainly_not_heard_is_repeated_whatever_it_is() {
+async fn calls_that_were_certainly_not_processed_are_retried() {
     let many = || Says::Json(429, json!({}));
     let server = script([many(), many(), Says::Json(200, json!([{ "id": ID }]))]).await;
     let patient = builder(server.url()).retries(2).build().unwrap();
@@ -490,7 +489,7 @@ async fn a_create_whose_rule_could_not_be_set_says_so_and_can_be_finished() {
 }
 
 #[tokio::test]
-async fn what_was_created_is_told_though_it_cannot_be_read_back() {
+async fn a_created_experiment_is_returned_even_if_it_cannot_be_read_back() {
     let server = script([Says::Json(200, created("continue")), Says::Json(503, json!({}))]).await;
     let mut new = NewExperiment::new("x", "assign-prog").condition("control", 100.0);
     new.inclusion.users = vec!["ada".into()];
@@ -521,7 +520,7 @@ async fn the_first_calls_at_once_ask_for_health_once() {
 }
 
 proptest! {
-    /// Whatever bytes come instead of an answer, there is an error, one line long, or an empty list.
+    /// For any bytes in place of a response, the result is an error of one line, or an empty list.
     #[test]
     fn no_answer_is_too_strange(status in 200..600_u16, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let body = [format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", bytes.len()).into_bytes(), bytes].concat();

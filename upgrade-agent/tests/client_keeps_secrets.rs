@@ -1,5 +1,5 @@
-//! The client shows itself to servers as they ask for it: by a token, as a Google service account,
-//! by a client key. What is secret is sent to whom it is for, and shown to nobody.
+//! The client authorizes as configured: with a token, as a Google service account, or with a client key.
+//! Secrets are sent to their servers only, and never displayed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -200,7 +200,7 @@ async fn a_refused_token_is_replaced_once_even_for_a_write() {
 }
 
 #[tokio::test]
-async fn what_the_token_server_says_is_told_without_what_it_was_sent() {
+async fn a_message_of_the_token_server_is_shown_without_the_assertion() {
     let denied = json!({ "error": "invalid_grant", "error_description": "Account not found" });
     let world = World::new(vec![], vec![Says::Json(400, denied)]).await;
     let failure = world.client.experiment_names().await.unwrap_err();

@@ -1,5 +1,5 @@
-//! The calls of a student's application: by the routes that a server has, for any id that a student
-//! may have, and with answers read whole.
+//! The calls of a student's application: by the routes of the server's version, for every possible id of a
+//! student, and with complete responses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -289,7 +289,7 @@ async fn metrics_go_out_as_recorded_and_odd_numbers_stay() {
 }
 
 #[tokio::test]
-async fn what_may_be_repeated_for_a_student_is_and_what_may_not_is_not() {
+async fn only_idempotent_calls_for_a_student_are_retried() {
     let busy = || Says::Json(503, json!({}));
     for (name, repeats) in
         [("init", true), ("assign", true), ("aliases", true), ("mark", false), ("log", false)]
@@ -325,7 +325,7 @@ async fn the_embedded_server_knows_the_student_by_any_latin_id() {
 }
 
 #[tokio::test]
-async fn preview_users_are_told_with_what_was_chosen_for_them() {
+async fn preview_users_are_returned_with_their_chosen_conditions() {
     let server = EmbeddedServer::builder().in_memory().start().await.unwrap();
     let client = UpgradeClient::builder(server.url()).build().unwrap();
     let new = NewExperiment::new("Math hints", "assign-prog").point(SITE, TARGET).condition("control", 100.0);

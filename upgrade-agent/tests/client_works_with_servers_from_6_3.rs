@@ -1,4 +1,4 @@
-//! Every method of the client against the embedded server, which answers as 6.5 does.
+//! Every method of the client against the embedded server in its version 6.5.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn codes(experiment: &Experiment) -> Vec<(&str, f64)> {
 }
 
 #[tokio::test]
-async fn health_tells_the_version_which_tells_the_dialect() {
+async fn the_version_in_the_health_response_sets_the_dialect() {
     let (_server, client) = start().await;
     assert_eq!(client.connect().await.unwrap().version, "6.5.0");
     assert_eq!(client.dialect().await.unwrap(), Dialect::V65);
@@ -55,7 +55,7 @@ async fn sites_and_targets_of_a_context_are_not_mixed_up() {
 }
 
 #[tokio::test]
-async fn what_is_created_is_read_back() {
+async fn a_created_experiment_is_read_back() {
     let (_server, client) = start().await;
     let mut new = hints().id(CHOSEN);
     new.description = "With and without".into();
@@ -118,7 +118,7 @@ async fn the_rule_assign_survives_the_create_that_forgets_it() {
 }
 
 #[tokio::test]
-async fn an_update_changes_what_is_asked_and_keeps_the_ids_of_the_rest() {
+async fn an_update_makes_the_requested_changes_and_keeps_other_ids() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let patch = ExperimentPatch {
@@ -202,7 +202,7 @@ async fn a_change_of_state_answers_the_whole_experiment_in_one_vocabulary() {
 }
 
 #[tokio::test]
-async fn a_deleted_experiment_is_gone() {
+async fn a_deleted_experiment_does_not_exist() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let deleted = client.delete(&made.id).await.unwrap();
@@ -284,7 +284,7 @@ async fn ids_that_are_none_never_become_part_of_a_path() {
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_is_a_bad_request_in_its_words() {
+async fn a_rejection_of_the_server_is_a_bad_request_in_its_words() {
     let (_server, client) = start().await;
     let mut nowhere = hints();
     nowhere.context = "nowhere".into();

@@ -1,5 +1,5 @@
-//! The client against what was recorded from UpGrade 6.2.0, said again by a scripted server, and against the
-//! embedded server as that version.
+//! The client against recordings of UpGrade 6.2.0 on a scripted server, and against the embedded server in
+//! that version.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -40,7 +40,7 @@ fn hints() -> NewExperiment {
 }
 
 #[tokio::test]
-async fn the_version_tells_the_old_dialect() {
+async fn the_version_sets_the_old_dialect() {
     let (_server, client) = script(&[]).await;
     assert_eq!(client.dialect().await.unwrap(), Dialect::V62);
 }
@@ -224,7 +224,7 @@ async fn an_experiment_lives_its_whole_life_on_an_old_server() {
     assert_eq!(client.enrollment(ID).await.unwrap().users, 1);
     assert_eq!(client.page(&PageQuery::new(5)).await.unwrap().total, 1);
     client.delete(ID).await.unwrap();
-    // Each of these ends the connection without a word, and the next call must not fall over it.
+    // Each of these responses closes the connection without notice, and the next call must still succeed.
     for _ in 0..3 {
         assert_eq!(client.delete(ID).await.unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(client.assign("ghost", "assign-prog").await.unwrap_err().kind(), ErrorKind::NotFound);

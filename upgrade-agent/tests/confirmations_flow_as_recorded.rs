@@ -1,4 +1,4 @@
-//! An open question is answered by the next message or not at all.
+//! Only the next message can answer an open question.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -46,7 +46,7 @@ async fn two_conversations_do_not_see_each_others_questions() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_changed_since_the_question_is_left_alone() {
+async fn changes_by_others_since_the_question_are_kept() {
     check("changed_meanwhile").await;
 }
 

@@ -1,5 +1,5 @@
-//! Parameters become an action only if they fit, and an action is proposed only if it makes sense on this
-//! server.
+//! Parameters become an action only if they are valid, and an action is proposed only if it makes sense on
+//! this server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn create(changes: Value) -> Value {
     whole
 }
 
-/// What is wrong with a create; nothing if all is well.
+/// The mistakes of a create; none if it is valid.
 fn judged(changes: Value) -> Vec<String> {
     let params = create(changes);
     let names = [ExperimentName { id: ID.into(), name: "Taken".into() }];
@@ -44,7 +44,7 @@ fn judged(changes: Value) -> Vec<String> {
 }
 
 #[test]
-fn what_a_create_needs_is_said_in_the_order_of_asking() {
+fn the_parameters_of_a_create_are_listed_in_the_order_of_the_questions() {
     assert_eq!(required(ActionKind::CreateExperiment), ["name", "context", "decision_points", "conditions"]);
     let empty = serde_json::Map::new();
     let missing = decode(ActionKind::CreateExperiment, &empty).unwrap_err();
@@ -236,7 +236,7 @@ async fn an_experiment_starts_only_when_it_is_ready_and_is_not_moved_to_where_it
 }
 
 #[tokio::test]
-async fn a_status_that_does_not_do_what_it_seems_to_is_warned_of() {
+async fn a_warning_explains_a_status_with_an_unexpected_effect() {
     let warned = |status: &str, experiment: &Experiment| {
         let params = json!({ "experiment_id": ID, "status": status });
         let action = decode(ActionKind::UpdateExperimentStatus, params.as_object().unwrap()).unwrap();
@@ -330,7 +330,7 @@ async fn a_visit_for_an_experiment_is_at_one_of_its_points_with_one_of_its_condi
 }
 
 #[tokio::test]
-async fn an_update_is_held_against_what_stays() {
+async fn an_update_is_checked_together_with_the_remaining_parts() {
     let kind = ActionKind::UpdateExperiment;
     let change = |changes: Value| {
         let mut whole = json!({ "experiment_id": ID });
@@ -367,7 +367,7 @@ async fn an_update_is_held_against_what_stays() {
 }
 
 #[tokio::test]
-async fn what_stays_must_be_known_in_the_new_context() {
+async fn remaining_parts_must_be_known_in_the_new_context() {
     let contexts = contexts();
     let mut old = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
     old.context = vec!["elsewhere".into()];
@@ -426,7 +426,7 @@ async fn a_weight_that_is_none_keeps_an_experiment_from_starting() {
 
 /// Servers up to 6.2 fill no payloads and keep the lists.
 #[tokio::test]
-async fn an_old_server_is_not_warned_of_for_what_it_does_not_do() {
+async fn no_warning_is_given_for_effects_that_an_old_server_lacks() {
     use upgrade_agent::actions::Warning;
     use upgrade_agent::client::Dialect;
     let old = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
@@ -445,7 +445,7 @@ async fn an_old_server_is_not_warned_of_for_what_it_does_not_do() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_in_a_bounded_sentence() {
+fn invalid_parameters_are_reported_in_a_bounded_sentence() {
     let huge = "x".repeat(1_000_000);
     for params in [json!({ "conditions": huge }), json!({ huge.clone(): 1 })] {
         let why = decode(ActionKind::CreateExperiment, params.as_object().unwrap()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! A reply to a confirmation is a yes or a no as a whole, or neither.
+//! The answer to a confirmation is a yes or a no only as a whole message.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
@@ -174,7 +174,7 @@ fn the_table_of_delete_holds() {
 }
 
 #[test]
-fn only_words_of_giving_up_cancel_what_is_under_way() {
+fn only_words_of_cancelling_cancel_the_pending_action() {
     for text in [
         "cancel",
         "Stop.",

@@ -1,4 +1,4 @@
-//! A streamed turn is the turn: its nodes in order, its reply in pieces, its end last.
+//! A streamed turn equals the plain turn: its nodes in order, its reply in pieces, its end last.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,4 @@
-//! A turn that is stopped, at whatever point, is ended by the next one, and what was approved has its effect
-//! once.
+//! A turn that is stopped at any point is ended by the next one, and an approved action takes effect once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -225,7 +224,7 @@ async fn standing(world: &World) -> (ExperimentState, u64) {
 }
 
 #[tokio::test]
-async fn a_plan_that_is_stopped_at_any_poll_restores_the_status_and_plays_nobody_twice() {
+async fn a_plan_stopped_at_any_poll_restores_the_status_and_simulates_no_student_twice() {
     let mut heard = 0;
     let mut unheard = 0;
     let mut played = std::collections::BTreeSet::new();
@@ -288,7 +287,7 @@ async fn a_plan_that_is_cut_off_in_a_request_restores_the_status_in_a_new_proces
 }
 
 #[tokio::test]
-async fn a_status_that_somebody_else_set_meanwhile_is_not_restored_over() {
+async fn a_status_changed_by_others_meanwhile_is_kept() {
     let world = World::new().await;
     let script = Script::new();
     let saver = Arc::new(MemorySaver::new());

@@ -1,5 +1,4 @@
-//! A turn begins with nothing of the one before but what the thread keeps, and threads have nothing in
-//! common.
+//! A turn starts with the stored fields of its thread only, and threads share nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -19,7 +18,7 @@ use upgrade_agent::client::{ExperimentState, UpgradeClient};
 use upgrade_agent::state::{ErrorClass, Pending, ResponseKind};
 
 #[tokio::test]
-async fn everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_stays() {
+async fn fields_of_a_turn_are_reset_and_fields_of_the_thread_stay() {
     let world = World::new().await;
     let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
@@ -168,7 +167,7 @@ impl ChatModel for Slow {
 }
 
 #[tokio::test]
-async fn an_agent_that_comes_between_the_turn_of_another_is_told_that_the_thread_is_in_use() {
+async fn an_agent_that_overlaps_another_ones_turn_gets_thread_busy() {
     let world = World::new().await;
     let script = Script::new();
     let saver = Arc::new(MemorySaver::new());
@@ -206,7 +205,7 @@ async fn a_message_without_words_is_no_turn_and_leaves_the_question_open() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_and_the_action_given_up() {
+async fn an_unreachable_server_is_reported_and_ends_the_action() {
     let script = Script::new();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let client = UpgradeClient::builder(format!("http://127.0.0.1:{port}/api")).retries(0).build().unwrap();
@@ -231,7 +230,7 @@ async fn a_server_that_is_not_there_is_told_and_the_action_given_up() {
 }
 
 #[tokio::test]
-async fn a_thread_nobody_spoke_on_has_no_conversation_and_nothing_to_recover() {
+async fn a_thread_without_messages_has_no_conversation_and_nothing_to_recover() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -267,7 +266,7 @@ async fn no_temperature_is_sent_unless_one_is_set() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_the_situation_and_the_last_messages_and_nothing_of_other_threads() {
+async fn a_model_gets_the_situation_and_last_messages_of_its_thread_only() {
     let world = World::new().await;
     let script = Script::new();
     let agent =

@@ -1,4 +1,5 @@
-//! Before an action is confirmed, the person is told what it does that is probably not meant; and only then.
+//! Before a confirmation, the person gets warnings about effects that are probably not intended, and only
+//! those that apply.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -106,7 +107,7 @@ async fn nobody_is_included() {
 }
 
 #[tokio::test]
-async fn the_rule_assign_reaches_nobody_new() {
+async fn the_rule_assign_does_not_apply_to_new_students() {
     let world = World::new().await;
     let text = "post-experiment rule is assign";
     let assign = json!({ "post_experiment_rule": { "rule": "assign", "condition_code": "variant" } });
@@ -184,7 +185,7 @@ async fn earlier_visitors_are_left_out() {
     let mild = made(&world, plain("Mild")).await;
     is_not_warned(&world, "update_experiment_status", to(&mild, "enrolling"), text).await;
 
-    // Going on after a pause leaves nobody out.
+    // Resuming after a pause excludes no student.
     let client = world.behind();
     client.set_state(&other, &ExperimentState::Cancelled).await.unwrap();
     client.set_state(&id, &ExperimentState::EnrollmentComplete).await.unwrap();
@@ -194,7 +195,7 @@ async fn earlier_visitors_are_left_out() {
 /// There is nothing to warn of: UpGrade looks for early visitors when an experiment is started, and not when
 /// it is changed.
 #[tokio::test]
-async fn a_change_of_a_running_experiment_shuts_nobody_out() {
+async fn a_change_of_a_running_experiment_excludes_no_student() {
     let world = World::new().await;
     let text = "early visitors";
     let point = NewDecisionPoint { exclude_if_reached: true, ..NewDecisionPoint::new(SITE, TARGET) };
@@ -213,7 +214,7 @@ async fn a_change_of_a_running_experiment_shuts_nobody_out() {
 }
 
 #[tokio::test]
-async fn students_are_enrolled_in_what_is_deleted_or_stopped() {
+async fn a_warning_reports_students_enrolled_in_a_deleted_or_stopped_experiment() {
     let world = World::new().await;
     let id = world.experiment("Foo", ExperimentState::Enrolling).await;
     let delete = json!({ "experiment_id": id });
@@ -465,9 +466,9 @@ async fn a_visit_enrols_nobody() {
     is_not_warned(&world, "mark_decision_point", mark(SITE, Some(&id)), text).await;
 }
 
-/// A warning that could not be looked for is no reason to do nothing, and no reason to be silent.
+/// A failure to read the data for warnings stops no action, and is reported.
 #[tokio::test]
-async fn what_the_server_does_not_tell_is_said() {
+async fn data_that_could_not_be_read_are_reported() {
     use common::proxy::Fault;
     let world = World::new().await;
     let id = world.experiment("Foo", ExperimentState::Enrolling).await;

@@ -1,6 +1,5 @@
-//! The bugs of the two documents that the agent follows, each with the test that would fail if ours had it.
-//! What is shown elsewhere is named here and not shown twice: the first test holds the names against the
-//! files.
+//! The bugs of the two documents that the agent follows, each with the test that would fail if the agent had
+//! it. Bugs that other tests cover are only listed; the first test checks the names against the files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -27,11 +26,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("G4 an edge waits for the person", GRAPH, "the_drawing_shows_five_nodes_and_the_routes_between_them"),
     ("G5 nobody ends the turn", GRAPH, "the_drawing_shows_five_nodes_and_the_routes_between_them"),
     ("G6 nobody reads the yes", REPLIES, "the_table_of_yes_and_no_holds"),
-    (
-        "G7 what a turn set is never reset",
-        APART,
-        "everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_stays",
-    ),
+    ("G7 what a turn set is never reset", APART, "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay"),
     ("G8 no rule for a no", CONFIRMATIONS, "a_no_changes_nothing"),
     ("G8 no rule for another topic", CONFIRMATIONS, "another_topic_drops_the_question_and_says_so"),
     ("G8 no rule for a change", CONFIRMATIONS, "a_changed_parameter_is_asked_about_again"),
@@ -40,7 +35,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
         GRAPH,
         "only_a_clear_wish_is_gathered_for_and_the_limit_itself_is_clear",
     ),
-    ("G9 no intent for what is unclear", REQUESTS, "what_is_not_clear_is_asked_back"),
+    ("G9 no intent for what is unclear", REQUESTS, "unclear_messages_are_asked_back"),
     ("G10 an error leaves the action armed", REQUESTS, "an_error_of_the_gatherer_gives_the_action_up"),
     ("G11 parameters without an action are lost", REQUESTS, "parameters_wait_for_their_action"),
     (
@@ -48,26 +43,26 @@ const SHOWN: &[(&str, &str, &str)] = &[
         THIS,
         "a_parameter_that_is_missing_is_asked_for_and_no_question_is_put",
     ),
-    ("G13 a look needs a yes", THIS, "what_only_looks_is_done_at_once"),
+    ("G13 a look needs a yes", THIS, "read_only_actions_run_without_a_confirmation"),
     (
         "G14 a node returns more than it changed",
         APART,
-        "everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_stays",
+        "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay",
     ),
     (
         "G14 an action that does not exist goes round for ever",
         THIS,
         "an_action_that_does_not_exist_ends_the_turn",
     ),
-    ("G15 one error a kind", THIS, "errors_of_one_kind_are_all_told"),
+    ("G15 one error a kind", THIS, "all_errors_of_one_kind_are_reported"),
     ("G16 one name for two tools", "src/tools/tests.rs", "no_name_means_two_things"),
-    ("G17 what was fetched is never old", OFFLINE, "what_was_changed_elsewhere_is_seen_at_once"),
+    ("G17 what was fetched is never old", OFFLINE, "changes_made_elsewhere_are_seen_at_once"),
     ("G18 conversations share one state", APART, "conversations_at_once_in_one_process_do_not_mix"),
-    ("G19 parameters are checked by nobody", REQUESTS, "parameters_that_do_not_fit_are_told"),
+    ("G19 parameters are checked by nobody", REQUESTS, "invalid_parameters_are_reported"),
     ("G20 the question hides the present status", FLOWS, "a_status_changes_after_a_yes_and_once"),
     ("S1 a no executes", CONFIRMATIONS, "a_no_changes_nothing"),
     ("S1 a no to a plan executes", THIS, "a_no_to_a_plan_plays_nobody"),
-    ("S2 the answer is read as a request", FLOWS, "what_is_missing_is_asked_for_over_three_turns"),
+    ("S2 the answer is read as a request", FLOWS, "missing_parameters_are_asked_for_over_three_turns"),
     (
         "S3 question and answer are mixed up",
         CONFIRMATIONS,
@@ -78,7 +73,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     (
         "S5 the reply of a turn is given again",
         APART,
-        "everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_stays",
+        "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay",
     ),
     (
         "S6 an answer of no confidence goes out",
@@ -94,7 +89,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "a_live_balance_test_is_one_plan_and_restores_the_status",
     ),
     ("S11 a journey has no plan", SIMULATIONS, "a_journey_takes_its_steps_one_by_one"),
-    ("S12 a list of experiments needs a yes", FLOWS, "information_is_fetched_and_told"),
+    ("S12 a list of experiments needs a yes", FLOWS, "information_is_fetched_and_reported"),
     (
         "S13 a step that failed counts as done",
         SIMULATIONS,
@@ -104,7 +99,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     (
         "S14 suggestions of the turn before stay",
         APART,
-        "everything_of_a_turn_is_gone_in_the_next_and_everything_of_the_thread_stays",
+        "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay",
     ),
     ("S15 stop means two things", FLOWS, "stop_means_enrollment_complete"),
     ("S16 nodes change the state they were given", APART, "conversations_at_once_in_one_process_do_not_mix"),
@@ -150,7 +145,7 @@ async fn a_parameter_that_is_missing_is_asked_for_and_no_question_is_put() {
 }
 
 #[tokio::test]
-async fn what_only_looks_is_done_at_once() {
+async fn read_only_actions_run_without_a_confirmation() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -175,7 +170,7 @@ async fn an_action_that_does_not_exist_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn errors_of_one_kind_are_all_told() {
+async fn all_errors_of_one_kind_are_reported() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;

@@ -1,4 +1,4 @@
-//! A server or a model that fails ends a turn with words, and never with half an action.
+//! A failing server or model ends a turn with a message, and never with half an action.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -6,12 +6,12 @@ mod common;
 use common::transcript::check;
 
 #[tokio::test]
-async fn a_refused_token_is_told_and_the_action_given_up() {
+async fn a_refused_token_is_reported_and_ends_the_action() {
     check("server_says_401").await;
 }
 
 #[tokio::test]
-async fn what_is_not_found_is_told() {
+async fn unknown_names_are_reported() {
     check("server_says_404").await;
 }
 

@@ -1,5 +1,5 @@
-//! The flows of the graph document, each as a transcript: what is said, what it runs through, what is asked
-//! of the server and what is answered.
+//! The flows of the graph document as transcripts: the messages, the nodes, the calls to the server and the
+//! replies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -12,7 +12,7 @@ async fn a_simple_question_is_answered_without_the_server() {
 }
 
 #[tokio::test]
-async fn information_is_fetched_and_told() {
+async fn information_is_fetched_and_reported() {
     check("information").await;
 }
 
@@ -27,7 +27,7 @@ async fn a_status_changes_after_a_yes_and_once() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_asked_for_over_three_turns() {
+async fn missing_parameters_are_asked_for_over_three_turns() {
     check("create_over_three_turns").await;
 }
 

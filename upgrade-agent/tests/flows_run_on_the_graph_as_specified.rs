@@ -1,4 +1,4 @@
-//! The graph is the specified one: five nodes, every turn from START to END, no other way.
+//! The graph is the specified one: five nodes, every turn from START to END, and no other routes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! What `docs/upgrade-agent.md` and the README say of the program holds: commands run, flags and variables
-//! are there, and the JSON has the fields that the page tells.
+//! The statements of `docs/upgrade-agent.md` and the README about the program are true: commands run, flags
+//! and variables exist, and the JSON has the documented fields.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;

@@ -1,8 +1,8 @@
 //! The program is killed (SIGKILL) at every point of an action, with the server in a process of its own. A
-//! new process goes on, and each action has happened once.
+//! new process continues, and each action has happened once.
 //!
-//! A gate between the two holds the request that matters, so that each point is hit exactly. Points that no
-//! request marks lie before a commit: there the test itself holds the write lock of the file of threads.
+//! A gate between the two holds the relevant request, so that each point is hit exactly. Points without a
+//! request are before a commit: there the test holds the write lock of the file of threads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;
@@ -13,7 +13,8 @@ use shell::gate::{Gate, Hold};
 use shell::{Folder, Running, Simulator, agent, ask, create, reply, run};
 use upgrade_agent::client::{Experiment, ExperimentState, UpgradeClient};
 
-/// An action: how it is asked for, how yes is said, the request that does it, and what must be true once it
+/// An action: its request, its confirmation, the HTTP request that runs it, and the expected state
+/// afterwards.
 /// is done.
 struct Case {
     wish: &'static str,
@@ -95,7 +96,7 @@ impl Stage {
         lock
     }
 
-    /// A new process goes on: the unfinished turn is ended first and told.
+    /// A new process continues: the unfinished turn is ended first and reported.
     fn goes_on(&self, case: &Case) {
         let turn = self.ask("t", "hello");
         assert!(turn["recovered"].is_string(), "{}: {turn}", case.wish);
@@ -129,7 +130,7 @@ fn killed_before_the_yes_it_still_asks() {
 }
 
 #[test]
-fn a_yes_that_cannot_be_committed_calls_nobody_and_is_asked_for_again() {
+fn a_yes_that_cannot_be_committed_runs_nothing_and_is_asked_for_again() {
     for case in cases() {
         let stage = Stage::new(&case);
         let lock = stage.lock();

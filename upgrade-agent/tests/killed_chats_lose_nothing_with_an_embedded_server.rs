@@ -1,8 +1,8 @@
-//! The program is killed (SIGKILL) with its embedded server in it, so both go at once. A new process goes on,
-//! and each action has happened once.
+//! The program is killed (SIGKILL) together with its embedded server. A new process continues, and each
+//! action has happened once.
 //!
-//! Here no request can be held. What can be seen from outside are the two files, and how far they have grown
-//! is the clock: a kill falls at a size, not at a time.
+//! Here no request can be held. Only the two files are visible from outside, so their size is the clock: a
+//! kill happens at a size, not at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use shell::{Folder, Running, Simulator, agent, ask, create, embedded_experiments, reply, run};
 use upgrade_agent::client::{ExperimentState, UpgradeClient};
 
-/// How many kills fall at seeded places of a whole session.
+/// The number of kills at seeded places of a whole session.
 const ROUNDS: u64 = 18;
 const SEED: u64 = 0x5EED;
-/// How many kills fall at places of a plan, evenly apart.
+/// The number of kills at evenly spaced places of a plan.
 const PLAN_ROUNDS: u64 = 8;
 
 fn start_chat(folder: &Folder) -> Running {
@@ -26,7 +26,7 @@ fn say(folder: &Folder, text: &str) -> Value {
     ask(folder, &["--thread", "t"], text)
 }
 
-/// How many bytes the logs of both files hold: they only grow while the program runs.
+/// The bytes in the logs of both files, which only grow while the program runs.
 fn written(folder: &Folder) -> u64 {
     ["threads.db-wal", "server.db-wal"].into_iter().map(|name| size(folder, name)).sum()
 }
@@ -35,7 +35,7 @@ fn size(folder: &Folder, name: &str) -> u64 {
     folder.file("data").join(name).metadata().map_or(0, |file| file.len())
 }
 
-/// How many actions the conversation says it has run; an unfinished turn is ended before.
+/// The number of actions in the execution log; an unfinished turn is ended before.
 fn actions_told(folder: &Folder) -> usize {
     let turn = say(folder, "what have we done so far?");
     let told = reply(&turn);
@@ -121,7 +121,7 @@ fn killed_anywhere_in_a_session_everything_that_was_done_is_known_and_nothing_is
     }
 }
 
-/// Runs the session until so many bytes are written, then kills it. Says how many were.
+/// Runs the session until that many bytes are written, then kills it. Returns the number of bytes.
 fn run_until(folder: &Folder, session: &str, bytes: u64) -> u64 {
     let mut chat = start_chat(folder);
     for line in session.lines() {
@@ -137,8 +137,7 @@ fn run_until(folder: &Folder, session: &str, bytes: u64) -> u64 {
     most
 }
 
-/// What the conversation says and what the server says is the same, and the session can be brought to its
-/// end.
+/// The conversation and the server agree, and the session can be completed.
 fn check_and_finish(folder: &Folder, round: u64) {
     let told = actions_told(folder);
     let all = embedded_experiments(folder);

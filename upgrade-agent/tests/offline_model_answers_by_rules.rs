@@ -1,5 +1,5 @@
-//! The offline model by itself: whatever it is asked, it answers, the same each time, and calls only tools
-//! that it was offered.
+//! The offline model by itself: it answers every request, always in the same way, and calls only tools of the
+//! request.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::{
@@ -109,12 +109,12 @@ async fn it_streams_the_text_in_pieces_that_add_up() {
 }
 
 #[test]
-fn its_name_says_what_it_is() {
+fn the_model_has_a_telling_name() {
     assert_eq!(model().name(), "offline");
     assert!(answer(ChatRequest::user("help")).message.text().contains("offline model"));
 }
 
-/// Texts that are near to what people write, and texts that are not.
+/// Texts that resemble what people write, and texts that do not.
 fn texts() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "start",

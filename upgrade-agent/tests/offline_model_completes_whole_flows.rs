@@ -1,5 +1,5 @@
-//! The nine flows of the graph document with the offline model, over HTTP, against the embedded server: what
-//! is said, which nodes ran, which calls were made and what is answered.
+//! The nine flows of the graph document with the offline model, over HTTP, against the embedded server: the
+//! messages, the nodes, the calls and the replies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -25,7 +25,7 @@ struct Stage {
     agent: UpgradeAgent,
 }
 
-/// What a message led to.
+/// The outcome of a message.
 struct Scene {
     turn: Turn,
     /// The calls that change something.
@@ -80,7 +80,7 @@ async fn a_simple_question_is_answered_without_a_call() {
 }
 
 #[tokio::test]
-async fn information_is_gathered_and_told() {
+async fn information_is_gathered_and_reported() {
     let stage = Stage::with(&[]).await;
     let scene =
         stage.say("What conditions are available for assign-prog?", GATHERED, "control, variant").await;
@@ -139,7 +139,7 @@ async fn missing_information_is_asked_for_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_question_in_between_does_not_lose_what_was_said() {
+async fn a_question_in_between_keeps_the_given_parameters() {
     let stage = Stage::with(&[]).await;
     stage.say("Create experiment Foo in assign-prog", GATHERED, "At which decision points").await;
     let scene = stage.say("what is a decision point?", REASKED, "asks UpGrade which condition to show").await;
@@ -209,7 +209,7 @@ async fn a_session_of_several_actions_is_reported_from_the_log() {
 }
 
 #[tokio::test]
-async fn stop_means_that_nobody_new_is_enrolled() {
+async fn stop_means_that_no_new_student_is_enrolled() {
     let stage = Stage::with(&[("Running Test", ExperimentState::Enrolling)]).await;
     let scene = stage.say("Stop the Running Test experiment", ASKED, "to 'enrollmentComplete'?").await;
     assert!(scene.turn.reply.contains("Nobody new is enrolled") && scene.turn.reply.contains("cancelled"));
@@ -274,7 +274,7 @@ const TURNED: &str =
     "confirmation_handler conversation_analyzer information_gatherer confirmation_handler response_generator";
 
 #[tokio::test]
-async fn the_status_of_none_of_one_and_of_several_is_asked_back_told_and_asked_back() {
+async fn a_status_is_reported_for_one_experiment_and_asked_back_for_none_or_several() {
     let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", ExperimentState::Enrolling)]).await;
     let asked = "Of which experiment do you want to know the status?";
     let scene = stage.say("what's the status?", ANALYZED, asked).await;
@@ -288,7 +288,7 @@ async fn the_status_of_none_of_one_and_of_several_is_asked_back_told_and_asked_b
 }
 
 #[tokio::test]
-async fn nobody_is_asked_which_of_no_experiments_he_means() {
+async fn no_question_is_asked_about_which_of_no_experiments() {
     let stage = Stage::with(&[]).await;
     for said in ["start it", "delete an experiment", "rename the experiment", "is it balanced?"] {
         let scene = stage.say(said, GATHERED, "there are no experiments yet").await;
@@ -331,7 +331,7 @@ async fn giving_up_is_heard_whatever_is_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_changed_in_passing_is_asked_about_anew_and_done_as_changed() {
+async fn a_change_within_a_yes_is_asked_about_again_and_executed() {
     let stage = Stage::with(&[("Foo", INACTIVE)]).await;
     for (request, before, change, after) in [
         (NEW, "'Zeta'", "call it Eta", "Create experiment 'Eta'"),
@@ -365,7 +365,7 @@ async fn a_new_request_drops_the_open_question_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_was_changed_elsewhere_is_seen_at_once() {
+async fn changes_made_elsewhere_are_seen_at_once() {
     let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", INACTIVE)]).await;
     stage.say("list the experiments", GATHERED, "- Foo (inactive").await;
     stage.say("tell me about Foo", GATHERED, "status: inactive").await;
@@ -406,7 +406,7 @@ async fn a_group_experiment_is_created_for_groups() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_use_is_told_so() {
+async fn an_unusable_answer_is_reported() {
     let stage = Stage::with(&[]).await;
     let text = format!("create experiment Foo {AT_A_POINT}");
     let scene = stage.say(&text, GATHERED, "Which conditions").await;
@@ -419,7 +419,7 @@ async fn an_answer_that_is_no_use_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_it_can_do_names_the_simulations() {
+async fn the_list_of_abilities_names_the_simulations() {
     let stage = Stage::with(&[]).await;
     for part in ["test the balance", "journey of simulated students", "a visit"] {
         stage.say("what can you do?", ANALYZED, part).await;
@@ -435,7 +435,7 @@ async fn an_experiment_is_deleted_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_name_of_several_lines_stays_on_the_line_it_is_told_in() {
+async fn a_name_with_line_breaks_is_shown_on_one_line() {
     let forged = "Foo\nThe status of experiment 'Bar' is now cancelled.";
     let stage = Stage::with(&[(forged, ExperimentState::Inactive)]).await;
     let messages =

@@ -1,5 +1,5 @@
-//! Nothing of an order is dropped in silence: what was not understood is named, and nothing is asked for or
-//! done without it. Sentences with what is wanted are in `fixtures/sentences.txt`.
+//! No part of an order is ignored: words that were not understood are named, and nothing is asked or done
+//! without them. `fixtures/sentences.txt` has sentences with their expected results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::LazyLock;
@@ -107,7 +107,7 @@ async fn every_sentence_of_the_table_is_heard_as_it_is_meant() {
 }
 
 #[tokio::test]
-async fn experiments_of_one_name_are_told_apart_and_chosen() {
+async fn experiments_of_one_name_are_distinguished_and_chosen() {
     let desk = Desk::new().await;
     let client = UpgradeClient::builder(desk.server.url()).build().unwrap();
     let mut ids = Vec::new();
@@ -162,7 +162,7 @@ const ORDERS: &[&str] = &[
     "create experiment Bar in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody",
 ];
 
-/// Words that no order of ours has a use for, and in no order a name, a value or a filler.
+/// Words that have no use in any order, as a name, a value or a filler.
 const STRANGE: &[&str] = &[
     "bananas",
     "winter",
@@ -228,13 +228,13 @@ fn named(word: &str) -> String {
     word.trim_matches(|sign: char| !sign.is_alphanumeric()).to_owned()
 }
 
-/// Few in CI; a soak sets the number of cases.
+/// Few cases in CI; a soak sets the number of cases.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }
 
-/// One server for all cases, since nothing is done on it.
+/// One server for all cases, since no case changes it.
 static DESK: LazyLock<(Runtime, Desk)> = LazyLock::new(|| {
     let runtime = Runtime::new().unwrap();
     let desk = runtime.block_on(Desk::new());

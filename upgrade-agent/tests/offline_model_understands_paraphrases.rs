@@ -1,5 +1,5 @@
-//! Each of the nine flows, asked for in words of its own: five paraphrases and a slip of the keyboard at
-//! least. What is asked must come out the same as in the plain wording.
+//! Each of the nine flows in other words: at least five paraphrases and a misspelling. The result must be
+//! that of the plain wording.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::actions::ActionKind;
@@ -460,7 +460,7 @@ async fn that_experiment() {
 }
 
 #[tokio::test]
-async fn what_is_not_asked_for_is_not_proposed() {
+async fn actions_that_were_not_requested_are_not_proposed() {
     let desk = Desk::new().await;
     let before = desk.client.experiments().await.unwrap();
     for message in [
@@ -536,7 +536,7 @@ async fn other_things_people_say() {
 }
 
 #[tokio::test]
-async fn how_something_is_done_is_told() {
+async fn questions_about_how_are_answered() {
     let desk = Desk::new().await;
     let deleting =
         ["how do I delete an experiment?", "what happens if I delete Foo?", "how can experiments be removed"];
@@ -547,7 +547,7 @@ async fn how_something_is_done_is_told() {
 }
 
 #[tokio::test]
-async fn what_it_cannot_do_it_says() {
+async fn unsupported_requests_are_refused_by_name() {
     let desk = Desk::new().await;
     for message in
         ["what's the weather like?", "tell me a joke", "asdf qwer uiop", "write me a poem about rust"]
@@ -564,7 +564,7 @@ async fn what_it_cannot_do_it_says() {
 }
 
 #[tokio::test]
-async fn unknown_and_ambiguous_names_are_told_and_not_guessed() {
+async fn unknown_and_ambiguous_names_are_reported_and_not_guessed() {
     let desk = Desk::new().await;
     desk.all_say(
         &["start Quux", "delete experiment Math Hints Two", "tell me about \"Nothing\""],
@@ -659,7 +659,7 @@ async fn a_journey_of_students() {
 }
 
 #[tokio::test]
-async fn who_is_kept_out_and_who_is_let_in() {
+async fn included_and_excluded_members_are_found() {
     let desk = Desk::new().await;
     let out = [
         "exclude user bob from Math Hints",

@@ -1,5 +1,5 @@
-//! Conversations in words of their own, as data: what is said, turn by turn, and what the last reply must
-//! say. Each has a server and a thread to itself.
+//! Conversations as data: the messages of each turn, and texts of the last reply. Each has a server and a
+//! thread of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::agent::UpgradeAgent;
@@ -50,7 +50,7 @@ async fn all_end_in(table: &[(&str, &[&str])]) {
 }
 
 #[tokio::test]
-async fn who_shall_take_part_is_said_with_bare_ids() {
+async fn participants_can_be_given_as_bare_ids() {
     all_end_in(&[
         ("zoe should not be in Hints", &["'Hints'", "excluded students: zoe\n"]),
         ("make zoe part of Hints", &["'Hints'", "included students: zoe\n"]),
@@ -146,7 +146,7 @@ async fn a_name_ends_where_a_clause_begins() {
 }
 
 #[tokio::test]
-async fn another_creation_begins_without_what_was_said_for_the_first() {
+async fn another_creation_starts_without_the_parameters_of_the_first() {
     all_end_in(&[
         (
             "create an experiment called Foo9;;create experiment Foo11 in assign-prog",
@@ -289,7 +289,7 @@ async fn tags_are_added_and_taken_off() {
 }
 
 #[tokio::test]
-async fn whoever_gets_a_condition_is_a_student() {
+async fn the_one_who_gets_a_condition_is_a_student() {
     all_end_in(&[
         ("which condition does ada get?", &["For which context?"]),
         (
@@ -312,7 +312,7 @@ async fn whoever_gets_a_condition_is_a_student() {
 }
 
 #[tokio::test]
-async fn an_answer_is_what_was_asked_for_and_nothing_else() {
+async fn an_answer_contains_the_requested_data_only() {
     all_end_in(&[
         ("rename Hints", &["Which name should it get?"]),
         ("rename Hints;;Tips", &["Update experiment 'Hints'", "name: Tips\n"]),
@@ -336,7 +336,7 @@ async fn an_answer_is_what_was_asked_for_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn whatever_is_under_way_is_given_up_by_a_no() {
+async fn a_no_cancels_any_pending_action() {
     for no in ["no", "cancle", "no, wait", "hmm, actually no"] {
         let asked = format!("create an experiment called Nova;;{no}");
         all_end_in(&[(&asked, &["I will not create the experiment. Nothing was changed."])]).await;
@@ -355,7 +355,7 @@ async fn whatever_is_under_way_is_given_up_by_a_no() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_not_undone_and_that_is_said() {
+async fn finished_actions_cannot_be_undone_and_the_reply_says_so() {
     for said in
         ["undo that", "undo the last change", "can you roll back the rename?", "revert it", "take that back"]
     {
@@ -381,7 +381,7 @@ async fn a_question_about_experiments_in_general_is_about_none() {
 }
 
 #[tokio::test]
-async fn another_language_is_told_to_be_one() {
+async fn a_message_in_another_language_is_reported_as_such() {
     for said in
         ["Was ist A/B-Testing?", "liste alle Experimente", "crear un experimento", "nein", "Lösche Foo bitte"]
     {
@@ -395,7 +395,7 @@ async fn another_language_is_told_to_be_one() {
 }
 
 #[tokio::test]
-async fn who_takes_part_can_be_changed_while_it_is_asked_about() {
+async fn participants_can_be_changed_while_the_question_is_open() {
     let asked = format!("{DESIGN} 50/50;;everybody");
     let modified = format!("{DESIGN} 50/50;;modify;;includeAll");
     let excluded = format!("{DESIGN} 50/50 for everybody;;and exclude bob;;make it 60/40;;include class c1");
@@ -416,7 +416,7 @@ async fn who_takes_part_can_be_changed_while_it_is_asked_about() {
 }
 
 #[tokio::test]
-async fn numbers_of_students_are_what_was_said() {
+async fn numbers_of_students_match_the_message() {
     for (count, told) in [
         ("-5", "num_users is -5, and it must be from 1 to 1000"),
         ("one million", "num_users is 1000000, and"),
@@ -439,7 +439,7 @@ async fn numbers_of_students_are_what_was_said() {
 }
 
 #[tokio::test]
-async fn another_wish_is_no_answer_to_what_was_asked_before() {
+async fn another_request_is_not_an_answer_to_the_last_question() {
     all_end_in(&[
         (
             "start Foo;;make it 30/70 instead",
@@ -467,7 +467,7 @@ async fn another_wish_is_no_answer_to_what_was_asked_before() {
 }
 
 #[tokio::test]
-async fn the_lists_of_an_experiment_are_told_with_it() {
+async fn an_experiment_is_returned_with_its_lists() {
     all_end_in(&[
         (
             "exclude bob and class c7 from Hints;;yes;;include student ada in Hints;;yes;;who is excluded from Hints?",
@@ -533,7 +533,7 @@ async fn students_are_made_known_by_their_bare_ids() {
 }
 
 #[tokio::test]
-async fn what_shall_happen_later_does_not_happen_now() {
+async fn requests_for_later_are_not_run_now() {
     for said in ["start Foo tomorrow", "stop Running Test on Friday", "can you start Foo next week?"] {
         all_end_in(&[(said, &["I change a status at once", "!Change experiment"])]).await;
     }

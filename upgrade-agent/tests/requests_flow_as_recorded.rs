@@ -1,4 +1,4 @@
-//! What becomes of requests that are incomplete, unclear or wrong.
+//! The replies to requests that are incomplete, unclear or wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::transcript::check;
 
 #[tokio::test]
-async fn a_question_in_between_leaves_what_is_missing_open() {
+async fn a_question_in_between_keeps_the_missing_parameters_open() {
     check("create_question_in_between").await;
 }
 
@@ -31,7 +31,7 @@ async fn moves_that_are_none_or_not_usual_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_clear_is_asked_back() {
+async fn unclear_messages_are_asked_back() {
     check("ambiguous_status").await;
 }
 
@@ -41,16 +41,16 @@ async fn students_are_initialized_asked_about_and_marked() {
 }
 
 #[tokio::test]
-async fn parameters_that_do_not_fit_are_told() {
+async fn invalid_parameters_are_reported() {
     check("wrong_parameters").await;
 }
 
 #[tokio::test]
-async fn an_experiment_that_nobody_takes_part_in_is_warned_of() {
+async fn a_warning_reports_an_experiment_without_participants() {
     check("warned").await;
 }
 
 #[tokio::test]
-async fn what_goes_wrong_ends_an_action_that_waits() {
+async fn an_error_ends_a_pending_action() {
     check("create_goes_wrong").await;
 }

@@ -1,4 +1,4 @@
-//! The rules of assignment and of writing that no single recording shows.
+//! Rules of assignment and updates that no single recording shows.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -14,7 +14,8 @@ use upgrade_agent::client::{ExperimentPatch, ExperimentState, FilterMode, Mark, 
 
 #[tokio::test]
 async fn lists_and_filter_decide_who_takes_part() {
-    // Filter, then who is on the inclusion and on the exclusion list, then whether he is assigned.
+    // The filter mode, the members of the inclusion and of the exclusion list, and whether the student is
+    // assigned.
     let cases = [
         (FilterMode::IncludeAll, "", "", true),
         (FilterMode::IncludeAll, "", "user", false),
@@ -42,7 +43,7 @@ async fn lists_and_filter_decide_who_takes_part() {
         }
         new.filter_mode = filter.clone();
         stage.running(&new).await;
-        // Membership counts, and not the group in which she works.
+        // Membership counts, not the working group.
         let ada = NewUser {
             id: "ada".into(),
             groups: Some([("classId".into(), vec!["c1".into(), "c2".into()])].into()),
@@ -94,7 +95,7 @@ async fn of_experiments_that_share_a_point_a_student_gets_one_and_keeps_it() {
     }
     assert_eq!(chosen.len(), 3, "all three find students");
 
-    // Whoever takes part stays, though the pool shrinks and grows.
+    // An enrolled student stays enrolled, although the pool shrinks and grows.
     let first = &ids[0];
     let student = "student-0";
     let before = stage.codes(student).await;
@@ -201,7 +202,7 @@ async fn a_stale_copy_is_accepted() {
     assert_eq!(stage.client.experiment(&made.id).await.unwrap().name, "stale");
 }
 
-/// Only a change of state by itself looks who was there before.
+/// Only a separate change of state excludes earlier visitors.
 #[tokio::test]
 async fn an_update_leaves_out_no_early_visitors() {
     for by_update in [true, false] {
@@ -257,7 +258,7 @@ async fn a_removed_condition_takes_its_enrolments_along() {
 }
 
 #[tokio::test]
-async fn what_the_original_leaves_to_its_database_is_refused_as_there() {
+async fn values_that_the_originals_database_refuses_are_refused() {
     let stage = Stage::new().await;
     let request = recording::recording("v65/create_simple").request;
     let with = |field: &str, value: Value| {

@@ -1,7 +1,6 @@
-//! Five students visit one point while an experiment rests, runs and pauses, under each
-//! combination of unit, consistency and post-experiment rule that was recorded. Ids differ from
-//! the recorded ones, so draws do; who gets the default, who keeps what he had and who shares it
-//! with his group must not.
+//! Five students visit one point while an experiment is inactive, enrolling and paused, under each recorded
+//! combination of unit, consistency and post-experiment rule. Ids differ from the recorded ones, and so do
+//! draws; students with the default, with a kept condition and with their group's condition must be the same.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -113,7 +112,7 @@ fn compare(name: &str, recorded: &Table, ours: &Table) {
     }
 }
 
-/// Pairs of students: what the first had while it ran is what the second has afterwards.
+/// Pairs of students: the second one has afterwards what the first one had before.
 fn kept<'t>(name: &str, table: &'t Table) -> Vec<(&'t str, &'t str)> {
     if !name.ends_with("/continue") {
         return Vec::new();

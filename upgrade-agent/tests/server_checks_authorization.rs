@@ -1,5 +1,5 @@
-//! Administrators show a bearer token that stands for an account, applications one that is signed with
-//! the secret, while the setting asks for it. Bad ones are refused as recorded from UpGrade 6.5.0.
+//! Administrators need a bearer token of an account, and applications one signed with the secret while the
+//! setting requires it. Bad tokens are refused as recorded from UpGrade 6.5.0.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -94,7 +94,7 @@ async fn a_good_token_without_an_account_opens_only_the_login() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_is_refused_before_anybody_is_asked_who_he_is() {
+async fn a_body_that_is_not_json_is_refused_before_authorization() {
     let stage = Stage::new(Dialect::V65).await;
     let answer = stage.call("POST", "/api/experiments", None, &json!("{bad")).await;
     assert_eq!((answer.status, &answer.body["name"]), (400, &json!("SyntaxError")));
@@ -162,7 +162,7 @@ async fn the_old_dialect_sends_its_refusals_as_they_are() {
 }
 
 #[tokio::test]
-async fn our_client_gets_in_with_what_it_was_given() {
+async fn the_client_authorizes_with_its_settings() {
     for dialect in [Dialect::V62, Dialect::V65] {
         let stage = Stage::new(dialect).await;
         stage.check_applications().await;

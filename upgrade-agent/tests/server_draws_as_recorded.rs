@@ -1,5 +1,5 @@
-//! The conditions that a real server gave to 400 students, at four sets of weights, two of them
-//! odd (thirds, and weights that reach only 40), are the ones that the embedded server gives.
+//! The embedded server gives 400 students the conditions that a real server gave, with four sets of weights,
+//! two of them unusual (thirds, and weights with a sum of 40).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]

@@ -1,4 +1,4 @@
-//! Who takes part and who is left out, for himself or with his group, and what stays of it.
+//! Inclusion and exclusion of students, alone or with their group, and the lasting effects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -87,7 +87,7 @@ async fn earlier_visitors_are_left_out_where_a_point_says_so() {
 }
 
 #[tokio::test]
-async fn going_on_after_a_pause_leaves_out_nobody_who_takes_part() {
+async fn resuming_after_a_pause_excludes_no_enrolled_student() {
     let stage = Stage::new().await;
     let mut new = plain("paused");
     new.decision_points[0].exclude_if_reached = true;
@@ -99,7 +99,7 @@ async fn going_on_after_a_pause_leaves_out_nobody_who_takes_part() {
     stage.moved(&made, ExperimentState::Enrolling).await;
     assert!(before.is_some());
     assert_eq!(stage.code("ada").await, before);
-    // A start from rest is a new start, and she was there before it.
+    // A start from inactive is a new start, and the earlier visit counts.
     stage.moved(&made, ExperimentState::Inactive).await;
     stage.moved(&made, ExperimentState::Enrolling).await;
     assert_eq!(stage.code("ada").await, None);
@@ -159,7 +159,7 @@ async fn a_paused_experiment_that_assigns_nothing_makes_room_for_another() {
 }
 
 #[tokio::test]
-async fn a_latecomer_is_turned_away_unless_his_group_takes_part() {
+async fn a_latecomer_is_excluded_unless_the_group_is_enrolled() {
     let stage = Stage::new().await;
     let made = stage.running(&classes(ConsistencyRule::Individual)).await;
     for (student, class) in [("ada", "c1"), ("mate", "c1"), ("stranger", "c2")] {

@@ -1,5 +1,5 @@
-//! What a server with a data file has answered for is there again when the next one opens the
-//! file, however the first one ended; a file that is not its own it leaves alone.
+//! A server with a data file has all confirmed changes after its next start, however it ended. A foreign file
+//! is not changed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader};
@@ -141,7 +141,7 @@ async fn files_of_others_are_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_folder_that_does_not_exist_is_made_and_one_that_cannot_be_is_told() {
+async fn a_missing_folder_is_created_or_reported() {
     let dir = TempDir::new();
     let deep = dir.0.join("a/b/upgrade.db");
     EmbeddedServer::builder().data_file(&deep).start().await.unwrap().shutdown().await;

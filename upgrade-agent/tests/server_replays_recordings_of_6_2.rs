@@ -1,5 +1,5 @@
-//! The embedded server as UpGrade 6.2.0: what was recorded from the real one, what its source says of
-//! bad bodies, and our own client through all that it does there.
+//! The embedded server as UpGrade 6.2.0: recordings of the real one, error responses from its source, and the
+//! client of this crate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -60,7 +60,7 @@ fn body() -> Value {
 }
 
 #[tokio::test]
-async fn the_life_of_an_experiment_is_told_as_recorded() {
+async fn the_life_of_an_experiment_is_answered_as_recorded() {
     let mut stage = Stage::new().await;
     let names = [
         "health",
@@ -82,7 +82,7 @@ async fn the_life_of_an_experiment_is_told_as_recorded() {
 }
 
 #[tokio::test]
-async fn a_round_trip_and_what_follows_are_told_as_recorded() {
+async fn a_round_trip_and_later_requests_are_answered_as_recorded() {
     let mut stage = Stage::new().await;
     let recorded = recording("v62/update_roundtrip");
     // It was made of two creates, and moved through the states of its log.
@@ -127,7 +127,7 @@ async fn single_calls_are_answered_as_recorded() {
 }
 
 #[tokio::test]
-async fn a_bad_body_is_told_property_by_property() {
+async fn a_bad_body_is_reported_property_by_property() {
     let stage = Stage::new().await;
     let mut body = body();
     body["name"] = json!(5);
@@ -285,7 +285,7 @@ async fn both_on_one_connection(server: &ServerHandle, first: &str) -> (String, 
     let call = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     stream.write_all(call(first).as_bytes()).await.unwrap();
     let answer = answer(&mut stream).await.unwrap();
-    // A write to a connection that was broken may still succeed; the read tells.
+    // A write to a closed connection may still succeed; the read shows it.
     let _ = stream.write_all(call("/api").as_bytes()).await;
     (answer, self::answer(&mut stream).await.is_some())
 }

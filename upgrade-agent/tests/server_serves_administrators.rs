@@ -1,4 +1,4 @@
-//! The routes that only administrators need: preview users, settings, accounts, logs of deeds.
+//! Routes of administrators: preview users, settings, accounts, audit logs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -31,7 +31,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn preview_users_see_an_experiment_before_it_starts_and_nobody_else_does() {
+async fn only_preview_users_see_an_experiment_before_its_start() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("soon")).await.unwrap();
     stage.moved(&made, ExperimentState::Preview).await;
@@ -124,7 +124,7 @@ async fn accounts_are_made_by_login_without_a_role_and_changed_by_administrators
 }
 
 #[tokio::test]
-async fn what_was_done_is_told_newest_first() {
+async fn the_audit_log_is_returned_newest_first() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("watched")).await;
     let list = json!({
@@ -157,7 +157,7 @@ fn file(name: &str, content: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_exported_can_be_imported_as_something_new() {
+async fn an_exported_file_can_be_imported_as_a_new_one() {
     let stage = Stage::new().await;
     let mut new = plain("travels");
     new.exclusion.users = vec!["bob".into()];
@@ -180,7 +180,7 @@ async fn what_is_exported_can_be_imported_as_something_new() {
 }
 
 #[tokio::test]
-async fn files_that_do_not_fit_are_told_and_passed_over() {
+async fn invalid_files_are_reported_and_skipped() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("old")).await.unwrap();
     let exported = stage.ok("GET", &format!("/api/experiments/export?ids={}", made.id), &Value::Null).await;
@@ -360,7 +360,7 @@ async fn enrolments_are_counted_by_the_day_the_month_and_the_year() {
 }
 
 #[tokio::test]
-async fn what_administrators_did_outlives_the_server() {
+async fn changes_of_administrators_survive_a_restart() {
     let dir = std::env::temp_dir().join(format!("upgrade-administrators-{}", uuid::Uuid::new_v4()));
     let open = async || {
         let server = EmbeddedServer::builder().data_file(dir.join("server.db")).start().await.unwrap();

@@ -1,5 +1,5 @@
-//! The calls of students' applications beside the three that assign: those of older applications, other
-//! names of a student, logged metrics and what experiments ask of them.
+//! Routes of students' applications beside the three of an assignment: those of older applications, aliases,
+//! logged metrics and queries over them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -131,7 +131,7 @@ async fn an_older_application_reaches_the_same_students() {
 }
 
 #[tokio::test]
-async fn an_older_application_is_told_what_is_wrong_first_and_who_is_unknown_then() {
+async fn an_older_application_gets_validation_errors_before_unknown_students() {
     let class = Class::of(&[]).await;
     for (method, call, who, rest) in [
         ("POST", "assign", "userId", json!({ "context": "assign-prog" })),
@@ -153,7 +153,7 @@ async fn an_older_application_is_told_what_is_wrong_first_and_who_is_unknown_the
 }
 
 #[tokio::test]
-async fn a_student_is_himself_by_each_of_his_names() {
+async fn a_student_is_the_same_by_each_alias() {
     let class = Class::of(&["ada", "bob"]).await;
     class.stage.running(&plain("names")).await;
     let named = class.says("PATCH", "useraliases", "ada", json!({ "aliases": ["eve", "eve-2"] })).await;
@@ -177,7 +177,7 @@ async fn a_student_is_himself_by_each_of_his_names() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_refused_as_by_the_database() {
+async fn values_that_cannot_be_stored_are_refused_as_by_the_database() {
     let class = Class::of(&["ada"]).await;
     let point = json!({ "site": SITE, "target": "a\0b" });
     let groups = json!({ "classId": ["a\0b"] });
@@ -217,7 +217,7 @@ async fn what_cannot_be_stored_is_refused_as_by_the_database() {
 }
 
 #[tokio::test]
-async fn many_names_are_told_once_each_and_many_groups_are_taken() {
+async fn many_names_are_shown_once_each_and_many_groups_are_accepted() {
     const MANY: usize = 200_000;
     let class = Class::of(&["ada"]).await;
     let numbers = || (0..MANY).map(|n| format!("n{n}"));
@@ -231,7 +231,7 @@ async fn many_names_are_told_once_each_and_many_groups_are_taken() {
 }
 
 #[tokio::test]
-async fn flags_are_asked_for_with_stored_groups_or_with_told_ones() {
+async fn flags_are_requested_with_stored_or_given_groups() {
     let class = Class::of(&["ada"]).await;
     let ask = |student, body| class.says("POST", "featureflag", student, body);
     let told = json!({ "context": "assign-prog", "groupsForSession": {}, "includeStoredUserGroups": false });
@@ -244,7 +244,7 @@ async fn flags_are_asked_for_with_stored_groups_or_with_told_ones() {
 }
 
 #[tokio::test]
-async fn nobody_learns_from_rewards() {
+async fn rewards_have_no_effect() {
     let class = Class::of(&["ada"]).await;
     let reward = json!({ "rewardValue": "SUCCESS", "experimentId": "any" });
     let refused = class.says("POST", "reward", "ada", reward).await;
@@ -281,7 +281,7 @@ fn condition_id(made: &Value, code: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_students_log_is_summed_up_condition_by_condition() {
+async fn logs_of_students_are_summed_by_condition() {
     let students = ["s1", "s2", "s3", "s4", "s5", "s6"];
     let class = Class::of(&students).await;
     let sum = json!({ "operationType": "sum" });

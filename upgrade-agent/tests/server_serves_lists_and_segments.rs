@@ -1,5 +1,5 @@
-//! Lists of experiments, segments, lists of segments and the global lists: what the routes answer,
-//! and whom they take in or leave out.
+//! Lists of experiments, segments, lists of segments and the global lists: the responses, and their effect on
+//! students.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -230,7 +230,7 @@ async fn a_segment_has_lists_of_its_own_which_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_list_of_segments_takes_in_whoever_is_in_them_however_deep() {
+async fn a_list_of_segments_includes_their_members_at_any_depth() {
     let stage = Stage::new().await;
     let made = stage.running(&none_in("deep")).await;
     let inner = stage.segment(&public("inner", &["ada"], &[], &[])).await;
@@ -278,7 +278,7 @@ async fn the_global_list_leaves_out_students_and_groups_of_its_context() {
     assert!(!is_in("in").await && is_in("out").await && is_in("alone").await);
     stage.ok("POST", "/api/segments", &rewrite(&[], &[("classId", "bad")])).await;
     assert!(is_in("in").await && !is_in("out").await);
-    // Once any group is on it, who works in no group is out as well.
+    // With any group on the list, a student without a working group is excluded as well.
     assert!(!is_in("alone").await);
     stage.visit("alone").await;
     stage.ok("POST", "/api/segments", &rewrite(&[], &[])).await;
@@ -320,7 +320,8 @@ async fn segments_come_in_pages() {
     assert_eq!(stage.refused("POST", "/api/segments/paginated", &bad).await.0, 400);
 }
 
-/// A small model of one student's lists: which of them name him, and which a group of his.
+/// A small model of one student's lists: those that name the student, and those that name a group of the
+/// student.
 #[derive(Clone, Debug)]
 struct Named {
     include_all: bool,

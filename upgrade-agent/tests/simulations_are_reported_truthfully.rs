@@ -1,5 +1,5 @@
-//! What is played, computed and counted is told as it is: groups as groups, what stays on the server, what
-//! was left out.
+//! The report of a simulation is true: groups are counted as groups, and the effects on the server and
+//! omissions are stated.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -34,7 +34,7 @@ async fn given(new: NewExperiment, state: ExperimentState) -> World {
     world
 }
 
-/// What comes of an action, with a yes where one is asked for.
+/// The outcome of an action, with a yes where one is needed.
 async fn done(world: &World, action: &str, params: Value) -> Turn {
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -115,7 +115,7 @@ fn visit(user: &str) -> Value {
 }
 
 #[tokio::test]
-async fn why_a_student_gets_nothing_is_told_with_the_groups_that_the_server_knows() {
+async fn the_reason_for_no_condition_includes_the_known_groups() {
     let group = |id: &str| GroupMember { group_type: "classId".to_owned(), group_id: id.to_owned() };
     let mut excluding = experiment("Foo");
     excluding.exclusion.groups.push(group("c1"));
@@ -285,7 +285,7 @@ async fn weights_of_any_sum_are_expected_as_the_server_draws_them() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_played_live_is_refused_and_touches_nothing() {
+async fn an_impossible_live_test_is_refused_and_changes_nothing() {
     use ExperimentState::{Archived, Cancelled, Inactive, Preview};
     for (state, asks) in [(Cancelled, false), (Archived, false), (Preview, true), (Inactive, true)] {
         let world = given(experiment("Foo"), state.clone()).await;
@@ -299,7 +299,7 @@ async fn what_cannot_be_played_live_is_refused_and_touches_nothing() {
 }
 
 #[tokio::test]
-async fn what_has_no_split_is_not_tested() {
+async fn an_experiment_without_a_split_is_not_tested() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
     let made = world.behind().experiment(&common::id(1)).await.unwrap();
     for (changed, told) in [
@@ -323,7 +323,7 @@ async fn what_has_no_split_is_not_tested() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_is_left_out_as_a_whole_is_told_so() {
+async fn a_crowd_that_is_left_out_entirely_is_reported() {
     let mut excluding = experiment("Foo").per_group("classId");
     excluding.exclusion.groups.push(GroupMember { group_type: "classId".into(), group_id: "c1".into() });
     let world = given(excluding, ExperimentState::Inactive).await;

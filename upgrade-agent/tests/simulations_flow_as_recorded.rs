@@ -1,4 +1,4 @@
-//! Students who are played: one visit, a balance test, a journey.
+//! Simulated students: one visit, a balance test, a journey.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::transcript::check;
 
 #[tokio::test]
-async fn a_visit_says_what_the_student_gets_and_if_nothing_why() {
+async fn a_visit_reports_the_condition_or_why_there_is_none() {
     check("visit").await;
 }
 
@@ -26,7 +26,7 @@ async fn a_step_that_fails_ends_the_plan_and_the_status_is_restored() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_played_is_refused_and_what_has_changed_is_left_alone() {
+async fn an_impossible_simulation_is_refused_and_changed_experiments_are_left_alone() {
     check("balance_refused").await;
 }
 

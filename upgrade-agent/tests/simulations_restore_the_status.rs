@@ -1,5 +1,4 @@
-//! A plan that changes a status changes back what it changed and nothing else, whoever and whatever comes
-//! between.
+//! A plan that changes a status restores exactly what it changed, whatever happens in between.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -51,7 +50,7 @@ async fn asked(first: ExperimentState, action: &str, params: Value) -> (World, U
     (world, agent, script)
 }
 
-/// Says yes, and lets somebody else move the experiment while a request is held.
+/// Says yes, and changes the experiment elsewhere while a request is held.
 async fn overtaken(
     world: &World,
     agent: &UpgradeAgent,
@@ -69,7 +68,7 @@ async fn overtaken(
 }
 
 #[tokio::test]
-async fn a_status_that_somebody_else_set_before_the_first_change_is_not_changed() {
+async fn a_status_changed_by_others_before_the_first_step_is_kept() {
     let steps = json!([{ "do": "set_status", "status": "enrolling" }, { "do": "assign" }]);
     for other in [Preview, Enrolling, Cancelled] {
         let (world, agent, _) = asked(Inactive, "simulate_user_journey", journey(steps.clone())).await;
@@ -82,7 +81,7 @@ async fn a_status_that_somebody_else_set_before_the_first_change_is_not_changed(
 }
 
 #[tokio::test]
-async fn a_status_that_somebody_else_set_between_two_changes_is_not_changed() {
+async fn a_status_changed_by_others_between_two_steps_is_kept() {
     let steps = json!([{ "do": "set_status", "status": "enrolling" }, { "do": "assign" },
         { "do": "set_status", "status": "enrollmentComplete" }]);
     let (world, agent, _) = asked(Inactive, "simulate_user_journey", journey(steps)).await;
@@ -93,7 +92,7 @@ async fn a_status_that_somebody_else_set_between_two_changes_is_not_changed() {
 }
 
 #[tokio::test]
-async fn nobody_is_played_in_a_status_that_somebody_else_set() {
+async fn no_student_is_simulated_in_a_status_that_others_set() {
     let (world, agent, _) = asked(Inactive, "test_condition_balance", balance(5)).await;
     let turn = overtaken(&world, &agent, ("POST /experiments/state", Fault::HoldAfter), Preview).await;
     assert!(turn.reply.contains("'Foo' has become preview meanwhile, by somebody else"), "{}", turn.reply);
@@ -102,7 +101,7 @@ async fn nobody_is_played_in_a_status_that_somebody_else_set() {
 }
 
 #[tokio::test]
-async fn a_status_that_somebody_else_set_before_the_end_is_not_restored_over() {
+async fn a_status_changed_by_others_before_the_end_is_kept() {
     let (world, agent, _) = asked(Inactive, "test_condition_balance", balance(1)).await;
     let turn = overtaken(&world, &agent, ("POST /v6/mark", Fault::Hold), EnrollmentComplete).await;
     let told = "has become enrollmentComplete meanwhile, by somebody else, so I left it as it is";
@@ -129,7 +128,7 @@ async fn a_restore_that_fails_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_restore_that_fails_for_good_is_told() {
+async fn a_restore_that_fails_for_good_is_reported() {
     let (world, agent, script) = asked(Inactive, "test_condition_balance", balance(1)).await;
     world.proxy.fail("POST /v6/init", Fault::Hold, 1);
     let start = async {
@@ -166,7 +165,7 @@ async fn a_crowd_that_is_cut_off_in_the_middle_says_how_far_it_came() {
 }
 
 #[tokio::test]
-async fn whatever_is_said_while_a_step_waits_for_its_own_yes_the_plan_ends_unless_it_is_one() {
+async fn any_message_but_a_yes_ends_a_plan_that_waits_for_one() {
     let steps = json!([{ "do": "set_status", "status": "enrollmentComplete" },
         { "do": "set_status", "status": "cancelled" }, { "do": "visit", "site": SITE, "target": TARGET }]);
     for (said, goes_on) in [

@@ -1,4 +1,4 @@
-//! Splits: what is expected, what chance allows, and that the offline draw is the server's own.
+//! Splits: the expected numbers, the bounds of chance, and the offline draw, which equals the server's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn a_verdict_needs_something_to_compare_and_enough_of_it() {
 }
 
 #[test]
-fn a_report_is_told_with_counts_shares_and_what_was_expected() {
+fn a_report_has_counts_shares_and_expected_numbers() {
     let told = report(&[(60.0, 55), (40.0, 45)]).leaving_out(7).in_words();
     assert_eq!(
         told,

@@ -1,5 +1,4 @@
-//! Models are retired by their provider. The one that is used where none is chosen has one constant;
-//! everything else takes it from there, and the guide shows the same name.
+//! Providers retire models. The default model is one constant; all other code and the guide use its name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;

@@ -134,7 +134,7 @@ fn programs_chat_in_lines_of_json() {
 }
 
 #[test]
-fn what_is_no_message_is_told_and_the_chat_of_programs_goes_on() {
+fn an_invalid_input_line_is_reported_and_the_chat_continues() {
     let folder = Folder::new();
     let script = "{\"txt\": \"hello\"}\n{\"text\": \"hi\", \"thread\": \" \"}\n{not json, so a text}\n";
     let ran = run(&folder, &["chat", "--json"], script);
@@ -147,7 +147,7 @@ fn what_is_no_message_is_told_and_the_chat_of_programs_goes_on() {
 }
 
 #[test]
-fn an_open_question_is_told_to_programs_at_the_start_and_survives_a_server_that_is_gone() {
+fn an_open_question_is_in_the_first_event_and_survives_an_unreachable_server() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     ask(&folder, &["--url", &simulator.url], &create("Foo"));
@@ -167,7 +167,7 @@ fn an_open_question_is_told_to_programs_at_the_start_and_survives_a_server_that_
 
 #[cfg(unix)]
 #[test]
-fn what_is_kept_is_for_its_owner_alone() {
+fn stored_files_are_readable_by_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     finish(agent(&folder, &[]), "hello\n").good();
@@ -178,7 +178,7 @@ fn what_is_kept_is_for_its_owner_alone() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_kept_is_the_owners_alone_in_a_folder_that_is_open_to_everybody() {
+fn stored_files_are_the_owners_alone_even_in_an_open_folder() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let set = |path: &std::path::Path, to: u32| {

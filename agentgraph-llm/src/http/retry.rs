@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_help_is_not_tried_again_and_the_rest_only_as_often_as_allowed() {
+    fn useless_retries_are_not_made_and_useful_ones_up_to_the_limit() {
         let policy = Policy::default();
         let gives_up = |code, tries| policy.wait(&Error::new(code, ""), tries, 0.0).is_none();
         for code in [Code::Auth, Code::Billing, Code::BadRequest, Code::NotFound, Code::Decode] {

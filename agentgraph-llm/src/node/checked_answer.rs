@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use agentgraph::{BoxError, Ctx, Deps, PassEdits};
+use agentgraph::dependency::{Deps, PassEdits};
+use agentgraph::{BoxError, Ctx};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

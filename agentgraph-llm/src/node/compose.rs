@@ -1,6 +1,6 @@
 //! The request of an LLM node.
 
-use agentgraph::Deps;
+use agentgraph::dependency::Deps;
 use serde_json::Value;
 
 use super::answer::Exchange;

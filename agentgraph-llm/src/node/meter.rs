@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentgraph::RunId;
+use agentgraph::checkpoint::RunId;
 
 use crate::model::Usage;
 

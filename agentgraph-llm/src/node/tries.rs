@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use agentgraph::{BoxError, Ctx, Deps, PassEdits};
+use agentgraph::dependency::{Deps, PassEdits};
+use agentgraph::{BoxError, Ctx};
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Attempt, Exchange};

@@ -1,4 +1,4 @@
-//! A server that says what a test tells it to say, byte for byte, on a loopback port of its own.
+//! A scripted server on a loopback port, whose replies are exact bytes.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,11 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub const KEY: &str = "sk-ant-hunter2-hunter2";
 
-/// What the server does with one request. Each request comes on a connection of its own.
+/// The server's reaction to one request. Each request has a connection of its own.
 pub enum Reply {
-    /// Says this and closes.
+    /// Sends this and closes.
     Say(Vec<u8>),
-    /// Says this and then nothing, until the client goes away.
+    /// Sends this and then nothing, until the client closes.
     SayAndHang(Vec<u8>),
 }
 
@@ -51,7 +51,7 @@ pub fn stream_bytes(events: &str) -> Vec<u8> {
     format!("{head}{events}").into_bytes()
 }
 
-/// The events of an answer that says `text`, one delta a word.
+/// The events of a response with `text`, one delta per word.
 pub fn events(text: &str) -> String {
     let deltas: String = text.split_inclusive(' ').map(delta).collect();
     format!("{START}{deltas}{STOP}")
@@ -104,7 +104,7 @@ impl Server {
         self.requests.lock().unwrap().clone()
     }
 
-    /// A model at this server that does not wait between tries, and the waits it would have made.
+    /// A model at this server that records the waits between attempts instead of sleeping.
     pub fn model(&self) -> (AnthropicModelBuilder, Waits) {
         let waits = Waits::default();
         let builder = AnthropicModel::builder().api_key(KEY).model("claude-test").base_url(&self.url);
@@ -146,7 +146,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<Request> {
     }
 }
 
-/// A clock that writes down the waits and does not wait. It stands at Sun, 06 Nov 1994 08:49:37 GMT.
+/// A clock that records waits instead of sleeping. Its time is Sun, 06 Nov 1994 08:49:37 GMT.
 #[derive(Clone, Default)]
 pub struct Waits(Arc<Mutex<Vec<Duration>>>);
 

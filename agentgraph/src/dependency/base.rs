@@ -1,14 +1,14 @@
-//! The shape of a compiled dependency graph, by dense ids. Nothing here changes in a pass.
+//! The shape of a compiled dependency graph, by dense ids. A pass does not change it.
 
 use std::collections::HashMap;
 
 use crate::graph::topology::Rows;
 
-/// Which of its dependencies a node waits for.
+/// The dependencies that a node waits for.
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use agentgraph::Join;
+/// use agentgraph::dependency::Join;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
@@ -34,18 +34,18 @@ use crate::graph::topology::Rows;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Join {
-    /// All of them. If one will not run in this pass, neither will the node.
+    /// All of them. If one will not run in this pass, the node will not run either.
     #[default]
     All,
-    /// All that run in this pass, and at least one: those that were pruned, or wait for such a one, are left
-    /// out.
+    /// All that run in this pass, and at least one. Dependencies that were pruned, or wait for a pruned node,
+    /// are left out.
     AllNotPruned,
-    /// The first that is done. Those that are done by then are its dependencies in this pass.
+    /// The first one that is done. The dependencies that are done by then are those of the node in this pass.
     Any,
 }
 
 impl Join {
-    /// What fingerprints call it.
+    /// Its name in fingerprints.
     pub(super) fn name(self) -> &'static str {
         match self {
             Join::All => "all",
@@ -55,26 +55,27 @@ impl Join {
     }
 }
 
-/// In-rows that are longer are also kept sorted, so that asking for an edge never costs a node's degree.
+/// Rows of incoming edges that are longer are also stored sorted, so that an edge is found without a linear
+/// search.
 const WIDE: usize = 32;
 
-/// Edges in both directions, and what is known of the whole.
+/// Edges in both directions, and facts about the whole graph.
 #[derive(Debug, Default)]
 pub(crate) struct Base {
-    /// How many nodes.
+    /// The number of nodes.
     pub(in crate::dependency) nodes: u32,
     /// The dependencies of each node, in the order of its edges.
     pub(in crate::dependency) sources: Rows<u32>,
-    /// Who depends on each node, in the order of its edges.
+    /// The nodes that depend on each node, in the order of its edges.
     pub(in crate::dependency) targets: Rows<u32>,
-    /// Order-only edges, likewise.
+    /// Order-only edges, in the same way.
     pub(in crate::dependency) before: Rows<u32>,
     pub(in crate::dependency) after: Rows<u32>,
-    /// Empty if all nodes wait for all.
+    /// Empty if all nodes wait for all dependencies.
     joins: Vec<Join>,
     /// The place of each node in an order in which every edge leads forward.
     pub(in crate::dependency) rank: Vec<u32>,
-    /// How many bits there are between two places of that order, for nodes that edits put there.
+    /// The number of bits between two places of that order, for nodes that edits put there.
     pub(in crate::dependency) room: u32,
     /// The sorted dependencies of nodes with many.
     wide: HashMap<u32, Box<[u32]>>,
@@ -102,7 +103,7 @@ impl Base {
             after: forward(orders),
             joins: if joins.iter().all(|join| *join == Join::All) { Vec::new() } else { joins },
             rank: Vec::new(),
-            // So that all places are less than those of nodes that have none yet.
+            // All these places are less than the place of a node that has none yet.
             room: 61 - nodes.max(1).ilog2(),
             wide: HashMap::new(),
         };
@@ -141,7 +142,7 @@ impl Base {
         (0..self.nodes).filter(|node| self.sources.row(*node).is_empty())
     }
 
-    /// A topological order, found by taking away what waits for nothing.
+    /// A topological order, found by repeatedly removing nodes that wait for nothing.
     fn ranks(&self) -> Result<Vec<u32>, Vec<u32>> {
         let count = |node| (self.sources.row(node).len() + self.before.row(node).len()) as u32;
         let mut waits: Vec<u32> = (0..self.nodes).map(count).collect();
@@ -162,8 +163,8 @@ impl Base {
         if taken == self.nodes as usize { Ok(rank) } else { Err(self.cycle(&waits)) }
     }
 
-    /// A cycle among the nodes that still wait: each of them has a dependency that waits as well, so going
-    /// back from one to another comes round.
+    /// A cycle among the nodes that still wait. Each of them has a dependency that waits as well, so
+    /// following these leads back to a node seen before.
     fn cycle(&self, waits: &[u32]) -> Vec<u32> {
         let stays = |node: &u32| waits[*node as usize] > 0;
         let mut seen = vec![u32::MAX; waits.len()];

@@ -1,4 +1,4 @@
-//! From the builder's notes to a checked graph: names, nodes, edges, cycles.
+//! From the builder's records to a checked graph: names, nodes, edges, cycles.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::collections::{HashMap, HashSet};
@@ -23,10 +23,10 @@ use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
 use agentgraph_checkpoint::services::SystemServices;
 
-/// A name that no node was declared with.
+/// The id of a name without a declared node.
 const UNDECLARED: u32 = u32::MAX;
 
-/// The graph as its runs know it, and how its nodes depend on each other.
+/// The compiled graph, and the wiring of its nodes.
 pub(crate) type CheckedGraph<O, S> = (Compiled<Outputs<O, S>>, Arc<Wiring<O, S>>);
 
 pub(crate) fn compile<O: Output, S: PassInput>(
@@ -51,7 +51,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     let joins = nodes.iter().map(|node| node.node.settings.join).collect();
     let base = match check.problems.is_empty() {
         true => Base::of(nodes.len() as u32, &pairs, &orders, joins),
-        // Edges may be missing, and nodes doubled, so that only what is there is judged.
+        // Edges may be missing and nodes doubled, so only the known ones are checked.
         false => Base::of(check.declared.len() as u32, &pairs, &orders, Vec::new()),
     };
     let base = match base {
@@ -122,7 +122,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     Ok((Compiled { core, shared }, wiring))
 }
 
-/// What the graph can give its nodes.
+/// The types that the graph provides to its nodes.
 struct ProvidedTypes {
     deps: HashSet<std::any::TypeId>,
     sessions: HashSet<std::any::TypeId>,
@@ -130,9 +130,9 @@ struct ProvidedTypes {
 
 struct Check {
     problems: Vec<Problem>,
-    /// For each name as it came up: the node's place in the order of declaration.
+    /// For each name in order of first use: the place of its node in the order of declaration.
     ids: Vec<u32>,
-    /// For each node: the name, as it came up.
+    /// For each node: the name, by order of first use.
     declared: Vec<u32>,
 }
 
@@ -168,7 +168,7 @@ impl Check {
         CompileError::new(self.problems)
     }
 
-    /// Whether names came up in the order in which nodes were declared.
+    /// Whether names were first used in the order in which nodes were declared.
     fn is_in_order(&self) -> bool {
         (0..).zip(&self.ids).all(|(at, id)| at == *id)
     }
@@ -197,7 +197,7 @@ impl Check {
         }
     }
 
-    /// The edges by the order of declaration of their ends, and where they were added.
+    /// The edges by the declared places of their ends, and the places in the code that added them.
     fn edges(&mut self, names: &Names, edges: &[Edge]) -> (Vec<Pair>, Vec<Place>) {
         let resolved = edges.iter().filter_map(|edge| Some((self.pair(names, "edge", edge)?, edge.place)));
         resolved.unzip()
@@ -243,7 +243,7 @@ impl Check {
         (from != UNDECLARED && to != UNDECLARED).then_some((from, to))
     }
 
-    /// The same edge twice. A mark per target costs less than a set of edges.
+    /// Reports edges that were added twice. A mark per target costs less than a set of edges.
     fn duplicates(&mut self, names: &Names, edges: &[Pair], places: &[Place]) {
         let nodes = self.declared.len() as u32;
         let rows = Rows::grouped(nodes, (0_u32..).zip(edges).map(|(at, (from, _))| (*from, at)));
@@ -269,9 +269,9 @@ impl Check {
     }
 }
 
-/// Thirty-two hexadecimal digits that change when nodes, edges, their order at a node, joins or templates do,
-/// and do not when lines of the source change places. Sums over the parts are cheap where a list of a million
-/// lines is not.
+/// Thirty-two hexadecimal digits that change when nodes, edges, their order at a node, joins or templates
+/// change, but not when lines of the source move. Sums over the parts are cheap, unlike a list of a million
+/// lines.
 fn fingerprint<'a>(base: &Base, names: &[Arc<str>], templates: impl Iterator<Item = &'a Arc<str>>) -> String {
     let hashes: Vec<u128> = names.iter().map(|name| hash(0, name.as_bytes())).collect();
     let (mut nodes, mut edges) = (0_u128, 0_u128);
@@ -280,7 +280,7 @@ fn fingerprint<'a>(base: &Base, names: &[Arc<str>], templates: impl Iterator<Ite
         let kinds = [(b'e', base.sources.row(node)), (b'o', base.before.row(node))];
         for (kind, sources) in kinds {
             for (at, source) in (0_u32..).zip(sources) {
-                // The order of order-only edges means nothing.
+                // The order of order-only edges does not matter.
                 let at = if kind == b'e' { at } else { 0 };
                 let source = hash(hashes[*source as usize], &[kind]);
                 edges = edges.wrapping_add(hash(hash(*own, &source.to_le_bytes()), &at.to_le_bytes()));
@@ -296,7 +296,7 @@ fn fingerprint<'a>(base: &Base, names: &[Arc<str>], templates: impl Iterator<Ite
     digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// FNV-1a of 128 bits, going on from another hash.
+/// FNV-1a of 128 bits, continued from another hash.
 fn hash(from: u128, bytes: &[u8]) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -1,39 +1,39 @@
-//! Whether an edge would close a cycle, without walking the graph where that can be told otherwise.
+//! Cycle checks for added edges, without walking the graph where possible.
 //!
-//! Every node has a place in an order in which all edges lead forward. An edge that leads forward as well
-//! closes no cycle, and nothing is searched. For one that leads back, only what lies between its ends can
-//! matter: it is searched from both ends in turn, so that the smaller side decides, and that side is moved
-//! past the other end, so that the order is one again. Where edits have used up the room between two places,
-//! those between the same two nodes of the base are spread out anew, which makes room for as many halvings as
-//! there are bits. What is done is not searched where every node waits for all its dependencies: nothing that
-//! is done waits for anything that is not.
+//! Every node has a place in an order in which all edges lead forward. A new edge that leads forward as well
+//! closes no cycle, and nothing is searched. For an edge that leads back, only the nodes between its ends can
+//! matter. They are searched from both ends in turn, so that the smaller side decides; that side is then
+//! moved past the other end, which restores the order. If edits have used up the room between two places, the
+//! temporary nodes between the same two nodes of the base are spread out again, which makes room for as many
+//! halvings as there are bits. Finished nodes are not searched if every node waits for all its dependencies:
+//! a finished node then waits for no unfinished one.
 
 use std::collections::HashMap;
 
 use super::base::Pair;
 use super::layer::{Graph, Layer};
 
-/// The place of a temporary node that has none yet: behind all others.
+/// The place of a temporary node that has none yet: after all others.
 const FRESH: u64 = 1 << 62;
 
-/// What was found out about an edge.
+/// The result of checking an edge.
 pub(crate) enum Verdict {
-    /// It closes this one, which begins with its source and its target.
+    /// The edge closes this cycle, which starts with its source and its target.
     ClosesCycle(Vec<u32>),
-    /// It closes none, and these nodes move to these places.
+    /// The edge closes no cycle, and these nodes move to these places.
     Fits(Vec<(u32, u64)>),
-    /// It closes none, and there are more nodes between two of the base than places: the order is kept no
-    /// longer.
+    /// The edge closes no cycle, but there are more nodes between two of the base than places: the order is
+    /// given up.
     NoRoom,
 }
 
-/// Judges an edge that is not there, between different nodes.
+/// Checks an edge that does not exist, between different nodes.
 pub(crate) fn judge(graph: Graph<'_>, edge: Pair, is_done: &dyn Fn(u32) -> bool) -> Verdict {
     let search = Search { graph, is_done, strict: graph.is_strict(), ordered: graph.is_ordered() };
     search.judge(edge)
 }
 
-/// Notes in a layer what was found out about an edge that was added to it.
+/// Applies the result for an added edge to the layer that contains it.
 pub(crate) fn keep(layer: &mut Layer, verdict: Verdict) {
     match verdict {
         Verdict::Fits(moved) => layer.places.extend(moved),
@@ -51,9 +51,9 @@ struct Search<'a> {
 
 /// One end of the search.
 struct Side {
-    /// And from which node it was found.
+    /// The nodes found, each with the node from which it was found.
     seen: HashMap<u32, u32>,
-    /// In the order found.
+    /// The nodes found, in order.
     found: Vec<u32>,
     looked_at: usize,
 }
@@ -76,7 +76,7 @@ impl Side {
         });
     }
 
-    /// How a node was found, back to where the search began.
+    /// The path from a node back to the start of the search.
     fn way(&self, mut node: u32) -> Vec<u32> {
         let mut way = vec![node];
         while let Some(by) = self.seen.get(&node).filter(|by| **by != node) {
@@ -131,7 +131,7 @@ impl Search<'_> {
         }
     }
 
-    /// Moves what leads to the edge before its target.
+    /// Moves the nodes that lead to the edge before its target.
     fn moved_before(&self, to: u32, side: &Side) -> Verdict {
         let mut low = 0;
         for node in &side.found {
@@ -145,7 +145,7 @@ impl Search<'_> {
         self.spread(side, low, self.place(to))
     }
 
-    /// Moves what follows from the edge behind its source.
+    /// Moves the nodes that follow the edge behind its source.
     fn moved_behind(&self, from: u32, side: &Side) -> Verdict {
         let mut high = u64::MAX;
         for node in &side.found {
@@ -158,7 +158,7 @@ impl Search<'_> {
         self.spread(side, self.place(from), high)
     }
 
-    /// Gives the nodes of a side places between two others, in the order they have.
+    /// Assigns places between two others to the nodes of a side, in their order.
     fn spread(&self, side: &Side, low: u64, high: u64) -> Verdict {
         if !self.ordered {
             return Verdict::NoRoom;
@@ -169,14 +169,14 @@ impl Search<'_> {
         if room == 0 {
             return self.make_room(side, nodes, low);
         }
-        // Who edits a chain goes on behind what was put there last, more often than before it.
+        // Edits of a chain mostly append after its last node, so the free room is left at the end.
         let step = room.min(1 << (self.graph.base.room / 2));
         let places = (1..).map(|at| low + at * step);
         Verdict::Fits(nodes.into_iter().zip(places).collect())
     }
 
-    /// Puts these nodes behind a place, and gives all that edits have put between the same two nodes of the
-    /// base places that are as far apart as can be.
+    /// Puts these nodes after a place, and spreads out all temporary nodes between the same two nodes of the
+    /// base as evenly as possible.
     fn make_room(&self, side: &Side, nodes: Vec<u32>, low: u64) -> Verdict {
         let (begin, end) = self.gap(low);
         let mut others = Vec::new();
@@ -195,7 +195,7 @@ impl Search<'_> {
         }
     }
 
-    /// The places next to that one which nodes have that no edit has moved.
+    /// The places around that place which unmoved nodes have.
     fn gap(&self, place: u64) -> (u64, u64) {
         let room = self.graph.base.room;
         match place >> room {
@@ -230,7 +230,7 @@ mod tests {
         Base::of(nodes, &edges, &[], Vec::new()).unwrap()
     }
 
-    /// A graph that is edited, and how many dependencies of nodes its searches have looked at.
+    /// A graph under edit, with a count of the dependencies that its searches have examined.
     struct Edited {
         base: Base,
         layer: Layer,
@@ -251,7 +251,7 @@ mod tests {
             self.layer.add_node(name, Join::All)
         }
 
-        /// Whether it fits.
+        /// Adds an edge, and returns whether it fits.
         fn edge(&mut self, edge: Pair) -> bool {
             let is_done = |_| {
                 self.looked_at.set(self.looked_at.get() + 1);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     proptest! {
-        /// With hardly any room between two nodes, or as much as there is.
+        /// Runs with hardly any room between two nodes, and with all there is.
         #[test]
         fn an_edge_is_refused_if_and_only_if_it_closes_a_cycle(
             nodes in 1_u32..6,

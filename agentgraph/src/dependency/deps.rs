@@ -1,4 +1,4 @@
-//! What a node gets of the nodes it depends on.
+//! The outputs of a node's dependencies.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::convert::Infallible;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use super::outputs::Outputs;
 use crate::extract::{FromTask, Task};
 
-/// An output, where it is kept.
+/// The slot of an output.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Slot<O> {
     #[default]
     Empty,
-    /// Nobody else has it.
+    /// The slot is the only owner.
     Own(O),
     Shared(Arc<O>),
 }
@@ -29,7 +29,7 @@ impl<O> Slot<O> {
         }
     }
 
-    /// The output, to be held by somebody else as well.
+    /// Makes the output shared, and returns it.
     pub(crate) fn share(&mut self) -> Option<Arc<O>> {
         if let Slot::Own(_) = self
             && let Slot::Own(value) = std::mem::take(self)
@@ -43,11 +43,11 @@ impl<O> Slot<O> {
     }
 }
 
-/// The outputs of a node's dependencies, in the order of its edges. The first argument of a sync node; for an
-/// async one it is an extractor like any other.
+/// The outputs of a node's dependencies, in the order of its edges. It is the first argument of a sync node;
+/// for an async node it is an extractor like any other.
 ///
 /// ```
-/// use agentgraph::Deps;
+/// use agentgraph::dependency::Deps;
 ///
 /// fn join(deps: Deps<String>) -> String {
 ///     let parts: Vec<String> = deps.iter().map(|(name, output)| format!("{name}={output}")).collect();
@@ -63,7 +63,7 @@ impl<O> Slot<O> {
 pub struct Deps<'a, O>(Inner<'a, O>);
 
 enum Inner<'a, O> {
-    /// They stay where they are while the node is called.
+    /// The outputs stay in their slots while the node is called.
     Borrowed {
         names: [&'a [Arc<str>]; 2],
         slots: &'a [Slot<O>],
@@ -72,11 +72,11 @@ enum Inner<'a, O> {
     Held(Option<Arc<[HeldOutput<O>]>>),
 }
 
-/// A dependency that a node holds: its name and its output.
+/// A dependency that a node owns: its name and its output.
 pub(crate) type HeldOutput<O> = (Arc<str>, Arc<O>);
 
 impl<O> Deps<'static, O> {
-    /// Outputs by the names of their nodes.
+    /// Builds the outputs of these nodes by hand, for tests.
     pub fn of<N: Into<Arc<str>>>(outputs: impl IntoIterator<Item = (N, O)>) -> Self {
         let held = outputs.into_iter().map(|(name, output)| (name.into(), Arc::new(output)));
         Deps(Inner::Held(Some(held.collect())))
@@ -94,7 +94,7 @@ impl<'a, O> Deps<'a, O> {
         Deps(Inner::Borrowed { names, slots, sources })
     }
 
-    /// How many there are.
+    /// The number of dependencies.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -103,12 +103,12 @@ impl<'a, O> Deps<'a, O> {
         }
     }
 
-    /// Whether the node depends on nothing.
+    /// Whether the node has no dependencies.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The output of the n-th dependency, from 0.
+    /// The output of the n-th dependency, counted from 0.
     #[inline]
     pub fn at(&self, n: usize) -> Option<&O> {
         match &self.0 {
@@ -117,7 +117,7 @@ impl<'a, O> Deps<'a, O> {
         }
     }
 
-    /// The name of the n-th dependency, from 0.
+    /// The name of the n-th dependency, counted from 0.
     pub fn name(&self, n: usize) -> Option<&str> {
         match &self.0 {
             Inner::Borrowed { names: [names, temporary], sources, .. } => {
@@ -134,17 +134,17 @@ impl<'a, O> Deps<'a, O> {
         self.iter().find(|(known, _)| *known == name).map(|(_, output)| output)
     }
 
-    /// Names and outputs.
+    /// The names and outputs, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &O)> {
         (0..self.len()).filter_map(|n| Some((self.name(n)?, self.at(n)?)))
     }
 
-    /// The names.
+    /// The names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).filter_map(|n| self.name(n))
     }
 
-    /// The outputs.
+    /// The outputs, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &O> {
         (0..self.len()).filter_map(|n| self.at(n))
     }
@@ -153,7 +153,7 @@ impl<'a, O> Deps<'a, O> {
 /// The output of the n-th dependency.
 ///
 /// # Panics
-/// When there are not so many, like a slice.
+/// If there are not that many dependencies, like a slice.
 impl<O> Index<usize> for Deps<'_, O> {
     type Output = O;
 
@@ -170,7 +170,7 @@ impl<O> Index<usize> for Deps<'_, O> {
 /// The output of the dependency with that name.
 ///
 /// # Panics
-/// When there is none, like a map.
+/// If there is no such dependency, like a map.
 impl<O> Index<&str> for Deps<'_, O> {
     type Output = O;
 

@@ -1,4 +1,4 @@
-//! The drawing of a dependency graph as text that Mermaid turns into a picture.
+//! The drawing of a dependency graph as Mermaid text.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use super::wiring::Wiring;
 use crate::graph::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode, escape};
 use crate::words::GraphEdit;
 
-/// Nodes get the ids `n0`, `n1`, .. so that a name may hold any character.
+/// Nodes have the ids `n0`, `n1`, .., so that a name may contain any character.
 pub(crate) fn mermaid<O, S>(wiring: &Wiring<O, S>) -> String {
     let base = &wiring.base;
     let mut text = String::from("flowchart TD\n");
@@ -48,21 +48,21 @@ impl<O: Output, S: PassInput> Edited<O, S> {
                     skipped.extend(nodes.iter().filter_map(|node| desk.find(node)));
                     continue;
                 }
-                // What made it is of no interest here.
+                // The function of the node does not matter here.
                 GraphEdit::AddNode { name, .. } => {
                     let (template, args) = (None, serde_json::Value::Null);
                     GraphEdit::AddNode { name: name.clone(), template, args }
                 }
                 edit => edit.clone(),
             };
-            // What cannot be drawn any more was made in another version of the graph.
+            // An edit that does not fit was made in another version of the graph, and is left out.
             drop(desk.settle_before(&mut Transaction::of(vec![edit])));
         }
         Edited { desk, skipped }
     }
 }
 
-/// The same with what a pass has changed.
+/// The drawing with the changes of a pass.
 pub(crate) fn mermaid_of<O: Output, S: PassInput>(
     wiring: &Arc<Wiring<O, S>>,
     outputs: &Outputs<O, S>,
@@ -103,7 +103,7 @@ pub(crate) fn mermaid_of<O: Output, S: PassInput>(
     text
 }
 
-/// The graph of a pass, to look at.
+/// The topology of a pass, for display.
 pub(crate) fn topology_of<O: Output, S: PassInput>(
     wiring: &Arc<Wiring<O, S>>,
     outputs: &Outputs<O, S>,

@@ -1,5 +1,4 @@
-//! Editing the graph of one pass: what nodes ask for, whether it can be had, and making it so when they are
-//! done.
+//! Editing the graph of one pass: checking the edits of nodes, and applying them when the nodes are done.
 
 mod before;
 mod desk;
@@ -29,7 +28,7 @@ use crate::words::{EditError, GraphEdit, Rejection};
 pub(crate) struct Op<O, S> {
     pub(in crate::dependency) edit: GraphEdit,
     pub(in crate::dependency) node: Option<DependencyNode<O, S>>,
-    /// It was found to change nothing in this pass when it was asked for.
+    /// Whether it changes nothing in this pass, as found when it was requested.
     pub(in crate::dependency) moot: bool,
 }
 
@@ -41,7 +40,7 @@ impl<O, S> Clone for Op<O, S> {
 
 impl<O: Output, S: PassInput> Op<O, S> {
     /// # Errors
-    /// It brings a function that is no node of a graph of these outputs.
+    /// The function is no node of a graph with these outputs.
     pub(crate) fn of(edit: &GraphEdit, made: Option<edits::NodeValue>) -> Result<Self, Rejection> {
         let node = match made {
             None => None,
@@ -62,17 +61,17 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
     }
 }
 
-/// Edits the graph of this pass: an extractor. The compiled graph is never touched, and the next pass begins
-/// with it as it is.
+/// Edits the graph of this pass: an extractor. The compiled graph never changes, and the next pass starts
+/// with it.
 ///
-/// Each call is checked against the graph as the node sees it: with the edits of nodes that are done, and its
-/// own. What is refused leaves no trace. The edits of a node are one transaction. It is made when the node is
-/// done, before anything that depends on it begins; if the attempt fails, or waits for an answer, it is
-/// dropped. If nodes that ran beside this one have meanwhile made one of its edits impossible, all of them
-/// are dropped, which [`Outputs::dropped`](crate::Outputs::dropped) tells; the same edit made twice is made
-/// once.
+/// Each call is checked against the graph as the node sees it: with the edits of finished nodes, and its own.
+/// A refused edit has no effect. The edits of a node are one transaction. It is applied when the node is
+/// done, before its dependents start. If the attempt fails, or waits for an answer, the transaction is
+/// dropped. If parallel nodes have made one of its edits impossible meanwhile, the whole transaction is
+/// dropped and listed in [`Outputs::dropped`](crate::dependency::Outputs::dropped). The same edit made by two
+/// nodes is applied once.
 ///
-/// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. This one also takes functions.
+/// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. `PassEdits` also accepts functions.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -107,11 +106,11 @@ pub struct PassEdits<O, S = ()> {
 }
 
 impl<O: Output, S: PassInput> PassEdits<O, S> {
-    /// Adds a node. Without edges it is ready at once, behind everything in the queue.
+    /// Adds a node. Without edges it is ready at once, after everything in the queue.
     ///
     /// # Errors
-    /// There is a node of that name. Or the pass is kept by a checkpointer: a function cannot be stored, so
-    /// add it from a template there.
+    /// There is a node of that name. Or the pass has a checkpointer: a function cannot be stored, so add the
+    /// node from a template.
     pub fn add_fn<M>(
         &self,
         name: impl Into<String>,
@@ -121,7 +120,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         self.edits.submit(edit, Some(Arc::new(node.into_node())))
     }
 
-    /// Adds a node that a [template](crate::DependencyGraph::template) makes of `args`.
+    /// Adds a node that a [template](crate::DependencyGraph::template) makes from `args`.
     ///
     /// # Errors
     /// There is a node of that name or no such template, or the template refuses the arguments.
@@ -135,11 +134,11 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     }
 
     /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An
-    /// edge into a node that runs already, or waits for an answer, changes nothing in this pass, and is not
-    /// among its [edits](crate::Outputs::edits).
+    /// edge to a node that is running, or waits for an answer, changes nothing in this pass, and is not among
+    /// its [edits](crate::dependency::Outputs::edits).
     ///
     /// # Errors
-    /// One of them is unknown, the edge is there, it would close a cycle, or `to` is done.
+    /// One of the nodes is unknown, the edge exists, it would close a cycle, or `to` is done.
     pub fn add_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.edits.add_edge(from, to)
     }
@@ -147,12 +146,13 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// Adds an edge; `from` becomes the first dependency of `to`.
     ///
     /// # Errors
-    /// As [`add_edge`](PassEdits::add_edge).
+    /// As for [`add_edge`](PassEdits::add_edge).
     pub fn prepend_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
         self.edits.prepend_edge(from, to)
     }
 
-    /// Removes an edge. A node that loses its last one is pruned, and runs only if another edit leads to it.
+    /// Removes an edge. A node that loses its last incoming edge is pruned, and runs only if another edit
+    /// adds an edge to it.
     ///
     /// # Errors
     /// There is no such edge, or one of its ends is done.
@@ -160,31 +160,31 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         self.edits.remove_edge(from, to)
     }
 
-    /// Removes a node with its edges. Its name is free then.
+    /// Removes a node with its edges. Its name is free afterwards.
     ///
     /// # Errors
-    /// It is unknown, runs, waits for an answer, or is done.
+    /// The node is unknown, is running, waits for an answer, or is done.
     pub fn remove_node(&self, name: impl Into<String>) -> Result<(), EditError> {
         self.edits.remove_node(name)
     }
 
-    /// Lets nodes use their last outputs instead of running, when their turn comes. All of them or, on an
-    /// error, none.
+    /// Makes nodes use their last outputs instead of running, when their turn comes. On an error, no node is
+    /// skipped.
     ///
     /// # Errors
-    /// One of them is unknown, runs, is done, or has no output of an earlier pass, as temporary nodes never
-    /// have.
+    /// One of the nodes is unknown, is running, is done, or has no output of an earlier pass. Temporary nodes
+    /// never have one.
     pub fn skip<N: Into<String>>(&self, nodes: impl IntoIterator<Item = N>) -> Result<(), EditError> {
         self.edits.skip(nodes)
     }
 
-    /// Remembers what the task has edited so far, for [`undo_to`](PassEdits::undo_to).
+    /// Marks the task's edits so far, for [`undo_to`](PassEdits::undo_to).
     pub fn mark(&self) -> EditMark {
         self.edits.mark()
     }
 
-    /// Drops what the task has edited since the mark was made: for a node that tries more than once within
-    /// one attempt, and keeps what the last try has edited.
+    /// Drops the task's edits since the mark: for a node that tries more than once within one attempt, and
+    /// keeps only the edits of its last try.
     ///
     /// ```
     /// use agentgraph::prelude::*;

@@ -1,4 +1,4 @@
-//! [`Given`]: what a pass was given.
+//! [`Given`]: the input of a pass.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::outputs::{Output, Outputs, PassInput};
 use crate::extract::{FromTask, Task};
 
-/// What the pass was given with [`invoke`](crate::CompiledDependencyGraph::invoke), shared and not copied.
-/// Dereferences to it.
+/// The input of the pass, as passed to [`invoke`](crate::CompiledDependencyGraph::invoke), shared and not
+/// copied. Dereferences to the input.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -47,8 +47,7 @@ impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for Given<S> {
     }
 }
 
-/// A node asked for what its pass was given, and the pass has lost it: its checkpoint was written by another
-/// graph.
+/// A node takes the input of its pass, and the pass has none: its checkpoint was written by another graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pass has no input")]
 pub struct NoInput;

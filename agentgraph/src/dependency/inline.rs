@@ -1,6 +1,6 @@
-//! A pass in which nothing is awaited, nobody listens and nothing is stored: a loop and nothing else.
+//! A pass without awaits, listeners and store: a plain loop.
 //!
-//! It does what the loop of all other passes does with one node at a time, which a property test holds it to.
+//! It does the same as the general loop with one node at a time. A property test checks this.
 
 use super::base::Base;
 use super::deps::{Deps, Slot};
@@ -12,21 +12,21 @@ use crate::error::BoxError;
 use crate::panic::NodePanic;
 use crate::policy::guarded;
 
-/// A node that has not queued up.
+/// The place of a node that is not in the queue.
 const NOWHERE: u32 = u32::MAX;
 
-/// How far a node has come.
+/// The progress of a node.
 #[derive(Clone, Copy)]
 struct InlineNode {
-    /// What it waits for.
+    /// The number of dependencies that it waits for.
     waits: u32,
     place: u32,
 }
 
-/// Runs a pass over outputs whose nodes need nothing else.
+/// Runs a pass over outputs whose nodes need nothing but outputs.
 ///
 /// # Errors
-/// The node that failed, and what with.
+/// The node that failed, and its error.
 pub(crate) fn run<O: Output, S: PassInput>(
     wiring: &Wiring<O, S>,
     outputs: &mut Outputs<O, S>,
@@ -85,7 +85,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Gives a node its place if it has none, and lets it run if it waits for nothing.
+    /// Assigns the node its place if it has none, and lets it run if it waits for nothing.
     #[inline]
     fn enter(&mut self, node: u32, turn: &mut InlineNode) {
         if turn.place == NOWHERE {

@@ -1,31 +1,31 @@
-//! What is changed in the graph of one pass: a layer over the base, and over that one the layer of a
-//! transaction in the making. A layer only notes differences, so the base is never touched and gone changes
-//! leave nothing behind.
+//! Changes to the graph of one pass: a layer over the base, and over that the layer of a transaction in
+//! progress. A layer contains only differences, so the base never changes and a dropped layer leaves nothing
+//! behind.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::base::{Base, Join, Pair};
 
-/// Differences from what is below. Nodes that it adds have the ids that follow those below.
+/// Differences from the layers below. Added nodes have the ids that follow those below.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
-    /// The id of the first node it adds.
+    /// The id of the first added node.
     pub(in crate::dependency) first: u32,
     pub(in crate::dependency) added: Vec<AddedNode>,
-    /// What names mean here: another node, or none any more.
+    /// The meaning of names in this layer: another node, or `None` for a removed one.
     names: HashMap<Arc<str>, Option<u32>>,
-    /// With their names.
+    /// The removed nodes, with their names.
     gone: HashMap<u32, Arc<str>>,
     ends: HashMap<u32, NodeEdges>,
     edges: HashSet<Pair>,
     cut: HashSet<Pair>,
-    /// Places that nodes have in the order of the graph, where they differ.
+    /// The places of nodes in the order of the graph, if they differ from those below.
     pub(in crate::dependency) places: HashMap<u32, u64>,
-    /// Those places are an order no longer.
+    /// Whether the places are no longer an order.
     pub(in crate::dependency) unordered: bool,
     pub(in crate::dependency) skips: HashSet<u32>,
-    /// A node that was added does not wait for all.
+    /// Whether an added node does not wait for all its dependencies.
     lenient: bool,
 }
 
@@ -36,19 +36,19 @@ pub(crate) struct AddedNode {
     pub(in crate::dependency) join: Join,
 }
 
-/// The temporary edges at a node.
+/// The temporary edges of a node.
 #[derive(Clone, Debug, Default)]
 struct NodeEdges {
-    /// The last is the first dependency.
+    /// Dependencies added in front; the last of them is the first dependency.
     front: Vec<u32>,
     back: Vec<u32>,
     out: Vec<u32>,
-    /// It had a dependency in this layer, so without one it is no root.
+    /// Whether it had a dependency in this layer: without one it is then no root.
     had_sources: bool,
 }
 
 impl Layer {
-    /// An empty one, whose nodes begin at that id.
+    /// An empty layer whose nodes start at that id.
     pub(crate) fn above(first: u32) -> Self {
         Layer { first, ..Layer::default() }
     }
@@ -61,7 +61,7 @@ impl Layer {
             && self.skips.is_empty()
     }
 
-    /// The id after its last node's.
+    /// The id after its last node.
     pub(crate) fn end(&self) -> u32 {
         self.first + self.added.len() as u32
     }
@@ -85,7 +85,7 @@ impl Layer {
         self.edges.insert((from, to));
     }
 
-    /// Removes an edge that is there.
+    /// Removes an existing edge.
     pub(crate) fn remove_edge(&mut self, (from, to): Pair) {
         if !self.edges.remove(&(from, to)) {
             self.cut.insert((from, to));
@@ -116,13 +116,13 @@ impl Layer {
         self.cut.contains(&edge)
     }
 
-    /// Takes over the places of nodes from a layer whose edges were added here.
+    /// Adopts the places of nodes from a layer whose edges were added here.
     pub(crate) fn adopt_places(&mut self, layer: Layer) {
         self.places.extend(layer.places);
         self.unordered |= layer.unordered;
     }
 
-    /// The nodes that were removed and whose names were given to others, which is who they mean then.
+    /// The removed nodes whose names now belong to other nodes.
     pub(crate) fn replaced(&self) -> HashSet<u32> {
         let last: HashMap<&str, u32> =
             self.added.iter().map(|added| &*added.name).zip(self.first..).collect();
@@ -131,14 +131,14 @@ impl Layer {
         self.gone.iter().filter(by_another).map(|(node, _)| *node).collect()
     }
 
-    /// Makes a node unknown. Its edges are removed by themselves.
+    /// Removes the name of a node. The caller removes its edges.
     pub(crate) fn remove_node(&mut self, name: Arc<str>, node: u32) {
         self.names.insert(Arc::clone(&name), None);
         self.gone.insert(node, name);
     }
 }
 
-/// The graph as it is with some layers over the base.
+/// The graph with some layers over the base.
 #[derive(Clone, Copy)]
 pub(crate) struct Graph<'a> {
     pub(in crate::dependency) base: &'a Base,
@@ -147,13 +147,13 @@ pub(crate) struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// The graph without its highest layer.
+    /// The highest layer, and the graph without it.
     fn below(self) -> Option<(&'a Layer, Graph<'a>)> {
         let (top, layers) = self.layers.split_last()?;
         Some((top, Graph { layers, ..self }))
     }
 
-    /// What a layer says of a name; `None` if none does, so that the base decides.
+    /// The meaning of a name in the layers; `None` if no layer contains it, so that the base decides.
     pub(crate) fn named(self, name: &str) -> Option<Option<u32>> {
         self.layers.iter().rev().find_map(|layer| layer.names.get(name).copied())
     }
@@ -187,7 +187,7 @@ impl<'a> Graph<'a> {
         self.layers.iter().rev().find_map(|layer| layer.places.get(&node).copied())
     }
 
-    /// The places of nodes that differ from the base's, in no order.
+    /// The places of nodes that differ from those of the base, in no order.
     pub(crate) fn each_place(self, each: &mut dyn FnMut(u32, u64)) {
         for (at, layer) in self.layers.iter().enumerate() {
             let above = &self.layers[at + 1..];
@@ -198,7 +198,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Whether there is that data edge between two nodes that are not gone.
+    /// Whether there is that data edge between two existing nodes.
     pub(crate) fn has_edge(self, edge: Pair) -> bool {
         match self.below() {
             None => self.base.has_edge(edge.0, edge.1),
@@ -208,7 +208,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Whether the node has no dependencies because nothing ever gave it one.
+    /// Whether the node never had a dependency.
     pub(crate) fn is_root(self, node: u32) -> bool {
         match node < self.base.nodes {
             true => self.base.sources.row(node).is_empty(),
@@ -241,7 +241,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Who depends on a node, in the order of its edges.
+    /// The nodes that depend on a node, in the order of its edges.
     pub(crate) fn each_target(self, node: u32, each: &mut dyn FnMut(u32)) {
         let Some((top, below)) = self.below() else {
             self.base.targets.row(node).iter().copied().for_each(each);
@@ -273,13 +273,13 @@ impl<'a> Graph<'a> {
         targets
     }
 
-    /// The nodes that a node must not start before: by edges of either kind.
+    /// The nodes that must end before a node starts, by edges of either kind.
     pub(crate) fn each_before(self, node: u32, each: &mut dyn FnMut(u32)) {
         self.each_source(node, each);
         self.base.before.row(node).iter().copied().for_each(each);
     }
 
-    /// The nodes that must not start before a node.
+    /// The nodes that must not start before a node ends.
     pub(crate) fn each_after(self, node: u32, each: &mut dyn FnMut(u32)) {
         self.each_target(node, each);
         self.base.after.row(node).iter().copied().for_each(each);

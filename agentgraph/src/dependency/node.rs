@@ -20,7 +20,7 @@ use crate::node::{ErasedNode, NodeFuture, NodeResult};
 use crate::policy::{Policies, RetryPolicy};
 use crate::step::Step;
 
-/// A node of whatever type, ready to be called.
+/// A node of any type, ready to be called.
 pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>
 where
     O: Output,
@@ -28,32 +28,32 @@ where
 {
     fn kind(&self) -> Kind;
 
-    /// Calls a node that is not async.
+    /// Calls a sync node.
     fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError>;
 }
 
-/// What a call of a node takes.
+/// The needs of a node's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing but the outputs.
+    /// Only the outputs.
     Plain,
-    /// The task as well.
+    /// The outputs and the task.
     Sync,
     /// An await.
     Async,
 }
 
-/// What a node of a dependency graph may return: its output, or a `Result` with any error.
+/// The return type of a node in a dependency graph: its output, or a `Result` with any error.
 #[diagnostic::on_unimplemented(
     message = "a node of this dependency graph cannot return `{Self}`",
     label = "not an output of this graph",
     note = "return a `{O}`, or a `Result<{O}, E>`"
 )]
 pub trait IntoOutput<O> {
-    /// The output.
+    /// Returns the output.
     ///
     /// # Errors
-    /// The error the node returned.
+    /// The error that the node returned.
     fn into_output(self) -> Result<O, BoxError>;
 }
 
@@ -71,7 +71,7 @@ impl<O, E: Into<BoxError>> IntoOutput<O> for Result<O, E> {
     }
 }
 
-/// Anything that can be a node of a dependency graph: a function of [`Deps`] and up to seven extractors, an
+/// A value that can be a node of a dependency graph: a function of [`Deps`] and up to seven extractors, an
 /// `async fn` of up to eight extractors, of which [`Deps`] may be one, or a [`DependencyNode`].
 ///
 /// ```
@@ -106,7 +106,7 @@ impl<O, E: Into<BoxError>> IntoOutput<O> for Result<O, E> {
     note = "a node is a function of `Deps<{O}>` and extractors, or an `async fn` of extractors, that returns `{O}` or a `Result<{O}, E>`"
 )]
 pub trait IntoDependencyNode<O, S, M> {
-    /// Makes the node.
+    /// Converts it into a node.
     fn into_node(self) -> DependencyNode<O, S>;
 }
 
@@ -130,46 +130,46 @@ pub struct DependencyNode<O, S = ()> {
     pub(in crate::dependency) settings: Settings,
 }
 
-/// What is said about a node beside its code.
+/// The settings of a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(in crate::dependency) policies: Policies,
     pub(in crate::dependency) join: Join,
     pub(in crate::dependency) requirements: Vec<Requirement>,
-    /// The template it comes from, and what that was given.
+    /// The template that made it, and its arguments.
     origin: Option<Arc<(String, Value)>>,
 }
 
 impl<O, S> DependencyNode<O, S> {
-    /// The node of a function.
+    /// Makes a node from a function.
     pub fn of<M>(node: impl IntoDependencyNode<O, S, M>) -> Self {
         node.into_node()
     }
 
-    /// Tries the node again when it fails. Called several times, the first policy that retries the error
-    /// decides. What a failed attempt has edited is dropped.
+    /// Retries the node when it fails. If several policies are set, the first one that retries the error
+    /// decides. The edits of a failed attempt are dropped.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.policies.retry.push(policy);
         self
     }
 
-    /// Fails an attempt that takes longer. A zero timeout is a problem at `compile()`. A sync node cannot be
-    /// cut off.
+    /// Fails an attempt that takes longer. A timeout of zero is a problem at `compile()`. A sync node cannot
+    /// be cut off.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.policies.timeouts.run = Some(limit);
         self
     }
 
-    /// Fails an attempt that gives no sign of life for so long.
+    /// Fails an attempt that shows no activity for this time.
     #[must_use]
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.policies.timeouts.idle = Some(limit);
         self
     }
 
-    /// Which of its dependencies it waits for; all of them by default.
+    /// Sets the dependencies that it waits for; all of them by default.
     #[must_use]
     pub fn join(mut self, join: Join) -> Self {
         self.settings.join = join;
@@ -178,13 +178,13 @@ impl<O, S> DependencyNode<O, S> {
 }
 
 impl<O, S> DependencyNode<O, S> {
-    /// The same node, which a template made.
+    /// Marks the node as made by a template.
     pub(crate) fn made_of(mut self, template: &str, args: &Value) -> Self {
         self.settings.origin = Some(Arc::new((template.to_owned(), args.clone())));
         self
     }
 
-    /// Whether both are the same function, or come from the same template with the same arguments.
+    /// Whether both have the same function, or come from the same template with the same arguments.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let origin = self.settings.origin.is_some() && self.settings.origin == other.settings.origin;
         origin || Arc::ptr_eq(&self.call, &other.call)
@@ -197,7 +197,7 @@ impl<O, S> Clone for DependencyNode<O, S> {
     }
 }
 
-/// Marks the implementation for nodes that are nodes already.
+/// Marker for nodes that are nodes already.
 #[derive(Debug)]
 pub struct IsDependencyNode;
 
@@ -207,19 +207,19 @@ impl<O, S> IntoDependencyNode<O, S, IsDependencyNode> for DependencyNode<O, S> {
     }
 }
 
-/// Marks functions that take nothing.
+/// Marker for functions without arguments.
 #[derive(Debug)]
 pub struct IsConstant<Out>(PhantomData<fn() -> Out>);
 
-/// Marks sync functions.
+/// Marker for sync functions.
 #[derive(Debug)]
 pub struct IsSync<M>(PhantomData<fn() -> M>);
 
-/// Marks async functions.
+/// Marker for async functions.
 #[derive(Debug)]
 pub struct IsAsync<M>(PhantomData<fn() -> M>);
 
-/// A function as a node. The marker holds its argument types without owning them.
+/// A function as a node. The marker contains its argument types without owning them.
 struct FnNode<F, M> {
     function: F,
     marker: PhantomData<fn() -> M>,
@@ -242,7 +242,7 @@ fn done<O: Output, S: PassInput>(output: Result<O, BoxError>) -> NodeResult<Outp
     output.map(|output| Step::Update(OutputsUpdate::own(output)))
 }
 
-/// A sync node where an async one is asked for: under policies.
+/// Runs a sync node as an async one, under policies.
 fn ready<O: Output, S: PassInput>(
     node: &impl DependencyCall<O, S>,
     task: &Task<'_, Outputs<O, S>>,
@@ -251,7 +251,7 @@ fn ready<O: Output, S: PassInput>(
     Box::pin(std::future::ready(done(output)))
 }
 
-/// Begins an attempt: what an earlier one has asked or edited does not count.
+/// Starts an attempt: questions and edits of earlier attempts do not count.
 pub(crate) fn begin<O: Output, S: PassInput>(task: &Task<'_, Outputs<O, S>>) -> Result<(), BoxError> {
     let control = &task.shared.control;
     if control.in_use() {
@@ -302,7 +302,7 @@ where
 }
 
 pin_project! {
-    /// The future of a user's function, as the loop wants it.
+    /// The future of a user's function, with the output type of the loop.
     struct Call<F, O, S> {
         #[pin]
         function: F,
@@ -324,12 +324,12 @@ where
     }
 }
 
-/// A sync node that takes more than outputs was called without its task. The loop never does.
+/// The error of a sync node with extractors that was called without its task. The loop never does this.
 #[derive(Debug, thiserror::Error)]
 #[error("a node was called without its task")]
 struct NoTask;
 
-/// An async node was called as if it were none. The loop never does.
+/// The error of an async node that was called as a sync one. The loop never does this.
 #[derive(Debug, thiserror::Error)]
 #[error("an async node was called without an await")]
 struct AsyncCalled;

@@ -1,4 +1,4 @@
-//! [`Outputs`]: what the nodes of a dependency graph gave. For the engine they are a state whose channels are
+//! [`Outputs`]: the outputs of a dependency graph's nodes. For the engine they are a state whose channels are
 //! the nodes.
 
 mod report;
@@ -18,24 +18,23 @@ use crate::context::TaskRequest;
 use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
 use crate::words::{DroppedEdits, GraphEdit};
 
-/// The channel of what a pass is given.
+/// The channel of a pass's input.
 const INPUT: &str = "__input__";
 
-/// The channel of what is said of a pass that is over.
+/// The channel of a finished pass's report.
 const PASS: &str = "__pass__";
 
-/// What a node may give: any value that is cheap enough to clone. Where outputs are large, let them be an
-/// `Arc`.
+/// The output of a node: any value that is cheap to clone. Wrap large outputs in an `Arc`.
 pub trait Output: Clone + Send + Sync + 'static {}
 
 impl<T: Clone + Send + Sync + 'static> Output for T {}
 
-/// What a pass may be given.
+/// The input of a pass.
 pub trait PassInput: Send + Sync + 'static {}
 
 impl<T: Send + Sync + 'static> PassInput for T {}
 
-/// The outputs of a pass, by the names of its nodes; and those of earlier passes, for nodes that did not run
+/// The outputs of a pass, by the names of its nodes, and outputs of earlier passes for nodes that did not run
 /// in this one.
 ///
 /// ```
@@ -58,40 +57,40 @@ impl<T: Send + Sync + 'static> PassInput for T {}
 /// ```
 pub struct Outputs<O, S = ()> {
     table: OutputTable,
-    /// Those of temporary nodes come after those of the graph's.
+    /// Slots of temporary nodes come after those of the graph.
     pub(crate) slots: Vec<Slot<O>>,
-    /// Who ran in this pass, in order.
+    /// The nodes that ran in this pass, in order.
     pub(in crate::dependency) order: Vec<u32>,
-    /// The same as bits.
+    /// The same nodes as a bit set.
     ran: Vec<u64>,
     /// The names of temporary nodes.
     pub(crate) temporary: Vec<Arc<str>>,
     pub(in crate::dependency) input: Option<Arc<S>>,
-    /// What is edited before the pass.
+    /// The edits made before the pass.
     pub(crate) before: Vec<Op<O, S>>,
     pub(crate) report: Report,
-    /// What was edited in this pass, in order.
+    /// The edits of this pass, in order.
     pub(crate) edits: Vec<GraphEdit>,
-    /// The pass is over, so that its record says what it came to.
+    /// Whether the pass is over, so that its record contains its outcome.
     is_over: bool,
-    /// What a task sees, which is this and nothing else.
+    /// The view of a task; the other fields are then empty.
     task: Option<View<O, S>>,
 }
 
-/// What a task sees of its pass.
+/// The view of a task on its pass.
 struct View<O, S> {
     held: Option<Arc<[HeldOutput<O>]>>,
     desk: Arc<Desk<O, S>>,
 }
 
 impl<O, S> Outputs<O, S> {
-    /// The output of a node in this pass. A node that was skipped has its last one.
+    /// The output of a node in this pass. A skipped node has its last output.
     pub fn get(&self, name: &str) -> Option<&O> {
         let node = self.find(name)?;
         self.slots.get(node as usize)?.value().filter(|_| self.has_run(node))
     }
 
-    /// The last output of a node, of whichever pass. Temporary nodes have none but of this pass.
+    /// The last output of a node, of any pass. Temporary nodes only have outputs of this pass.
     pub fn last(&self, name: &str) -> Option<&O> {
         self.slots.get(self.find(name)? as usize)?.value()
     }
@@ -108,35 +107,35 @@ impl<O, S> Outputs<O, S> {
         self.order.iter().map(|node| self.name(*node))
     }
 
-    /// How many nodes finished in this pass.
+    /// The number of nodes that finished in this pass.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether none did.
+    /// Whether no node finished in this pass.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// The nodes that did not run in this pass, and why.
+    /// The nodes that did not run in this pass, with the reasons.
     pub fn not_run(&self) -> &[NotRun] {
         &self.report.not_run
     }
 
-    /// Edits of nodes that ran in parallel, which could not be made any more when their nodes were done.
+    /// The dropped edits: parallel nodes had made them impossible when their nodes were done.
     pub fn dropped(&self) -> &[DroppedEdits] {
         &self.report.dropped
     }
 
-    /// The edits that this pass has made to its graph, in order, those before it first. Whoever streams the
-    /// pass hears who made them;
+    /// The edits of this pass, in order; those made before it come first. The stream of the pass reports
+    /// which node made them;
     /// [`CompiledDependencyGraph::mermaid_of`](crate::CompiledDependencyGraph::mermaid_of) draws the graph
     /// with them.
     pub fn edits(&self) -> &[GraphEdit] {
         &self.edits
     }
 
-    /// What the pass was given.
+    /// The input of the pass.
     pub fn input(&self) -> Option<&S> {
         self.input.as_deref()
     }
@@ -153,7 +152,7 @@ impl<O, S> Outputs<O, S> {
         names.get(node as usize).or_else(temporary).cloned()
     }
 
-    /// Which nodes of the graph have an output; empty if none has.
+    /// Whether each node of the graph has an output; empty if none has.
     pub(crate) fn kept(&self) -> Vec<bool> {
         let slots = self.slots.iter().take(self.table.0.names.len());
         let kept: Vec<bool> = slots.map(|slot| slot.value().is_some()).collect();
@@ -167,7 +166,7 @@ impl<O, S> Outputs<O, S> {
     fn find(&self, name: &str) -> Option<u32> {
         let known = self.table.0.by_name.get(name).copied().filter(|_| self.temporary.is_empty());
         known.or_else(|| {
-            // A temporary node may stand in for one that was removed.
+            // A temporary node may replace a removed node of the same name.
             let at = self.temporary.iter().rposition(|known| **known == *name);
             let temporary = at.map(|at| (self.table.0.names.len() + at) as u32);
             temporary.filter(|node| self.has_run(*node)).or_else(|| self.table.0.by_name.get(name).copied())
@@ -178,7 +177,7 @@ impl<O, S> Outputs<O, S> {
         self.ran.get(node as usize / 64).is_some_and(|word| word >> (node % 64) & 1 == 1)
     }
 
-    /// Notes that a node is done. Its output is in its slot.
+    /// Marks a node as done. Its output is in its slot.
     #[inline]
     pub(crate) fn finish(&mut self, node: u32) {
         self.order.push(node);
@@ -189,20 +188,20 @@ impl<O, S> Outputs<O, S> {
         self.ran[at] |= 1 << (node % 64);
     }
 
-    /// Makes room for a temporary node.
+    /// Adds the slot of a temporary node.
     pub(crate) fn add_temporary(&mut self, name: Arc<str>) -> u32 {
         self.temporary.push(name);
         self.slots.push(Slot::Empty);
         self.slots.len() as u32 - 1
     }
 
-    /// Says what is edited before the pass.
+    /// Sets the edits made before the pass.
     fn set_before(&mut self, before: Vec<Op<O, S>>) {
         self.edits = before.iter().map(|op| op.edit.clone()).collect();
         self.before = before;
     }
 
-    /// The edits that hold, without skips, and the nodes that are skipped yet.
+    /// The edits in effect, without skips, and the nodes that are still to be skipped.
     pub(crate) fn edits_that_hold(&self) -> (Vec<GraphEdit>, Vec<String>) {
         let is_skip = |edit: &&GraphEdit| matches!(edit, GraphEdit::Skip { .. });
         let (skips, edits): (Vec<&GraphEdit>, Vec<_>) = self.edits.iter().partition(is_skip);
@@ -215,7 +214,7 @@ impl<O, S> Outputs<O, S> {
         (edits.into_iter().cloned().collect(), skips)
     }
 
-    /// What is over when a pass begins.
+    /// Clears the parts that end when a pass starts.
     fn forget_pass(&mut self) {
         self.order.clear();
         self.ran.clear();
@@ -229,7 +228,7 @@ impl<O, S> Outputs<O, S> {
     }
 }
 
-/// What a task sees: a value of its own, so that no task keeps the outputs of the pass from growing.
+/// The view of a task. It is a separate value, so that no task's reference makes the loop copy the outputs.
 impl<O: Output, S: PassInput> Outputs<O, S> {
     pub(crate) fn view(&self, held: Option<Arc<[HeldOutput<O>]>>, desk: &Arc<Desk<O, S>>) -> Self {
         Outputs {
@@ -262,7 +261,7 @@ impl<O, S> Index<&str> for Outputs<O, S> {
     type Output = O;
 
     /// # Panics
-    /// When the node gave nothing in this pass, like a map.
+    /// If the node has no output in this pass, like a map.
     #[allow(clippy::panic)]
     fn index(&self, name: &str) -> &O {
         match self.get(name) {
@@ -305,7 +304,7 @@ pub struct OutputTable(Arc<Table>);
 struct Table {
     names: Arc<[Arc<str>]>,
     by_name: Arc<HashMap<Arc<str>, u32>>,
-    /// Made when a checkpointer asks for them: a graph of a million nodes need not have them otherwise.
+    /// Built when a checkpointer needs them, which saves memory in large graphs without one.
     channels: OnceLock<Vec<Channel>>,
 }
 
@@ -334,16 +333,16 @@ impl OutputTable {
     }
 }
 
-/// What a step of a pass changes: outputs by the names of their nodes.
+/// The changes of a step in a pass: outputs by the names of their nodes.
 pub struct OutputsUpdate<O, S = ()> {
-    /// That of the task that gives it.
+    /// The output of the task that returns the update.
     pub(crate) own: Option<O>,
     pub(crate) outputs: Vec<(Arc<str>, Arc<O>)>,
     pub(crate) begins: Option<Box<PassBegin<O, S>>>,
     pub(crate) report: Option<Box<Report>>,
 }
 
-/// The beginning of a pass.
+/// The start of a pass.
 #[derive(Clone)]
 pub(crate) struct PassBegin<O, S> {
     pub(in crate::dependency) input: Arc<S>,

@@ -1,11 +1,11 @@
-//! Who runs next in a pass. Pure: it knows no tasks, no outputs and no runtime.
+//! The order in which the nodes of a pass run. Pure: no tasks, outputs or runtime.
 //!
-//! Every edge is looked at once when its source is done, and no node is ever looked for: a node knows by
-//! numbers how many of its dependencies are still to come, and the first ready one in the queue is at hand.
-//! Edits change the numbers of the nodes they touch.
+//! Every edge is examined once, when its source is done, and no node is ever searched for: each node has
+//! counters of its missing dependencies, and the first ready node in the queue is found at once. Edits change
+//! the counters of the nodes that they touch.
 //!
-//! A node is *lost* if it will not run in this pass as things stand: it was pruned, or it waits for one that
-//! is lost. What is lost may come back by a later edit, and with it what waits for it.
+//! A node is *lost* if it cannot run in this pass as the graph is now: it was pruned, or it waits for a lost
+//! node. A later edit may bring a lost node back, and the nodes that wait for it.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ use super::ready::ReadySet;
 #[cfg(test)]
 mod tests;
 
-/// No place in the queue.
+/// The place of a node that is not in the queue.
 const NOWHERE: u32 = u32::MAX;
 
-/// How far a node has come.
+/// The progress of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It has not begun.
+    /// It has not started.
     Waits,
     Runs,
     Done,
 }
 
-/// A node and its dependencies, in numbers.
+/// The progress of a node and of its dependencies, as counters.
 #[derive(Clone, Copy, Debug)]
 struct NodeStanding {
-    /// Dependencies that are still to come.
+    /// The number of dependencies that are not done and not lost.
     waits: u32,
-    /// Dependencies that are lost.
+    /// The number of lost dependencies.
     lost_sources: u32,
     done_sources: u32,
-    /// Sources of order-only edges that are still to come.
+    /// The number of order-only sources that are not done and not lost.
     before: u32,
     place: u32,
     status: Status,
@@ -75,7 +75,7 @@ impl NodeStanding {
         self.waits + self.lost_sources + self.done_sources == 0
     }
 
-    /// Whether its dependencies do not let it run.
+    /// Whether its dependencies prevent it from running.
     fn is_starved(&self, join: Join) -> bool {
         match join {
             Join::All => self.lost_sources > 0,
@@ -84,7 +84,7 @@ impl NodeStanding {
     }
 }
 
-/// Why a node did not run, by ids.
+/// The reason why a node did not run, by ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MissReason {
     Pruned,
@@ -93,7 +93,7 @@ pub(crate) enum MissReason {
     Unfinished,
 }
 
-/// The state of one pass.
+/// The plan of one pass.
 pub(crate) struct Plan {
     base: Arc<Base>,
     pub(in crate::dependency) overlay: Layer,
@@ -110,7 +110,7 @@ impl Plan {
         self.overlay.skips.contains(&node)
     }
 
-    /// The beginning of a pass: the roots are in the queue.
+    /// The plan at the start of a pass: the roots are in the queue.
     pub(crate) fn new(base: Arc<Base>) -> Self {
         let standing =
             |node| NodeStanding::of(base.sources.row(node).len() as u32, base.before.row(node).len() as u32);
@@ -131,13 +131,13 @@ impl Plan {
         plan
     }
 
-    /// Looks at the graph as it is now.
+    /// Calls `look` with the current graph.
     pub(crate) fn look<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {
         let layers: &[&Layer] = if self.overlay.is_empty() { &[] } else { &[&self.overlay] };
         look(Graph { base: &self.base, layers })
     }
 
-    /// Looks at it as it would be with a layer on top.
+    /// Calls `look` with the graph as it would be with a layer on top.
     pub(crate) fn look_with<T>(&self, layer: &Layer, look: impl FnOnce(Graph<'_>) -> T) -> T {
         look(Graph { base: &self.base, layers: &[&self.overlay, layer] })
     }
@@ -146,17 +146,17 @@ impl Plan {
         self.nodes.get(node as usize).map_or(Status::Waits, |standing| standing.status)
     }
 
-    /// Whether all nodes there are have run.
+    /// Whether all nodes have run.
     pub(crate) fn is_complete(&self) -> bool {
         self.done == self.nodes.len()
     }
 
-    /// Whether a node may begin before all its dependencies are done.
+    /// Whether a node may start before all its dependencies are done.
     pub(crate) fn is_lenient(&self, node: u32) -> bool {
         self.look(|graph| !graph.is_strict() && graph.join(node) != Join::All)
     }
 
-    /// The first ready node in the queue, which runs from now on.
+    /// Takes the first ready node in the queue, which runs from now on.
     pub(crate) fn next(&mut self) -> Option<u32> {
         let node = self.queue[self.ready.pop()? as usize];
         self.nodes[node as usize].status = Status::Runs;
@@ -167,14 +167,14 @@ impl Plan {
         !self.ready.is_empty()
     }
 
-    /// The nodes that may start, in the order in which they would.
+    /// The nodes that may start, in the order in which they would start.
     pub(crate) fn upcoming(&self) -> impl Iterator<Item = u32> {
         let places = 0..self.queue.len() as u32;
         places.filter(|place| self.ready.contains(*place)).map(|place| self.queue[place as usize])
     }
 
-    /// Lets a node run although nobody starts it: it did in an earlier call, and waits. It may still be given
-    /// its place in the queue.
+    /// Marks a node as running without starting it: it started in an earlier call, and waits. It may still
+    /// enter the queue.
     pub(crate) fn hold(&mut self, node: u32) {
         let standing = &mut self.nodes[node as usize];
         standing.status = Status::Runs;
@@ -182,14 +182,13 @@ impl Plan {
             self.ready.remove(standing.place);
         }
         if std::mem::take(&mut self.nodes[node as usize].lost) {
-            // It began in another graph, or in this one before it was changed: those who wait for it do not
-            // wait in vain.
+            // It started in another graph, or in this one before it was edited: its dependents do not wait in
+            // vain.
             self.found(node);
         }
     }
 
-    /// Lets a node that is held be the [next](Self::next) one again when its place comes up, whatever it
-    /// depends on.
+    /// Lets a held node be the [next](Self::next) one again when its place comes up, whatever it depends on.
     pub(crate) fn start_again(&mut self, node: u32) {
         self.enter(node);
         let place = self.nodes[node as usize].place;
@@ -198,7 +197,7 @@ impl Plan {
         }
     }
 
-    /// The dependencies of a node that are done, in the order of its edges.
+    /// The finished dependencies of a node, in the order of its edges.
     pub(crate) fn done_sources(&self, node: u32, sources: &mut Vec<u32>) {
         sources.clear();
         if self.overlay.is_empty() && self.base.join(node) == Join::All {
@@ -208,7 +207,7 @@ impl Plan {
         self.sources_that_are_done(node, sources);
     }
 
-    /// The same for a node that has begun in an earlier call, perhaps in another graph.
+    /// The finished dependencies of a node that started in an earlier call, perhaps in another graph.
     pub(crate) fn sources_that_are_done(&self, node: u32, sources: &mut Vec<u32>) {
         self.look(|graph| {
             graph.each_source(node, &mut |source| {
@@ -219,7 +218,7 @@ impl Plan {
         });
     }
 
-    /// Notes that a node is done. What depends on it enters the queue, in the order of the edges.
+    /// Marks a node as done. Its dependents enter the queue, in the order of the edges.
     pub(crate) fn finish(&mut self, node: u32) {
         self.hold(node);
         self.nodes[node as usize].status = Status::Done;
@@ -265,7 +264,7 @@ impl Plan {
         }
     }
 
-    /// Gives a node its place in the queue, once.
+    /// Assigns a node its place in the queue, once.
     fn enter(&mut self, node: u32) {
         let standing = &mut self.nodes[node as usize];
         if standing.place == NOWHERE {
@@ -274,7 +273,7 @@ impl Plan {
         }
     }
 
-    /// Puts a node among the ready ones, or takes it out.
+    /// Adds a node to the ready ones or removes it, according to its counters.
     fn sort_in(&mut self, node: u32) {
         let join = match node < self.base.nodes {
             true => self.base.join(node),
@@ -291,17 +290,16 @@ impl Plan {
     }
 }
 
-/// Edits that were found to be possible.
+/// Edits that were checked.
 impl Plan {
-    /// Adds a node that has no edges yet. It enters the queue when [`enter_roots`](Self::enter_roots) is
-    /// called.
+    /// Adds a node without edges. It enters the queue by [`enter_roots`](Self::enter_roots).
     pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
         self.nodes.push(NodeStanding::of(0, 0));
         self.overlay.add_node(name, join)
     }
 
-    /// Lets temporary nodes from `first` on that have no dependencies enter the queue, as one transaction
-    /// left them.
+    /// Lets temporary nodes from `first` on enter the queue if they have no dependencies after the whole
+    /// transaction.
     pub(crate) fn enter_roots(&mut self, first: u32) {
         for node in first..self.overlay.end() {
             if self.nodes[node as usize].has_no_sources() && self.look(|graph| graph.is_root(node)) {
@@ -357,7 +355,7 @@ impl Plan {
             self.remove_edge((node, target));
         }
         self.overlay.remove_node(name, node);
-        // If it is held, another one of that name is meant, which is not there yet.
+        // If the node is held, the hold is meant for another node of that name, which is added later.
         self.nodes[node as usize].status = Status::Waits;
         self.settle(node);
     }
@@ -366,7 +364,7 @@ impl Plan {
         self.overlay.skips.insert(node);
     }
 
-    /// Finds out anew whether a node will run, and tells those who depend on it.
+    /// Computes again whether a node will run, and updates its dependents.
     fn settle(&mut self, node: u32) {
         let mut changed = vec![node];
         while let Some(node) = changed.pop() {
@@ -404,7 +402,7 @@ impl Plan {
         }
     }
 
-    /// A node that was lost is not.
+    /// Marks a lost node as not lost.
     fn found(&mut self, node: u32) {
         let mut changed = Vec::new();
         let back = |standing: &mut NodeStanding| {
@@ -441,7 +439,7 @@ impl Plan {
     }
 }
 
-/// What is said of a pass that ended.
+/// The report on a finished pass.
 impl Plan {
     /// The nodes that did not run, by id.
     pub(crate) fn missed(&self) -> Vec<(u32, MissReason)> {
@@ -467,7 +465,7 @@ impl Plan {
         (0..self.nodes.len() as u32).filter_map(missed).collect()
     }
 
-    /// Which nodes were pruned, by themselves or with all they depend on.
+    /// Whether each node was pruned, itself or with all its dependencies.
     fn pruned(&self) -> Vec<bool> {
         let mut pruned = vec![false; self.nodes.len()];
         let mut left: Vec<u32> = Vec::with_capacity(self.nodes.len());

@@ -1,11 +1,11 @@
-//! The nodes that may start, by their places in the queue: the first one is always at hand.
+//! The nodes that may start, by their places in the queue: the first one is found at once.
 //!
-//! Places are numbers given once, so this is a set of small numbers from which the least is taken. A tree of
-//! 64-way bit words keeps every operation at a few words, whatever the number of nodes; a heap would move
-//! entries about in memory, and looking through the queue would cost its length. One place is held beside the
-//! tree: a graph that is a chain never touches it.
+//! Places are numbers assigned once, so this is a set of small numbers from which the least is taken. A tree
+//! of 64-way bit words limits every operation to a few words, whatever the number of nodes. A heap would move
+//! entries in memory, and a search through the queue would cost its length. One place is stored beside the
+//! tree: a graph that is a chain never touches the tree.
 
-/// No place.
+/// The absence of a place.
 const NONE: u32 = u32::MAX;
 
 /// A set of places in a queue.
@@ -13,10 +13,10 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct ReadySet {
     /// Less than every place in the tree.
     front: u32,
-    /// From the words of the places themselves up to a single word; a bit says that the word below is not
-    /// empty.
+    /// The levels of the tree, from the words of the places up to a single word. A bit of an upper level is
+    /// set if the word below is not empty.
     levels: Vec<Vec<u64>>,
-    /// How many places are in the tree.
+    /// The number of places in the tree.
     held: usize,
 }
 
@@ -27,7 +27,7 @@ impl Default for ReadySet {
 }
 
 impl ReadySet {
-    /// Adds a place that is not in it.
+    /// Adds a place that is not in the set.
     #[inline]
     pub(crate) fn insert(&mut self, place: u32) {
         if self.front == NONE && self.held == 0 {
@@ -40,7 +40,7 @@ impl ReadySet {
         }
     }
 
-    /// Takes a place out. Nothing happens if it is not in it.
+    /// Removes a place, if it is in the set.
     pub(crate) fn remove(&mut self, place: u32) {
         if self.front == place {
             self.front = NONE;
@@ -61,7 +61,7 @@ impl ReadySet {
         word.is_some_and(|word| word >> (place % 64) & 1 == 1)
     }
 
-    /// The least place, which is taken out.
+    /// Takes the least place out of the set.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<u32> {
         if self.front != NONE {
@@ -107,7 +107,7 @@ impl ReadySet {
         }
     }
 
-    /// Makes room for a place. A level that gets its second word gets a level above it.
+    /// Makes room for a place. A level that receives its second word receives a level above it.
     fn grow(&mut self, place: usize) {
         if self.levels.first().is_some_and(|words| place / 64 < words.len()) {
             return;

@@ -1,4 +1,4 @@
-//! A compiled dependency graph, as its passes look at it.
+//! A compiled dependency graph, as its passes use it.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::any::TypeId;
@@ -13,28 +13,28 @@ use crate::error::BoxError;
 use crate::extract::RequirementKind;
 use crate::policy::Policies;
 
-/// Makes nodes at run time.
+/// A function that makes nodes during a pass.
 pub(crate) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync>;
 
-/// Everything that passes of one graph share.
+/// The parts that all passes of one graph share.
 pub(crate) struct Wiring<O, S> {
     pub(crate) base: Arc<Base>,
     pub(crate) names: Arc<[Arc<str>]>,
     pub(in crate::dependency) by_name: Arc<HashMap<Arc<str>, u32>>,
     pub(crate) nodes: Vec<Entry<O, S>>,
     pub(in crate::dependency) templates: HashMap<Arc<str>, Template<O, S>>,
-    /// For nodes that say nothing else.
+    /// The policies of nodes without their own.
     pub(crate) policies: Policies,
-    /// What nodes can take.
+    /// The types that nodes can take.
     pub(in crate::dependency) deps: HashSet<TypeId>,
     pub(in crate::dependency) sessions: HashSet<TypeId>,
-    /// No node takes more than outputs, none has policies, and all wait for all.
+    /// Whether no node takes more than outputs or has policies, and all nodes wait for all dependencies.
     pub(crate) is_plain: bool,
-    /// How many nodes have ended in silence is a failure.
+    /// Whether a pass with nodes that wait in vain is a failure.
     pub(crate) must_be_complete: bool,
 }
 
-/// A node, as it is called.
+/// A node and its effective policies.
 pub(crate) struct Entry<O, S> {
     pub(crate) call: Arc<dyn DependencyCall<O, S>>,
     pub(crate) policies: Option<Arc<Policies>>,
@@ -53,7 +53,7 @@ impl<O: Output, S: PassInput> Entry<O, S> {
         Entry { call: node.call, policies }
     }
 
-    /// How it is called: under policies, as if it were async.
+    /// The kind of its call; a node with policies is called as an async one.
     pub(crate) fn kind(&self) -> Kind {
         match self.policies {
             None => self.call.kind(),
@@ -63,7 +63,7 @@ impl<O: Output, S: PassInput> Entry<O, S> {
 }
 
 impl<O, S> Wiring<O, S> {
-    /// What a node takes and the graph does not have.
+    /// Describes a requirement of a node that the graph does not provide.
     pub(crate) fn missing(&self, settings: &Settings) -> Option<String> {
         settings.requirements.iter().find_map(|need| {
             let name = need.name;

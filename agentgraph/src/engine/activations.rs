@@ -1,4 +1,4 @@
-//! [`Activations`]: the open activations of a run without supersteps, and what they read.
+//! [`Activations`]: the open activations of a run without supersteps, and the states that they read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::engine::corrupt;
 use agentgraph_checkpoint::fold::{Folded, Value};
 
-/// What a run without supersteps has open, and the states that activations read which is not the last one.
+/// The open activations of a run without supersteps, and the older states that they read.
 pub(crate) struct Activations<S: State> {
     pub(in crate::engine) flow: Flow,
     pub(in crate::engine) states: HashMap<Key, Arc<S>>,
     /// The order in which an earlier run of the same steps merged.
     pub(in crate::engine) order: Option<Order>,
-    /// The activations that end with what their nodes gave before, until they are merged.
+    /// Activations of skipped nodes that reuse the last output of their node, until they are merged.
     pub(in crate::engine) skipping: HashMap<Key, u32>,
 }
 
@@ -32,7 +32,7 @@ impl<S: State> Default for Activations<S> {
 }
 
 impl<S: State> Activations<S> {
-    /// They go on from an older checkpoint, in that order if one is known.
+    /// Continues from an older checkpoint, in the given order if one is known.
     pub(crate) fn fork(&mut self, order: Option<Order>) {
         self.flow.forget_left();
         self.order = order;
@@ -42,8 +42,8 @@ impl<S: State> Activations<S> {
         Box::new(Activations { flow, ..Activations::default() })
     }
 
-    /// Puts the states that open activations read, and that no checkpoint holds, into the record that is
-    /// written next: it is the first of a call that stored nothing before.
+    /// Adds the states that open activations read and no checkpoint stores to the next record, which is the
+    /// first record of a call that stored nothing before.
     pub(crate) fn keep_states(&mut self, core: &GraphCore<S>, journal: &Journal<S>) -> Result<(), Error> {
         let Activations { flow, states, .. } = self;
         let id = journal.next_id();

@@ -1,11 +1,11 @@
-//! [`Actors`]: the nodes that act in a superstep, some of them in the place of one that failed.
+//! [`Actors`]: the nodes that act in a superstep, including handlers of failed tasks.
 
 use std::sync::Arc;
 
 use crate::engine::frontier::Frontier;
 use crate::failure::Failure;
 
-/// Who acts in a superstep.
+/// The nodes that act in a superstep.
 #[derive(Clone, Copy)]
 pub(crate) struct Actors<'a> {
     pub(in crate::engine) frontier: &'a Frontier,
@@ -13,7 +13,7 @@ pub(crate) struct Actors<'a> {
 }
 
 impl Actors<'_> {
-    /// The node that acts at `index`: the one of its task, or the one that handles its failure.
+    /// The node that acts at `index`: the node of the task, or the handler of its failure.
     #[inline]
     pub(crate) fn node(self, index: usize) -> u32 {
         match handled(self.handled, index as u32) {
@@ -23,13 +23,13 @@ impl Actors<'_> {
     }
 }
 
-/// A task that failed, and who stands in its place.
+/// A failed task, and the handler that replaces it.
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(in crate::engine) index: u32,
     pub(in crate::engine) handler: u32,
     pub(in crate::engine) failure: Arc<Failure>,
-    /// The failure is in the store.
+    /// Whether the failure is in the store.
     pub(in crate::engine) stored: bool,
 }
 
@@ -39,13 +39,13 @@ impl Handover {
     }
 }
 
-/// Notes that one handles a task, in task order.
+/// Inserts a handover in task order.
 pub(crate) fn add_handled(all: &mut Vec<Handover>, handled: Handover) {
     let at = all.partition_point(|other| other.index < handled.index);
     all.insert(at, handled);
 }
 
-/// The one that handles the task at `index`.
+/// The handover of the task at `index`, if its failure is handled.
 pub(crate) fn handled(all: &[Handover], index: u32) -> Option<&Handover> {
     let at = all.binary_search_by_key(&index, |handled| handled.index).ok()?;
     all.get(at)

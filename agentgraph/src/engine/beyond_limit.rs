@@ -1,5 +1,4 @@
-//! The superstep beyond the limit: the node that a graph keeps for the case that a call does not come to its
-//! end.
+//! The superstep beyond the limit: a node that runs when a call reaches its limit of supersteps.
 
 use crate::context::ChildPause;
 use crate::engine::executor::NoOutput;
@@ -14,8 +13,8 @@ use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Runs `node` on the last state and commits what it writes. The frontier stays as it is, so the run goes
-    /// on there.
+    /// Runs `node` on the last state and commits its update. The frontier stays as it is, so the run
+    /// continues from there.
     pub(super) async fn beyond_limit(&mut self, node: u32) -> Result<Pause, Error> {
         let frontier = std::mem::take(&mut self.position.frontier);
         self.position.frontier.pull(node);
@@ -32,7 +31,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         stopped
     }
 
-    /// Its update is in the state, unless it has none or was cut off.
+    /// Merges the update of the node into the state, unless there is none or the node was cut off.
     async fn call_beyond_limit(&mut self, node: u32) -> Result<Option<Pause>, Error> {
         self.begin_step();
         let request = self.single_request(node);

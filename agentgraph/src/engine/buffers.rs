@@ -1,4 +1,4 @@
-//! [`Buffers`]: the memory of the superstep under way.
+//! [`Buffers`]: the working memory of the current superstep.
 
 use crate::engine::channel_uses::ChannelUses;
 use crate::engine::frontier::Frontier;
@@ -6,21 +6,21 @@ use crate::engine::step_results::StepResults;
 use crate::state::State;
 use crate::step::Goto;
 
-/// The memory of the superstep under way. It lives as long as the call, so that a superstep allocates nothing
-/// for itself.
+/// The working memory of the current superstep. It lives as long as the call, so that supersteps reuse its
+/// allocations.
 pub(crate) struct Buffers<S: State> {
-    /// The frontier that its merge makes.
+    /// The frontier that the merge builds.
     pub(super) next: Frontier,
     pub(super) gotos: Vec<Goto>,
     pub(super) uses: ChannelUses,
     pub(super) ends: StepResults<S>,
-    /// An ephemeral channel was written in the last superstep.
+    /// Whether the last superstep wrote an ephemeral channel.
     pub(super) ephemeral: bool,
-    /// The node for the limit is running.
+    /// Whether the node for the limit is running.
     pub(super) beyond_limit: bool,
-    /// The time of the first join that has one has come, whatever the clock says.
+    /// Whether the first join with a timeout is due, whatever the clock shows.
     pub(super) is_due: bool,
-    /// The nodes that it skips.
+    /// The nodes that this superstep skips.
     pub(super) skipped: Vec<u32>,
 }
 

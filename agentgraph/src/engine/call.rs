@@ -1,5 +1,5 @@
-//! What a call does with a run: it begins it, answers it, edits it or goes on with it, each in the way of the
-//! run's discipline.
+//! The operations of a call on a run: start, answer, edit and continue, each according to the run's
+//! discipline.
 
 pub(crate) mod answers;
 pub(crate) mod edit;
@@ -14,7 +14,7 @@ use crate::state::State;
 use agentgraph_checkpoint::RunId;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Goes on until there is a reason to pause, as the discipline of the graph says.
+    /// Continues the run until there is a reason to pause, according to the discipline of the graph.
     pub(crate) async fn go_on(&mut self) -> Result<Pause, Error> {
         if let Some(driver) = self.driver.clone() {
             let Some(run) = R::here(self) else {
@@ -29,8 +29,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Lets handlers stand in the place of tasks that failed in an earlier call. A node that has no handler
-    /// any more runs again.
+    /// Replaces tasks that failed in an earlier call by their handlers. A failed node that no longer has a
+    /// handler runs again.
     pub(crate) fn adopt_failures(&mut self) {
         if self.position.eager.is_some() {
             return self.adopt_left();
@@ -39,8 +39,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.adopt_handlers(run, parent, None);
     }
 
-    /// [`adopt_failures`](Self::adopt_failures) of another run on this branch, or on the thread that this one
-    /// was copied from.
+    /// [`adopt_failures`](Self::adopt_failures) for the tasks of another run, on this branch or on the thread
+    /// that this one was copied from.
     pub(crate) fn adopt_failures_of(&mut self, run: RunId, parent: u64, thread: Option<&str>) {
         match self.position.eager.is_some() {
             true => self.adopt_left_of(run, thread),

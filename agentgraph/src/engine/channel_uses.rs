@@ -1,4 +1,4 @@
-//! Who writes which channel in a superstep: clashing writes, and writes that an overwrite wins over.
+//! The writers of each channel in a superstep: finds clashing writes, and writes that an overwrite replaces.
 
 use crate::engine::actors::Actors;
 use crate::engine::task_output::TaskOutput;
@@ -7,8 +7,8 @@ use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
 
-/// Who writes which channel in a superstep. Sized by the channels once a run, and then only touched where
-/// written.
+/// The writers of each channel in a superstep. Sized once a run; a superstep only touches the channels that
+/// it writes.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelUses {
     round: u64,
@@ -24,10 +24,10 @@ struct ChannelUse {
 }
 
 impl ChannelUses {
-    /// Notes who writes what.
+    /// Records the writes of the tasks.
     ///
     /// # Errors
-    /// Two tasks write what only one may.
+    /// Two tasks write a channel that only one may write.
     pub(crate) fn note<S: State>(
         &mut self,
         core: &RunGraph<S>,
@@ -71,7 +71,7 @@ impl ChannelUses {
         }
     }
 
-    /// Takes out the writes that an overwrite wins over.
+    /// Removes the writes that an overwrite of the same superstep replaces.
     pub(super) fn discard_overwritten<S: State>(
         &self,
         core: &GraphCore<S>,
@@ -83,8 +83,7 @@ impl ChannelUses {
     }
 }
 
-/// Takes out the writes that an overwrite beside them wins over, in updates that are not merged as a
-/// superstep.
+/// Removes the writes that an overwrite beside them replaces, in updates that are not merged as a superstep.
 pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option<TaskOutput<S>>]) {
     let mut overwritten = Vec::new();
     for update in tasks.iter().flatten().filter_map(|done| done.update.as_ref()) {

@@ -1,4 +1,4 @@
-//! When the loop commits, and what the end of a call has to store.
+//! Commits: when the loop makes them, and what the end of a call has to store.
 
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::{Commit, CommitNote, DeferredCommit, Journal, PreparedRecord};
@@ -11,7 +11,7 @@ use crate::words::{Interrupt, InterruptKind, Spent};
 use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// What the run has used up, if that is counted.
+    /// The amounts that the run has used up, if they are counted.
     #[inline]
     pub(super) fn counted(&self) -> Option<Spent> {
         let spending = &self.runtime.shared.spending;
@@ -21,12 +21,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         })
     }
 
-    /// What the run has used up.
+    /// The amounts that the run has used up.
     pub(crate) fn spent(&self) -> Spent {
         self.runtime.shared.spending.total(self.position.merged, || self.runtime.shared.services.now())
     }
 
-    /// Stores what was used up by tasks that did not finish: spent is spent.
+    /// Stores what unfinished tasks have used up: it counts although they did not finish.
     pub(crate) async fn store_spent(&mut self) -> Result<(), Error> {
         let unstored = self.runtime.shared.spending.take_unstored();
         let bytes = to_bytes(&self.spent())?;
@@ -38,7 +38,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Whether the end of the call has more to do than to say what it came to.
+    /// Whether the call still has to store or wait for something before it returns.
     #[inline]
     pub(crate) fn has_to_settle(&self) -> bool {
         self.records.journal.as_ref().is_some_and(|journal| {
@@ -46,10 +46,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         })
     }
 
-    /// Stores what was put off and what was spent, and waits for what was handed over.
+    /// Stores deferred commits and spent amounts, and waits for records that were handed over to a queue.
     pub(crate) async fn settle(&mut self, paused: Result<Pause, Error>) -> Result<Pause, Error> {
         let stored = match self.position.merging {
-            // The state is neither the last one nor the next.
+            // After a failed merge the state is neither the last one nor the next.
             true => Ok(()),
             false => self.end_waiting().await,
         };
@@ -65,7 +65,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         stored.and(settled).map(|()| pause)
     }
 
-    /// Stores what was put off, and from now on as it comes.
+    /// Stores what was deferred. Later commits are stored at once.
     pub(super) async fn end_waiting(&mut self) -> Result<(), Error> {
         let Some(journal) = &mut self.records.journal else { return Ok(()) };
         let Some(DeferredCommit { source, abandoned, halt }) = journal.end_waiting().await? else {
@@ -90,7 +90,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Commits, if the store needs no await for it; otherwise gives what is to be committed.
+    /// Commits if the store needs no await; otherwise returns the record to be committed.
     #[inline]
     pub(super) fn try_commit(
         &mut self,
@@ -99,7 +99,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         stop: Option<&Pause>,
     ) -> Result<Option<PreparedRecord>, Error> {
         let nest = self.runtime.shared.nest.as_deref();
-        // What is put off and comes now may be followed by a superstep that is not merged.
+        // A deferred commit may be made during a later superstep, whose memories are not merged with it.
         if let Some(nest) =
             nest.filter(|_| self.position.eager.is_none() && self.position.merged == self.position.step)
         {
@@ -138,7 +138,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let note = CommitNote { source, abandoned, halt, sessions_used };
         let commit = Commit::new(&note, &self.position, &self.records.outputs, sessions, spent);
         let prepared = journal.prepare(&*self.runtime.shared.services, &commit)?;
-        // A run inside a task has to store first what it changed around it.
+        // A run inside a task first stores its changes of the runs around it.
         let tells = self.runtime.shared.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
         let committed = !tells && journal.try_commit(&prepared, &commit)?;
         if committed {

@@ -14,38 +14,38 @@ use crate::error::Error;
 use crate::state::State;
 use crate::words::GraphEdit;
 
-/// A node that is done in an unfinished pass, and what it gave if it was not skipped.
+/// A finished node of an unfinished pass, and its output unless it was skipped.
 pub(crate) type PassTurn<S> = (StoredTurn, Option<<S as State>::Update>);
 
-/// Begins, checks and drives the runs of a dependency graph, and says what their records mean. The loop knows
-/// only this of outputs and dependencies, whose types it does not have.
+/// Starts, checks and drives the runs of a dependency graph, and interprets their records. The loop does not
+/// have the types of outputs and dependencies; this trait hides them.
 pub(crate) trait Driver<S: State>: Send + Sync {
-    /// The nodes with which a run begins. `kept`: by a checkpointer.
+    /// The nodes that a run starts with. `kept`: a checkpointer stores the run.
     ///
     /// # Errors
-    /// The input asks for what cannot be.
+    /// The input asks for something impossible.
     fn entry(self: Arc<Self>, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
 
-    /// Lets a run begin with these edits.
+    /// Applies temporary edits before the run starts.
     ///
     /// # Errors
-    /// One of them brings what cannot be a node of the graph.
+    /// An edit adds something that cannot be a node of the graph.
     fn edit_before(&self, input: &mut S::Update, edits: Vec<CollectedEdit>) -> Result<(), Error>;
 
-    /// The temporary edits that hold, in order, and the nodes that are skipped when their turn comes.
+    /// The temporary edits in effect, in order, and the nodes to skip when their turn comes.
     fn edits(&self, state: &S) -> (Vec<GraphEdit>, Vec<String>);
 
-    /// Whether a run can go on from what it has left behind.
+    /// Checks that a run can continue from what earlier calls left behind.
     ///
     /// # Errors
-    /// The graph does not have what it needs, or its records cannot be.
+    /// The graph lacks something that the run needs, or its records are inconsistent.
     fn check(self: Arc<Self>, thread: &str, state: &S, left: &Leftovers) -> Result<(), Error>;
 
-    /// Notes in the state of a pass under way what its nodes have done, in this order, and says who runs
-    /// next, those that have asked among them.
+    /// Applies the results of finished nodes to the state of a pass under way, in the given order. Returns
+    /// the nodes that run next, including those that have asked.
     ///
     /// # Errors
-    /// The graph does not have what the pass needs, or its records cannot be.
+    /// The graph lacks something that the pass needs, or its records are inconsistent.
     fn upcoming(
         self: Arc<Self>,
         thread: &str,
@@ -54,6 +54,6 @@ pub(crate) trait Driver<S: State>: Send + Sync {
         asked: &HashSet<String>,
     ) -> Result<Vec<String>, Error>;
 
-    /// Goes on until there is a reason to pause.
+    /// Continues the run until there is a reason to pause.
     fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
 }

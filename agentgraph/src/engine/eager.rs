@@ -1,10 +1,10 @@
-//! The loop of a graph without supersteps: what is done is merged and committed by itself, and what it leads
-//! to starts.
+//! The loop of a graph without supersteps: each result is merged and committed alone, and its successors
+//! start at once.
 //!
-//! The unit is an *activation*: a node, the commit that made it, and its place among those made there. Its
-//! task reads the state of that commit, also when it is called again after a kill. Everything that a
-//! superstep does for its tasks together happens here to one at a time; what a task may do, how its result is
-//! judged, merged and stored is the same code.
+//! The unit is an *activation*: a node, the commit that made it, and its index among the activations of that
+//! commit. Its task reads the state of that commit, also when it is called again after a kill. A superstep
+//! treats its tasks together; this loop treats them one at a time. The code that judges, merges and stores a
+//! result is the same.
 
 mod commit;
 mod course;
@@ -37,7 +37,7 @@ use crate::state::State;
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Goes on from activation to activation until there is a reason to pause.
+    /// Runs activation after activation until there is a reason to pause.
     pub(super) async fn activations(&mut self) -> Result<Pause, Error> {
         let mut course = Course::new();
         self.adopt().await?;
@@ -63,7 +63,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             {
                 self.wait(&mut course).await;
             } else if let Some(events) = self.listeners.events.as_ref().filter(|events| !events.has_room()) {
-                // Whoever is to start next waits for the reader.
+                // A slow reader delays the start of further tasks.
                 events.room().await;
             } else if let Some(pause) = self.conclude(&mut course).await? {
                 return Ok(pause);
@@ -71,8 +71,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Merges what has ended, or the joins whose time has come, while what runs goes on. Runs inside of it
-    /// store nothing on the checkpoint that is being left.
+    /// Merges an ended task, or the joins that are due, while other tasks continue. Runs inside those tasks
+    /// store nothing on the checkpoint that is being replaced.
     async fn merge_beside(
         &mut self,
         course: &mut Course<S>,
@@ -96,7 +96,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merged
     }
 
-    /// Takes back what ran beside something else, and how those ended that did.
+    /// Takes the running tasks back after an await, and handles those that ended meanwhile.
     fn take_back(
         &self,
         course: &mut Course<S>,
@@ -185,7 +185,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             NoOutput::Failed(error) => {
                 self.fail(course, key, detached, error.at_node(self.position.graph.name(node))).await
             }
-            // Also where the task is detached: it is the run that cannot go on.
+            // This applies to detached tasks too: the run itself cannot continue.
             NoOutput::Inside(ChildPause::Broken(error)) => {
                 let error = error.at_node(self.position.graph.name(node));
                 self.stands(key, Phase::Stands);
@@ -213,7 +213,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// A task failed. One that is detached just ends with it.
+    /// Handles a failed task. A detached task ends with its failure.
     async fn fail(
         &mut self,
         course: &mut Course<S>,
@@ -234,7 +234,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// Keeps what a task failed with for the record.
+    /// Keeps the error of a task for the record.
     fn note_error(&mut self, course: &mut Course<S>, key: Key, error: &Error) {
         let node = self.activation(key).map_or(0, Activation::actor);
         let failure = Arc::new(self.failure_of(node, error));
@@ -258,8 +258,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Lets a handler stand in the place of a task that failed. The failure is in the store before anybody
-    /// acts on it.
+    /// Replaces a failed task by its handler. The failure is stored before the handler acts on it.
     async fn hand_over(
         &mut self,
         course: &mut Course<S>,
@@ -285,22 +284,22 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// Notes that an activation is not tried again in this call.
+    /// Marks an activation as not to be tried again in this call.
     fn stands(&mut self, key: Key, phase: Phase) {
         if let Some(activation) = self.activation_mut(key) {
             activation.phase = phase;
         }
     }
 
-    /// Others may call the memories that a task has called which is over with its failure. Any other one that
-    /// is not done goes on with its calls, in this run or a later one.
+    /// Frees the memories that a failed detached task has called, so that others may call them. Any other
+    /// unfinished task continues its calls, in this run or a later one.
     fn forget_calls_of_detached(&self, index: u32, detached: bool) {
         if let Some(nest) = self.runtime.shared.nest.as_ref().filter(|_| detached) {
             nest.memories.forget(index);
         }
     }
 
-    /// Says that a task is over.
+    /// Reports that a task is over.
     fn leave(&self, index: u32) {
         self.runtime.shared.control.leave(index);
         if let Some(events) = &self.listeners.events {
@@ -335,7 +334,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.position.eager.as_mut()?.flow.open.get_mut(&key)
     }
 
-    /// The id of whoever acts in an activation.
+    /// The id of the task or handler that acts in an activation.
     fn activation_id(&self, key: Key) -> Option<TaskId> {
         let activation = self.activation(key)?;
         Some(crate::engine::flow::record::id_of(&self.position.graph, self.flow_place(), key, activation))
@@ -347,7 +346,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-/// The request of the task that is the n-th to start in a call.
+/// The request of the n-th task that a call starts.
 fn request(ordinal: u32, node: u32, handles: bool) -> TaskRequest {
     TaskRequest { step: u64::from(ordinal), node, index: ordinal, attempt: 1, handles }
 }

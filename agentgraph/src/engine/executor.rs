@@ -1,8 +1,8 @@
 //! Executing: the tasks of one superstep, against one snapshot.
 //!
-//! One task is awaited where it is. Several are each polled once in place, which finishes those that are
-//! ready; the pending ones go into a `FuturesUnordered`, which polls only what was woken. Nothing is spawned,
-//! so dropping the run stops everything.
+//! A single task is awaited in place. Several tasks are each polled once in place, which finishes the ready
+//! ones; pending ones go into a `FuturesUnordered`, which polls only what was woken. Nothing is spawned, so
+//! dropping the run stops everything.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -31,15 +31,15 @@ use crate::step::{Command, Goto, InputValue, Step, ToParent};
 use crate::words::{EditError, InterruptId, TaskEnd};
 use agentgraph_checkpoint::TaskId;
 
-/// Why a task is not done.
+/// The reason why a task is not done.
 pub(crate) enum NoOutput {
     Waits(NewQuestions),
     /// An answer had the wrong type.
     Refused(Box<Refusal>),
     Failed(Error),
-    /// The run inside it did not come to its end.
+    /// The run inside the task did not reach its end.
     Inside(ChildPause),
-    /// It leaves the graph.
+    /// The task exits to the parent graph.
     Leaves(ParentExit),
 }
 
@@ -52,9 +52,9 @@ impl NoOutput {
         )
     }
 
-    /// What it is that a task said to the outside.
-    pub(super) fn of(standing: TaskVerdict, node: &str) -> Self {
-        match standing {
+    /// The reason for a verdict that a task reached through its context.
+    pub(super) fn of(verdict: TaskVerdict, node: &str) -> Self {
+        match verdict {
             TaskVerdict::Waits(asks) => NoOutput::Waits(asks),
             TaskVerdict::Unaskable(why) => NoOutput::Failed(why.error().at_node(node)),
             TaskVerdict::Refused(refusal) => NoOutput::Refused(Box::new(refusal)),
@@ -63,14 +63,14 @@ impl NoOutput {
     }
 }
 
-/// A node that voids an answer each time it runs asks for ever, which somebody should see.
+/// Warns of voided answers: a node that voids an answer each time it runs asks for ever.
 pub(crate) fn log_voided(node: &str, asks: &NewQuestions) {
     if !asks.voided.is_empty() {
         tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks something else");
     }
 }
 
-/// The error of an answer that its task could not read.
+/// The error for an answer that its task could not read.
 pub(super) fn bad_answer_to(task: TaskId, refusal: &Refusal) -> Error {
     let id = InterruptId { task, n: refusal.n };
     Error::new(Code::BadAnswer, bad_answer(&format!(" to interrupt {id}"), &refusal.problem))
@@ -80,13 +80,13 @@ fn bad_answer(to: &str, problem: &str) -> String {
     format!("the answer{to} does not have the type the node asks for: {problem}")
 }
 
-/// Where a run that was left goes on in the graph around it, and what it writes there.
+/// The exit of a run to its parent graph: its targets there, and the update.
 pub(crate) struct ParentExit {
     pub(crate) to: ToParent,
     pub(crate) targets: Vec<Goto>,
 }
 
-/// What the execution of one superstep looks at.
+/// The inputs of the execution of one superstep.
 pub(crate) struct Executor<'a, S: State, R> {
     pub(in crate::engine) core: &'a RunGraph<S>,
     pub(in crate::engine) state: &'a Arc<S>,
@@ -94,21 +94,21 @@ pub(crate) struct Executor<'a, S: State, R> {
     pub(in crate::engine) events: Option<&'a EventQueue<S>>,
 }
 
-/// Who is told when a task of several ends.
+/// The receiver of task ends in a superstep of several tasks.
 pub(crate) trait Ledger<S: State>: Send {
     fn done(&mut self, index: u32, done: TaskOutput<S>);
     fn not_done(&mut self, index: u32, why: NoOutput);
-    /// It failed, and `handler` stands in its place.
+    /// The task failed, and `handler` handles the failure.
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>);
-    /// The id of whoever acts at `index`.
+    /// The id of the task or handler that acts at `index`.
     fn id(&self, index: u32) -> TaskId;
     /// The input of the task at `index`, if it is a dispatch.
     fn input(&self, index: u32) -> Option<InputValue>;
-    /// Stores what is done or failed and not stored yet, since others are not done.
+    /// Stores what is done or failed and not stored yet, since other tasks are not done.
     fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// A task to be run: where it stands in its superstep, and what it is called with.
+/// A task to be run: its request, and what it is called with.
 pub(crate) struct PlannedTask<'a> {
     pub(in crate::engine) request: TaskRequest,
     pub(in crate::engine) input: Option<&'a InputValue>,
@@ -134,7 +134,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         self.runtime.runner.call(self.core, &task)
     }
 
-    /// Tells that a task begins.
+    /// Announces that a task starts.
     #[inline]
     pub(crate) fn announce_start(&self, request: TaskRequest, input: Option<&InputValue>) {
         if let Some(events) = self.events.filter(|events| events.views().tasks) {
@@ -143,7 +143,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    /// Tells which answers a task has voided, since it asks something else.
+    /// Announces the answers that a task has voided, since it asks something else.
     fn announce_voided(&self, request: TaskRequest, asks: &NewQuestions) {
         log_voided(self.core.name(request.node), asks);
         if let Some(events) = self.events.filter(|events| events.views().tasks) {
@@ -158,7 +158,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    /// Who handles the failure of a task, and what it leaves to him. Nobody handles that of a handler.
+    /// The handler of a task's failure, and the failure. The failure of a handler is not handled.
     pub(crate) fn hand_over(&self, request: TaskRequest, why: &NoOutput) -> Option<(u32, Arc<Failure>)> {
         let NoOutput::Failed(error) = why else { return None };
         let node = self.core.entry(request.node)?;
@@ -172,7 +172,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         Some((handler, Arc::new(failure)))
     }
 
-    /// Judges a task's result. The control cell is read first: a task that asked waits, whatever it returned.
+    /// Judges the result of a task. The control cell is read first: a task that has asked waits, whatever it
+    /// returned.
     #[inline]
     pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
         let plain = self.events.is_none() && !self.runtime.shared.control.in_use();
@@ -238,7 +239,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         NoOutput::Leaves(ParentExit { to: parent.map(|to| *to).unwrap_or_default(), targets })
     }
 
-    /// Tells that a task was not run, and what it comes to.
+    /// Announces that a task was skipped, and the output that is used for it.
     pub(crate) fn announce_skip(&self, request: TaskRequest, done: &TaskOutput<S>) {
         self.announce_update(request, done);
         self.announce_end(request, TaskEnd::Skipped);
@@ -256,11 +257,11 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    /// Runs several tasks and tells `ledger` of each in the order of completion. Gives what cut them off, if
-    /// something did.
+    /// Runs several tasks and reports each to `ledger` in the order of completion. Returns the cutoff, if the
+    /// tasks were cut off.
     ///
-    /// When a task fails, no further one is started; those that were are finished or dropped, as the policy
-    /// for siblings says.
+    /// When a task fails, no further task starts; the started ones are finished or dropped, according to the
+    /// policy for siblings.
     pub(crate) async fn many(
         &self,
         tasks: impl Iterator<Item = PlannedTask<'_>> + Send,
@@ -268,12 +269,12 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         mut halt: Option<&mut Halt>,
     ) -> Result<Option<Cutoff>, Error> {
         let mut waiting = tasks.peekable();
-        // Made when a task is pending, which often none is.
+        // Allocated when a task is pending; often none is.
         let mut running: Option<FuturesUnordered<RunningTask<S>>> = None;
         let mut handlers = Vec::new();
         let mut failed = false;
         loop {
-            // A failure is in the store before anybody acts on it.
+            // A failure is stored before its handler acts on it.
             if !handlers.is_empty() && self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
                 continue;
             }
@@ -286,7 +287,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             if !runs && handlers.is_empty() && (failed || waiting.peek().is_none()) {
                 return Ok(None);
             }
-            // Those that wait for room count too: with little room most of a superstep may be still to come.
+            // Tasks that wait for a slot count as not done, too: with few slots, most of a superstep may
+            // still be to come.
             if self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
                 continue;
             }
@@ -310,8 +312,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    /// Stores what is to be stored while the tasks that run go on, and tells `ledger` of those that end
-    /// meanwhile. Whether any did.
+    /// Stores finished and failed tasks while the running tasks continue, and reports those that end
+    /// meanwhile to `ledger`. Returns whether any did.
     async fn store(
         &self,
         ledger: &mut impl Ledger<S>,
@@ -332,12 +334,11 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         Ok(any)
     }
 
-    /// Starts as many tasks as may run at once and polls each of them one time. Outside tokio's cooperative
-    /// budget: with more ready tasks than the budget allows, the rest would be put off for nothing. True if
-    /// one of them failed.
+    /// Starts as many tasks as may run at once and polls each of them once, outside tokio's cooperative
+    /// budget: with more ready tasks than the budget allows, the rest would be delayed for nothing. Returns
+    /// true if one of them failed.
     ///
-    /// A reader who is behind holds up the start of further tasks, so that a wide superstep does not run away
-    /// from it.
+    /// A slow reader delays the start of further tasks, so that a wide superstep does not run away from it.
     async fn first_poll(
         &self,
         begun: Vec<HandlerCall>,
@@ -351,7 +352,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         let room =
             self.runtime.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
         let pass = poll_fn(|cx| {
-            // Each has the place of a task that has ended.
+            // Each handler takes the slot of the task that failed.
             for HandlerCall { request, failure } in &begun {
                 let input = ledger.input(request.index);
                 let task = PlannedTask { request: *request, input: input.as_ref(), failure: Some(failure) };
@@ -373,7 +374,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         failed
     }
 
-    /// Starts a task and polls it once. True if it failed.
+    /// Starts a task and polls it once. Returns true if it failed.
     #[inline]
     pub(super) fn start(
         &self,
@@ -401,7 +402,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         started.unwrap_or_else(|panicked| self.tell(request, Err(panicked.into()), handlers, ledger))
     }
 
-    /// True if the task failed.
+    /// Reports the end of a task to the ledger. Returns true if the task failed.
     #[inline]
     pub(super) fn tell(
         &self,
@@ -442,7 +443,8 @@ pub(crate) fn node_error(error: BoxError) -> Error {
     let code = if let Some(refused) = caused_by::<EditError>(&*error) {
         refused.code()
     } else if error.is::<Error>() {
-        // Another graph's run, called from within the node: its node and state are not this run's.
+        // The error comes from another graph's run, called inside the node: its node and state are not those
+        // of this run.
         Code::NodeFailed
     } else if caused_by::<NodePanic>(&*error).is_some() {
         Code::NodePanicked

@@ -1,9 +1,9 @@
-//! What a thread keeps of its failures, so that a reader can say why it does not go on.
+//! The stored failures of a thread, so that a reader can explain why it does not continue.
 //!
-//! A task that failed leaves its [`Failure`] as a pending write beside the results of its siblings. What made
-//! a superstep fail and is none of its tasks (two writers of a field, a route to nowhere, a step timeout) is
-//! a write of the run. Both go with the commit that ends the superstep; an empty write says that one is over
-//! before that.
+//! A failed task leaves its [`Failure`] as a pending write beside the results of its siblings. A failure of
+//! the superstep that belongs to no task (two writers of a field, a route to nowhere, a step timeout) is a
+//! write of the run. Both are dropped by the commit that ends the superstep; an empty write marks a failure
+//! that is over before that.
 
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
@@ -15,35 +15,35 @@ use crate::failure::Failure;
 use crate::state::State;
 use agentgraph_checkpoint::{CheckpointId, PendingWrite, TaskId};
 
-/// The record of a task that failed.
+/// The pending write for the failure of a task.
 pub(super) fn error_write(task: TaskId, failure: &Failure) -> Result<PendingWrite, Error> {
     Ok(PendingWrite { task, slot: ERROR, bytes: to_bytes(failure)? })
 }
 
-/// The record of a task whose error of an earlier call is over.
+/// The pending write that ends the stored error of a task from an earlier call.
 pub(super) fn no_error(task: TaskId) -> PendingWrite {
     PendingWrite { task, slot: ERROR, bytes: Vec::new() }
 }
 
-/// Reads either of them, or that of a run.
+/// Reads the failure of a task or of a run; `None` if it is over.
 pub(super) fn read_failure(bytes: &[u8]) -> Result<Option<Failure>, Error> {
     if bytes.is_empty() { Ok(None) } else { from_bytes(bytes).map(Some) }
 }
 
 impl<S: State, R> Loop<S, R> {
-    /// What the task of a node failed with.
+    /// The failure of a node's task.
     pub(super) fn failure_of(&self, node: u32, error: &Error) -> Failure {
         let keeps = self.position.graph.entry(node).map_or(&[][..], |node| &node.keeps);
         Failure::of(self.position.graph.name(node), error, keeps)
     }
 
-    /// Notes whether a store says that the superstep has failed, and no task of it.
+    /// Notes whether the store contains a failure of the superstep that belongs to no task.
     pub(super) fn note_failure_of(&mut self, left: &Leftovers) {
         let said = left.get(&OF_RUN).is_some_and(|left| left.error.is_some());
         self.inheritance.had_failure = self.head().filter(|_| said);
     }
 
-    /// The checkpoint that the run goes on from; none before it has stored one.
+    /// The checkpoint that the run continues from; `None` before the run has stored one.
     fn head(&self) -> Option<CheckpointId> {
         self.records.journal.as_ref().filter(|journal| journal.has_begun()).and_then(Journal::checkpoint)
     }
@@ -55,8 +55,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.records.journal.is_some() && (paused.is_err() || self.inheritance.had_failure.is_some())
     }
 
-    /// Stores what the call failed with, if that was none of its tasks. The error is the call's whether or
-    /// not that can be stored.
+    /// Stores the failure of the call if it belongs to no task. Returns the error of the call even if the
+    /// failure cannot be stored.
     pub(crate) async fn keep_failure(&mut self, paused: Result<Pause, Error>) -> Result<Pause, Error> {
         let had_failure =
             self.inheritance.had_failure.is_some() && self.inheritance.had_failure == self.head();
@@ -78,13 +78,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// The same for a panic of users' code outside of nodes, after which what was put off cannot be stored.
+    /// [`keep_failure`](Self::keep_failure) for a panic of users' code outside nodes, after which deferred
+    /// commits cannot be stored.
     pub(crate) async fn keep_panic(&mut self, error: Error) -> Result<Pause, Error> {
         self.position.merging |= self.records.journal.as_ref().is_some_and(Journal::waits);
         let kept = self.keep_failure(Err(error)).await;
         if let Some(journal) = &self.records.journal {
-            // What was handed over to a queue has to be stored before the thread is given back. The panic
-            // counts more than that.
+            // Records handed over to a queue must be stored before the thread is released. The panic counts
+            // more than an error of that.
             let _ = journal.settle().await;
         }
         kept
@@ -102,8 +103,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-/// Whether a superstep can fail with it. The other codes are about the store or the call, or come when the
-/// run is over.
+/// Whether a superstep can fail with this code. The other codes concern the store or the call, or occur when
+/// the run is over.
 fn is_of_a_superstep(code: Code) -> bool {
     match code {
         Code::StepTimeout => true,

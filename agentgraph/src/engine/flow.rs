@@ -1,5 +1,5 @@
-//! What an eager run has open: activations, groups of dispatches, and who wrote which channel last. Plain
-//! data; it knows neither states nor futures.
+//! The open work of an eager run: activations, groups of dispatches, and the last writer of each channel.
+//! Plain data, without states or futures.
 
 pub(crate) mod order;
 pub(crate) mod record;
@@ -16,66 +16,67 @@ use crate::state::{State, WriteKind};
 use crate::step::InputValue;
 use agentgraph_checkpoint::CheckpointId;
 
-/// Which activation: the number of the commit that made it, and its place among those made there.
+/// Key of an activation: the number of the commit that made it, and its index among the activations of that
+/// commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(in crate::engine) made: u64,
     pub(crate) index: u32,
 }
 
-/// One execution of a node, to come or under way.
+/// One execution of a node, planned or under way. One field per key that its record may have.
 pub(crate) struct Activation {
     pub(in crate::engine) node: u32,
     /// The node that led to it.
     pub(in crate::engine) from: u32,
-    /// Of a dispatch.
+    /// The input of a dispatch.
     pub(in crate::engine) input: Option<InputValue>,
-    /// The checkpoint whose state it reads; none where there is no such checkpoint.
+    /// The checkpoint whose state it reads; `None` if that state is in no checkpoint.
     pub(in crate::engine) read: Option<CheckpointId>,
-    /// The number of the commit whose state that is.
+    /// The number of the commit whose state it reads.
     pub(in crate::engine) read_at: u64,
-    /// A static interrupt after this node holds it.
+    /// The node that ended before it, if a static interrupt after that node blocks it.
     pub(in crate::engine) after: Option<u32>,
-    /// The caller was told of the static interrupt that held it.
+    /// Whether the caller was told of the static interrupt that blocked it.
     pub(in crate::engine) told: bool,
-    /// What it asked, and was answered.
+    /// Its questions and answers.
     pub(in crate::engine) left: Option<Box<TaskRemains>>,
-    /// It failed, and this one stands in its place.
+    /// The handler that replaces it after its failure.
     pub(in crate::engine) handler: Option<Handler>,
-    /// What it failed with when it was last called.
+    /// The failure of its last call.
     pub(in crate::engine) error: Option<Arc<Failure>>,
-    /// Such an error is over, and a pending write may still say it.
+    /// Whether its failure is over while a pending write may still contain it.
     pub(in crate::engine) error_is_over: bool,
     pub(in crate::engine) phase: Phase,
-    /// It was open in an earlier call.
+    /// Whether it was open in an earlier call.
     pub(in crate::engine) again: bool,
 }
 
-/// Who stands in the place of a task that failed.
+/// The handler of a failed task.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(in crate::engine) node: u32,
     pub(in crate::engine) failure: Arc<Failure>,
 }
 
-/// How far an activation has come in this call.
+/// The progress of an activation in this call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Ready,
     Runs,
-    /// It waits for an answer, or for somebody to go on.
+    /// It waits for an answer, or for a call that continues past a static interrupt.
     Waits,
-    /// It did not come to its end, and is not tried again in this call.
+    /// It did not reach its end, and is not tried again in this call.
     Stands,
 }
 
 impl Activation {
-    /// The node that acts.
+    /// The node that acts: the handler, if there is one.
     pub(crate) fn actor(&self) -> u32 {
         self.handler.as_ref().map_or(self.node, |handler| handler.node)
     }
 
-    /// Whether a static interrupt holds it.
+    /// Whether a static interrupt blocks it.
     pub(crate) fn is_held<S: State>(&self, core: &RunGraph<S>) -> bool {
         let Some(breaks) = core.breaks.as_ref().filter(|_| !self.told) else { return false };
         self.after.is_some() || breaks.before.get(self.node as usize) == Some(&true)
@@ -85,7 +86,6 @@ impl Activation {
         self.input.is_some()
     }
 
-    /// Forgets what it failed with.
     pub(crate) fn forget_error(&mut self) {
         self.error_is_over |= self.error.take().is_some();
     }
@@ -98,13 +98,13 @@ impl Activation {
 /// The dispatches of one command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    /// So many are not done.
+    /// The number of dispatches that are not done.
     pub(in crate::engine) open: u32,
-    /// The nodes of those that are, each once, if their edges were not replaced.
+    /// The nodes of the finished dispatches, each once, if their edges were not replaced.
     pub(in crate::engine) arrived: Vec<u32>,
 }
 
-/// Who wrote a channel last.
+/// The last write of a channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastWrite {
     pub(in crate::engine) at: u64,
@@ -112,7 +112,7 @@ pub(crate) struct LastWrite {
     pub(in crate::engine) overwrote: bool,
 }
 
-/// The commit to come: its number, and its id if it will be a checkpoint.
+/// The next commit: its number, and its id if it will be a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextCommit {
     pub(in crate::engine) at: u64,
@@ -125,31 +125,30 @@ pub(crate) struct MergeEntry {
     pub(in crate::engine) at: u64,
     /// The activation that ended, and its node.
     pub(in crate::engine) ended: Option<(Key, u32)>,
-    /// The joins that fired because their time had come.
+    /// The joins that fired because they were due.
     pub(in crate::engine) timed: Vec<u32>,
 }
 
-/// See the module.
+/// The open work of an eager run.
 #[derive(Default)]
 pub(crate) struct Flow {
     pub(in crate::engine) open: BTreeMap<Key, Activation>,
-    /// Those that may start, in the order in which they were made.
+    /// The activations that may start, in the order in which they were made.
     pub(in crate::engine) ready: VecDeque<Key>,
-    /// Dispatches, by the commit that made them.
+    /// The groups of dispatches, by the commit that made them.
     pub(in crate::engine) groups: HashMap<u64, Group>,
-    /// By channel.
+    /// The last write of each channel.
     pub(in crate::engine) written: Vec<LastWrite>,
-    /// How many of those that are open are not detached.
+    /// The number of open activations that are not detached.
     pub(in crate::engine) normal: usize,
     /// The number of the last commit.
     pub(in crate::engine) at: u64,
-    /// States that open activations read and no checkpoint holds.
+    /// States that open activations read and no checkpoint stores.
     pub(in crate::engine) kept: Vec<StoredState>,
-    /// What no record says yet.
+    /// Changes that no record contains yet.
     pub(in crate::engine) unsaid: UnsavedChanges,
 }
 
-/// Changes since the last record.
 #[derive(Default)]
 pub(crate) struct UnsavedChanges {
     pub(in crate::engine) begun: Vec<Key>,
@@ -161,7 +160,8 @@ pub(crate) struct UnsavedChanges {
 }
 
 impl Flow {
-    /// Makes an activation of every place that a commit leads to: `after` if a static interrupt holds them.
+    /// Makes an activation for each place that a commit leads to. `after` is the node of a static interrupt
+    /// that blocks them.
     pub(crate) fn make<S: State>(
         &mut self,
         core: &RunGraph<S>,
@@ -193,12 +193,12 @@ impl Flow {
         }
     }
 
-    /// Forgets what the caller was told, for a branch that begins before that.
+    /// Forgets which interrupts the caller was told of, for a branch that starts before that.
     pub(crate) fn forget_left(&mut self) {
         self.open.values_mut().for_each(|activation| activation.told = false);
     }
 
-    /// Notes a commit that merges nothing.
+    /// Logs a commit that merges nothing.
     pub(crate) fn pass(&mut self, commit: NextCommit) {
         self.unsaid.log.push(MergeEntry { at: commit.at, ..MergeEntry::default() });
         self.at = commit.at;
@@ -206,7 +206,7 @@ impl Flow {
 
     /// Adds an activation that is to start.
     pub(crate) fn begin(&mut self, key: Key, activation: Activation, detached: bool) {
-        // Damaged records may name one twice.
+        // Damaged records may name an activation twice.
         if self.open.contains_key(&key) {
             return;
         }
@@ -219,8 +219,8 @@ impl Flow {
         self.open.insert(key, activation);
     }
 
-    /// Takes one out that has ended. Gives the nodes that arrive at their joins by that: itself, unless it is
-    /// of a group, which arrives as a whole. `arrives` if its edges were not replaced.
+    /// Removes an ended activation. If it is the last dispatch of a group, returns the nodes of the group,
+    /// which now arrive at their joins. `arrives`: its edges were not replaced.
     pub(crate) fn end(&mut self, key: Key, detached: bool, arrives: bool) -> Vec<u32> {
         let Some(activation) = self.open.remove(&key) else { return Vec::new() };
         self.normal = self.normal.saturating_sub(usize::from(!detached));
@@ -242,7 +242,7 @@ impl Flow {
         }
     }
 
-    /// Lets go of a state that nobody reads any more.
+    /// Drops a kept state that no open activation reads any more.
     fn forget_kept(&mut self, made: u64) {
         let is_read = |open: &BTreeMap<Key, Activation>| open.keys().any(|key| key.made == made);
         if self.kept.iter().any(|kept| kept.made == made) && !is_read(&self.open) {
@@ -251,15 +251,16 @@ impl Flow {
         }
     }
 
-    /// Notes that the record of an activation has to say something new.
+    /// Marks an activation as changed, so that the next record contains it.
     pub(crate) fn change(&mut self, key: Key) {
         if !self.unsaid.begun.contains(&key) {
             self.unsaid.begun.push(key);
         }
     }
 
-    /// Finds the channel that an update may not write, since a commit that its task could not know has: which
-    /// one, by whom, and how this one writes it. Two that overwrite are too many for any channel.
+    /// Finds a channel of an update that was written since the task read its state, and that may not be
+    /// written again: the channel, its last writer, and the kind of this write. Two overwrites clash in every
+    /// channel.
     pub(crate) fn clash<S: State>(
         &self,
         core: &RunGraph<S>,
@@ -280,8 +281,8 @@ impl Flow {
         found
     }
 
-    /// The channels that an update writes, of those of which it must be known who wrote them: with `true` if
-    /// it overwrites.
+    /// The written channels whose last writer must be known: exclusive ones and overwritten ones, with `true`
+    /// for an overwrite.
     pub(crate) fn watched<S: State>(core: &RunGraph<S>, update: &S::Update, writes: &mut Vec<(usize, bool)>) {
         let channels = S::channels(&core.schema);
         S::writes(&core.schema, update, &mut |channel, kind| {
@@ -292,7 +293,7 @@ impl Flow {
         });
     }
 
-    /// Notes who wrote channels in the commit `at`.
+    /// Records the writer of channels in the commit `at`.
     pub(crate) fn note_writes(&mut self, channels: usize, writes: &[(usize, bool)], at: u64, by: u32) {
         if writes.is_empty() {
             return;
@@ -305,12 +306,12 @@ impl Flow {
         }
     }
 
-    /// The oldest state that is read: whoever wrote before it can clash with nobody.
+    /// The oldest commit whose state an open activation reads. Writes before it cannot clash with anything.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.open.values().map(|activation| activation.read_at).min()
     }
 
-    /// Notes that the record of all this is in the store.
+    /// Clears the changes, after the record that contains them is stored.
     pub(crate) fn said(&mut self) {
         let UnsavedChanges { begun, ended, log, writes, groups, kept } = &mut self.unsaid;
         begun.clear();

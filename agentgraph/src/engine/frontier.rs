@@ -1,11 +1,11 @@
-//! [`Frontier`]: what runs next.
+//! [`Frontier`]: the tasks to run next.
 
 use crate::step::InputValue;
 
-/// What runs next: nodes whose trigger fired, and dispatches.
+/// The tasks to run next: nodes whose trigger fired, and dispatches.
 ///
-/// The *task order* is: nodes in order of declaration, then dispatches in the order they were made.
-/// Everything that merges, reports or stores tasks goes by it, never by the order of completion.
+/// The *task order* is: nodes in order of declaration, then dispatches in the order they were made. Merging,
+/// reporting and storing tasks use this order, never the order of completion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frontier {
     pub(in crate::engine) pulled: Vec<u32>,
@@ -14,13 +14,13 @@ pub(crate) struct Frontier {
     pub(in crate::engine) deferred: Vec<u32>,
 }
 
-/// One dispatch to come.
+/// A planned dispatch.
 #[derive(Clone, Debug)]
 pub(crate) struct Dispatched {
     pub(crate) node: u32,
-    /// Who dispatched it.
+    /// The node that dispatched it.
     pub(crate) from: u32,
-    /// Its place among all dispatches of the frontier, so that (from, index) is unique.
+    /// Its index among all dispatches of the frontier, so that (from, index) is unique.
     pub(crate) index: u32,
     pub(crate) input: InputValue,
 }
@@ -35,7 +35,7 @@ impl Frontier {
         self.pulled.len() + self.dispatched.len()
     }
 
-    /// Empties it of what runs next; what is deferred waits on.
+    /// Removes all tasks; deferred nodes stay.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.pulled.clear();
@@ -58,7 +58,7 @@ impl Frontier {
         self.pulled.iter().copied().chain(self.dispatched.iter().map(|dispatch| dispatch.node))
     }
 
-    /// Adds a dispatch that a record says.
+    /// Adds a dispatch from a record.
     pub(crate) fn add_dispatch(&mut self, dispatch: Dispatched) {
         self.dispatched.push(dispatch);
     }
@@ -81,14 +81,14 @@ impl Frontier {
         }
     }
 
-    /// Takes out the nodes that are gone.
+    /// Removes the nodes that no longer exist.
     pub(crate) fn cancel(&mut self, is_gone: impl Fn(u32) -> bool) {
         self.pulled.retain(|node| !is_gone(*node));
         self.dispatched.retain(|dispatch| !is_gone(dispatch.node));
         self.deferred.retain(|node| !is_gone(*node));
     }
 
-    /// Puts the deferred nodes among the pulled aside.
+    /// Moves the deferred nodes out of the pulled ones.
     pub(crate) fn put_off(&mut self, is_deferred: impl Fn(u32) -> bool) {
         self.deferred.extend(self.pulled.extract_if(.., |node| is_deferred(*node)));
         self.deferred.sort_unstable();

@@ -1,5 +1,5 @@
-//! What stops a call from outside its nodes: a token, a deadline, a request to drain, a superstep that takes
-//! too long.
+//! Stopping a call from outside its nodes: by a token, a deadline, a request to drain, or the timeout of a
+//! superstep.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::words::StopReason;
 use agentgraph_checkpoint::services::Services;
 
-/// What a caller said about stopping.
+/// The caller's tokens and time limits.
 #[derive(Clone, Default)]
 pub(crate) struct Limits {
     pub(crate) cancel: Option<CancellationToken>,
@@ -23,20 +23,20 @@ pub(crate) struct Limits {
     pub(crate) step_timeout: Option<Duration>,
 }
 
-/// Why work was cut off.
+/// The reason why work was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cutoff {
     Stop(StopReason),
     StepTimeout(Duration),
 }
 
-/// Watches over one call. Exists only if something was said.
+/// Watches over one call. Exists only if the caller set a limit.
 pub(crate) struct Halt {
     cancel: Option<CancellationToken>,
     drain: Option<CancellationToken>,
-    /// What cuts work off, each until it has.
+    /// The stops that cut work off, each until it has fired.
     stops: Vec<(StopReason, BoxFuture<'static, ()>)>,
-    /// The one that did.
+    /// The stop that fired.
     stopped: Option<StopReason>,
     step_timeout: Option<Duration>,
     step_timer: Option<BoxFuture<'static, ()>>,
@@ -44,7 +44,7 @@ pub(crate) struct Halt {
 }
 
 impl Halt {
-    /// `None` if there is nothing to watch. `budget` is the time that is left of it.
+    /// `None` if there is nothing to watch. `budget` is its remaining time.
     pub(crate) fn of(
         limits: Limits,
         budget: Option<Duration>,
@@ -65,7 +65,7 @@ impl Halt {
         Some(Box::new(Halt { cancel, drain, stops, stopped: None, step_timeout, step_timer: None, services }))
     }
 
-    /// Whether the call must end between two supersteps, and why.
+    /// The reason to end the call between two supersteps, if there is one.
     pub(crate) fn at_boundary(&mut self) -> Option<StopReason> {
         let is_cancelled =
             |token: &Option<CancellationToken>| token.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -76,17 +76,17 @@ impl Halt {
         stopped.or_else(|| is_cancelled(&self.drain).then_some(StopReason::Drained))
     }
 
-    /// The time that one task may take where there are no supersteps, if it is limited.
+    /// The time limit of one task in a run without supersteps.
     pub(crate) fn step_timeout(&self) -> Option<Duration> {
         self.step_timeout
     }
 
-    /// Says that a superstep begins.
+    /// Starts the timer of a superstep.
     pub(crate) fn begin_step(&mut self) {
         self.step_timer = self.step_timeout.map(|limit| sleep(&self.services, limit));
     }
 
-    /// Goes on with `work` until it is done or cut off.
+    /// Awaits `work` until it is done or cut off.
     pub(crate) async fn until<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cutoff> {
         let mut work = pin!(work);
         poll_fn(|cx| {

@@ -1,10 +1,9 @@
-//! Where tasks run: the seam between the loop and whatever carries a task out.
+//! Hosts: the places where tasks run.
 //!
-//! The loop is generic over a [`TaskRunner`], so that in process a task is the bare call of its node. People
-//! who bring a place of their own implement [`Host`], which is object-safe and speaks bytes; one adapter
-//! joins it to the loop. What a task needs is in [`TaskCall`]: no closure, only names and bytes, so any
-//! process that built the same graph can run it with
-//! [`CompiledGraph::run_task`](crate::CompiledGraph::run_task).
+//! The loop is generic over a [`TaskRunner`], so that in process a task is the plain call of its node. Users
+//! who run tasks elsewhere implement [`Host`], which is object-safe and exchanges bytes; one adapter connects
+//! it to the loop. A [`TaskCall`] contains only names and bytes, no closure, so any process that built the
+//! same graph can run it with [`CompiledGraph::run_task`](crate::CompiledGraph::run_task).
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ use crate::words::{GraphEdit, Spot};
 use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::{CheckpointId, RunId};
 
-/// Calls tasks. The loop polls the future in place and catches what panics, here or in the future.
+/// Calls tasks. The loop polls the future in place and catches panics, here or in the future.
 pub(crate) trait TaskRunner<S: State>: Send + Sync {
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S>;
 
@@ -47,11 +46,11 @@ pub(crate) trait TaskRunner<S: State>: Send + Sync {
     }
 }
 
-/// Runs a task in this process: the call itself.
+/// Runs a task in this process: a plain call.
 pub(crate) struct LocalRunner;
 
 impl<S: State> TaskRunner<S> for LocalRunner {
-    /// In a span if anybody listens to spans; only then is there a box for it.
+    /// Opens a span only if there is a subscriber for spans; the span needs an allocation.
     #[inline]
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
         match LevelFilter::current() >= tracing::Level::INFO {
@@ -69,7 +68,7 @@ fn call_in_span<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<
     in_span(core.name(task.request.node), task.request.step, || call(core, task))
 }
 
-/// Calls a node in a span of its own, if anybody listens to spans.
+/// Calls a node in a span of its own, if there is a subscriber for spans.
 pub(crate) fn in_span<S: State>(
     node: &str,
     step: u64,
@@ -96,7 +95,7 @@ fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
     }
 }
 
-/// A node that is neither in the graph nor among its temporary ones is never planned.
+/// The error for a node that is neither in the graph nor temporary. Such a node is never planned.
 #[cold]
 fn gone<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
     let problem = format!("there is no node `{}` to run", core.name(node));
@@ -105,18 +104,18 @@ fn gone<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
 
 /// A place that runs tasks: another process, another machine, a durable engine.
 ///
-/// An implementation carries the [`TaskCall`] to where the graph lives, has
-/// [`CompiledGraph::run_task`](crate::CompiledGraph::run_task) run it, and brings the [`TaskReply`] back.
-/// Both are plain serde values.
+/// An implementation carries the [`TaskCall`] to a process with the graph, runs it there with
+/// [`CompiledGraph::run_task`](crate::CompiledGraph::run_task), and brings the [`TaskReply`] back. Both are
+/// plain serde values.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
     /// Runs one task. An error here means that the host failed, not the node; the run fails with
-    /// [`Code::Host`] and can go on by `proceed()`.
+    /// [`Code::Host`] and can continue by `proceed()`.
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError>;
 }
 
-/// One task, as bytes and names. It holds the state whole, secret channels too, for the node to read: send it
-/// where they may be known, and by a way that nobody listens to.
+/// One task, as bytes and names. It contains the whole state, secret channels too, since the node reads them:
+/// send it only to places that may know them, over an encrypted channel.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskCall {
@@ -137,14 +136,14 @@ pub struct TaskCall {
     /// The time limits of a dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<StoredLimits>,
-    /// What it handles.
+    /// The failure that it handles.
     #[serde(default)]
     pub(crate) failure: Option<Failure>,
-    /// What it asked so far, with the answers, as MessagePack: in another format a number may come out as
-    /// another one, and the question with it.
+    /// Its questions so far, with the answers, as MessagePack: another format may change the type of a
+    /// number, and with it the question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<u8>,
-    /// The temporary edits that the graph of the run has.
+    /// The temporary edits of the run's graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) edits: Vec<GraphEdit>,
     /// The nodes whose last output could be used again.
@@ -152,7 +151,7 @@ pub struct TaskCall {
     pub(crate) kept: Vec<String>,
 }
 
-/// Without the state, which may hold secrets.
+/// Omits the state, which may contain secrets.
 impl fmt::Debug for TaskCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TaskCall { run, thread, step, max_supersteps, node, edits, kept, .. } = self;
@@ -163,16 +162,16 @@ impl fmt::Debug for TaskCall {
     }
 }
 
-/// How a task ended elsewhere.
+/// The end of a task on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskReply(pub(crate) Reply);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done(Vec<u8>),
-    /// The questions that have no answer, as MessagePack.
+    /// The questions without an answer, as MessagePack.
     Waits(Vec<u8>),
-    /// The n-th answer could not be taken, with the schema that is asked with now.
+    /// The n-th answer was refused, with the schema that the task asks with now.
     Refused {
         n: u32,
         problem: String,
@@ -184,16 +183,15 @@ pub(crate) enum Reply {
     },
 }
 
-/// A node failed where the host ran it; only its text came back.
+/// A node that failed on a host; only its text came back.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 struct RemoteFailure(String);
 
-/// A question of a task that ran elsewhere: where it asked it, what, and with which schema.
+/// A question of a task on a host: its spot, its value, and its schema.
 pub(crate) type Question = (Spot, Value, Option<Value>);
 
-/// Notes what a task that ran elsewhere asks. Which answers it voids, and the ids, follow from what is known
-/// here.
+/// Records the questions of a task on a host. Their ids and the answers that they void are computed here.
 fn take_questions(
     shared: &RunShared,
     request: TaskRequest,
@@ -215,7 +213,7 @@ pub(crate) fn damaged(whose: &str, part: &str, error: &Error) -> Error {
     Error::new(Code::Host, format!("{part} in {whose} is damaged: {}", error.message()))
 }
 
-/// Joins a [`Host`] to the loop.
+/// Connects a [`Host`] to the loop.
 pub(crate) struct HostRunner<S: State> {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) codec: Codec<S>,
@@ -263,13 +261,13 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
     }
 }
 
-/// The host brought bytes back that are no step. Nothing that is stored is damaged.
+/// The error for a host's reply that is no step. It does not mean that stored data is damaged.
 fn unreadable_reply(error: Error) -> OwnError {
     let problem = format!("the host's reply cannot be read: {}", error.message());
     OwnError(Error::new(Code::Host, problem).with_source(error))
 }
 
-/// The error of a node that failed elsewhere. The other side may know codes that this one does not.
+/// The error of a node that failed on a host, which may know codes that this process does not.
 fn remote_error(code: &str, problem: String) -> Error {
     let code = Code::ALL.iter().copied().find(|known| known.as_str() == code).unwrap_or(Code::NodeFailed);
     Error::new(code, problem.clone()).with_source(RemoteFailure(problem))

@@ -1,18 +1,18 @@
-//! [`Inheritance`]: what earlier calls of a run have left to this one.
+//! [`Inheritance`]: the remains of earlier calls of a run.
 
 use crate::engine::left_over::Leftovers;
 use agentgraph_checkpoint::CheckpointId;
 
-/// What earlier calls of a run have left to this one.
+/// The remains of earlier calls of a run.
 #[derive(Default)]
 pub(crate) struct Inheritance {
     /// Results, questions, answers and failures of the tasks of the first superstep.
     pub(in crate::engine) left_over: Leftovers,
-    /// The caller knows of the static interrupts before the first superstep, which goes past them.
+    /// Whether the caller was told of the static interrupts before the first superstep, which then runs.
     pub(in crate::engine) past_breaks: bool,
-    /// A static interrupt after these nodes stopped an earlier call whose caller was not told.
+    /// The nodes after which a static interrupt stopped an earlier call whose caller was not told.
     pub(in crate::engine) halted: Vec<String>,
-    /// The checkpoint beside which a store says that the superstep has failed, and no task of it.
+    /// The checkpoint with a stored failure of the superstep that belongs to no task.
     pub(in crate::engine) had_failure: Option<CheckpointId>,
 }
 

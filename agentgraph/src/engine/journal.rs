@@ -1,12 +1,14 @@
-//! The journal of a run: one record a superstep, its size that of the change.
+//! The journal of a run: one record per superstep, whose size is that of the change.
 //!
-//! A [`Journal`] belongs to one run on one thread. It decides between delta and full: a full is written when
-//! what a reader would have to replay passes twice the live bytes plus 64 KiB; when the state is small and
-//! the deltas since the last full weigh as much as a full; and whenever the graph differs from the one that
-//! wrote the record before. It folds every 1,024 deltas into a segment. `docs/architecture.md` shows why
-//! reading and writing are bounded by this.
+//! A [`Journal`] belongs to one run on one thread. It decides between delta and full. A full is written when
+//! a reader would have to replay more than twice the live bytes plus 64 KiB; when the state is small and the
+//! deltas since the last full weigh as much as a full; and when the graph differs from the one that wrote the
+//! record before. Every 1,024 deltas are folded into a segment. `docs/architecture.md` shows why this bounds
+//! reading and writing.
 
 mod header;
+mod notes;
+mod size;
 mod waiting;
 
 pub(crate) use waiting::DeferredCommit;
@@ -16,6 +18,8 @@ use std::sync::Arc;
 use crate::context::Memories;
 use crate::engine::flow::Flow;
 use crate::engine::journal::header::{Repeat, constants, constants_with};
+use crate::engine::journal::notes::HeadNotes;
+use crate::engine::journal::size::ReplaySize;
 use crate::engine::journal::waiting::DeferredCommits;
 use crate::engine::kept_outputs::KeptOutputs;
 use crate::engine::load::{Replay, RestoredState};
@@ -41,95 +45,93 @@ use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source,
 };
 
-/// Deltas between two folds.
+/// Number of deltas between two folds.
 const SEGMENT: u32 = 1024;
 
-/// What may be replayed beyond twice the live bytes.
+/// Bytes that a reader may have to replay beyond twice the live bytes.
 const SLACK: u64 = 64 * 1024;
 
-/// What the header of a full says at least beside its constants: its run, its time, its joins and what is
-/// next.
-const LEAST_BESIDE: u64 = 56;
-
 /// A state of fewer live bytes is written anew as soon as the deltas since the last full weigh as much as the
-/// next one would. No value of such a state is [`LARGE`](crate::checkpoint::delta::LARGE), so reading it is
-/// reading one full and few deltas.
+/// next full would. No value of such a state is [`LARGE`](crate::checkpoint::delta::LARGE), so a reader reads
+/// one full and few deltas.
 const SMALL: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal<S: State> {
     saver: Arc<dyn Checkpointer>,
     codec: Codec<S>,
-    thread: Arc<str>,
-    /// Empty for a run that no other run holds.
-    namespace: Arc<str>,
-    branch: u32,
-    /// The last commit; `None` before the first of the thread.
-    head: Option<u64>,
-    run: RunId,
-    delta: DeltaWriter,
-    /// The bytes that reading the head takes.
-    replay: u64,
-    /// The bytes of the deltas since the newest full, headers included.
-    since_full: u64,
-    /// A full is not weighed against them before they are so many.
-    weigh_at: u64,
-    /// The deltas after the newest full or segment.
-    deltas: u32,
-    /// The next record must be a full.
-    must_be_full: bool,
-    /// Pending writes stand on the head.
-    has_writes: bool,
-    /// Stored fields that the state does not have, which come after its channels.
-    carried_fields: Vec<UnknownField>,
-    /// What every full says of the graph, if it says more fields than the graph has.
-    own_constants: Option<Pairs>,
-    /// What older records said that this release does not know.
-    unknown: Vec<(String, Vec<u8>)>,
-    /// The head says that joins are half full.
-    had_open_joins: bool,
-    /// The head says that deferred nodes wait.
-    had_deferred: bool,
-    /// How many temporary edits the head says, and which nodes it says are skipped.
-    edits: usize,
-    skips: Vec<String>,
-    /// How many joins of subgraphs the head says are stuck.
-    stuck: usize,
-    /// The edits that the head says are those of a run before.
-    foreign_edits: bool,
-    /// How many of the edits the newest full or segment says, if it says those of this run and was written in
-    /// this call.
-    folded_edits: Option<usize>,
-    /// By how much the number that task ids are made of is ahead of the head's own.
-    ahead: u64,
-    /// Whose call this run is, if another run holds it.
-    call: Option<StoredCall>,
-    /// The memories that the run names; none if its graph has no subgraphs and its thread no memories.
-    memories: Option<Arc<Memories>>,
-    /// The sum of the updates that the next record merges, if the record must say it.
-    wrote: Option<Vec<u8>>,
-    /// The checkpoint that the branch began at.
-    parent: Option<CheckpointId>,
-    /// The head is a run's before this one.
-    begins: bool,
-    /// Nothing stands on the branch yet.
-    forks: bool,
-    /// What tasks have left behind on the checkpoint that is committed next.
-    carried: Vec<PendingWrite>,
-    /// What is not stored before the call ends.
-    waiting: Option<DeferredCommits>,
-    /// The queue before the saver, for a run that stores behind itself.
+    /// The queue in front of the saver, for a run that stores in the background.
     behind: Option<Arc<Behind>>,
-    record: Vec<u8>,
+    head: Head,
+    notes: HeadNotes,
+    origin: Origin,
+    size: ReplaySize,
+    unknown: UnknownData,
+    next: NextRecord,
+    /// Whether the head has pending writes.
+    has_writes: bool,
+    /// The call of the task that this run is inside, if another run contains it.
+    call: Option<StoredCall>,
+    /// The memories that the run names; `None` if its graph has no subgraphs and its thread no memories.
+    memories: Option<Arc<Memories>>,
+    /// The commits and writes deferred to the end of the call.
+    waiting: Option<DeferredCommits>,
 }
 
-/// A record that is to be committed.
+/// The newest checkpoint of the run, and its place.
+struct Head {
+    thread: Arc<str>,
+    /// Empty for a run that is not inside another run.
+    namespace: Arc<str>,
+    run: RunId,
+    branch: u32,
+    /// The last commit; `None` before the first of the thread.
+    step: Option<u64>,
+    /// Offset between the step used in task ids and the step of the head.
+    ahead: u64,
+}
+
+/// The start of the branch.
+#[derive(Default)]
+struct Origin {
+    /// The checkpoint that the branch starts at.
+    parent: Option<CheckpointId>,
+    /// Whether the head belongs to an earlier run.
+    begins: bool,
+    /// Whether the branch has no checkpoint yet.
+    forks: bool,
+}
+
+/// Stored data that this program does not know and carries on.
+#[derive(Default)]
+struct UnknownData {
+    /// Fields that the state does not have; they come after its channels.
+    fields: Vec<UnknownField>,
+    /// The graph constants of a full, if these fields add to those of the graph.
+    constants: Option<Pairs>,
+    /// Keys of the header.
+    header: Vec<(String, Vec<u8>)>,
+}
+
+/// The record that is being written.
+struct NextRecord {
+    delta: DeltaWriter,
+    must_be_full: bool,
+    /// Pending writes for its checkpoint.
+    writes: Vec<PendingWrite>,
+    /// The sum of the updates that it merges, if it must contain it.
+    updates: Option<Vec<u8>>,
+    /// Its bytes. The buffer is used again by the record after it.
+    buffer: Vec<u8>,
+}
+
+/// A record to be committed.
 pub(crate) struct PreparedRecord {
     id: CheckpointId,
     full: bool,
-    /// It ends a segment.
+    /// Whether it ends a segment.
     folds: bool,
-    /// The bytes that reading it will take.
+    /// The bytes that a reader of it has to read.
     replay: u64,
     time: u64,
     note: CommitNote,
@@ -141,27 +143,27 @@ impl PreparedRecord {
     }
 }
 
-/// Why a checkpoint is written.
+/// The reason for a checkpoint.
 #[derive(Clone, Default)]
 pub(in crate::engine) struct CommitNote {
     pub(in crate::engine) source: Source,
-    /// The unfinished run that makes way for this one.
+    /// The unfinished run that this one replaces.
     pub(in crate::engine) abandoned: Option<RunId>,
     /// The nodes after which a static interrupt stops the run here.
     pub(in crate::engine) halt: Vec<String>,
-    /// The sessions may have changed since the last commit.
+    /// Whether the sessions may have changed since the last commit.
     pub(in crate::engine) sessions_used: bool,
 }
 
-/// A checkpoint to come: where the run stands, and what is said beside that.
+/// A checkpoint to be written: the position of the run, and the notes beside it.
 pub(in crate::engine) struct Commit<'a, S: State> {
     note: &'a CommitNote,
     position: &'a Position<S>,
     outputs: &'a KeptOutputs<S>,
     sessions: &'a Sessions,
-    /// What the run has used up, if that is counted.
+    /// The amounts that the run has used up, if they are counted.
     spent: Option<Spent>,
-    /// The nodes that are skipped next.
+    /// The nodes to be skipped next.
     skips: Vec<&'a str>,
 }
 
@@ -176,7 +178,7 @@ impl<'a, S: State> Commit<'a, S> {
         Commit { note, position, outputs, sessions, spent, skips: position.graph.skips() }
     }
 
-    /// What a run without supersteps has open; its frontier holds what is deferred only.
+    /// The open work of a run without supersteps; its frontier contains only deferred nodes.
     fn flow(&self) -> Option<&'a Flow> {
         self.position.eager.as_ref().map(|eager| &eager.flow)
     }
@@ -187,43 +189,34 @@ impl<S: State> Journal<S> {
         Journal {
             saver: Arc::clone(&persistence.saver),
             codec: persistence.codec,
-            thread,
-            namespace: Arc::clone(&persistence.namespace),
-            branch: 0,
-            head: None,
-            run,
-            delta: DeltaWriter::new(channels),
-            replay: 0,
-            since_full: 0,
-            weigh_at: 0,
-            deltas: 0,
-            must_be_full: true,
+            behind: None,
+            head: Head {
+                thread,
+                namespace: Arc::clone(&persistence.namespace),
+                run,
+                branch: 0,
+                step: None,
+                ahead: 0,
+            },
+            notes: HeadNotes::default(),
+            origin: Origin::default(),
+            size: ReplaySize::default(),
+            unknown: UnknownData::default(),
+            next: NextRecord {
+                delta: DeltaWriter::new(channels),
+                must_be_full: true,
+                writes: Vec::new(),
+                updates: None,
+                buffer: Vec::new(),
+            },
             has_writes: false,
-            carried_fields: Vec::new(),
-            own_constants: None,
-            unknown: Vec::new(),
-            had_open_joins: false,
-            had_deferred: false,
-            edits: 0,
-            skips: Vec::new(),
-            stuck: 0,
-            foreign_edits: false,
-            folded_edits: None,
-            ahead: 0,
             call: None,
             memories: None,
-            wrote: None,
-            parent: None,
-            begins: false,
-            forks: false,
-            carried: Vec::new(),
             waiting: None,
-            behind: None,
-            record: Vec::new(),
         }
     }
 
-    /// Goes on behind a checkpoint that was read.
+    /// Continues after a checkpoint that was read.
     pub(crate) fn go_on(
         &mut self,
         core: &GraphCore<S>,
@@ -232,126 +225,119 @@ impl<S: State> Journal<S> {
         has_writes: bool,
     ) {
         let header = &replayed.header;
-        self.branch = replayed.id.branch;
-        self.head = Some(replayed.id.step);
-        self.run = header.run;
-        self.replay = replayed.replay;
-        self.since_full = replayed.since_full;
-        self.deltas = replayed.deltas;
-        self.must_be_full = !restored.same_fields || header.fingerprint != core.fingerprint;
+        self.head.branch = replayed.id.branch;
+        self.head.step = Some(replayed.id.step);
+        self.head.run = header.run;
+        self.size = ReplaySize::of(replayed);
+        self.next.must_be_full = !restored.same_fields || header.fingerprint != core.fingerprint;
         self.has_writes = has_writes;
-        self.had_open_joins = !header.joins.is_empty();
-        self.had_deferred = !header.deferred.is_empty();
-        (self.edits, self.skips) = (header.overlay.len(), header.skips.clone());
-        self.stuck = header.stuck.len();
-        self.ahead = header.ahead;
+        self.notes = HeadNotes::of(header);
+        self.head.ahead = header.ahead;
         self.call = header.call;
         let named = Some(&header.memories).filter(|named| !named.is_empty());
         self.memories = named.map(|named| Arc::new(Memories::of(named.clone())));
-        self.parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
-        self.unknown.clone_from(&header.unknown);
+        self.origin.parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
+        self.unknown.header.clone_from(&header.unknown);
         for (channel, weight) in restored.weights.iter().enumerate() {
-            self.delta.set_weight(channel, *weight);
+            self.next.delta.set_weight(channel, *weight);
         }
         for (channel, field) in (restored.weights.len()..).zip(&restored.unknown) {
             let live = whole_size(channel, field.value.len() as u64);
-            self.delta.set_weight(channel, Weight { live, whole_at: field.whole_at });
+            self.next.delta.set_weight(channel, Weight { live, whole_at: field.whole_at });
         }
         if !restored.unknown.is_empty() {
-            self.carried_fields.clone_from(&restored.unknown);
+            self.unknown.fields.clone_from(&restored.unknown);
             let carried = restored.unknown.iter().map(|field| &*field.name);
-            self.own_constants = Some(constants_with(core, carried));
+            self.unknown.constants = Some(constants_with(core, carried));
         }
     }
 
-    /// What every full says of the graph.
+    /// The part of a full that is constant for a graph.
     fn constants<'a>(&'a self, core: &'a GraphCore<S>) -> &'a Pairs {
-        self.own_constants.as_ref().unwrap_or_else(|| constants(core))
+        self.unknown.constants.as_ref().unwrap_or_else(|| constants(core))
     }
 
-    /// A new run begins on what another one has left.
+    /// Starts a new run on the state of an earlier one.
     pub(crate) fn begin_run(&mut self, run: RunId) {
-        self.run = run;
-        self.begins = true;
+        self.head.run = run;
+        self.origin.begins = true;
         self.forget_edits();
     }
 
-    /// Whether the head is a record of the run, which can be told what became of it.
+    /// Whether the head is a record of this run, so that pending writes of the run can be added to it.
     pub(crate) fn has_begun(&self) -> bool {
-        !self.begins && !self.forks
+        !self.origin.begins && !self.origin.forks
     }
 
-    /// The next record says the temporary edits of the run, whatever the head says.
+    /// Makes the next record contain all temporary edits of the run, whatever the head contains.
     pub(crate) fn forget_edits(&mut self) {
-        self.foreign_edits |= self.edits > 0 || !self.skips.is_empty();
-        self.folded_edits = None;
-        self.edits = 0;
+        self.notes.forget_edits();
     }
 
-    /// Goes on from the checkpoint that was read on a branch of its own, which begins with a full.
+    /// Continues from the checkpoint that was read, on a branch of its own, which starts with a full.
     pub(crate) fn fork(&mut self, branch: u32) {
-        self.parent = self.checkpoint();
-        self.forks = true;
-        self.branch = branch;
-        self.must_be_full = true;
+        self.origin.parent = self.checkpoint();
+        self.origin.forks = true;
+        self.head.branch = branch;
+        self.next.must_be_full = true;
         self.has_writes = false;
     }
 
-    /// Where the tasks of the checkpoint to come stand.
+    /// The place of the tasks of the next checkpoint.
     pub(crate) fn next_place(&self) -> StepPlace<'_> {
-        StepPlace { parent: self.next_id().step.saturating_add(self.ahead), ..self.step_place() }
+        StepPlace { parent: self.next_id().step.saturating_add(self.head.ahead), ..self.step_place() }
     }
 
-    /// Places of tasks are those of another run from now on, on that thread if one is given. Gives what they
-    /// were.
+    /// Uses the run, and the thread if given, of another run for the places of tasks. Returns the former run
+    /// and thread.
     pub(crate) fn stand_in_for(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
-        let thread = thread.unwrap_or_else(|| Arc::clone(&self.thread));
-        (std::mem::replace(&mut self.run, run), std::mem::replace(&mut self.thread, thread))
+        let thread = thread.unwrap_or_else(|| Arc::clone(&self.head.thread));
+        (std::mem::replace(&mut self.head.run, run), std::mem::replace(&mut self.head.thread, thread))
     }
 
-    /// Writes a channel as it is into the record that is open.
+    /// Writes the current value of a channel into the open record.
     pub(crate) fn record_channel(
         &mut self,
         state: &S,
         schema: &S::Schema,
         channel: usize,
     ) -> Result<(), StateError> {
-        (self.codec.record_channel)(state, schema, channel, &mut self.delta)
+        (self.codec.record_channel)(state, schema, channel, &mut self.next.delta)
     }
 
-    /// The sum of the updates that the next record merges, if it must say it.
+    /// Sets the sum of the updates that the next record must contain.
     pub(crate) fn say_updates(&mut self, sum: Option<Vec<u8>>) {
-        self.wrote = sum;
+        self.next.updates = sum;
     }
 
-    /// Somebody else has put pending writes on the head.
+    /// Notes that pending writes were added to the head elsewhere.
     pub(crate) fn note_writes(&mut self) {
         self.has_writes = true;
     }
 
-    /// What it stores carries this fence from now on.
+    /// Uses this fence for everything stored from now on.
     pub(crate) fn set_fence(&mut self, fence: u64) {
         self.saver = Arc::new(Leased { inner: Arc::clone(&self.saver), fence });
     }
 
-    /// A new thread begins on that branch.
+    /// Starts a new thread on that branch.
     pub(crate) fn begin_on(&mut self, branch: u32) {
-        self.branch = branch;
+        self.head.branch = branch;
     }
 
-    /// The records are those of a task's call.
+    /// Marks the records as belonging to a call of a task.
     pub(crate) fn set_call(&mut self, call: StoredCall) {
         self.call = Some(call);
     }
 
-    /// What follows is of this run, whether or not the records before it are.
+    /// Sets the run of the following records, whatever the run of earlier ones.
     pub(crate) fn set_run(&mut self, run: RunId) {
-        self.run = run;
+        self.head.run = run;
     }
 
-    /// The next record says everything.
+    /// Makes the next record a full.
     pub(crate) fn write_whole(&mut self) {
-        self.must_be_full = true;
+        self.next.must_be_full = true;
     }
 
     pub(crate) fn saver(&self) -> Arc<dyn Checkpointer> {
@@ -363,14 +349,14 @@ impl<S: State> Journal<S> {
     }
 
     pub(crate) fn thread(&self) -> &str {
-        &self.thread
+        &self.head.thread
     }
 
     pub(crate) fn namespace(&self) -> &Arc<str> {
-        &self.namespace
+        &self.head.namespace
     }
 
-    /// Whose call the run is, if another run holds it.
+    /// The call that this run is inside, if another run contains it.
     pub(crate) fn call(&self) -> Option<StoredCall> {
         self.call
     }
@@ -385,52 +371,52 @@ impl<S: State> Journal<S> {
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
-        Place { thread: &self.thread, namespace: &self.namespace }
+        Place { thread: &self.head.thread, namespace: &self.head.namespace }
     }
 
-    /// The checkpoint that stands.
+    /// The current checkpoint.
     pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
-        self.head.map(|step| CheckpointId::new(self.branch, step))
+        self.head.step.map(|step| CheckpointId::new(self.head.branch, step))
     }
 
-    /// Where the next superstep's tasks stand.
+    /// The place of the next superstep's tasks.
     pub(crate) fn step_place(&self) -> StepPlace<'_> {
-        let Journal { thread, namespace, run, branch, .. } = self;
+        let Head { thread, namespace, run, branch, .. } = &self.head;
         let put_off = self.waiting.as_ref().filter(|waiting| waiting.commit.is_some());
         let parent = match put_off {
-            None => self.head.unwrap_or(0).saturating_add(self.ahead),
+            None => self.head.step.unwrap_or(0).saturating_add(self.head.ahead),
             Some(waiting) => self.next_id().step.saturating_add(self.ahead_by(waiting)),
         };
         StepPlace { thread, namespace, run: *run, branch: *branch, parent }
     }
 
-    /// The number that ids of what the next commit makes are made of.
+    /// The step used in the ids of what the next commit makes.
     pub(crate) fn upcoming(&self) -> u64 {
         let moves = self.waiting.as_ref().map_or(0, DeferredCommits::next_move);
-        self.next_id().step.saturating_add(self.ahead).saturating_add(moves)
+        self.next_id().step.saturating_add(self.head.ahead).saturating_add(moves)
     }
 
-    /// [`ahead`](Self::ahead), once what was put off is stored.
+    /// [`ahead`](Self::ahead) after the deferred commits are stored.
     fn ahead_by(&self, waiting: &DeferredCommits) -> u64 {
-        self.ahead.saturating_add(waiting.moves)
+        self.head.ahead.saturating_add(waiting.moves)
     }
 
-    /// What a merge writes its changes with.
+    /// The codec and writer with which a merge records its changes.
     pub(crate) fn recorder(&mut self) -> (&Codec<S>, &mut DeltaWriter) {
-        (&self.codec, &mut self.delta)
+        (&self.codec, &mut self.next.delta)
     }
 
     /// Opens the record of the next checkpoint, so that a merge can write its changes into it.
     pub(crate) fn begin(&mut self) {
         let id = self.next_id();
-        self.delta.begin(id);
+        self.next.delta.begin(id);
     }
 
     pub(crate) fn next_id(&self) -> CheckpointId {
-        CheckpointId::new(self.branch, self.head.map_or(0, |head| head.saturating_add(1)))
+        CheckpointId::new(self.head.branch, self.head.step.map_or(0, |head| head.saturating_add(1)))
     }
 
-    /// Makes the record of what the merge wrote, to be committed next.
+    /// Builds the record of the merged changes, to be committed next.
     #[inline]
     pub(in crate::engine) fn prepare(
         &mut self,
@@ -439,16 +425,17 @@ impl<S: State> Journal<S> {
     ) -> Result<PreparedRecord, Error> {
         let id = self.next_id();
         let time = micros(services.now());
-        let mut record = std::mem::take(&mut self.record);
+        let mut record = std::mem::take(&mut self.next.buffer);
         let written = self.write_record(&mut record, time, commit);
-        self.record = record;
+        self.next.buffer = record;
         let (full, replay) = written?;
-        // Pruning may have left more.
-        let folds = !full && self.deltas + 1 >= SEGMENT;
+        // Pruning may have left more than `SEGMENT` deltas.
+        let folds = !full && self.size.deltas + 1 >= SEGMENT;
         Ok(PreparedRecord { id, full, folds, replay, time, note: commit.note.clone() })
     }
 
-    /// Writes the record, as a full or a delta. Says which, and how many bytes reading it will take.
+    /// Writes the record as a full or a delta. Returns whether it is a full, and the bytes that a reader has
+    /// to read.
     fn write_record(
         &mut self,
         record: &mut Vec<u8>,
@@ -456,38 +443,26 @@ impl<S: State> Journal<S> {
         commit: &Commit<'_, S>,
     ) -> Result<(bool, u64), Error> {
         let core = &commit.position.graph;
-        let (changes, live) = (self.delta.bytes().len() as u64, self.delta.live());
-        let mut replay = self.replay + changes;
-        let mut full = self.must_be_full || replay > 2 * live + SLACK;
+        let (changes, live) = (self.next.delta.bytes().len() as u64, self.next.delta.live());
+        let mut replay = self.size.replay + changes;
+        let mut full = self.next.must_be_full || replay > 2 * live + SLACK;
         if full {
             self.encode(record, time, commit, Repeat::Everything)?;
-        } else if live < SMALL
-            && self.since_full + changes
-                >= self.weigh_at.max(self.constants(core).size() + live + LEAST_BESIDE)
-        {
+        } else if live < SMALL && self.size.may_outweigh(self.constants(core).size() + live, changes) {
             self.encode(record, time, commit, Repeat::Everything)?;
-            full = self.outweighs(record.len() as u64 + live, changes);
+            full = self.size.outweighs(record.len() as u64 + live, changes);
         }
         if full {
             let referred = self.record_whole(core, &commit.position.state)?;
-            replay = referred + self.delta.bytes().len() as u64;
+            replay = referred + self.next.delta.bytes().len() as u64;
         } else {
             self.encode(record, time, commit, Repeat::Changes)?;
         }
-        record.extend_from_slice(self.delta.bytes());
+        record.extend_from_slice(self.next.delta.bytes());
         Ok((full, replay))
     }
 
-    /// Whether the deltas since the last full, with this one, weigh as much as a full that takes so many
-    /// bytes. If they do not, it is not weighed again before they may, or are twice as much: what a full says
-    /// beside the state may become less.
-    fn outweighs(&mut self, full: u64, changes: u64) -> bool {
-        let deltas = self.since_full + changes;
-        self.weigh_at = full.min(2 * deltas);
-        deltas >= full
-    }
-
-    /// Commits it if the store needs no await for it. Most commits end here, without an async function.
+    /// Commits the record if the store needs no await. Most commits end here, without an async function.
     #[inline]
     pub(in crate::engine) fn try_commit(
         &mut self,
@@ -507,7 +482,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// Commits it. On success the checkpoint is in the store and nothing before it is pending.
+    /// Commits the record. On success the checkpoint is in the store and nothing before it is pending.
     pub(in crate::engine) async fn commit(
         &mut self,
         prepared: &PreparedRecord,
@@ -528,67 +503,52 @@ impl<S: State> Journal<S> {
             id: prepared.id,
             fence: 0,
             kind: if prepared.full { RowKind::Full } else { RowKind::Delta },
-            record: &self.record,
+            record: &self.next.buffer,
             segment,
             clears_writes: self.has_writes,
-            parent: if self.forks { self.parent } else { self.checkpoint() },
-            writes: &self.carried,
+            parent: if self.origin.forks { self.origin.parent } else { self.checkpoint() },
+            writes: &self.next.writes,
         }
     }
 
     fn stands(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
-        let Position { graph, joins, frontier, .. } = commit.position;
-        self.replay = prepared.replay;
-        self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
-        (self.since_full, self.weigh_at) = match prepared.full {
-            true => (0, 0),
-            false => (self.since_full + self.record.len() as u64, self.weigh_at),
-        };
-        self.head = Some(prepared.id.step);
-        self.must_be_full = false;
-        (self.begins, self.forks) = (false, false);
-        self.has_writes = !self.carried.is_empty();
-        self.carried.clear();
-        self.wrote = None;
+        self.size.stored(prepared.replay, self.next.buffer.len() as u64, (prepared.full, prepared.folds));
+        self.head.step = Some(prepared.id.step);
+        self.next.must_be_full = false;
+        (self.origin.begins, self.origin.forks) = (false, false);
+        self.has_writes = !self.next.writes.is_empty();
+        self.next.writes.clear();
+        self.next.updates = None;
         if let Some(memories) = &self.memories {
             memories.said();
         }
-        self.foreign_edits = false;
-        self.edits = graph.log().len();
-        if prepared.full || prepared.folds {
-            self.folded_edits = Some(self.edits);
-        }
-        if self.skips != commit.skips {
-            self.skips = commit.skips.iter().map(|node| (*node).to_owned()).collect();
-        }
-        self.had_open_joins = joins.any_open();
-        self.stuck = joins.stuck_inside().len();
-        self.had_deferred = !frontier.deferred.is_empty();
+        self.notes.stored(commit, prepared.full || prepared.folds);
     }
 
-    /// Replaces the operations by those of a full record. Returns the bytes that stand in other records.
+    /// Replaces the operations by those of a full record. Returns the number of bytes that it refers to in
+    /// other records.
     fn record_whole(&mut self, core: &RunGraph<S>, state: &S) -> Result<u64, Error> {
         let id = self.next_id();
-        self.delta.begin(id);
+        self.next.delta.begin(id);
         let mut referred = 0;
         let channels = S::channels(&core.schema);
         let stored = channels.iter().enumerate().filter(|(_, channel)| channel.is_stored());
         for (channel, _) in stored {
-            match self.delta.refer_if_large(channel, id) {
-                0 => (self.codec.record_channel)(state, &core.schema, channel, &mut self.delta)?,
+            match self.next.delta.refer_if_large(channel, id) {
+                0 => (self.codec.record_channel)(state, &core.schema, channel, &mut self.next.delta)?,
                 live => referred += live,
             }
         }
-        for (channel, field) in (channels.len()..).zip(&self.carried_fields) {
-            match self.delta.refer_if_large(channel, id) {
-                0 => self.delta.channel(channel).set_encoded(&field.value),
+        for (channel, field) in (channels.len()..).zip(&self.unknown.fields) {
+            match self.next.delta.refer_if_large(channel, id) {
+                0 => self.next.delta.channel(channel).set_encoded(&field.value),
                 live => referred += live,
             }
         }
         Ok(referred)
     }
 
-    /// The deltas since the last fold, with the one that is about to be stored, as one record.
+    /// The deltas since the last fold, with the one about to be stored, as one record.
     async fn fold(&self, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
         let place = self.place();
         let head = self.checkpoint().unwrap_or_default();
@@ -598,7 +558,9 @@ impl<S: State> Journal<S> {
             let view = open(&row.record).map_err(|error| unreadable(place, row.id, error))?;
             folded.apply(view.operations, None).map_err(|error| unreadable(place, row.id, error))?;
         }
-        folded.apply(self.delta.bytes(), None).map_err(|error| unreadable(place, self.next_id(), error))?;
+        folded
+            .apply(self.next.delta.bytes(), None)
+            .map_err(|error| unreadable(place, self.next_id(), error))?;
         let mut record = Vec::new();
         self.encode(&mut record, time, commit, Repeat::Run)?;
         record.extend_from_slice(&folded.to_operations());
@@ -615,15 +577,15 @@ impl<S: State> Journal<S> {
         self.behind = Some(behind);
     }
 
-    /// Waits for what was handed over.
+    /// Waits until the queue has stored everything that was handed over.
     pub(crate) async fn settle(&self) -> Result<(), Error> {
         match &self.behind {
             None => Ok(()),
-            Some(behind) => Ok(behind.settle(&self.thread).await?),
+            Some(behind) => Ok(behind.settle(&self.head.thread).await?),
         }
     }
 
-    /// Stores what tasks left behind on the checkpoint that stands.
+    /// Stores pending writes on the current checkpoint.
     pub(crate) async fn put_writes(&mut self, writes: &[PendingWrite]) -> Result<(), Error> {
         if let Some(waiting) = &mut self.waiting {
             waiting.writes.extend_from_slice(writes);
@@ -639,7 +601,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    /// Stores a write on the checkpoint that the store has, also in a call that stores at its end.
+    /// Stores a write on the checkpoint in the store, also in a call that stores at its end.
     pub(crate) async fn put_write_now(&mut self, write: PendingWrite) -> Result<(), Error> {
         let Some(at) = self.checkpoint() else { return Ok(()) };
         self.saver.put_writes(PutWrites::new(self.place(), at, &[write])).await?;
@@ -654,12 +616,12 @@ impl<S: State> Journal<S> {
         at: CheckpointId,
         writes: &[PendingWrite],
     ) -> Result<(), Error> {
-        let place = Place { thread: &self.thread, namespace };
+        let place = Place { thread: &self.head.thread, namespace };
         Ok(self.saver.put_writes(PutWrites::new(place, at, writes)).await?)
     }
 
-    /// Stores with the next commit what tasks have left behind on it.
+    /// Sets the pending writes that are stored with the next commit.
     pub(crate) fn carry(&mut self, writes: Vec<PendingWrite>) {
-        self.carried = writes;
+        self.next.writes = writes;
     }
 }

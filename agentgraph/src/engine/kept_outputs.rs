@@ -1,4 +1,4 @@
-//! What nodes gave last, kept to be used again when a temporary edit skips them.
+//! The last outputs of nodes, kept for temporary edits that skip these nodes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::step::{Command, Dispatch, Goto, Step};
 /// The last outputs of the nodes that keep them.
 pub(crate) struct KeptOutputs<S: State> {
     steps: HashMap<u32, KeptOutput<S>>,
-    /// Those that the last checkpoint does not say.
+    /// Outputs that the last checkpoint does not contain.
     changed: Vec<u32>,
 }
 
 enum KeptOutput<S: State> {
-    /// In a run that nothing stores.
+    /// In a run without a store.
     Live(LiveStep<S>),
-    /// As it is stored.
+    /// In its stored encoding.
     Bytes(Vec<u8>),
 }
 
@@ -41,7 +41,7 @@ impl<S: State> Default for KeptOutputs<S> {
 }
 
 impl<S: State> KeptOutputs<S> {
-    /// What a checkpoint says, of the nodes that still keep their outputs.
+    /// Reads the outputs from a checkpoint, for the nodes that still keep their outputs.
     pub(crate) fn of(core: &RunGraph<S>, stored: BTreeMap<String, Bytes>) -> Self {
         let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
             let node = *core.compiled().by_name.get(&*name)?;
@@ -58,7 +58,7 @@ impl<S: State> KeptOutputs<S> {
         self.steps.keys().copied()
     }
 
-    /// What is to be stored, by name: all of it, or what has changed.
+    /// The outputs to be stored, by name: all of them, or the changed ones.
     pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph<S>, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
         let wanted = self.steps.iter().filter(|(node, _)| all || self.changed.contains(node));
         let stored = wanted.filter_map(|(node, kept)| match kept {
@@ -107,7 +107,7 @@ impl<S: State> LiveStep<S> {
 pub(super) struct NewOutputs<S: State>(Vec<(u32, KeptOutput<S>)>);
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// What of these results is to be kept.
+    /// Selects the results to be kept.
     pub(super) fn outputs_to_keep(
         &self,
         node_at: impl Fn(usize) -> u32,
@@ -147,13 +147,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Whether the only task that is to run is skipped, so that it is no case for the short way.
+    /// Whether a node is skipped, in which case a superstep of one task cannot take the short way.
     #[inline]
     pub(super) fn skips_some(&self) -> bool {
         self.position.graph.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
     }
 
-    /// What a node gave last.
+    /// The last output of a node.
     pub(super) fn output_of(&self, node: u32) -> Result<Option<TaskOutput<S>>, Error> {
         let step = match (self.records.outputs.steps.get(&node), &self.records.journal) {
             (Some(KeptOutput::Live(step)), _) => step.to_step(),

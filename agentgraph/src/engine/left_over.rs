@@ -1,4 +1,4 @@
-//! [`TaskRemains`]: what a task left behind when its superstep was not committed.
+//! [`TaskRemains`]: the remains of a task whose superstep was not committed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,34 +11,34 @@ use crate::failure::Failure;
 use crate::words::{AnswerState, AskedQuestion};
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
-/// What tasks left behind when their superstep was not committed, by task.
+/// The remains of tasks whose superstep was not committed, by task.
 pub(crate) type Leftovers = HashMap<TaskId, TaskRemains>;
 
-/// What one task left behind.
+/// The remains of one task.
 #[derive(Debug, Default)]
 pub(crate) struct TaskRemains {
     pub(crate) result: Option<Vec<u8>>,
-    /// By their numbers.
+    /// The requests, with their numbers.
     pub(in crate::engine) requests: Vec<(u32, StoredRequest)>,
-    /// Those to its requests, by their numbers.
+    /// The answers to the requests, by number.
     pub(in crate::engine) answers: BTreeMap<u32, Value>,
-    /// The requests whose answers are delivered to nobody.
+    /// The requests whose answers are not delivered to the task.
     pub(in crate::engine) voided: BTreeSet<u32>,
-    /// It failed, and its handler stands in its place.
+    /// The failure that its handler handles.
     pub(crate) failure: Option<Failure>,
     /// The error of its last call, if it is open and no handler has taken over.
     pub(crate) error: Option<Failure>,
-    /// It goes on with the call of that task, which stood in its place before an edit.
+    /// The task whose call it continues; that task had its place before an edit.
     pub(crate) call: Option<TaskId>,
 }
 
 impl TaskRemains {
-    /// What it failed with, if nothing came of it since.
+    /// The error of its last call, unless it has a result or asks now.
     pub(crate) fn failed(&self) -> Option<&Failure> {
         self.error.as_ref().filter(|_| self.result.is_none() && !self.waits())
     }
 
-    /// Whether nothing but its error is known of it.
+    /// Whether only its error is known.
     pub(crate) fn is_bare(&self) -> bool {
         let TaskRemains { result, requests, answers, voided, failure, error: _, call } = self;
         let asked = !(requests.is_empty() && answers.is_empty() && voided.is_empty());
@@ -51,7 +51,7 @@ impl TaskRemains {
         Some(request.node.clone())
     }
 
-    /// Whether a request has no answer. Its task is not run then.
+    /// Whether a request has no answer. Such a task is not run.
     pub(crate) fn waits(&self) -> bool {
         self.open().next().is_some()
     }
@@ -62,13 +62,13 @@ impl TaskRemains {
         requests.filter(|(n, _)| !self.answers.contains_key(n) && !self.voided.contains(n))
     }
 
-    /// The same, as the task asked them.
+    /// The open requests, as the task asked them.
     pub(crate) fn asks(&self) -> NewQuestions {
         let requests = self.open().map(|(n, request)| request.request(*n));
         NewQuestions { requests: requests.collect(), voided: Vec::new() }
     }
 
-    /// Takes over what became of the n-th request.
+    /// Applies the stored answer to the n-th request.
     pub(crate) fn take(&mut self, n: u32, answer: StoredAnswer) {
         self.answers.remove(&n);
         match answer {
@@ -78,7 +78,7 @@ impl TaskRemains {
         }
     }
 
-    /// Adds a request of the task, or puts it in the place of the one with its number.
+    /// Adds a request of the task, or replaces the request with that number.
     pub(crate) fn request(&mut self, n: u32, request: StoredRequest) {
         let at = self.requests.partition_point(|(other, _)| *other < n);
         match self.requests.get_mut(at).filter(|(other, _)| *other == n) {
@@ -87,7 +87,7 @@ impl TaskRemains {
         }
     }
 
-    /// What the task has to know of its requests when it runs again.
+    /// The requests and answers that the task needs when it runs again.
     pub(crate) fn asked(&self) -> Vec<AskedQuestion> {
         let asked = self.requests.iter().map(|(n, request)| AskedQuestion {
             n: *n,
@@ -105,7 +105,7 @@ impl TaskRemains {
     }
 }
 
-/// What the tasks of the edited checkpoint left behind, and where it stands.
+/// The remains of the tasks of an edited checkpoint, and the place of these tasks.
 pub(crate) struct EditedTasks<'a> {
     pub(crate) place: StepPlace<'a>,
     pub(crate) writes: Vec<PendingWrite>,

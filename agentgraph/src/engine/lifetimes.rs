@@ -1,5 +1,5 @@
-//! Channels that do not live as long as their thread: run channels begin anew with a run, ephemeral ones hold
-//! what the last superstep wrote.
+//! Channels that do not live as long as their thread: run channels are reset when a run starts, ephemeral
+//! channels contain only the writes of the last superstep.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub(super) fn reset<S: State>(
     Ok(())
 }
 
-/// The state to merge into, with the last superstep's ephemeral values gone. `writes`: the tasks of this one
-/// write such channels.
+/// The state to merge into, without the ephemeral values of the last superstep. `writes`: the tasks of this
+/// superstep write ephemeral channels.
 #[inline]
 pub(super) fn begin_merge<'a, S: State>(
     core: &GraphCore<S>,
@@ -43,7 +43,7 @@ pub(super) fn begin_merge<'a, S: State>(
     Ok(state)
 }
 
-/// Ephemeral channels hold what the last superstep wrote, and nothing after it.
+/// Resets ephemeral channels that the last superstep wrote.
 fn forget_ephemeral<S: State>(
     core: &GraphCore<S>,
     state: &mut S,

@@ -1,4 +1,4 @@
-//! [`Listeners`]: who hears what a call does, and who may stop it.
+//! [`Listeners`]: the receivers of a call's events, and the sources of requests to stop it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::engine::halt::Halt;
 use crate::run::event::EventQueue;
 use crate::state::State;
 
-/// Who hears what a call does, and who may stop it.
+/// The receivers of a call's events, and the sources of requests to stop it.
 pub(crate) struct Listeners<S: State> {
     /// The stream, if the call has one.
     pub(in crate::engine) events: Option<Arc<EventQueue<S>>>,

@@ -34,41 +34,41 @@ use agentgraph_checkpoint::frame::{FormatError, damaged, open, value_length};
 use agentgraph_checkpoint::header::HeaderMap;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, RowKind, Tail};
 
-/// The fields and the header of a checkpoint, before anything of the graph is looked up.
+/// The fields and the header of a checkpoint, before names are looked up in the graph.
 #[derive(Clone)]
 pub(crate) struct Replay {
     pub(crate) id: CheckpointId,
-    /// What its headers say, as it was read and in this release's types.
+    /// The content of its headers, as read; `header` is the same in this release's types.
     map: HeaderMap,
     pub(crate) header: Header,
     pub(in crate::engine) folded: Folded,
-    /// The bytes that were read.
+    /// The number of bytes read.
     pub(in crate::engine) replay: u64,
-    /// Those of them that stand behind the full.
+    /// The number of bytes read after the full.
     pub(in crate::engine) since_full: u64,
-    /// The deltas that were read.
+    /// The number of deltas read.
     pub(in crate::engine) deltas: u32,
 }
 
-/// A state read back, with what a journal must know of it.
+/// A restored state, with the facts that a journal needs about it.
 pub(crate) struct RestoredState<S> {
     pub(crate) state: S,
     pub(in crate::engine) weights: Vec<Weight>,
-    /// The record was written by a graph with the same channels.
+    /// Whether the record was written by a graph with the same channels.
     pub(in crate::engine) same_fields: bool,
-    /// What is stored beside them and was not let go.
+    /// Stored fields that the state does not have and the graph does not drop.
     pub(in crate::engine) unknown: Vec<UnknownField>,
 }
 
 impl<S> RestoredState<S> {
-    /// Refuses to go on where that would lose what is stored.
+    /// Refuses to continue if stored fields would be lost.
     pub(crate) fn check(&self, keeps: bool, place: Place<'_>) -> Result<(), Error> {
         let lost = self.unknown.iter().filter(|_| !keeps);
         refuse(place, "the thread", lost.map(|field| &*field.name))
     }
 }
 
-/// Reads the checkpoint that a tail ends in.
+/// Reads the checkpoint at the end of a tail.
 pub(crate) async fn replay<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
@@ -77,7 +77,7 @@ pub(crate) async fn replay<S: State>(
     replay_from(&*persistence.saver, place, tail).await
 }
 
-/// [`replay`] from a store, whatever the state.
+/// [`replay`] from a store, independent of the state type.
 pub(crate) async fn replay_from(
     saver: &dyn Checkpointer,
     place: Place<'_>,
@@ -104,14 +104,14 @@ pub(crate) async fn replay_from(
 }
 
 impl Replay {
-    /// Has to be called after rows were taken over, before anybody looks at the header.
+    /// Parses the header. Must be called after rows were applied and before the header is used.
     pub(crate) fn read_header(&mut self, place: Place<'_>) -> Result<(), Error> {
         self.header = Header::of(&self.map).map_err(|error| unreadable(place, self.id, error))?;
         Ok(())
     }
 }
 
-/// Takes one more row over.
+/// Applies one more row.
 pub(crate) fn apply_row(
     replayed: &mut Replay,
     id: CheckpointId,
@@ -123,7 +123,7 @@ pub(crate) fn apply_row(
     }
     let view = open(record)?;
     if kind == RowKind::Full {
-        // It says everything anew; what it leaves out is over.
+        // A full repeats everything; fields that it omits are over.
         replayed.map = HeaderMap::default();
     }
     replayed.map.apply(view.header)?;
@@ -144,7 +144,7 @@ pub(crate) fn apply_row(
     Ok(())
 }
 
-/// Fetches the values that a full only refers to.
+/// Fetches the values that a full refers to.
 pub(crate) async fn fill_references<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
@@ -164,14 +164,15 @@ async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Re
             .and_then(|view| other.apply(view.operations, Some(id)))
             .and_then(|()| replayed.folded.fill(field, &other, id));
         let value = filled.map_err(|error| unreadable(place, id, error))?;
-        // Not all of that record: a full that is written on its account would refer to it again.
+        // Only the value counts, not its whole record: a full written for that reason would refer to it
+        // again.
         replayed.replay += value;
     }
     Ok(())
 }
 
-/// Builds the typed state. Fields that the state no longer has are beside it; new ones have their initial
-/// values.
+/// Builds the typed state. Stored fields that the state no longer has are returned beside it; new fields have
+/// their initial values.
 pub(crate) fn restore<S: State>(
     core: &GraphCore<S>,
     persistence: &Persistence<S>,
@@ -195,7 +196,7 @@ pub(crate) fn restore<S: State>(
     Ok(RestoredState { state, weights, same_fields: stored.same_fields, unknown })
 }
 
-/// Whether going on with what is stored would lose some of it.
+/// Checks that continuing would not lose stored fields.
 pub(crate) fn check_fields<S: State>(
     core: &GraphCore<S>,
     place: Place<'_>,
@@ -208,7 +209,7 @@ pub(crate) fn check_fields<S: State>(
     refuse(place, "the thread", unknown.iter().map(|field| &*field.name))
 }
 
-/// A state that is kept in a header since no checkpoint holds it.
+/// Restores a state that is stored in a header since no checkpoint contains it.
 pub(crate) fn restore_kept<S: State>(
     core: &GraphCore<S>,
     persistence: &Persistence<S>,
@@ -229,7 +230,7 @@ pub(crate) fn restore_kept<S: State>(
     Ok(state)
 }
 
-/// The checkpoint is gone whose state an open task has to read again.
+/// The error for a missing checkpoint whose state an open task has to read again.
 pub(crate) fn unknown_read(place: Place<'_>, id: CheckpointId, node: &str) -> Error {
     let problem = format!(
         "it reads the state of checkpoint {id}, which the store does not have any more: keep the checkpoints of unfinished \
@@ -238,18 +239,18 @@ pub(crate) fn unknown_read(place: Place<'_>, id: CheckpointId, node: &str) -> Er
     Error::new(Code::UnknownCheckpoint, problem).at_node(node).on_thread(Some(place.thread))
 }
 
-/// The values of a checkpoint by the names they were stored under, in today's version.
+/// The values of a checkpoint by their stored names, in the current version.
 struct StoredValues<'a> {
     names: Vec<&'a str>,
     same_fields: bool,
-    /// None if they are of this version already.
+    /// `None` if the stored values are of the current version.
     migrated: Option<StoredFields>,
 }
 
-/// The MessagePack of a channel, and the record that holds it whole.
+/// The MessagePack of a channel, and the record that contains it whole.
 struct StoredValue {
     bytes: Vec<u8>,
-    /// What a full record would hold of it.
+    /// The number of bytes that a full record would contain of it.
     live: u64,
     whole_at: Option<CheckpointId>,
 }
@@ -266,14 +267,14 @@ impl<'a> StoredValues<'a> {
         }
         let same = |(name, channel): (&&str, &Channel)| *name == channel.name;
         let begins_same = names.len() >= channels.len() && names.iter().zip(channels).all(same);
-        // What was carried on comes after the channels.
+        // Carried fields come after the channels.
         let carried = names.iter().enumerate().skip(channels.len());
         let same_fields = begins_same
             && carried.clone().all(|(at, name)| is_unknown(core, name) && replayed.folded.is_written(at));
         Ok(StoredValues { names, same_fields, migrated: None })
     }
 
-    /// What is stored of fields that the state does not have.
+    /// The stored fields that the state does not have.
     fn unknown<S: State>(
         &self,
         core: &GraphCore<S>,
@@ -286,7 +287,7 @@ impl<'a> StoredValues<'a> {
             let unknown = unknown.map(|(name, value)| (name.to_owned(), value.to_vec()));
             return Ok(unknown.map(|(name, value)| UnknownField { name, value, whole_at: None }).collect());
         }
-        // A table of the same length has no room for more.
+        // A table of the same length has no room for other fields.
         if self.same_fields && self.names.len() == S::channels(&core.schema).len() {
             return Ok(Vec::new());
         }
@@ -299,7 +300,7 @@ impl<'a> StoredValues<'a> {
         values.filter_map(Result::transpose).collect()
     }
 
-    /// Whether this thread can be one of this graph's.
+    /// Checks that the thread can belong to this graph: at least one stored channel is known.
     fn check_that_some_is_known(&self, channels: &[Channel], place: Place<'_>) -> Result<(), Error> {
         let known = |name: &str| channels.iter().any(|channel| channel.is_called(name));
         let known = match &self.migrated {
@@ -317,7 +318,7 @@ impl<'a> StoredValues<'a> {
         Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)))
     }
 
-    /// What is stored of a channel; `None` if it was never written.
+    /// The stored value of a channel; `None` if it was never written.
     fn of(
         &self,
         at: usize,
@@ -334,7 +335,7 @@ impl<'a> StoredValues<'a> {
             };
             return Ok(value.map(stored));
         }
-        // Where the graph is the one that wrote it, no name has to be looked for.
+        // If the same graph wrote the record, the position of the field is known without its name.
         let same = Some(at).filter(|_| self.same_fields);
         let find = || self.names.iter().position(|name| channel.is_called(name));
         let Some(field) = same.or_else(find) else { return Ok(None) };
@@ -361,7 +362,8 @@ fn value_of(place: Place<'_>, replayed: &Replay, field: usize) -> Result<Option<
     }
 }
 
-/// A value that the state of today does not take. If the bytes are whole, its type was changed.
+/// The error for a value that the current state does not accept. If the bytes are complete, the type of the
+/// field has changed.
 fn unfit(place: Place<'_>, id: CheckpointId, value: &[u8], error: &StateError) -> Error {
     if !value_length(value).is_ok_and(|length| length == value.len()) {
         return corrupt(place, id, error).into();
@@ -378,20 +380,20 @@ fn other_version(place: Place<'_>, id: CheckpointId, problem: &str) -> Error {
     Error::new(Code::SchemaVersion, problem).on_thread(Some(place.thread))
 }
 
-/// Where a stored run stands, by the ids of today's graph.
+/// The position of a stored run, by the ids of the current graph.
 pub(crate) struct Lookup<S: State> {
-    /// With the temporary edits of the run.
+    /// The graph with the temporary edits of the run.
     pub(crate) graph: RunGraph<S>,
     pub(crate) frontier: Frontier,
     pub(crate) joins: Joins,
-    /// What is open, if it has no supersteps.
+    /// The open activations, if the run has no supersteps.
     pub(crate) eager: Option<Box<Activations<S>>>,
 }
 
 /// Looks up the stored frontier and joins in the graph.
 ///
 /// # Errors
-/// [`Code::GraphChanged`] with the names that are gone.
+/// [`Code::GraphChanged`] with the names that are missing.
 pub(crate) fn look_up<S: State>(
     core: &Arc<GraphCore<S>>,
     place: Place<'_>,
@@ -410,7 +412,7 @@ pub(crate) fn look_up<S: State>(
         match &activation.dispatch {
             None => frontier.pull(node),
             Some(dispatch) => {
-                // What a node has led to goes on without it.
+                // A node that dispatched may be gone: its dispatch runs without it.
                 let from = core.id_of_any(&dispatch.from);
                 let from = from.unwrap_or_else(|| id_of(&core, &dispatch.from, &mut gone));
                 let input = InputValue::stored(dispatch.input.0.clone(), dispatch.limits);
@@ -427,7 +429,7 @@ pub(crate) fn look_up<S: State>(
     Err(graph_changed(place, gone))
 }
 
-/// What a checkpoint needs is not in the graph.
+/// The error for a checkpoint that needs names which the graph does not have.
 pub(crate) fn graph_changed(place: Place<'_>, mut gone: Vec<String>) -> Error {
     gone.dedup();
     let problem = format!(
@@ -485,8 +487,8 @@ fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<St
     joins
 }
 
-/// A join that the graph does not have, and what it has instead: one of the same target that waits for other
-/// sources.
+/// Describes a stored join that the graph does not have, and the graph's join with the same target, if there
+/// is one.
 fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
     let to = if stored.to == END { "END" } else { &stored.to };
     let sources = |join: &Join| join.sources.iter().map(|source| core.name(*source)).collect::<Vec<_>>();
@@ -497,8 +499,8 @@ fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
     format!("the join {} -> `{to}`{}", stored.sources.join(" + "), today.unwrap_or_default())
 }
 
-/// The joins that were still waiting when the run of a header ended: those of its graph by the names that
-/// were stored, then those of subgraphs.
+/// The joins that were still waiting when the run of a header ended: those of its graph by their stored
+/// names, then those of subgraphs.
 pub(crate) fn stuck_at_end<S: State>(
     core: &Arc<GraphCore<S>>,
     namespace: &str,
@@ -528,7 +530,7 @@ pub(crate) fn stuck_at_end<S: State>(
     stuck.chain(header.stuck.iter().cloned()).collect()
 }
 
-/// What the pending write of a finished task says of joins in the subgraph that it called.
+/// The stuck joins of the subgraph that a finished task called, from its pending write.
 pub(crate) fn stuck_in(thread: &str, record: &[u8]) -> Result<Vec<StoredStuck>, Error> {
     let step = StoredStep::from_bytes(record).map_err(|error| error.on_thread(Some(thread)))?;
     Ok(step.stuck)
@@ -563,7 +565,7 @@ pub(crate) fn finished_step<S: State>(
     finished(core, codec, thread, record, Misfit::Refuse)
 }
 
-/// [`finished_step`], without what the state of today has no place for.
+/// [`finished_step`], without the fields that the current state does not have.
 pub(crate) fn shown_step<S: State>(
     core: &GraphCore<S>,
     codec: &Codec<S>,
@@ -601,17 +603,17 @@ fn finished<S: State>(
     })
 }
 
-/// What pending writes say, sorted.
+/// The content of pending writes, by kind.
 #[derive(Default)]
 pub(crate) struct Remains {
     pub(crate) tasks: Leftovers,
-    /// The caller was told of the static interrupt here.
+    /// Whether the caller was told of the static interrupt here.
     pub(crate) told: bool,
     pub(crate) sessions: Option<StoredSessions>,
     pub(crate) spent: Option<Spent>,
 }
 
-/// Sorts pending writes on a checkpoint, beside what its header says of open tasks.
+/// Sorts the pending writes of a checkpoint, together with its header's open tasks.
 pub(crate) fn left_behind<S: State>(
     core: &Arc<GraphCore<S>>,
     place: Place<'_>,
@@ -650,7 +652,7 @@ fn left_over(place: Place<'_>, mut left: Leftovers, writes: &[&PendingWrite]) ->
             CALL => task.call = Some(from_bytes(&write.bytes).map_err(at)?),
             FAILED => task.failure = Some(from_bytes(&write.bytes).map_err(at)?),
             ERROR => task.error = read_failure(&write.bytes).map_err(at)?,
-            // Of a later release.
+            // A slot of a later release.
             PendingWrite::SPECIAL.. => {}
             1.. if !PendingWrite::can_be_asked(n) => {
                 let problem = format!("a pending write is of request {n}, and no task can ask so often");

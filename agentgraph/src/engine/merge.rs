@@ -1,8 +1,8 @@
-//! Merging: from the results of a superstep to the next state and the next frontier. Pure, and synchronous.
+//! Merging: from the results of a superstep to the next state and the next frontier. Pure and synchronous.
 //!
-//! The order is fixed: clashing writes are found; then the routers, each on the state with only its own
-//! node's update; then the updates in task order; the frontier follows from both. A single task is simpler:
-//! its update is applied, then its routers look.
+//! The order is fixed. First, clashing writes are found; then each router runs on the state with only its own
+//! node's update; then the updates are applied in task order. The frontier follows from both. A single task
+//! is simpler: its update is applied, then its routers run.
 
 use crate::engine::actors::Actors;
 use crate::engine::channel_uses::ChannelUses;
@@ -17,33 +17,33 @@ use crate::graph::{GraphCore, RouterFn};
 use crate::state::State;
 use crate::step::{Goto, InputValue};
 
-/// What a merge changes beside the state.
+/// The parts that a merge changes beside the state.
 pub(crate) struct Merge<'a, S: State> {
     pub(in crate::engine) core: &'a RunGraph<S>,
     pub(in crate::engine) joins: &'a mut Joins,
     pub(in crate::engine) next: &'a mut Frontier,
     pub(in crate::engine) recorder: Recorder<'a, S>,
     pub(in crate::engine) gotos: &'a mut Vec<Goto>,
-    /// Set once the state is no longer what it was.
+    /// Set once the state has changed.
     pub(in crate::engine) merging: &'a mut bool,
-    /// The time in microseconds since 1970; only looked at for joins with a timeout, 0 without.
+    /// The time in microseconds since 1970; used only for joins with a timeout, 0 without.
     pub(in crate::engine) now: u64,
 }
 
-/// When a task arrives at the joins that it is a source of.
+/// The moment at which a task arrives at the joins that it is a source of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// In one with the edits of its superstep.
+    /// Together with the edits of its superstep.
     WithEdits,
-    /// After its edits, by itself: there are no supersteps.
+    /// After its edits, alone: there are no supersteps.
     Alone,
-    /// Not now: its dispatches are a group, which arrives when it is done.
+    /// Later: its dispatches form a group, which arrives when the group is done.
     Later,
 }
 
 impl<S: State> Merge<'_, S> {
-    /// Merges the only task of a superstep if it returned an update and nothing else: by value, and past
-    /// everything that its node does not have.
+    /// Merges the only task of a superstep if it returned an update and nothing else: by value, and without
+    /// the steps that its node does not need.
     #[inline]
     pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
         let exits = self.core.topology.exits(node);
@@ -60,7 +60,7 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// [`update`](Merge::update) where nothing is written down or edited, no join has a timeout, no node is
+    /// [`update`](Merge::update) for a run without recorder and edits, if no join has a timeout, no node is
     /// deferred or dispatched and the node's routers do not fail.
     #[inline]
     pub(crate) fn only_update(
@@ -98,8 +98,8 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// Merges one task and finds where it leads. Its routers look after its update was applied, except when
-    /// they may yet fail: then they look first, so that a failure leaves the state as it was.
+    /// Merges one task and finds its successors. Its routers run after its update was applied, except
+    /// fallible routers: they run first, so that a failure leaves the state unchanged.
     pub(crate) fn one(
         &mut self,
         state: &mut S,
@@ -141,8 +141,8 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// Merges the tasks of a superstep, given in task order, whose writes do not clash. Whatever of it may
-    /// fail comes before joins and state are changed.
+    /// Merges the tasks of a superstep, in task order, whose writes do not clash. Everything that may fail
+    /// comes before joins and state are changed.
     pub(crate) fn many(
         &mut self,
         state: &mut S,
@@ -184,7 +184,7 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// Applies an update that leads nowhere.
+    /// Applies an update without successors.
     pub(crate) fn apply_alone(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))
     }
@@ -199,7 +199,7 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// Puts the next frontier in order, and finds out who must wait and who need not wait any longer.
+    /// Puts the next frontier in order, and decides which nodes wait and which stop waiting.
     #[inline]
     fn settle(&mut self) {
         self.next.settle();
@@ -232,9 +232,9 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// [`settle`](Self::settle) where there are no supersteps: nothing is put in order, and what is detached
-    /// counts for nothing. Gives the joins that fire because their time has come; if an earlier run of the
-    /// same steps says which, it is those.
+    /// [`settle`](Self::settle) for runs without supersteps: the frontier is not ordered, and detached tasks
+    /// do not count. Returns the joins that fire because they are due; `again` contains these joins if an
+    /// earlier run of the same steps recorded them.
     pub(crate) fn settle_apart(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
         let (core, mut timed) = (self.core, Vec::new());
         let topology: &Topology = &core.topology;
@@ -314,12 +314,12 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// Lets a source arrive at its joins, alone.
+    /// Lets a single source arrive at its joins.
     pub(crate) fn arrive(&mut self, node: u32) {
         let topology: &Topology = &self.core.topology;
         for (join, place) in topology.join_sources.row(node) {
             let target = topology.joins[*join as usize].target;
-            // A join that leads to nobody waits for nobody.
+            // A removed target is never reached, so its join does not wait.
             if self.core.is_removed(target) {
                 continue;
             }
@@ -339,8 +339,9 @@ impl<S: State> Merge<'_, S> {
         }
     }
 
-    /// Takes from the joins the sources that the edits of this superstep took from them, and ends the rounds
-    /// of those whose targets are gone. True if one may fire for it: [`fire_joins`](Self::fire_joins) looks.
+    /// Removes from the joins the sources that this superstep's edits removed, and ends the rounds of joins
+    /// whose target was removed. Returns true if a join may fire for that reason: see
+    /// [`fire_joins`](Self::fire_joins).
     fn prune_joins(&mut self) -> bool {
         let Some(staged) = self.core.staged_edits() else { return false };
         let topology: &Topology = &self.core.topology;
@@ -355,8 +356,8 @@ impl<S: State> Merge<'_, S> {
         pruned
     }
 
-    /// Fires the joins that what was gathered has filled, and those that have only waited for sources that
-    /// edits took.
+    /// Fires the joins that are complete by the gathered arrivals, and those whose remaining sources were all
+    /// removed by edits.
     fn fire_joins(&mut self) {
         let (core, next) = (self.core, &mut *self.next);
         self.joins.fire_touched(&core.topology, self.now, |target| {
@@ -401,7 +402,7 @@ impl<S: State> Merge<'_, S> {
         Ok(())
     }
 
-    /// A branch may go only where it said it might.
+    /// The target of a branch, which must be among its declared targets.
     fn named_target(&self, node: u32, declared: &[u32], goto: Goto) -> Result<Target, Error> {
         let from = self.core.name(node);
         let found = target(self.core, &[], goto).map_err(|error| error.at_node(from))?;
@@ -414,7 +415,7 @@ impl<S: State> Merge<'_, S> {
     fn follow_targets(&mut self, node: u32, goes: Option<Box<Routing>>) {
         let Some(goes) = goes else { return };
         for target in goes.targets {
-            // What a parallel task has removed is cancelled like everything else that was to run.
+            // A target removed by a parallel task is cancelled like all other tasks of that node.
             if !self.core.is_removed(target.node) {
                 self.go(node, target.node, target.input);
             }
@@ -431,7 +432,7 @@ impl<S: State> Merge<'_, S> {
     }
 }
 
-/// Applies an update that leads nowhere, outside a superstep.
+/// Applies an update without successors, outside a superstep.
 pub(crate) fn write<S: State>(
     core: &GraphCore<S>,
     state: &mut S,

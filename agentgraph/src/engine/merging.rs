@@ -1,4 +1,4 @@
-//! Beginning a merge, and taking one back that failed.
+//! Starting a merge, and undoing a failed one.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::engine::{Loop, now};
 use crate::error::Error;
 use crate::state::State;
 
-/// The last state, while a merge may yet fail.
+/// The state before a merge that may fail.
 pub(super) enum BeforeMerge<S> {
-    /// It is still there then.
+    /// The state is unchanged after a failure.
     Same,
     Kept(Arc<S>),
-    /// It is lost then; a store has it.
+    /// The state is lost after a failure; a store contains it.
     Gone,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// The state and what else the merge of an only task changes. The task is done, so its frontier becomes
-    /// the next one where it stands.
+    /// The state and the other parts that the merge of a superstep's only task changes. The task is done, so
+    /// its frontier is reused in place for the next one.
     #[inline]
     pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
         self.position.frontier.clear();
@@ -48,19 +48,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok((state, merge))
     }
 
-    /// What becomes of the state if the routers of a merge fail. They are asked when nothing but ephemeral
-    /// channels has changed.
+    /// How to restore the state if the routers of a merge fail. At that time only ephemeral channels have
+    /// changed.
     pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge<S> {
         let is_stored_later = self.records.journal.as_ref().is_some_and(Journal::waits);
         match self.position.graph.has_ephemeral && self.buffers.ephemeral {
             false => BeforeMerge::Same,
-            // The rare case in which a step costs a clone: the last state is nowhere else.
+            // The rare superstep that costs a clone of the state: there is no other copy of it.
             true if fallible && is_stored_later => BeforeMerge::Kept(Arc::clone(&self.position.state)),
             true => BeforeMerge::Gone,
         }
     }
 
-    /// A merge failed.
+    /// Restores the state after a failed merge.
     pub(super) fn undo_merge(&mut self, before: BeforeMerge<S>) {
         match before {
             _ if self.position.merging => {}
@@ -77,7 +77,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Writes an update that leads nowhere into the record that was begun.
+    /// Writes an update without successors into the open record.
     pub(super) fn write(&mut self, update: S::Update) -> Result<(), Error> {
         let state = Arc::make_mut(&mut self.position.state);
         let recorder = Recorder::of(&mut self.records.journal, &mut self.records.trace);

@@ -1,9 +1,8 @@
-//! The loop of a dependency graph: a pass, which is to it what a superstep is to a state graph.
+//! The loop of a dependency graph. A pass is to a dependency graph what a superstep is to a state graph.
 //!
-//! A pass is committed as one: its checkpoint is that of its beginning until it is over. What its nodes gave
-//! meanwhile stands beside that checkpoint, each as the pending write of a finished task, with the place in
-//! which it came and what it has edited. So whoever goes on goes through these in order, and has the same
-//! graph and the same queue.
+//! A pass is committed as a whole: until it is over, its checkpoint is that of its start. Each node's result
+//! is a pending write on that checkpoint, with the node's position in the order of completion and its edits.
+//! A call that continues the pass replays these results in order, and has the same graph and the same queue.
 
 mod commit;
 mod execute;
@@ -52,7 +51,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
             let desk = Desk::new(Arc::clone(&self), state.kept(), kept);
             settle_before(&desk, &begins.before)?;
         }
-        // A record says it; a pass that writes none needs no list.
+        // The list is only needed for a record; an unstored pass has none.
         Ok(if kept { self.base.roots().collect() } else { Vec::new() })
     }
 
@@ -126,7 +125,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
     }
 }
 
-/// Takes over into the outputs of a pass what was edited, and which nodes were added.
+/// Adds edits and new nodes to the outputs of a pass.
 fn edited<O, S>(outputs: &mut Outputs<O, S>, made: SettledEdits) {
     nodes_added(outputs, made.added);
     outputs.edits.extend(made.edits);
@@ -138,7 +137,7 @@ fn nodes_added<O, S>(outputs: &mut Outputs<O, S>, names: Vec<Arc<str>>) {
     }
 }
 
-/// Whether nobody listens to a pass, stops it, stores it or has changed its graph.
+/// Whether the pass has no events, no limits, no store and no edits.
 fn is_bare<O: Output, S: PassInput>(run: &Loop<Outputs<O, S>, LocalRunner>) -> bool {
     let watched = run.listeners.events.is_some()
         || run.listeners.halt.is_some()
@@ -160,7 +159,7 @@ fn bare<O: Output, S: PassInput>(
     Ok(Pause::Finished)
 }
 
-/// Makes the edits of a pass that were said before it.
+/// Applies the edits that were requested before the pass.
 fn settle_before<O: Output, S: PassInput>(
     desk: &Desk<O, S>,
     before: &[Op<O, S>],
@@ -173,7 +172,8 @@ fn refused(error: EditError) -> Error {
     Error::new(error.code(), error.to_string()).with_source(error)
 }
 
-/// One pass in the making.
+/// A pass under way: the call that it belongs to, the graph, the tasks that run, and what ended and is not
+/// stored yet. Its parts borrow from one another in every step, so they are in one struct.
 struct Pass<'a, O, S>
 where
     O: Output,
@@ -182,29 +182,30 @@ where
     run: &'a mut Loop<Outputs<O, S>, LocalRunner>,
     wiring: Arc<Wiring<O, S>>,
     desk: Arc<Desk<O, S>>,
-    /// What a node sees that takes no outputs from there.
+    /// The view for nodes that take no outputs from it.
     view: Arc<Outputs<O, S>>,
     running: FuturesUnordered<RunningTask<Outputs<O, S>>>,
-    /// How many tasks this call has started.
+    /// The number of tasks that this call has started.
     started: u32,
-    /// How many nodes are done, in all calls.
+    /// The number of finished nodes, over all calls.
     done: u64,
-    /// What is done and not stored.
+    /// Results that are not stored yet.
     writes: Vec<PendingWrite>,
-    /// Something became ready by what is not stored.
+    /// Whether a node became ready because of an unstored result.
     must_store: bool,
-    /// What nodes asked in earlier calls, with the answers.
+    /// The questions of nodes in earlier calls, with the answers.
     answers: HashMap<u32, Vec<AskedQuestion>>,
-    /// What tasks wait for, by the order in which nodes are declared.
+    /// The interrupts that tasks wait for, with their nodes.
     asked: Vec<(u32, Interrupt)>,
-    /// The nodes that have failed, in the order in which they ended.
+    /// The failed nodes, in the order in which they ended.
     failed: Vec<(u32, Error)>,
-    /// Tasks of which the store has an error of an earlier call.
+    /// Tasks with a stored error from an earlier call.
     had_error: HashSet<TaskId>,
-    /// Why no further node starts.
+    /// The reason why no further node starts.
     stopped: Option<StopReason>,
     sources: Vec<u32>,
-    /// What nodes began with that may ask, where others could be done by the time they begin again.
+    /// The sources that a node which may ask started with, if other sources could be done when it starts
+    /// again.
     began_with: HashMap<u32, Vec<u32>>,
 }
 
@@ -213,7 +214,7 @@ where
     O: Output,
     S: PassInput,
 {
-    /// The pass as it stands: at its beginning, or where earlier calls have left it.
+    /// The pass at its position: at its start, or at the point that earlier calls reached.
     fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, LocalRunner>) -> Result<Self, Error> {
         let desk = Arc::new(Desk::new(
             Arc::clone(&wiring),
@@ -259,7 +260,7 @@ where
         self.end(cut).await
     }
 
-    /// Runs nodes until none can start and none runs. Gives what cut them off, if something did.
+    /// Runs nodes until none can start and none runs. Returns the cutoff, if the nodes were cut off.
     async fn go_on(&mut self) -> Result<Option<Cutoff>, Error> {
         loop {
             while self.may_start() {
@@ -295,12 +296,12 @@ where
         }
     }
 
-    /// Whether nothing can start any more.
+    /// Whether no further node can start.
     fn is_over(&self) -> bool {
         !self.failed.is_empty() || self.stopped.is_some() || !self.desk.pass().plan.has_next()
     }
 
-    /// Whether another node may begin. A reader who is behind holds it up.
+    /// Whether another node may start. A slow reader delays it.
     fn may_start(&self) -> bool {
         self.failed.is_empty()
             && self.stopped.is_none()
@@ -335,7 +336,7 @@ where
         spent.then_some(StopReason::Budget)
     }
 
-    /// Takes over what was edited, and which nodes were added.
+    /// Adds edits and new nodes to the state of the pass.
     fn edited(&mut self, made: SettledEdits) {
         if !made.edits.is_empty() {
             edited(Arc::make_mut(&mut self.run.position.state), made);

@@ -1,4 +1,4 @@
-//! [`Position`]: where a run stands.
+//! [`Position`]: the position of a run.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore};
 use crate::state::State;
 
-/// Where a run stands: its graph, its state, and what runs next.
+/// The position of a run: its graph, its state, and the tasks that run next.
 pub(crate) struct Position<S: State> {
     pub(in crate::engine) graph: RunGraph<S>,
     pub(in crate::engine) state: Arc<S>,
@@ -17,28 +17,29 @@ pub(crate) struct Position<S: State> {
     pub(in crate::engine) joins: Joins,
     /// The open activations of a run without supersteps.
     pub(in crate::engine) eager: Option<Box<Activations<S>>>,
-    /// The supersteps that this call has begun.
+    /// The number of supersteps that this call has started.
     pub(in crate::engine) step: u64,
-    /// The supersteps that this call has merged. The one under way counts for the run once it is merged.
+    /// The number of supersteps that this call has merged. The current one counts for the run once it is
+    /// merged.
     pub(in crate::engine) merged: u64,
-    /// A merge has begun and not ended, so the state is neither the last one nor the next.
+    /// Whether a merge has started and not ended: the state is then neither the last one nor the next.
     pub(in crate::engine) merging: bool,
 }
 
 impl<S: State> Position<S> {
-    /// That of a run that has not begun.
+    /// The position of a run that has not started.
     pub(crate) fn first(core: &Arc<GraphCore<S>>, state: Arc<S>) -> Self {
         let eager = (core.discipline == Discipline::Eager).then(Box::default);
         let joins = Joins::of(&core.topology);
         Position::new(RunGraph::from(Arc::clone(core)), state, Frontier::default(), joins, eager)
     }
 
-    /// The same with another state.
+    /// The same position with another state.
     pub(crate) fn with_state(self, state: Arc<S>) -> Self {
         Position { state, ..self }
     }
 
-    /// That of a call that has not begun.
+    /// The position of a call that has not started.
     pub(crate) fn new(
         graph: RunGraph<S>,
         state: Arc<S>,

@@ -1,4 +1,4 @@
-//! What a task asks, as pending writes. All of it is one write: the questions, and the answers that they
+//! The questions of a task as pending writes. One write contains the questions and the answers that they
 //! void.
 
 use crate::context::{NewQuestions, Refusal};
@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::words::Request;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
-/// `sources`: what the node had of those it depends on, in a pass.
+/// `sources`: in a pass, the sources that the node started with.
 pub(super) fn asks_writes(
     task: TaskId,
     node: &str,
@@ -18,7 +18,7 @@ pub(super) fn asks_writes(
     voided.chain(asks.requests.iter().map(|request| request_write(task, node, request, sources))).collect()
 }
 
-/// An answer that was refused leaves its question open.
+/// A refused answer leaves its question open.
 pub(super) fn refusal_writes(
     task: TaskId,
     node: &str,

@@ -1,23 +1,23 @@
-//! What a merge writes down: the changes of the state for a checkpoint, and the updates themselves for the
-//! graph around.
+//! Recording a merge: the changes of the state for a checkpoint, and the updates themselves for the parent
+//! graph.
 
 use crate::engine::journal::Journal;
 use crate::record::codec::Codec;
 use crate::state::{Lifetime, State, StateError};
 use agentgraph_checkpoint::delta::DeltaWriter;
 
-/// The updates of a run whose sum is the result of a node of the graph around it.
+/// The updates of a run whose sum is the result of a node in the parent graph.
 pub(crate) struct Trace<S: State> {
-    /// Those of the superstep that is merged, as one.
+    /// The updates of the current superstep, as one.
     step: Option<S::Update>,
-    /// Those before it that no record says yet.
+    /// The updates before it that no record contains yet.
     unstored: Option<S::Update>,
-    /// All before it.
+    /// The sum of all updates before it.
     total: S::Update,
 }
 
 impl<S: State> Trace<S> {
-    /// Goes on after what was traced in earlier calls.
+    /// Continues after the updates traced in earlier calls.
     pub(crate) fn after(total: S::Update) -> Self {
         Trace { step: None, unstored: None, total }
     }
@@ -26,14 +26,14 @@ impl<S: State> Trace<S> {
         S::compose(schema, self.step.get_or_insert_default(), update)
     }
 
-    /// Ends a superstep, in which perhaps nothing was merged.
+    /// Ends a superstep, which may have merged nothing.
     pub(crate) fn close_step(&mut self, schema: &S::Schema) -> Result<(), StateError> {
         let Some(step) = self.step.take() else { return Ok(()) };
         add_step::<S>(schema, self.unstored.get_or_insert_default(), step.clone())?;
         add_step::<S>(schema, &mut self.total, step)
     }
 
-    /// What the next record has to say.
+    /// The updates that the next record must contain.
     pub(crate) fn take_unstored(
         &mut self,
         schema: &S::Schema,
@@ -47,8 +47,8 @@ impl<S: State> Trace<S> {
     }
 }
 
-/// Adds the updates of one superstep to those before it. Ephemeral channels hold what the last one wrote,
-/// only.
+/// Adds the updates of one superstep to those before it. Ephemeral channels contain only the last superstep's
+/// writes.
 pub(crate) fn add_step<S: State>(
     schema: &S::Schema,
     total: &mut S::Update,
@@ -65,7 +65,7 @@ fn ephemeral<S: State>(schema: &S::Schema) -> impl Iterator<Item = (usize, &crat
     channels.filter(|(_, channel)| channel.lifetime == Lifetime::Ephemeral)
 }
 
-/// Where the updates that a merge applies are written down.
+/// The destination of the updates that a merge applies.
 pub(crate) enum Recorder<'a, S: State> {
     Nowhere,
     Delta(&'a Codec<S>, &'a mut DeltaWriter),

@@ -1,4 +1,4 @@
-//! [`Records`]: what a run keeps of what it did.
+//! [`Records`]: the records of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::record::bytes::Bytes;
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
 
-/// What a run keeps of what it did.
+/// The records of a run.
 pub(crate) struct Records<S: State> {
-    /// Its checkpoints, if a store keeps them.
+    /// Its checkpoints, if it has a store.
     pub(in crate::engine) journal: Option<Journal<S>>,
-    /// The sum of its updates, if that is the result of the task around it.
+    /// The sum of its updates, if that is the result of a task in the parent graph.
     pub(in crate::engine) trace: Option<Box<Trace<S>>>,
-    /// The last outputs of the nodes that keep theirs.
+    /// The last outputs of the nodes that keep them.
     pub(in crate::engine) outputs: KeptOutputs<S>,
 }
 
 impl<S: State> Records<S> {
-    /// Those of a call at `position`. `outputs` are the last outputs of nodes as its checkpoint has them;
+    /// The records of a call at `position`. `outputs` are the last outputs of nodes in its checkpoint;
     /// `traced` is the sum of the updates of earlier calls, if the sum is kept.
     pub(crate) fn new(
         journal: Option<Journal<S>>,
@@ -35,12 +35,12 @@ impl<S: State> Records<S> {
         Records { journal, trace, outputs: KeptOutputs::of(&position.graph, outputs) }
     }
 
-    /// The checkpoint that stands.
+    /// The current checkpoint.
     pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
         self.journal.as_ref().and_then(Journal::checkpoint)
     }
 
-    /// The memories that the run names, if it is kept.
+    /// The memories that the run names, if it is stored.
     pub(crate) fn memories(&self) -> Option<&Arc<Memories>> {
         self.journal.as_ref().and_then(Journal::memories)
     }

@@ -1,12 +1,12 @@
-//! [`Report`]: what a call tells its caller beside how it ended.
+//! [`Report`]: notes for the caller beside the result of a call.
 
 use crate::context::UntoldStops;
 use crate::words::DroppedEdits;
 
-/// What a call tells its caller beside how it ended.
+/// Notes for the caller beside the result of a call.
 #[derive(Default)]
 pub(crate) struct Report {
-    /// Static interrupts in subgraphs that the caller is about to be told of.
+    /// Static interrupts in subgraphs that the caller is still to be told of.
     pub(in crate::engine) untold: Vec<UntoldStops>,
     /// The nodes of detached tasks that the end of the run cut off.
     pub(in crate::engine) cancelled: Vec<String>,

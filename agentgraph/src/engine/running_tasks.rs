@@ -1,8 +1,8 @@
-//! Tasks that are under way side by side.
+//! Tasks that run side by side.
 //!
-//! They are futures of the task that drives their run, so they stand still while it awaits something else.
-//! What it awaits of a store may be what one of them holds: a connection, a row, a place in a queue. So
-//! whatever is stored while tasks run is awaited [`beside`] them.
+//! They are futures of the task that drives their run, so they do not progress while that task awaits
+//! something else. A store operation may wait for something that one of them occupies: a connection, a row, a
+//! place in a queue. So everything that is stored while tasks run is awaited [`beside`] them.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -17,13 +17,13 @@ use crate::node::NodeResult;
 use crate::policy::CatchPanic;
 use crate::state::State;
 
-/// A started task that knows which one it is.
+/// A started task, with its request.
 pub(super) struct RunningTask<S: State> {
     pub(super) request: TaskRequest,
     pub(super) task: CatchPanic<S>,
 }
 
-/// A task that has ended, and how.
+/// An ended task, with its result.
 pub(super) type EndedTask<S> = (TaskRequest, NodeResult<S>);
 
 impl<S: State> Future for RunningTask<S> {
@@ -35,7 +35,7 @@ impl<S: State> Future for RunningTask<S> {
     }
 }
 
-/// The next task that finishes, unless something cuts them off first.
+/// The next task that ends, unless all are cut off first.
 pub(super) async fn next<S: State>(
     running: &mut FuturesUnordered<RunningTask<S>>,
     halt: Option<&mut Halt>,
@@ -46,8 +46,8 @@ pub(super) async fn next<S: State>(
     }
 }
 
-/// Awaits `work` while those tasks go on. Gives what came of it, and the tasks that ended meanwhile, in the
-/// order in which they did.
+/// Awaits `work` while the tasks continue. Returns its result and the tasks that ended meanwhile, in the
+/// order in which they ended.
 pub(super) async fn beside<S: State, T>(
     running: &mut FuturesUnordered<RunningTask<S>>,
     work: impl Future<Output = T>,

@@ -1,19 +1,19 @@
-//! [`TaskRuntime`]: where and how the tasks of a run are called.
+//! [`TaskRuntime`]: the settings with which the tasks of a run are called.
 
 use std::sync::Arc;
 
 use crate::context::RunShared;
 use crate::policy::Siblings;
 
-/// Where and how the tasks of a run are called. It does not change while the call goes on.
+/// The settings with which the tasks of a run are called. They do not change during the call.
 pub(crate) struct TaskRuntime<R> {
     /// Calls a node here, or sends it to a host.
     pub(in crate::engine) runner: R,
-    /// What every task sees of its run.
+    /// The part of the run that every task sees.
     pub(in crate::engine) shared: Arc<RunShared>,
-    /// What becomes of the others when one task fails.
+    /// The treatment of siblings when a task fails.
     pub(in crate::engine) siblings: Siblings,
-    /// How many tasks run side by side at most.
+    /// The greatest number of tasks that run side by side.
     pub(in crate::engine) max_concurrency: usize,
 }
 

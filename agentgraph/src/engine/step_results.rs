@@ -1,4 +1,4 @@
-//! How the tasks of a superstep of several ended, and what of it is in the store.
+//! The results of a superstep of several tasks, and which of them are stored.
 //!
 //! The buffers live as long as the run. A result is moved once, from the node's future to its place in task
 //! order, and is merged from there.
@@ -28,17 +28,17 @@ use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 pub(super) struct StepResults<S: State> {
-    /// In task order; `None` for those that are not done.
+    /// Results in task order; `None` for tasks that are not done.
     pub(super) done: Vec<Option<TaskOutput<S>>>,
-    /// In the order in which they ended.
+    /// Unfinished tasks in the order in which they ended.
     pub(super) not_done: Vec<(u32, NoOutput)>,
-    /// Whose record, or request, is in the store.
+    /// Whether the record or request of a task is in the store.
     pub(super) stored: Vec<bool>,
-    /// Those of which the store has an error of an earlier call.
+    /// Tasks with a stored error from an earlier call.
     pub(super) had_error: Vec<u32>,
-    /// Done, and perhaps to be stored.
+    /// Finished tasks that may have to be stored.
     fresh: Vec<u32>,
-    /// Those that failed and have a handler, until the superstep is merged.
+    /// Failed tasks with a handler, until the superstep is merged.
     pub(super) handled: Vec<Handover>,
 }
 
@@ -56,7 +56,7 @@ impl<S: State> Default for StepResults<S> {
 }
 
 impl<S: State> StepResults<S> {
-    /// Makes room for so many tasks. Who handles whom stays.
+    /// Makes room for `tasks` results. Handovers stay.
     pub(super) fn begin(&mut self, tasks: usize) {
         self.done.clear();
         self.done.resize_with(tasks, || None);
@@ -68,7 +68,7 @@ impl<S: State> StepResults<S> {
     }
 }
 
-/// Stores the record of every task that is done while others are not, so that a kill cannot make it run
+/// Stores the record of every finished task while others are not done, so that a kill cannot make it run
 /// again.
 pub(super) struct SuperstepLedger<'a, S: State> {
     pub(super) core: &'a RunGraph<S>,
@@ -76,7 +76,7 @@ pub(super) struct SuperstepLedger<'a, S: State> {
     pub(super) journal: Option<&'a mut Journal<S>>,
     pub(super) ends: &'a mut StepResults<S>,
     pub(super) shared: &'a RunShared,
-    /// Where a superstep without a journal stands.
+    /// The place of a superstep without a journal.
     pub(super) nowhere: StepPlace<'a>,
 }
 
@@ -141,8 +141,8 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
     }
 }
 
-/// The sessions, to be stored beside the record of a finished task: its changes must not be lost when it is
-/// never run again.
+/// The sessions, stored beside the record of a finished task: the task's changes must not be lost, since it
+/// is never run again.
 pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>, Error> {
     if sessions.is_empty() {
         return Ok(None);
@@ -150,7 +150,7 @@ pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>
     Ok(Some(PendingWrite { task: OF_RUN, slot: SESSIONS, bytes: to_bytes(&sessions.encode()?)? }))
 }
 
-/// The record of a finished task, the one at `index`.
+/// The record of the finished task at `index`.
 pub(super) fn result_write<S: State>(
     core: &RunGraph<S>,
     journal: &Journal<S>,
@@ -166,7 +166,7 @@ pub(super) fn result_write<S: State>(
     Ok(PendingWrite { task, slot: 0, bytes: step.to_bytes()? })
 }
 
-/// A finished task as it is stored, with its temporary edits or without.
+/// The stored form of a finished task, with or without its temporary edits.
 pub(super) fn stored_step<S: State>(
     core: &RunGraph<S>,
     codec: &Codec<S>,
@@ -191,7 +191,7 @@ pub(super) fn stored_step<S: State>(
     })
 }
 
-/// The record of a task that failed and is handled.
+/// The record of a failed task whose failure is handled.
 pub(super) fn failure_write<S: State>(
     core: &RunGraph<S>,
     journal: &Journal<S>,
@@ -202,7 +202,7 @@ pub(super) fn failure_write<S: State>(
     Ok(PendingWrite { task, slot: FAILED, bytes: to_bytes(&*handled.failure)? })
 }
 
-/// The id of whoever acts at `index`.
+/// The id of the task or handler that acts at `index`.
 pub(super) fn id_of<S: State>(
     core: &RunGraph<S>,
     place: StepPlace<'_>,

@@ -1,4 +1,4 @@
-//! A task's result as bytes: what a pending write holds, and what a host sends back.
+//! The result of a task as bytes, for pending writes and for replies of hosts.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use agentgraph_checkpoint::frame::{NEEDS_KEY, SEALED};
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId, delta};
 
-/// A finished task's step.
+/// The step of a finished task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredStep {
     /// The version of the state that the update was written for.
@@ -30,16 +30,16 @@ pub(crate) struct StoredStep {
     pub(in crate::engine) targets: Vec<StoredTarget>,
     #[serde(default)]
     pub(in crate::engine) replaces_edges: bool,
-    /// Of a node in a pass.
+    /// The turn of a node in a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) turn: Option<StoredTurn>,
-    /// Its temporary edits.
+    /// The temporary edits of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) edits: Vec<GraphEdit>,
-    /// Where memories stand after its calls.
+    /// The positions of memories after the task's calls.
     #[serde(default, skip_serializing_if = "StoredMemories::is_empty")]
     pub(in crate::engine) memories: StoredMemories,
-    /// Joins of the subgraph that it called, which were still waiting when that ended.
+    /// The joins that still waited when the subgraph called by the task ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::engine) stuck: Vec<StoredStuck>,
     /// The kinds of the reducers that the update was written for, in its order.
@@ -47,22 +47,22 @@ pub(crate) struct StoredStep {
     pub(in crate::engine) kinds: Vec<Cow<'static, str>>,
 }
 
-/// What is said of a node that is done in a pass, so that the pass can be gone through again.
+/// The record of a finished node in a pass, from which the pass can be replayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredTurn {
     pub(in crate::engine) node: String,
-    /// How many were done before it.
+    /// The number of nodes that finished before it.
     pub(in crate::engine) place: u64,
-    /// What it has edited, without what changed nothing.
+    /// Its edits, without those that changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::engine) edits: Vec<GraphEdit>,
-    /// What it has edited, if that could not be made.
+    /// Its edits that could not be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::engine) dropped: Option<StoredDropped>,
 }
 
 impl StoredTurn {
-    /// What turns are gone through by.
+    /// The sort key for replaying turns.
     pub(crate) fn order(&self) -> (u64, &str) {
         (self.place, &self.node)
     }
@@ -81,28 +81,28 @@ pub(crate) struct StoredTarget {
 /// The "task" of pending writes that belong to the run and to none of its tasks.
 pub(crate) const OF_RUN: TaskId = TaskId::from_u128(0);
 
-/// Slot of [`OF_RUN`]: the caller was told of the static interrupt at this checkpoint. What he was told, as a
-/// list of [`StoredStop`]; empty in records that do not say it.
+/// Slot of [`OF_RUN`]: the caller was told of the static interrupts at this checkpoint. Contains a list of
+/// [`StoredStop`]; empty in records without it.
 pub(crate) const TOLD: u32 = 0;
 
-/// Slot of [`OF_RUN`]: the sessions as the finished tasks of the superstep left them.
+/// Slot of [`OF_RUN`]: the sessions after the finished tasks of the superstep.
 pub(crate) const SESSIONS: u32 = 1;
 
-/// Slot of [`OF_RUN`]: what the run has used up.
+/// Slot of [`OF_RUN`]: the amounts that the run has used up.
 pub(crate) const SPENT: u32 = 2;
 
-/// Slot of [`OF_RUN`]: what the superstep failed with, if that was none of its tasks. Empty: that is over.
+/// Slot of [`OF_RUN`]: a failure of the superstep that belongs to no task. Empty if it is over.
 pub(crate) const FAILURE: u32 = 3;
 
-/// Slot of a task that failed and is open: its [`Failure`](crate::Failure). Empty: that is over. An even
-/// number, so that earlier releases take it for an answer to no question.
+/// Slot of a failed, open task: its [`Failure`](crate::Failure). Empty if it is over. An even number, so that
+/// earlier releases treat it as an answer without a question.
 pub(crate) const ERROR: u32 = u32::MAX - 3;
 
-/// Slot of a task that calls a subgraph: the task whose call it goes on with, as it was before the checkpoint
+/// Slot of a task that calls a subgraph: the task whose call it continues, by its id before the checkpoint
 /// was edited.
 pub(crate) const CALL: u32 = u32::MAX - 1;
 
-/// Slot of a task that failed and is handled: its [`Failure`](crate::Failure).
+/// Slot of a failed task whose failure is handled: its [`Failure`](crate::Failure).
 pub(crate) const FAILED: u32 = u32::MAX;
 
 /// A request of a task, as a pending write.
@@ -112,7 +112,7 @@ pub(crate) struct StoredRequest {
     pub(in crate::engine) value: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::engine) schema: Option<Value>,
-    /// What it had of the nodes it depends on, in a pass and where it does not wait for all of them.
+    /// In a pass, the sources that the node started with, if it does not wait for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::engine) sources: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "StoredSpot::follows_from_the_number")]
@@ -129,13 +129,13 @@ impl StoredRequest {
         StoredRequest { node, value, schema, sources: None, spot: StoredSpot { nth, key, replaces } }
     }
 
-    /// The request with that number.
+    /// The request with number `n`.
     pub(crate) fn request(&self, n: u32) -> Request {
         let StoredRequest { value, schema, spot: StoredSpot { replaces, .. }, .. } = self.clone();
         Request { n, spot: self.spot(n), value, schema, replaces }
     }
 
-    /// A request without a key and a place is the n-th.
+    /// A request with neither key nor index is the n-th.
     pub(crate) fn spot(&self, n: u32) -> Spot {
         match &self.spot.key {
             Some(key) => Spot::Key(key.clone()),
@@ -144,24 +144,24 @@ impl StoredRequest {
     }
 }
 
-/// The note that the caller is being told of these.
+/// The note that the caller is being told of these static interrupts.
 pub(crate) fn told(stops: &[StoredStop]) -> Result<PendingWrite, Error> {
     Ok(PendingWrite { task: OF_RUN, slot: TOLD, bytes: to_bytes(stops)? })
 }
 
-/// What became of a request, as a pending write.
+/// The answer to a request, as a pending write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StoredAnswer {
     Given(Value),
-    /// It was refused after it was stored, so its request is open.
+    /// The answer was refused after it was stored, so its request is open.
     Refused,
-    /// It is delivered to nobody: its task asks something else.
+    /// The answer is not delivered: its task asks something else.
     Voided,
 }
 
-/// An answer is its MessagePack, and nil one that was refused, by which stores know that the request is open.
-/// The others are bytes, which no answer is: none for one that was voided, and the MessagePack of an answer
-/// that is null itself.
+/// A given answer is stored as its MessagePack. A refused one is nil, by which stores know that the request
+/// is open. The two other cases are MessagePack binaries, which no answer is: empty for a voided answer, and
+/// the byte of nil for an answer that is null itself.
 impl Serialize for StoredAnswer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -188,7 +188,7 @@ impl StoredAnswer {
         Ok(answer.map_or(StoredAnswer::Refused, StoredAnswer::Given))
     }
 
-    /// The write that says so of the n-th request of a task.
+    /// The pending write for the n-th request of a task.
     pub(crate) fn write(&self, task: TaskId, n: u32) -> Result<PendingWrite, Error> {
         Ok(PendingWrite { task, slot: PendingWrite::answer_slot(n), bytes: to_bytes(self)? })
     }
@@ -237,7 +237,7 @@ impl StoredStep {
         })
     }
 
-    /// A step of an encoded update alone.
+    /// A step with only an encoded update.
     pub(crate) fn of_update(version: u32, update: Vec<u8>) -> Self {
         StoredStep {
             version,
@@ -252,11 +252,11 @@ impl StoredStep {
         }
     }
 
-    /// The same step, written for the version that the migrations lead to.
+    /// The same step, migrated to the current version of the state.
     pub(crate) fn migrated(mut self, migrations: &Migrations) -> Result<Self, Error> {
         if let Some(Bytes(update)) = &mut self.update {
             if self.version != migrations.version {
-                // What becomes of a write of another version is for the migrations to say.
+                // Migrations decide about writes of another version.
                 self.kinds.clear();
             }
             *update = migrations.update(self.version, std::mem::take(update))?;
@@ -287,7 +287,7 @@ impl StoredStep {
     }
 }
 
-/// Where memories stand after the calls of a task whose record this is.
+/// The positions of memories after the calls of a task, from its record.
 pub(crate) fn memories_of(record: &[u8]) -> Result<StoredMemories, Error> {
     Ok(StoredStep::from_bytes(record)?.memories)
 }
@@ -321,7 +321,7 @@ impl StoredTarget {
     }
 }
 
-/// One of our own types as MessagePack.
+/// Encodes an internal type as MessagePack.
 pub(crate) fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     match delta::encode(&mut bytes, value) {
@@ -330,7 +330,7 @@ pub(crate) fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Erro
     }
 }
 
-/// The reverse of [`to_bytes`].
+/// Decodes the output of [`to_bytes`].
 pub(crate) fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
     delta::decode(bytes).map_err(|error| {
         if bytes.first() == Some(&SEALED) {

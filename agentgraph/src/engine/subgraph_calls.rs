@@ -1,5 +1,5 @@
-//! Runs inside tasks, as the loop sees them: which tasks hold one, and how the loop of one differs from
-//! others.
+//! Runs inside tasks, from the view of the loop: the tasks that contain one, and the differences between an
+//! inner loop and others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::words::{Durability, END, Memory, StopReason, StoredStop};
 use agentgraph_checkpoint::{PendingWrite, Place, PutWrites, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Gives the tasks that call subgraphs their ids, before they begin. Other tasks need none.
+    /// Assigns ids to the tasks that call subgraphs before they start. Other tasks need none.
     pub(super) fn announce_calls(&self) {
         let Some(nest) = &self.runtime.shared.nest else { return };
         nest.memories.forget_all();
@@ -37,7 +37,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                         &[],
                         index as u32,
                     ),
-                    // It does not stand in the frontier, where the same node may.
+                    // The node for the limit is not in the frontier, but the same node may be.
                     true => handler_id(self.step_place(), END, index, self.position.graph.name(node)),
                 };
                 let several = || self.position.frontier.nodes().filter(|other| *other == node).count() > 1;
@@ -59,17 +59,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Some(self.position.graph.entry(node)?.graph.as_ref()?.memory())
     }
 
-    /// The task whose call a task goes on with: itself, unless the checkpoint was edited meanwhile.
+    /// The task whose call a task continues: itself, unless the checkpoint was edited meanwhile.
     pub(super) fn callee(&self, task: TaskId) -> TaskId {
         self.inheritance.left_over.get(&task).and_then(|left| left.call).unwrap_or(task)
     }
 
-    /// What may end a run inside a task between two supersteps: its own limit, and what may end the run
-    /// around it.
+    /// The reason to end a run inside a task between two supersteps: its own limit, or that of the run around
+    /// it.
     pub(super) fn boundary_inside(&self) -> Option<Pause> {
         let root = self.runtime.shared.root();
         let drain = root.nest.as_ref().and_then(|nest| nest.drain.as_ref());
-        // Without a memory it could not go on, so it comes to its end first.
+        // A run without a memory could not be continued, so it ends first.
         let drains = self.records.journal.is_some()
             && (root.drains.load(Ordering::Acquire) || drain.is_some_and(CancellationToken::is_cancelled));
         if drains {
@@ -88,7 +88,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         None
     }
 
-    /// A static interrupt of a run inside a task: the caller is told by the run that he sees.
+    /// Leaves a static interrupt of a run inside a task to the outermost run, which tells the caller.
     pub(super) fn leave_to_be_told(&mut self, pause: &Pause) {
         if let (Pause::Interrupted(interrupts), Some(journal)) = (pause, &self.records.journal)
             && let Some(at) = journal.checkpoint()
@@ -98,7 +98,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Notes that the caller is being told of static interrupts inside of tasks.
+    /// Notes that the caller is being told of static interrupts inside tasks.
     pub(crate) async fn tell_inside(&mut self) -> Result<(), Error> {
         let Some(journal) = &self.records.journal else { return Ok(()) };
         if let Some(events) = &self.listeners.events {
@@ -110,8 +110,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// Takes over which joins were still waiting when runs inside ended, of supersteps that were merged. A
-    /// run without supersteps does that task by task.
+    /// Collects the stuck joins of ended inner runs, for supersteps that were merged. A run without
+    /// supersteps does this task by task.
     pub(crate) fn gather_stuck(&mut self) {
         if let Some(nest) = self.runtime.shared.nest.as_ref().filter(|_| self.position.eager.is_none()) {
             self.position.joins.note_stuck_inside(nest.take_stuck(self.position.merged));
@@ -127,22 +127,23 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 }
 
 impl RunShared {
-    /// Whether a run inside may have changed something of this one or of those around it, other than its
-    /// state.
+    /// Whether an inner run may have changed something other than the state of this run or of those around
+    /// it.
     pub(super) fn has_changes(&self) -> bool {
         let around = self.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
         around || !self.sessions.is_empty() || self.spending.counts()
     }
 
-    /// Stores beside the checkpoint that stands what a run inside has changed of this one: sessions, and what
-    /// was spent. Before that run stores what it has done, since that is not done again.
+    /// Stores the changes that an inner run made to this one, beside the current checkpoint: sessions and
+    /// spent amounts. They are stored before the inner run stores its own results, since those are not
+    /// repeated.
     pub(super) async fn store_changes(&self, steps: u64) -> Result<(), Error> {
         let (Some(nest), Some(thread)) = (&self.nest, &self.thread) else { return Ok(()) };
         if nest.durability == Durability::Exit {
             return Ok(());
         }
         let alone = nest.alone().await;
-        // Only now: the head may have moved while this waited.
+        // The head is read now, since it may have moved during the await.
         if let (Some(saver), Some(head)) = (&nest.saver, nest.head()) {
             let mut writes: Vec<PendingWrite> = sessions_write(&self.sessions)?.into_iter().collect();
             if self.spending.take_unstored() {

@@ -1,7 +1,7 @@
 //! The loop of a graph with supersteps: plan, execute, merge, commit, one superstep after the other.
 //!
-//! *Plan* and *merge* are pure and know no runtime. Only *execute* awaits users' code, and only *commit*
-//! awaits storage.
+//! *Plan* and *merge* are pure and independent of the async runtime. Only *execute* awaits users' code, and
+//! only *commit* awaits storage.
 
 mod boundary;
 mod commit;
@@ -25,23 +25,23 @@ use crate::words::{Interrupt, InterruptKind, StopReason};
 use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::services::yield_now;
 
-/// How far a superstep has come.
+/// The progress of a superstep.
 enum Progress<S: State> {
-    /// It has not begun.
+    /// It has not started.
     Boundary,
-    /// Its only task, of this node, was not ready at its first poll.
+    /// Its only task, of this node, was pending at its first poll.
     Pending(u32, CatchPanic<S>),
-    /// The update of its only task, of this node, is in the state, and the frontier is the next one.
+    /// The update of its only task, of this node, is merged, and the frontier is the next one.
     Merged(u32),
-    /// Its only task failed or waits: the buffers say how it ended.
+    /// Its only task failed or waits: the buffers contain its end.
     NotDone,
-    /// Its tasks are to run side by side, or its only task in a way that is not the usual one.
+    /// Its tasks run side by side, or its only task needs the general path.
     Several,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Goes on from superstep to superstep until there is a reason to pause. What is rarely awaited is boxed,
-    /// so that every run need not have room for it: the future of a short run would cost more than its steps.
+    /// Runs superstep after superstep until there is a reason to pause. Rare awaits are boxed, so that the
+    /// future of every run stays small: for a short run, a large future would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
         if let Some(pause) = self.take_halted() {
             return self.tell(pause).await;
@@ -110,7 +110,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         !self.position.graph.is_edited() && self.has_one_new_task()
     }
 
-    /// The superstep to come is one task, which nothing was heard of in an earlier call.
+    /// Whether the next superstep is one task without remains of an earlier call.
     #[inline]
     fn has_one_new_task(&self) -> bool {
         self.position.frontier.len() == 1
@@ -119,7 +119,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             && !self.skips_some()
     }
 
-    /// Starts a superstep that is one task.
+    /// Starts a superstep of one task.
     #[inline]
     fn start_step(&mut self, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
         if self.has_one_new_task() {
@@ -130,8 +130,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Goes on to the frontier that a superstep of several tasks has made. Gives the static interrupt that
-    /// comes after one of them.
+    /// Moves to the frontier that a superstep of several tasks has made. Returns a static interrupt after one
+    /// of these tasks.
     fn take_next_frontier(&mut self) -> Option<Pause> {
         std::mem::swap(&mut self.position.frontier, &mut self.buffers.next);
         let mut stop = None;
@@ -146,7 +146,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         stop
     }
 
-    /// The superstep is merged. Gives its record, if the store has to be awaited for it.
+    /// Closes a merged superstep. Returns its record if the store has to be awaited.
     #[inline]
     fn close_step(&mut self, stop: Option<&Pause>) -> Result<Option<PreparedRecord>, Error> {
         self.position.merging = false;

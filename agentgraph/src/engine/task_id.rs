@@ -1,10 +1,10 @@
-//! The ids of tasks: made of where a task stands, so that another process finds the same.
+//! The ids of tasks, derived from the place of a task, so that every process computes the same ids.
 
 use crate::engine::frontier::Frontier;
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{RunId, TaskId};
 
-/// Where a superstep stands, for the ids of its tasks.
+/// The place of a superstep, for the ids of its tasks.
 #[derive(Clone, Copy)]
 pub(crate) struct StepPlace<'a> {
     pub(crate) thread: &'a str,
@@ -35,7 +35,7 @@ pub(crate) fn task_id(
     })
 }
 
-/// The id of an activation of an eager run: `place` is that of the commit that made it.
+/// The id of an activation of an eager run. `place` is the place of the commit that made it.
 pub(crate) fn activation_id(place: StepPlace<'_>, node: &str, from: &str, index: u32) -> TaskId {
     TaskId::derive(&TaskPlace {
         thread: place.thread,
@@ -48,7 +48,7 @@ pub(crate) fn activation_id(place: StepPlace<'_>, node: &str, from: &str, index:
     })
 }
 
-/// The id of the task that handles the failure at `index`. Its origin begins as no node's name may.
+/// The id of the handler of the failure at `index`. Its origin has a prefix that no node name may have.
 pub(crate) fn handler_id(place: StepPlace<'_>, failed: &str, index: usize, handler: &str) -> TaskId {
     TaskId::derive(&TaskPlace {
         thread: place.thread,

@@ -1,4 +1,4 @@
-//! Finished tasks: what they write, and where they go, by dense ids.
+//! Results of finished tasks: updates and targets, by dense ids.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::state::State;
 use crate::step::{Goto, InputValue, Step};
 use crate::words::{END, GraphEdit, START};
 
-/// A finished task: what it writes and where it goes, by dense ids.
+/// The result of a finished task: its update and its targets, by dense ids.
 pub(crate) struct TaskOutput<S: State> {
     pub(crate) update: Option<S::Update>,
-    /// What a command said. Boxed, since every result has room for it and few have it.
+    /// The rest of a command. Boxed, since every result has room for it and few have it.
     pub(crate) goes: Option<Box<Routing>>,
 }
 
-/// Where a command goes.
+/// The routing of a command.
 pub(crate) struct Routing {
     pub(super) targets: Vec<Target>,
     replaces_edges: bool,
-    /// Its temporary edits, of which targets may be made.
+    /// Its temporary edits, which may add targets.
     edits: Vec<ProposedEdit>,
 }
 
@@ -34,13 +34,13 @@ impl<S: State> TaskOutput<S> {
         self.goes.as_ref().map_or(&[], |goes| &goes.edits)
     }
 
-    /// Takes its edits, which are looked at before anything is routed.
+    /// Takes the edits, which are examined before anything is routed.
     pub(crate) fn take_edits(&mut self) -> Vec<ProposedEdit> {
         self.goes.as_mut().map(|goes| std::mem::take(&mut goes.edits)).unwrap_or_default()
     }
 
-    /// Finds the nodes that its edits, or those of others, have made. Gives the names of those that nobody
-    /// has.
+    /// Looks up the targets that edits of this task or of others have added. Returns the names that do not
+    /// exist.
     pub(crate) fn find_late_targets(&mut self, graph: &RunGraph<S>) -> Vec<String> {
         let mut lost = Vec::new();
         let Some(goes) = &mut self.goes else { return lost };
@@ -68,7 +68,7 @@ impl<S: State> TaskOutput<S> {
 pub(crate) struct Target {
     pub(in crate::engine) node: u32,
     pub(in crate::engine) input: Option<InputValue>,
-    /// The name of a node that the edits of the task make: it has an id once they hold.
+    /// The name of a node that the task's edits add: it has an id once the edits are in effect.
     pub(in crate::engine) late: Option<Arc<str>>,
 }
 
@@ -78,10 +78,11 @@ impl Target {
     }
 }
 
-/// Looks up where a step goes.
+/// Looks up the targets of a step.
 ///
 /// # Errors
-/// [`Code::UnknownTarget`] for a name that is not in the graph, or not among those that the node declared.
+/// [`Code::UnknownTarget`] for a name that is not in the graph, or not among the declared targets of the
+/// node.
 pub(crate) fn resolve<S: State>(
     core: &RunGraph<S>,
     node: u32,
@@ -120,7 +121,7 @@ pub(super) fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place:
     Error::new(Code::UnknownTarget, problem)
 }
 
-/// What the edits of a task say of a name last: that there is such a node, or that there is none.
+/// The last edit of a task about a name: `true` if it adds the node, `false` if it removes it.
 fn said_of(edits: &[ProposedEdit], wanted: &str) -> Option<bool> {
     edits.iter().rev().find_map(|one| match &one.edit {
         GraphEdit::AddNode { name, .. } if name == wanted => Some(true),
@@ -162,7 +163,7 @@ pub(super) fn unknown_target<S: State>(core: &RunGraph<S>, name: &str) -> Error 
     Error::new(Code::UnknownTarget, format!("there is no node `{name}` to go to{hint}"))
 }
 
-/// The node that an edit is to be made as.
+/// The node that an edit acts as.
 pub(crate) fn node_to_act_as<S: State>(core: &RunGraph<S>, name: &str) -> Result<u32, Error> {
     core.id(name).ok_or_else(|| {
         let hint = match (name, nearest(name, core.known())) {

@@ -1,4 +1,4 @@
-//! Temporary edits in the loop: gathered before a superstep is merged, and holding once it is.
+//! Temporary edits in the loop: collected before a superstep is merged, and in effect after it.
 
 use std::sync::Arc;
 
@@ -15,8 +15,7 @@ use crate::step::MakeEdits;
 use crate::words::{DroppedEdits, GraphEdit};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Makes the edits that the caller wants before the run begins, as START's. In a pass they are a part of
-    /// its input.
+    /// Applies the caller's edits before the run starts, as START's. In a pass they are part of its input.
     pub(crate) fn edit_before(
         &mut self,
         edits: Vec<MakeEdits>,
@@ -46,12 +45,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.runtime.shared.control.leave(request.index);
         self.runtime.shared.control.clear();
         self.position.graph.stage();
-        // They were checked one upon the other, and nobody else has edited.
+        // They were checked together, and nothing else has edited the graph.
         let _ = self.position.graph.stage_of(node, proposed, &mut Vec::new());
         Ok(input)
     }
 
-    /// Gathers the edits of these tasks, in task order. What does not fit those of a task before it is
+    /// Collects the edits of these tasks, in task order. Edits that do not fit those of an earlier task are
     /// dropped.
     pub(super) fn stage_edits(
         &mut self,
@@ -83,7 +82,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.position.graph.note_dropped(dropped.into_iter().map(|(_, dropped)| dropped).collect());
     }
 
-    /// The merge has succeeded: its edits hold, and what was skipped is not any more.
+    /// Puts the edits of a merged superstep into effect, and ends the skips that it has used.
     #[inline]
     pub(super) fn lay_down(&mut self) {
         if self.position.graph.is_edited() {
@@ -95,7 +94,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let shared = Arc::clone(&self.runtime.shared);
         let laid = {
             let mut visible = shared.see();
-            // So that nobody else holds it, and nothing is copied.
+            // Drops the other reference, so that nothing is copied.
             visible.overlay = None;
             let laid = self.position.graph.lay_down();
             if let Some(overlay) = self.position.graph.overlay_mut() {
@@ -117,7 +116,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.report.dropped.extend(dropped);
     }
 
-    /// Lets tasks see the edits that the run had before this call, and what could be used again.
+    /// Shows tasks the edits that the run had before this call, and the outputs that could be used again.
     pub(crate) fn show_edits(&mut self) {
         if !self.position.graph.is_edited() && self.records.outputs.is_empty() {
             return;

@@ -1,8 +1,8 @@
-//! Stored fields that the program's state does not have: what is refused, let go or kept.
+//! Stored fields that the state of the program does not have: refused, dropped or kept.
 //!
-//! A program that goes on with a thread writes it anew sooner or later, and writes only what it knows. So
-//! before it stores anything it is refused where a stored value would be lost. Who only looks at a thread is
-//! not.
+//! A program that continues a thread sooner or later writes a full, with only the fields that it knows. So it
+//! is refused before it stores anything if a stored value would be lost. A program that only reads the thread
+//! is not refused.
 
 use std::borrow::Cow;
 
@@ -24,12 +24,12 @@ use agentgraph_checkpoint::{CheckpointId, Place};
 pub(crate) struct UnknownField {
     pub(in crate::engine) name: String,
     pub(in crate::engine) value: Vec<u8>,
-    /// The record that holds it whole, under the number that it keeps.
+    /// The record that contains it whole, by the field number that it keeps.
     pub(in crate::engine) whole_at: Option<CheckpointId>,
 }
 
-/// Whether a stored name is neither a channel, today or once, nor one that the graph lets go. The outputs of
-/// a pass are set back when the next one begins, so none of them is missed.
+/// Whether a stored name is neither a present or former channel nor one that the graph drops. The outputs of
+/// a pass are reset when the next pass starts, so no name in them counts as unknown.
 pub(crate) fn is_unknown<S: State>(core: &GraphCore<S>, name: &str) -> bool {
     core.discipline != Discipline::Dependency
         && channel_called(S::channels(&core.schema), name).is_none()
@@ -40,10 +40,10 @@ fn channel_called<'a>(channels: &'a [Channel], name: &str) -> Option<&'a Channel
     channels.iter().find(|channel| channel.is_called(name))
 }
 
-/// Refuses to go on where these would be lost.
+/// Refuses to continue if these fields would be lost.
 ///
 /// # Errors
-/// [`Code::GraphChanged`] with the names and what to do.
+/// [`Code::GraphChanged`] with the names and the remedies.
 pub(crate) fn refuse<'a>(
     place: Place<'_>,
     holder: &str,
@@ -78,7 +78,7 @@ fn remedies(name: &str) -> String {
     )
 }
 
-/// Whether the states that a header keeps for open activations can be used.
+/// Checks that the states kept for open activations can be used.
 pub(crate) fn check_kept_states<S: State>(
     core: &GraphCore<S>,
     place: Place<'_>,
@@ -95,7 +95,7 @@ pub(crate) fn check_kept_states<S: State>(
     Ok(())
 }
 
-/// The fields of a kept state, in today's version.
+/// The fields of a kept state, in the current version.
 pub(crate) fn migrated<S: State>(core: &GraphCore<S>, kept: &StoredState) -> Result<StoredFields, Error> {
     let values = kept.channels.iter().map(|(name, value)| (name.clone(), value.0.clone()));
     let mut fields = StoredFields::of_state(values.collect::<Vec<_>>());
@@ -105,8 +105,8 @@ pub(crate) fn migrated<S: State>(core: &GraphCore<S>, kept: &StoredState) -> Res
     Ok(fields)
 }
 
-/// Whether what finished tasks left behind can be merged by the state of today, before anything is stored on
-/// top of it. What is damaged comes up where it is used.
+/// Checks that stored results of finished tasks can be merged into the current state, before anything is
+/// stored on top of them. Damaged results are reported where they are used.
 pub(crate) fn check_results<S: State>(
     core: &GraphCore<S>,
     codec: &Codec<S>,
@@ -133,16 +133,16 @@ pub(crate) fn kinds_of<S: State>(core: &GraphCore<S>, update: &[u8]) -> Vec<Cow<
     kinds.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Whether a finished task's update can be merged by the state of today.
+/// The treatment of a finished task's update that does not fit the current state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
     /// It is refused.
     Refuse,
-    /// What does not fit is left out: for who only looks.
+    /// The unfit writes are left out, for a reader of the thread.
     LeaveOut,
 }
 
-/// Takes out of a stored step what the graph lets go, and refuses or leaves out what it does not know.
+/// Removes the fields that the graph drops from a stored step, and refuses or leaves out unknown ones.
 pub(crate) fn fit<S: State>(
     core: &GraphCore<S>,
     thread: &str,
@@ -153,7 +153,7 @@ pub(crate) fn fit<S: State>(
         return Ok(());
     }
     let StoredStep { update: Some(Bytes(update)), kinds, .. } = step else { return Ok(()) };
-    // What is not laid out as a map of fields is for the state itself to judge.
+    // The state itself judges updates that are not a map of fields.
     let Ok(fields) = decode_fields(update) else { return Ok(()) };
     let channels = S::channels(&core.schema);
     let changed = |at: usize, name: &str| {
@@ -181,8 +181,8 @@ pub(crate) fn fit<S: State>(
     Ok(())
 }
 
-/// A write without its reducer cannot be merged, and the next commit makes it obsolete: so nothing can carry
-/// it on.
+/// Refuses unknown writes of a finished task. A write without its reducer cannot be merged and the next
+/// commit makes it obsolete, so it cannot be carried on.
 fn refuse_results<'a>(thread: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
     let names: Vec<&str> = names.collect();
     let Some(first) = names.first() else { return Ok(()) };
@@ -209,11 +209,11 @@ mod tests {
     use super::*;
     use crate::Command;
     use crate::graph::StateGraph;
-    use crate::json_state::{JsonReducer, JsonSchema, JsonState};
+    use crate::json_state::{JsonChannels, JsonReducer, JsonState};
     use crate::words::START;
 
     fn graph() -> StateGraph<JsonState> {
-        let schema = JsonSchema::new().channel("title", serde_json::Value::Null, JsonReducer::Once);
+        let schema = JsonChannels::new().channel("title", serde_json::Value::Null, JsonReducer::Once);
         let graph = StateGraph::with_schema(schema).node("a", || async { Command::<JsonState>::new() });
         graph.edge(START, "a").schema_version(1).migration(0, |fields| {
             fields.remove("old");

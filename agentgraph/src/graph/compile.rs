@@ -32,7 +32,7 @@ use crate::state::{Lifetime, State};
 use crate::words::Memory;
 use agentgraph_checkpoint::services::SystemServices;
 
-/// A graph that was checked, and what all its runs share.
+/// A checked graph, and the parts that all its runs share.
 pub(crate) struct Compiled<S: State> {
     pub(crate) core: GraphCore<S>,
     pub(crate) shared: GraphShared,
@@ -62,13 +62,13 @@ pub(crate) fn compile<S: State>(mut graph: StateGraph<S>) -> Result<Compiled<S>,
     }
 }
 
-/// How stored states of other versions, and fields that are not channels, are read.
+/// The rules for reading stored states of other versions, and fields that are not channels.
 struct StoredRules {
     migrations: Migrations,
     unknown_fields: UnknownFields,
 }
 
-/// Finds the nodes that all names of the builder's notes stand for.
+/// Resolves all names of the builder's records to nodes.
 fn resolve<S: State>(graph: &StateGraph<S>, problems: &mut Problems) -> Shape {
     let nodes = &graph.nodes;
     let names = check_nodes(nodes, problems);
@@ -99,7 +99,7 @@ fn resolve<S: State>(graph: &StateGraph<S>, problems: &mut Problems) -> Shape {
     }
 }
 
-/// Lays a graph without problems out for running.
+/// Lays out a graph without problems for running.
 fn lay_out<S: State>(
     graph: StateGraph<S>,
     shape: Shape,
@@ -171,7 +171,7 @@ fn lay_out<S: State>(
     Compiled { core, shared }
 }
 
-/// Whether everything that a node asks for is there.
+/// Checks that the graph has everything that its nodes require.
 fn check_requirements<S: State>(
     nodes: &[DeclaredNode<S>],
     sessions: &[SessionKind],
@@ -217,7 +217,7 @@ fn entry<S: State>(
     }
 }
 
-/// How long the end of a run waits for its detached tasks: each time once, the shortest first.
+/// The times that the end of a run waits for detached tasks: each once, the shortest first.
 fn awaited_at_end<S: State>(detached: &[bool], nodes: &[NodeEntry<S>]) -> Vec<Duration> {
     let awaited = detached.iter().zip(nodes).filter_map(|(detached, node)| match node.on_end {
         OnEnd::Await(limit) if *detached => Some(limit),
@@ -226,7 +226,7 @@ fn awaited_at_end<S: State>(detached: &[bool], nodes: &[NodeEntry<S>]) -> Vec<Du
     awaited.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The secret channels that a checkpointer would be given, those of subgraphs after the names of their nodes.
+/// The secret channels that a checkpointer would receive; those of subgraphs are prefixed with their node.
 fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<String> {
     let own = S::channels(schema).iter().filter(|channel| channel.secret && channel.is_stored());
     let mut secrets: Vec<String> = own.map(|channel| channel.name.to_string()).collect();
@@ -238,13 +238,13 @@ fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<Strin
     secrets
 }
 
-/// For each node whether it keeps its last output; empty if none does.
+/// Whether each node keeps its last output; empty if none does.
 fn keeps_output<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
     let keeps: Vec<bool> = nodes.iter().map(|node| node.node.settings.keeps_output).collect();
     if keeps.contains(&true) { keeps } else { Vec::new() }
 }
 
-/// The deferred nodes; empty if there are none.
+/// Whether each node is deferred; empty if none is.
 fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
     let deferred: Vec<bool> = nodes.iter().map(|node| node.node.settings.deferred).collect();
     if deferred.contains(&true) { deferred } else { Vec::new() }

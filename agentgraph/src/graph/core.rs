@@ -1,4 +1,4 @@
-//! A graph that was checked, as the loop looks at it.
+//! A checked graph, as the loop uses it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use agentgraph_checkpoint::engine::Refused;
 use agentgraph_checkpoint::frame::Pairs;
 use agentgraph_checkpoint::{Checkpointer, StoreCode};
 
-/// What the loop looks at.
+/// A checked graph, as the loop uses it.
 pub(crate) struct GraphCore<S: State> {
     pub(crate) schema: S::Schema,
     pub(crate) nodes: Vec<NodeEntry<S>>,
@@ -33,13 +33,13 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) breaks: Option<Breaks>,
     pub(crate) has_ephemeral: bool,
     pub(crate) has_run_channels: bool,
-    /// For how long the end of a run waits for detached nodes: the times that they name, each once.
+    /// The times that the end of a run waits for detached nodes, each once.
     pub(crate) awaited_at_end: Vec<Duration>,
-    /// A node is a graph, or a temporary one may be.
+    /// Whether a node is a graph, or a temporary one may be.
     pub(crate) has_graphs: bool,
     pub(crate) siblings: Siblings,
     pub(crate) on_limit: Option<u32>,
-    /// A run that ends with a join that waits has failed.
+    /// Whether a run fails if it ends while a join waits.
     pub(crate) stuck_fails: bool,
     /// The detached nodes; empty if there are none.
     pub(crate) detached: Vec<bool>,
@@ -48,29 +48,29 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) drawing: super::draw::Drawing,
     pub(crate) discipline: Discipline,
     pub(crate) templates: Templates<S>,
-    /// What temporary nodes have that say nothing else.
+    /// The settings of temporary nodes without their own.
     pub(crate) defaults: Defaults,
-    /// Some node keeps its last output.
+    /// Whether some node keeps its last output.
     pub(crate) keeps_outputs: bool,
-    /// The secret channels that are stored, its own and those of the graphs in it.
+    /// The secret channels that are stored, those of subgraphs included.
     pub(crate) secrets: Vec<String>,
-    /// What the header of every full says of the graph and its channels.
+    /// The part of every full's header that is constant for the graph and its channels.
     pub(crate) constants: OnceLock<Pairs>,
 }
 
-/// The rule by which the runs of a graph decide what runs next.
+/// The rule by which runs of a graph decide which nodes run next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discipline {
-    /// All nodes whose trigger fired run side by side, and the next ones after the last of them.
+    /// All triggered nodes run side by side; the next ones start after the last of them has ended.
     Superstep,
-    /// A node runs as soon as one before it leads there.
+    /// A node runs as soon as a node before it leads there.
     Eager,
-    /// A node runs as soon as those it depends on are done.
+    /// A node runs as soon as its dependencies are done.
     Dependency,
 }
 
 impl Discipline {
-    /// Its name in checkpoints.
+    /// The name in checkpoints.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Discipline::Superstep => "superstep",
@@ -82,18 +82,18 @@ impl Discipline {
 
 pub(crate) struct NodeEntry<S: State> {
     pub(crate) call: Arc<dyn ErasedNode<S>>,
-    /// None if it has none, which most have not.
+    /// `None` if the node has no policies, like most nodes.
     pub(crate) policies: Option<Arc<Policies>>,
     /// The node that handles its failures.
     pub(in crate::graph) on_error: Option<u32>,
     pub(crate) keeps: Vec<KeptError>,
-    /// Where its commands may go, if it said so.
+    /// The declared targets of its commands.
     pub(crate) targets: Option<Vec<u32>>,
-    /// The graph that it is.
+    /// The subgraph, if the node is one.
     pub(crate) graph: Option<Arc<dyn AnyGraph>>,
-    /// What becomes of it at the end, if it is detached.
+    /// The treatment of a detached task at the end of the run.
     pub(crate) on_end: OnEnd,
-    /// What it gave last is kept, to be used again.
+    /// Whether its last output is kept to be used again.
     pub(in crate::graph) keeps_output: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) enum RouterFn<S: State> {
 }
 
 impl<S: State> GraphCore<S> {
-    /// Why that checkpointer must not be given what the graph has to store, if it must not.
+    /// The reason to refuse a checkpointer for this graph's data, if there is one.
     pub(crate) fn refusal(&self, saver: &dyn Checkpointer) -> Option<Refused> {
         if self.secrets.is_empty() || saver.keeps_secrets() || !saver.outlives_its_process() {
             return None;

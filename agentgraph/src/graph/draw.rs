@@ -1,20 +1,20 @@
-//! What there is to draw of a graph, and how Mermaid writes it.
+//! The drawing of a graph, and its Mermaid text.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
 pub(crate) use super::shown::EdgeKind as LineKind;
 
-/// What there is to draw.
+/// The drawing of a graph.
 #[derive(Debug)]
 pub(crate) struct Drawing {
     pub(crate) names: Vec<Arc<str>>,
-    /// Which nodes are graphs themselves.
+    /// Whether each node is a graph itself.
     pub(crate) graphs: Vec<bool>,
     pub(crate) lines: Vec<Line>,
 }
 
-/// One arrow; without a target it may go anywhere.
+/// One arrow. Without a target, it may lead anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Line {
     pub(in crate::graph) from: u32,
@@ -22,8 +22,8 @@ pub(crate) struct Line {
     pub(in crate::graph) kind: LineKind,
 }
 
-/// Writes a node, with a double border if it is a graph. Its id is ours, so that its name may hold any
-/// character.
+/// Writes a node, with a double border if it is a graph. The id is generated, so that the name may contain
+/// any character.
 pub(super) fn declare_node(text: &mut String, id: &str, name: &str, is_graph: bool) {
     let _ = match is_graph {
         true => writeln!(text, "    {id}[[\"{}\"]]", escape(name)),
@@ -41,7 +41,7 @@ pub(super) fn arrow(kind: LineKind) -> &'static str {
     }
 }
 
-/// Mermaid reads `#name;` as a character, so these cannot break out of a label.
+/// Mermaid reads `#name;` as a character, so an escaped name cannot break out of its label.
 pub(crate) fn escape(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for character in name.chars() {

@@ -1,4 +1,4 @@
-//! How far the joins of a run have come.
+//! The progress of a run's joins.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,21 +6,20 @@ use std::time::Duration;
 use super::topology::{Join, Topology};
 use crate::record::header::StoredStuck;
 
-/// How far the joins of one run have come. Two allocations for a graph with joins, none for one without.
+/// The progress of one run's joins. Two allocations for a graph with joins, none for a graph without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joins {
     /// A bit for each source that arrived in the round, then as many bits for the superstep that is being
     /// merged.
     arrived: Vec<u64>,
     rounds: Vec<Round>,
-    /// The joins that the superstep that is being merged may fire: sources arrive at them, or were taken from
-    /// them.
+    /// The joins that the current superstep may fire: sources arrive at them, or were removed from them.
     touched: Vec<u32>,
-    /// Those whose round has begun, so that a commit looks at no other.
+    /// The joins with an open round, so that a commit examines no others.
     open: Vec<u32>,
-    /// The sources that are not waited for, by join and place: temporary edits took them away.
+    /// The sources that are not waited for, by join and place: temporary edits removed them.
     pruned: HashMap<u32, Vec<u32>>,
-    /// Joins of subgraphs that were still waiting when these ended, in the order of their calls.
+    /// Joins of subgraphs that were still waiting when their subgraph ended, in the order of the calls.
     inside: Vec<StoredStuck>,
 }
 
@@ -29,13 +28,13 @@ pub(crate) struct Joins {
 struct Round {
     missing: u32,
     fired: bool,
-    /// When it fires with what is there, in microseconds since 1970.
+    /// The time at which it fires with the arrived sources, in microseconds since 1970.
     due: Option<u64>,
 }
 
-/// A round that has begun and is not over.
+/// A round that has started and is not over.
 pub(crate) struct OpenRound<'a> {
-    /// The join's number.
+    /// The number of the join.
     pub(crate) at: u32,
     pub(crate) join: &'a Join,
     /// The places of the sources that arrived.
@@ -45,7 +44,7 @@ pub(crate) struct OpenRound<'a> {
 }
 
 impl Joins {
-    /// The joins that still waited when subgraphs ended which this run has called.
+    /// The joins that still waited when subgraphs called by this run ended.
     pub(crate) fn stuck_inside(&self) -> &[StoredStuck] {
         &self.inside
     }
@@ -70,7 +69,7 @@ impl Joins {
     }
 
     /// Lets one source arrive alone, at `now` microseconds: in an eager run, or in a superstep of one task.
-    /// True if the join fires.
+    /// Returns true if the join fires.
     pub(crate) fn arrive(&mut self, topology: &Topology, join: u32, place: u32, now: u64) -> bool {
         let shape = &topology.joins[join as usize];
         if !self.pruned.is_empty() && self.is_pruned(join, place) {
@@ -83,7 +82,7 @@ impl Joins {
             if !fired || shape.deferred {
                 return false;
             }
-            // A source of a round that has fired, for the second time: the next round begins with it.
+            // The source arrives again in a round that has fired, so the next round starts with it.
             self.end_round(shape, join);
         }
         self.arrived[word] |= bit;
@@ -91,8 +90,7 @@ impl Joins {
         self.judge(shape, join)
     }
 
-    /// Adds a source to the set of those that arrive in this superstep. [`fire_touched`](Self::fire_touched)
-    /// lets the set in.
+    /// Adds a source to the arrivals of this superstep, which [`fire_touched`](Self::fire_touched) applies.
     pub(crate) fn gather(&mut self, topology: &Topology, join: u32, place: u32) {
         if !self.pruned.is_empty() && self.is_pruned(join, place) {
             return;
@@ -105,8 +103,8 @@ impl Joins {
         *word |= 1 << (place % 64);
     }
 
-    /// Lets in what was gathered, each join's sources as one set, and fires the joins that wait for nothing
-    /// more.
+    /// Applies the gathered arrivals, each join's sources as one set, and fires the joins that wait for
+    /// nothing more.
     pub(crate) fn fire_touched(&mut self, topology: &Topology, now: u64, mut fire: impl FnMut(u32)) {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort_unstable();
@@ -127,8 +125,7 @@ impl Joins {
         let (arrived, gathered) = self.arrived.split_at(topology.join_words as usize);
         let repeats = words.clone().any(|word| arrived[word] & gathered[word] != 0);
         if repeats && self.rounds[join as usize].fired && !shape.deferred {
-            // A source of a round that has fired, for the second time: the next round begins with the whole
-            // set.
+            // A source arrives again in a round that has fired, so the next round starts with the whole set.
             self.end_round(shape, join);
         }
         let (arrived, gathered) = self.arrived.split_at_mut(topology.join_words as usize);
@@ -143,7 +140,7 @@ impl Joins {
         }
     }
 
-    /// Counts sources whose bits were set. The round begins with the first of them.
+    /// Counts sources whose bits were set. The first of them starts the round.
     fn add(&mut self, shape: &Join, join: u32, new: u32, now: u64) {
         let round = &mut self.rounds[join as usize];
         if round.missing == shape.sources.len() as u32 {
@@ -153,7 +150,7 @@ impl Joins {
         round.missing -= new;
     }
 
-    /// Whether a join fires with what has arrived; ends its round if that was all.
+    /// Whether a join fires with the arrived sources. Ends its round if these are all.
     fn judge(&mut self, shape: &Join, join: u32) -> bool {
         let gone = self.pruned.get(&join).map_or(0, |places| places.len() as u32);
         let all = shape.sources.len() as u32;
@@ -171,7 +168,7 @@ impl Joins {
         self.pruned.get(&join).is_some_and(|places| places.contains(&place))
     }
 
-    /// Does not wait for a source any more, and forgets that it has arrived. The join may fire for it.
+    /// Stops waiting for a source, and removes its arrival. The join may fire for that reason.
     pub(crate) fn prune(&mut self, topology: &Topology, join: u32, place: u32) {
         if self.is_pruned(join, place) {
             return;
@@ -191,7 +188,7 @@ impl Joins {
         }
     }
 
-    /// Ends the rounds of joins into a node that is gone.
+    /// Ends the rounds of joins into a removed node.
     pub(crate) fn end_rounds_into(&mut self, topology: &Topology, node: u32) {
         for join in self.open.clone() {
             let shape = &topology.joins[join as usize];
@@ -201,8 +198,8 @@ impl Joins {
         }
     }
 
-    /// Fires the joins whose time has come; all that have a time if nothing else can run, since nothing can
-    /// arrive then.
+    /// Fires the joins that are due. If nothing else can run, all joins with a timeout fire, since nothing
+    /// can arrive any more.
     pub(crate) fn fire_due(
         &mut self,
         topology: &Topology,
@@ -220,7 +217,7 @@ impl Joins {
         }
     }
 
-    /// Fires a join that an earlier run of the same steps fired when its time had come. False if it does not
+    /// Fires a join that an earlier run of the same steps fired when it was due. Returns false if it does not
     /// wait.
     pub(crate) fn fire_again(&mut self, join: u32) -> bool {
         let waits = self.open.contains(&join);
@@ -233,7 +230,7 @@ impl Joins {
         }
     }
 
-    /// When the first join fires that has a time, in microseconds since 1970.
+    /// The time at which the first join with a timeout fires, in microseconds since 1970.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let rounds = self.open.iter().map(|join| self.rounds[*join as usize]);
         rounds.filter(|round| !round.fired).filter_map(|round| round.due).min()
@@ -249,7 +246,7 @@ impl Joins {
         }
     }
 
-    /// Puts a round where a checkpoint left it.
+    /// Restores a round from a checkpoint.
     pub(crate) fn restore(
         &mut self,
         topology: &Topology,
@@ -273,12 +270,12 @@ impl Joins {
         self.arrived[shape.first_word as usize..][..shape.words()].fill(0);
     }
 
-    /// Whether any round has begun.
+    /// Whether any round has started and is not over.
     pub(crate) fn any_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// The rounds that have begun and are not over, in order of declaration.
+    /// The open rounds, in order of declaration.
     pub(crate) fn open<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = OpenRound<'a>> {
         let mut open = self.open.clone();
         open.sort_unstable();

@@ -1,12 +1,12 @@
-//! Temporary edits by dense ids: an [`Overlay`] says how the graph of a run differs from the compiled one.
+//! Temporary edits by dense ids: an [`Overlay`] contains the differences of a run's graph from the compiled
+//! one.
 //!
-//! Overlays lie upon each other. The lowest belongs to the run; above it, while a superstep is merged, is one
-//! with the edits of its tasks, and above that one with those of the task that is looked at. A task that
-//! edits sees the run's overlay and one of its own. So nothing has to be undone: what does not hold is not
-//! laid down.
+//! Overlays are stacked. The lowest belongs to the run. While a superstep is merged, the next one contains
+//! the edits of its tasks, and the third those of the task that is being examined. A task that edits sees the
+//! run's overlay and its own. Nothing has to be undone: rejected edits are never laid down.
 //!
-//! Everything is sparse. Nothing here grows with the graph, and no look-up walks over it; what a removed node
-//! is an end of is not sought out, but left out when it is met.
+//! Everything is sparse. Nothing here grows with the graph, and no look-up walks over the graph. Edges of a
+//! removed node are not searched for; they are left out when they are met.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use super::topology::{END_ID, Topology};
 use crate::error::nearest;
 use crate::words::{END, GraphEdit, Rejection, START};
 
-/// What edits change of the layers below.
+/// The changes of edits to the layers below.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
     /// The id of its first node.
     first: u32,
     nodes: Vec<TemporaryNode>,
-    /// What names mean now: a temporary node, or none any more.
+    /// The current meaning of names: a temporary node, or `None` for a removed one.
     names: HashMap<Arc<str>, Option<u32>>,
     removed: HashSet<u32>,
     rows: HashMap<u32, RowEdits>,
     /// The places in joins whose sources are not waited for.
     pruned: HashMap<u32, Vec<u32>>,
     skips: HashSet<u32>,
-    /// How many edits of the run it stands for, if it is the lowest.
+    /// The number of the run's edits that it contains, if it is the lowest.
     laid_down: usize,
 }
 
@@ -38,18 +38,18 @@ pub(crate) struct TemporaryNode {
     pub(crate) name: Arc<str>,
     pub(in crate::graph) deferred: bool,
     pub(in crate::graph) detached: bool,
-    /// It is a graph.
+    /// Whether it is a graph.
     pub(in crate::graph) is_graph: bool,
 }
 
-/// How the edges of one source differ from those below.
+/// The differences of one source's edges from those below.
 #[derive(Clone, Debug, Default)]
 struct RowEdits {
     front: Vec<u32>,
     back: Vec<u32>,
-    /// The targets in the two.
+    /// The targets in `front` and `back`.
     added: HashSet<u32>,
-    /// Those below that are gone.
+    /// The targets below that are removed.
     gone: HashSet<u32>,
 }
 
@@ -74,7 +74,7 @@ impl RowEdits {
         self.gone.insert(to);
     }
 
-    /// Lays down what lay directly above.
+    /// Merges the layer directly above into this one.
     fn absorb(&mut self, above: RowEdits) {
         for gone in above.gone {
             self.remove(gone);
@@ -86,17 +86,17 @@ impl RowEdits {
 }
 
 impl Overlay {
-    /// An overlay without nodes before that id.
+    /// An empty overlay whose nodes start at that id.
     fn from_id(first: u32) -> Self {
         Overlay { first, ..Overlay::default() }
     }
 
-    /// How many edits of the run it stands for.
+    /// The number of the run's edits that it contains.
     pub(crate) fn laid_down(&self) -> usize {
         self.laid_down
     }
 
-    /// It stands for so many from now on.
+    /// Sets the number of the run's edits that it contains.
     pub(crate) fn lay_down(&mut self, edits: usize) {
         self.laid_down = edits;
     }
@@ -109,7 +109,7 @@ impl Overlay {
         (self.first..).zip(&self.nodes)
     }
 
-    /// Its node with that id.
+    /// The node with that id, if it is in this overlay.
     pub(crate) fn node(&self, id: u32) -> Option<&TemporaryNode> {
         self.nodes.get(id.checked_sub(self.first)? as usize)
     }
@@ -119,7 +119,7 @@ impl Overlay {
         &self.removed
     }
 
-    /// The places of joins whose sources are not waited for.
+    /// The places in joins whose sources are not waited for.
     pub(crate) fn pruned(&self) -> impl Iterator<Item = (u32, u32)> {
         self.pruned.iter().flat_map(|(join, places)| places.iter().map(|place| (*join, *place)))
     }
@@ -132,12 +132,12 @@ impl Overlay {
         self.skips.insert(node);
     }
 
-    /// The node was reached and not run. It is skipped once.
+    /// Ends the skip of a node that was reached and not run: a node is skipped once.
     pub(crate) fn use_up(&mut self, node: u32) {
         self.skips.remove(&node);
     }
 
-    /// Lays down what lay directly above.
+    /// Merges the layer directly above into this one.
     pub(crate) fn absorb(&mut self, above: Overlay) {
         if self.nodes.is_empty() {
             self.first = above.first;
@@ -191,7 +191,7 @@ impl Overlay {
     }
 }
 
-/// An edit that was checked, by ids.
+/// A checked edit, by ids.
 enum Change {
     Node(TemporaryNode),
     Edge { from: u32, to: u32, front: bool },
@@ -220,7 +220,7 @@ impl<'a> Layers<'a> {
         Layers { ground, over: [None, None, over] }
     }
 
-    /// With one more on top.
+    /// The layers with one more on top.
     pub(crate) fn under(self, top: Option<&'a Overlay>) -> Self {
         let [_, second, third] = self.over;
         match (top, second) {
@@ -234,13 +234,13 @@ impl<'a> Layers<'a> {
         self.over.into_iter().flatten()
     }
 
-    /// An empty overlay to be put on top.
+    /// A new overlay to be put on top.
     pub(crate) fn above(&self) -> Overlay {
         let first = self.layers().next().map_or(0, Overlay::next_id);
         Overlay::from_id(first.max(self.ground.topology.start() + 1))
     }
 
-    /// The node of that name, as things are.
+    /// The current node of that name.
     pub(crate) fn id(&self, name: &str) -> Option<u32> {
         match self.layers().find_map(|layer| layer.names.get(name)) {
             Some(node) => *node,
@@ -265,7 +265,7 @@ impl<'a> Layers<'a> {
         self.layers().any(|layer| layer.pruned.get(&join).is_some_and(|places| places.contains(&place)))
     }
 
-    /// Whether there is a plain edge between two nodes that are there.
+    /// Whether there is a plain edge between two nodes that exist.
     fn has_edge(&self, from: u32, to: u32) -> bool {
         let said = self.layers().find_map(|layer| {
             let row = layer.rows.get(&from)?;
@@ -274,7 +274,7 @@ impl<'a> Layers<'a> {
         said.unwrap_or_else(|| self.ground.topology.has_edge(from, to))
     }
 
-    /// Gives the targets of a node's plain edges, END left out, in their order.
+    /// Calls `give` for the target of each plain edge of a node, in order, without END.
     pub(crate) fn for_successors(&self, from: u32, mut give: impl FnMut(u32)) {
         if self.is_removed(from) {
             return;
@@ -295,7 +295,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// The edges that edits have put there and that are there, END with them.
+    /// The edges that edits have added and that still exist, END included.
     pub(crate) fn added_edges(&self) -> Vec<(u32, u32)> {
         let mut added = Vec::new();
         for (at, layer) in self.over.iter().enumerate() {
@@ -313,14 +313,14 @@ impl<'a> Layers<'a> {
         added
     }
 
-    /// Whether a plain edge of the compiled graph is still there.
+    /// Whether a plain edge of the compiled graph still exists.
     pub(crate) fn keeps_edge(&self, from: u32, to: u32) -> bool {
         let gone = |layer: &Overlay| layer.rows.get(&from).is_some_and(|row| row.gone.contains(&to));
         !self.is_removed(from) && !self.is_removed(to) && !self.layers().any(gone)
     }
 
-    /// Makes an edit on `top`, which lies upon these layers, if it fits what can be seen from there. `made`
-    /// is the node of [`GraphEdit::AddNode`], and `reusable` says whether a node's last output could be used
+    /// Applies an edit to `top`, which lies on these layers, if it fits the graph as seen from there. `made`
+    /// is the node of [`GraphEdit::AddNode`], and `reusable` decides whether a node's last output can be used
     /// again.
     pub(crate) fn edit(
         self,

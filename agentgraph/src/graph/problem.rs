@@ -1,9 +1,9 @@
-//! What `compile()` finds: problems, which it refuses, and warnings, which it lets pass.
+//! The findings of `compile()`: problems, which it refuses, and warnings, which it accepts.
 
 use std::fmt;
 use std::panic::Location;
 
-/// Everything that is wrong with a graph, at once.
+/// The error of `compile()`: all problems of a graph at once.
 #[derive(Debug)]
 pub struct CompileError {
     problems: Vec<Problem>,
@@ -14,7 +14,7 @@ impl CompileError {
         CompileError { problems }
     }
 
-    /// The problems, in the order of the builder calls they come from.
+    /// The problems, in the order of the builder calls that caused them.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -35,13 +35,13 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// One thing that is wrong, and where it was written.
+/// One problem of a graph, and its place in the code.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Problem {
-    /// What is wrong.
+    /// The kind of the problem.
     pub kind: ProblemKind,
-    /// The call it comes from; none for what is missing as a whole.
+    /// The call that caused it; `None` if something is missing as a whole.
     pub place: Option<&'static Location<'static>>,
 }
 
@@ -55,22 +55,22 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What can be wrong with a graph.
+/// The kinds of problems.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemKind {
     /// No edge or route leaves START.
     #[error("the graph has no entry: add `.edge(START, ..)` or `.route(START, ..)`")]
     NoEntry,
-    /// Something names a node that was not added.
+    /// A call names a node that was not added.
     #[error("{} names `{name}`, which is not a node of this graph{}", with_article(.what), hint(.nearest))]
     UnknownNode {
-        /// What names it: `edge`, `order`, `join`, `route`, `branch`, `targets`, `interrupt_before`,
+        /// The call that names it: `edge`, `order`, `join`, `route`, `branch`, `targets`, `interrupt_before`,
         /// `interrupt_after`, `on_limit` or `on_error`.
         what: &'static str,
         /// The name.
         name: String,
-        /// The node with the nearest name, if one is near.
+        /// The most similar node name, if there is one.
         nearest: Option<String>,
     },
     /// Two nodes have one name.
@@ -79,7 +79,7 @@ pub enum ProblemKind {
         /// The name.
         name: String,
     },
-    /// The same edge twice.
+    /// The same edge was added twice.
     #[error("the edge {from} -> `{to}` is there already")]
     DuplicateEdge {
         /// Its source, or sources.
@@ -87,7 +87,7 @@ pub enum ProblemKind {
         /// Its target.
         to: String,
     },
-    /// A name that the engine keeps for itself.
+    /// A name that is reserved for the engine.
     #[error("`{name}` cannot be the name of a node: names are not empty and do not begin with `__`")]
     ReservedName {
         /// The name.
@@ -104,10 +104,10 @@ pub enum ProblemKind {
     BadJoin {
         /// Its target.
         to: String,
-        /// What is wrong with its sources.
+        /// The problem with its sources.
         problem: &'static str,
     },
-    /// A node asks for a dependency that the graph was not given.
+    /// A node takes a dependency that the graph does not have.
     #[error("node `{node}` takes a `Dep<{dep}>` and the graph has none: add `.dep(..)` to the builder")]
     MissingDep {
         /// The node.
@@ -115,7 +115,7 @@ pub enum ProblemKind {
         /// The type.
         dep: &'static str,
     },
-    /// A node asks for a session that the graph does not declare.
+    /// A node takes a session that the graph does not declare.
     #[error(
         "node `{node}` takes a `Session<{session}>` and the graph declares none: add `.session::<..>(name)` to the builder"
     )]
@@ -125,14 +125,14 @@ pub enum ProblemKind {
         /// The type.
         session: &'static str,
     },
-    /// An edge, a join or a route leads to a node that takes an input, and carries none.
+    /// An edge, a join or a route without input leads to a node that takes one.
     #[error(
         "{} leads to `{node}` without an input, and `{node}` takes an `Input<{input}>`: dispatch to it (`Dispatch::new`, or \
          a route variant with a payload), or let it take an `Option<Input<{input}>>`",
         with_article(.what)
     )]
     NoInput {
-        /// What leads to it: `edge`, `join`, `route` or `on_limit`.
+        /// The call that leads to it: `edge`, `join`, `route` or `on_limit`.
         what: &'static str,
         /// The node.
         node: String,
@@ -150,26 +150,26 @@ pub enum ProblemKind {
         /// The type of the input.
         input: &'static str,
     },
-    /// A migration that can never be asked for, or that is not the only one.
+    /// A migration that can never be used, or that exists twice.
     #[error("the migration from version {from} of the state {problem}")]
     BadMigration {
         /// The version it starts from.
         from: u32,
-        /// What is wrong with it.
+        /// The problem with the migration.
         problem: &'static str,
     },
-    /// A field that is let go, and that the state has.
+    /// A dropped field that the state has.
     #[error("`.drops(\"{field}\")` lets a stored field go that the state has a channel for")]
     DropsChannel {
         /// The field.
         field: String,
     },
-    /// A detached node where none can be.
+    /// A detached node at a place where it is not allowed.
     #[error("node `{node}` is detached, {problem}")]
     Detached {
         /// The node.
         node: String,
-        /// Why it cannot be there.
+        /// The reason why it is not allowed there.
         problem: &'static str,
     },
     /// Nodes of a dependency graph wait for one another.
@@ -184,7 +184,7 @@ pub enum ProblemKind {
         /// The name.
         name: String,
     },
-    /// A timeout of nothing.
+    /// A timeout of zero.
     #[error("node `{node}` has a timeout of zero: it could never finish")]
     ZeroTimeout {
         /// The node.
@@ -192,13 +192,13 @@ pub enum ProblemKind {
     },
 }
 
-/// Something that is allowed and probably not meant.
+/// A construct that is allowed and probably not intended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Warning {
-    /// What it is.
+    /// The kind of the warning.
     pub kind: WarningKind,
-    /// The call it comes from.
+    /// The call that caused it.
     pub place: Option<&'static Location<'static>>,
 }
 
@@ -212,11 +212,11 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What may be not meant.
+/// The kinds of warnings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// No way leads to it from START.
+    /// No path from START leads to the node.
     #[error("node `{node}` can never run: no way leads to it from START")]
     Unreachable {
         /// The node.
@@ -236,7 +236,7 @@ pub enum WarningKind {
         /// The source that cannot run.
         source_node: String,
     },
-    /// A join that waits for branches of which a route takes one.
+    /// A join that waits for several branches of which a route takes one.
     #[error(
         "the join into `{to}` can never fire: the route of `{route}` leads to `{first}` or to `{second}`, never to both; \
          let the join wait for `any` of its sources, or give each an edge of its own"
@@ -246,12 +246,12 @@ pub enum WarningKind {
         to: String,
         /// The node, or START, whose route decides.
         route: String,
-        /// A target of the route that one source of the join hangs on.
+        /// The target of the route that one source of the join depends on.
         first: String,
-        /// Another one that another source hangs on.
+        /// The target that another source depends on.
         second: String,
     },
-    /// A node that returns commands and does not say where they go.
+    /// A node that returns commands without declaring targets.
     #[error(
         "node `{node}` returns commands and does not say where they go: add `.targets([..])`, or nothing can be said \
          about what is reachable"

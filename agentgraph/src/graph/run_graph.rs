@@ -1,8 +1,7 @@
-//! [`RunGraph`]: the graph of one run, which is the compiled one with the run's temporary edits over it.
+//! [`RunGraph`]: the graph of one run, which is the compiled graph with the run's temporary edits over it.
 //!
-//! It dereferences to the compiled graph. What edits can change is looked up here instead: nodes by name or
-//! id, edges, and what leaves a node beside them. A run without edits pays for one look at a pointer that is
-//! null.
+//! It dereferences to the compiled graph. Everything that edits can change is looked up here instead: nodes
+//! by name or id, edges, and exits. For a run without edits, this costs one null check.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -20,36 +19,36 @@ pub(crate) struct RunGraph<S: State> {
     edited: Option<Box<RunEdits<S>>>,
 }
 
-/// What the temporary edits of a run have made of its graph.
+/// The temporary edits of a run, applied to its graph.
 pub(crate) struct RunEdits<S: State> {
     overlay: Arc<Overlay>,
     /// The temporary nodes, in the order of their ids.
     entries: Vec<NodeEntry<S>>,
-    /// The edits that hold, in order, without skips.
+    /// The edits in effect, in order, without skips.
     log: Vec<GraphEdit>,
-    /// Those of the superstep that is being merged.
+    /// The edits of the superstep that is being merged.
     staged: Option<StagedEdits<S>>,
 }
 
-/// The edits of a superstep: they hold once its merge has succeeded.
+/// The edits of a superstep, which take effect once its merge has succeeded.
 pub(crate) struct StagedEdits<S: State> {
     pub(in crate::graph) overlay: Overlay,
     entries: Vec<NodeEntry<S>>,
-    /// Those that changed something and last, in order.
+    /// The edits that changed something and are not skips, in order.
     log: Vec<GraphEdit>,
-    /// Who made which.
+    /// The edits of each node.
     edits: Vec<(u32, Vec<GraphEdit>)>,
     dropped: Vec<DroppedEdits>,
 }
 
-/// What became of the edits of a superstep.
+/// The outcome of a superstep's edits.
 pub(crate) struct AppliedEdits {
-    /// Those that hold, by who made them.
+    /// The edits in effect, by the node that made them.
     pub(crate) edits: Vec<(u32, Vec<GraphEdit>)>,
     pub(crate) dropped: Vec<DroppedEdits>,
 }
 
-/// Whether edits add a node of that name.
+/// Whether the edits add a node of that name.
 fn adds(edits: &[ProposedEdit], wanted: &str) -> bool {
     edits.iter().any(|one| matches!(&one.edit, GraphEdit::AddNode { name, .. } if name == wanted))
 }
@@ -70,8 +69,8 @@ impl<S: State> From<Arc<GraphCore<S>>> for RunGraph<S> {
 }
 
 impl<S: State> RunGraph<S> {
-    /// The graph of a run as a checkpoint says it was edited. What is missing of the compiled graph is named
-    /// in `gone`.
+    /// Restores the graph of a run from the edits in a header. Names that the compiled graph lacks are added
+    /// to `gone`.
     pub(crate) fn restore(core: &Arc<GraphCore<S>>, header: &Header, gone: &mut Vec<String>) -> Self {
         let mut graph = RunGraph::from(Arc::clone(core));
         if header.overlay.is_empty() && header.skips.is_empty() {
@@ -99,18 +98,18 @@ impl<S: State> RunGraph<S> {
         &self.core
     }
 
-    /// Whether temporary edits were made, or are being made.
+    /// Whether temporary edits are in effect or being applied.
     #[inline]
     pub(crate) fn is_edited(&self) -> bool {
         self.edited.is_some()
     }
 
-    /// Those of the superstep that is being merged.
+    /// The edits of the superstep that is being merged.
     pub(crate) fn staged_edits(&self) -> Option<&Overlay> {
         self.edited.as_ref()?.staged()
     }
 
-    /// Goes back to the compiled graph.
+    /// Drops all edits.
     pub(crate) fn drop_edits(&mut self) {
         self.edited = None;
     }
@@ -129,25 +128,25 @@ impl<S: State> RunGraph<S> {
         temporary.map_or_else(|| self.core.name(node), |node| &node.name)
     }
 
-    /// The node of that name, or one that had it and was removed.
+    /// The node of that name, or the last removed node that had it.
     pub(crate) fn id_of_any(&self, name: &str) -> Option<u32> {
         self.id(name).or_else(|| self.named(name).last())
     }
 
-    /// The nodes that have or had that name, in the order in which they were there.
+    /// The nodes that have or had that name, in the order in which they were added.
     fn named(&self, name: &str) -> impl Iterator<Item = u32> {
         let temporary = self.edited.iter().flat_map(|edited| edited.overlay.nodes());
         let temporary = temporary.filter(move |(_, node)| &*node.name == name).map(|(id, _)| id);
         self.core.by_name.get(name).copied().into_iter().chain(temporary)
     }
 
-    /// How many nodes had the name of a removed one before it; `None` if it is there.
+    /// The number of earlier nodes with the name of a removed node; `None` if the node is not removed.
     pub(crate) fn age(&self, node: u32) -> Option<u32> {
         let before = |name| self.named(name).take_while(|other| *other != node).count() as u32;
         self.is_removed(node).then(|| before(self.name(node)))
     }
 
-    /// The removed node of that name which has that [`age`](Self::age).
+    /// The removed node of that name with that [`age`](Self::age).
     pub(crate) fn removed_id(&self, name: &str, age: u32) -> Option<u32> {
         self.named(name).nth(age as usize).filter(|node| self.is_removed(*node))
     }
@@ -160,7 +159,7 @@ impl<S: State> RunGraph<S> {
         }
     }
 
-    /// The names of the nodes that are there, the compiled ones first.
+    /// The names of all existing nodes, the compiled ones first.
     pub(crate) fn known(&self) -> impl Iterator<Item = &str> {
         let compiled = (0..).zip(self.core.names.iter()).filter(|(node, _)| !self.is_removed(*node));
         let added = self.edited.iter().flat_map(|edited| edited.overlay.nodes());
@@ -168,7 +167,7 @@ impl<S: State> RunGraph<S> {
         compiled.map(|(_, name)| &**name).chain(added.map(|(_, node)| &*node.name))
     }
 
-    /// What runs when that node does.
+    /// The entry of a node, with its function and settings.
     #[inline]
     pub(crate) fn entry(&self, node: u32) -> Option<&NodeEntry<S>> {
         match self.core.nodes.get(node as usize) {
@@ -183,7 +182,7 @@ impl<S: State> RunGraph<S> {
         self.edited.as_ref()?.entries.get(at as usize)
     }
 
-    /// The node that handles the failures of that one.
+    /// The handler of a node's failures.
     pub(crate) fn handler(&self, node: u32) -> Option<u32> {
         self.entry(node)?.on_error.filter(|handler| !self.is_removed(*handler))
     }
@@ -193,7 +192,7 @@ impl<S: State> RunGraph<S> {
         self.core.on_limit.filter(|node| !self.is_removed(*node))
     }
 
-    /// Where a route leads that names a node: there, or to the temporary one of that name if it was removed.
+    /// The target of a route: the named node or, if that was removed, the temporary node of that name.
     pub(crate) fn stands_in_for(&self, node: u32) -> Option<u32> {
         if self.is_removed(node) { self.id(self.name(node)) } else { Some(node) }
     }
@@ -202,7 +201,7 @@ impl<S: State> RunGraph<S> {
         node != END_ID && self.layers().is_some_and(|layers| layers.is_removed(node))
     }
 
-    /// Whether a node is a temporary one.
+    /// Whether a node is temporary.
     pub(crate) fn is_temporary(&self, node: u32) -> bool {
         node != END_ID && node > self.core.topology.start()
     }
@@ -213,7 +212,7 @@ impl<S: State> RunGraph<S> {
         match self.layers() {
             None => exits,
             Some(layers) if layers.is_removed(node) => Exits::default(),
-            // A route may choose a node that was removed.
+            // A route may choose a removed node.
             Some(_) => Exits { fallible_routers: exits.routers, ..exits },
         }
     }
@@ -223,25 +222,25 @@ impl<S: State> RunGraph<S> {
         self.core.topology.is_deferred(node) || (self.is_temporary(node) && temporary().unwrap_or(false))
     }
 
-    /// A temporary node is detached only if it says so, whoever leads to it.
+    /// A temporary node is detached only if it was declared so, whichever nodes lead to it.
     pub(crate) fn is_detached(&self, node: u32) -> bool {
         let temporary = || self.layers()?.temporary(node).map(|node| node.detached);
         self.core.is_detached(node) || (self.is_temporary(node) && temporary().unwrap_or(false))
     }
 
-    /// Whether merges have to look who must wait.
+    /// Whether merges have to decide which nodes wait.
     #[inline]
     pub(crate) fn may_wait(&self) -> bool {
         let topology = &self.core.topology;
         topology.times_joins || !topology.deferred.is_empty() || self.edited.is_some()
     }
 
-    /// The edits that hold, in order.
+    /// The edits in effect, in order.
     pub(crate) fn log(&self) -> &[GraphEdit] {
         self.edited.as_ref().map_or(&[], |edited| &edited.log)
     }
 
-    /// The nodes that are to be skipped, by name.
+    /// The names of the nodes to be skipped.
     pub(crate) fn skips(&self) -> Vec<&str> {
         let Some(edited) = self.edited.as_ref() else { return Vec::new() };
         let mut skips: Vec<u32> = edited.overlay.skips().iter().copied().collect();
@@ -255,7 +254,7 @@ impl<S: State> RunGraph<S> {
         self.edited.get_or_insert_with(|| Box::new(fresh()))
     }
 
-    /// Begins to gather the edits of a superstep.
+    /// Starts to collect the edits of a superstep.
     pub(crate) fn stage(&mut self) {
         let core = Arc::clone(&self.core);
         let edited = self.edited_mut();
@@ -270,9 +269,8 @@ impl<S: State> RunGraph<S> {
         });
     }
 
-    /// Adds the edits of one task to those that were gathered. As a whole: if one does not fit any more, none
-    /// is added, and it is given with the reason. Those that a task before has made as well coincide with
-    /// these.
+    /// Adds the edits of one task to the collected ones, all or none. If one does not fit any more, it is
+    /// returned with the reason. Edits that an earlier task has made as well count once.
     pub(crate) fn stage_of(
         &mut self,
         by: u32,
@@ -289,7 +287,7 @@ impl<S: State> RunGraph<S> {
             let coincides = |one: &ProposedEdit| {
                 so_far.iter().any(|earlier| earlier.coincides(one)) || one.coincides_with(others)
             };
-            // By now another node may have the name; the one that was meant is gone.
+            // Another node may have the name by now; the node that was to be removed no longer exists.
             if one.removes().is_some_and(|name| !adds(&made, name)) && coincides(&one) {
                 made.push(one);
                 continue;
@@ -299,11 +297,11 @@ impl<S: State> RunGraph<S> {
                 Err(why) => return Err(EditError::new(one.edit, why)),
             };
             let (entry, shape) = shape.unzip();
-            // Whether there is something to use again was seen at the call, and cannot change since.
+            // The call checked that there is an output to use again, and that cannot change since.
             match layers.edit(&mut top, &one.edit, shape, &|_, _| Ok(())) {
                 Ok(()) => {
                     entries.extend(entry);
-                    // Skips are used up, so they are stored apart.
+                    // Skips are used up, so they are stored separately.
                     if !matches!(one.edit, GraphEdit::Skip { .. }) {
                         log.push(one.edit.clone());
                     }
@@ -323,15 +321,15 @@ impl<S: State> RunGraph<S> {
         Ok(())
     }
 
-    /// Notes which of the edits that are being gathered do not fit.
+    /// Sets the collected edits that do not fit.
     pub(crate) fn note_dropped(&mut self, dropped: Vec<DroppedEdits>) {
         if let Some(staged) = self.edited.as_mut().and_then(|edited| edited.staged.as_mut()) {
             staged.dropped = dropped;
         }
     }
 
-    /// Lets what was gathered hold from now on, and says what it was. Nobody else should hold the overlay
-    /// meanwhile, or it is copied.
+    /// Puts the collected edits into effect and returns them. The overlay is copied if it is shared at that
+    /// time.
     pub(crate) fn lay_down(&mut self) -> Option<AppliedEdits> {
         let edited = self.edited.as_mut()?;
         let StagedEdits { overlay, entries, log, edits, dropped } = edited.staged.take()?;
@@ -343,7 +341,7 @@ impl<S: State> RunGraph<S> {
         Some(AppliedEdits { edits, dropped })
     }
 
-    /// Forgets what was gathered.
+    /// Drops the collected edits.
     pub(crate) fn unstage(&mut self) {
         if let Some(edited) = &mut self.edited {
             edited.staged = None;
@@ -359,7 +357,7 @@ impl<S: State> RunGraph<S> {
     }
 }
 
-/// What a compiled graph would need to have for an edit that fitted the one before it.
+/// The requirement of an edit that fitted an earlier compiled graph and does not fit this one.
 pub(crate) fn lacking(edit: &GraphEdit, why: Rejection) -> String {
     match why {
         Rejection::UnknownNode { name, .. } => format!("node `{name}`"),
@@ -369,7 +367,8 @@ pub(crate) fn lacking(edit: &GraphEdit, why: Rejection) -> String {
 }
 
 impl<S: State> RunEdits<S> {
-    /// Makes an edit that held before. What the compiled graph has become by itself is no conflict.
+    /// Applies an edit that was in effect before. Edits that the compiled graph already contains are no
+    /// conflict.
     fn restore(&mut self, core: &GraphCore<S>, edit: &GraphEdit) -> Result<(), Rejection> {
         let proposed = ProposedEdit { edit: edit.clone(), made: core.make(edit, None)?, seen: 0 };
         let layers = self.layers(core);
@@ -398,5 +397,5 @@ impl<S: State> RunEdits<S> {
     }
 }
 
-/// The shape of a temporary node beside what runs.
+/// The entry of a temporary node and its shape.
 pub(crate) type Temporary<S> = (NodeEntry<S>, TemporaryNode);

@@ -1,4 +1,4 @@
-//! [`GraphTopology`]: the graph of a run to look at, as its temporary edits have made it.
+//! [`GraphTopology`]: the graph of a run with its temporary edits, for display.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -11,17 +11,17 @@ use super::topology::END_ID;
 use crate::state::State;
 use crate::words::{END, START};
 
-/// A graph as a run has it: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] gives
-/// it, and [`CompiledDependencyGraph::topology_at`] that of a pass.
+/// The graph of a run: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] returns it,
+/// and [`CompiledDependencyGraph::topology_at`] returns that of a pass.
 ///
 /// [`CompiledGraph::topology_at`]: crate::CompiledGraph::topology_at
 /// [`CompiledDependencyGraph::topology_at`]: crate::CompiledDependencyGraph::topology_at
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphTopology {
-    /// The nodes: those of the compiled graph that are there, in order of declaration, then temporary ones.
+    /// The nodes: the existing ones of the compiled graph in order of declaration, then temporary ones.
     pub nodes: Vec<TopologyNode>,
-    /// What leads where: first what the compiled graph has, then temporary edges.
+    /// The edges: first those of the compiled graph, then temporary ones.
     pub edges: Vec<TopologyEdge>,
 }
 
@@ -31,15 +31,15 @@ pub struct GraphTopology {
 pub struct TopologyNode {
     /// Its name.
     pub name: String,
-    /// It is a graph itself.
+    /// Whether it is a graph itself.
     pub is_graph: bool,
-    /// A temporary edit has put it there.
+    /// Whether a temporary edit added it.
     pub is_temporary: bool,
-    /// It does not run when it is reached next.
+    /// Whether it is skipped when it is reached next.
     pub is_skipped: bool,
 }
 
-/// Something of a [`GraphTopology`] that leads from one node to another.
+/// An edge of a [`GraphTopology`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopologyEdge {
@@ -47,13 +47,13 @@ pub struct TopologyEdge {
     pub from: String,
     /// A node, or [`END`]; `None` for a command that may go anywhere.
     pub to: Option<String>,
-    /// What it is.
+    /// The kind of the edge.
     pub kind: EdgeKind,
-    /// A temporary edit has put it there.
+    /// Whether a temporary edit added it.
     pub is_temporary: bool,
 }
 
-/// What leads from one node to another.
+/// The kinds of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EdgeKind {
@@ -109,9 +109,9 @@ impl GraphTopology {
         GraphTopology { nodes: compiled.chain(added).collect(), edges: lines.chain(temporary).collect() }
     }
 
-    /// The graph as a Mermaid flowchart, drawn like [`CompiledGraph::mermaid`](crate::CompiledGraph::mermaid)
-    /// draws it: temporary nodes and edges are dashed, nodes that are skipped next are grey, and what was
-    /// removed is not there.
+    /// Returns the graph as a Mermaid flowchart, like
+    /// [`CompiledGraph::mermaid`](crate::CompiledGraph::mermaid). Temporary nodes and edges are dashed, nodes
+    /// that are skipped next are grey, and removed ones are left out.
     pub fn mermaid(&self) -> String {
         let mut text = String::from("flowchart TD\n");
         if self.edges.iter().any(|edge| edge.from == START) {
@@ -153,7 +153,7 @@ impl GraphTopology {
     }
 }
 
-/// Whether something of the compiled graph is still there.
+/// Whether an arrow of the compiled graph still exists.
 fn is_there<S: State>(graph: &RunGraph<S>, layers: Option<Layers<'_>>, line: &Line) -> bool {
     let Some(layers) = layers else { return true };
     let is_gone = |node: u32| node != END_ID && layers.is_removed(node);
@@ -170,7 +170,7 @@ fn is_there<S: State>(graph: &RunGraph<S>, layers: Option<Layers<'_>>, line: &Li
     }
 }
 
-/// The names of a compiled graph's nodes, where nothing is edited.
+/// The topology of a compiled graph without edits.
 pub(crate) fn of_compiled<S: State>(core: &Arc<super::GraphCore<S>>) -> GraphTopology {
     GraphTopology::of(&RunGraph::from(Arc::clone(core)))
 }

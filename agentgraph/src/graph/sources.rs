@@ -1,11 +1,11 @@
-//! Where an edge may start: one node, or several that are joined.
+//! The sources of an edge: one node, or several joined nodes.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 type Name = Cow<'static, str>;
 
-/// Where an edge starts. A list of names, [`all`], [`any`] and [`n_of`] make a *join*.
+/// The sources of an edge. A list of names, [`all`], [`any`] and [`n_of`] make a *join*.
 #[derive(Clone, Debug)]
 #[must_use = "sources do nothing until an edge starts at them"]
 pub struct Sources {
@@ -15,7 +15,7 @@ pub struct Sources {
     pub(super) timeout: Option<Duration>,
 }
 
-/// How many sources a join waits for.
+/// The number of sources that a join waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinPolicy {
     All,
@@ -31,10 +31,10 @@ impl Sources {
         Sources { names: names.into_iter().map(Into::into).collect(), joins: true, policy, timeout: None }
     }
 
-    /// Fires the join with what is there once so much time has passed since the first source of the round, by
-    /// the clock of the run's services. Looked at when a superstep is merged; when nothing else can run it
-    /// fires at once, since nothing more can arrive. Kept over a stop: the time at which it fires is in the
-    /// checkpoint.
+    /// Fires the join with the arrived sources once this time has passed since the first source of the round,
+    /// by the clock of the run's services. The clock is read when a superstep is merged. When nothing else
+    /// can run, the join fires at once, since nothing more can arrive. The time is in the checkpoint, so it
+    /// survives a stop.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -61,14 +61,15 @@ impl Sources {
     }
 }
 
-/// A join that waits for all of these; what a plain list of names is too.
+/// A join that waits for all of these sources. A plain list of names means the same.
 pub fn all<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
     Sources::joined(sources, JoinPolicy::All)
 }
 
-/// A join that fires with the first of these. The others of the round are absorbed; the round is over when
-/// all have arrived, or when one arrives a second time, which begins the next. Sources of one superstep
-/// arrive together: if one of them has arrived before, all of them are of the next round.
+/// A join that fires with the first of these sources. The other sources of the round have no effect. The
+/// round is over when all have arrived, or when one arrives a second time, which starts the next round.
+/// Sources of one superstep arrive together: if one of them has arrived before, all of them belong to the
+/// next round.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -102,19 +103,19 @@ pub fn any<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
     Sources::joined(sources, JoinPolicy::AtLeast(1))
 }
 
-/// A join that fires when `n` of these have arrived; see [`any`] for what becomes of the others.
+/// A join that fires when `n` of these sources have arrived; the others are treated as in [`any`].
 pub fn n_of<T: Into<Name>>(n: usize, sources: impl IntoIterator<Item = T>) -> Sources {
     Sources::joined(sources, JoinPolicy::AtLeast(n))
 }
 
-/// Something that names where an edge starts: one name, a list of names for a join, or [`Sources`].
+/// A value that names the sources of an edge: one name, a list of names for a join, or [`Sources`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name the start of an edge",
     label = "not a node's name or a list of names",
     note = "use a name, such as `\"plan\"` or `START`; for a join an array or `Vec` of names, `any([..])` or `n_of(2, [..])`"
 )]
 pub trait IntoSources {
-    /// Names it.
+    /// Converts it into the sources.
     fn into_sources(self) -> Sources;
 }
 

@@ -1,7 +1,7 @@
-//! Temporary nodes: made by a template of the graph, or handed over as a function.
+//! Temporary nodes: made by a template of the graph, or given as a function.
 //!
-//! A [`Desk`] for state graphs: it checks edits against the compiled graph under the overlays of the run and
-//! of the task.
+//! This is the [`Desk`] of state graphs: it checks edits against the compiled graph under the overlays of the
+//! run and of the task.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,13 +24,13 @@ use crate::policy::Policies;
 use crate::state::State;
 use crate::words::{GraphEdit, Rejection};
 
-/// Makes a node of arguments.
+/// A function that makes a node from arguments.
 pub(crate) type Template<S> = Arc<dyn Fn(&Value) -> Result<Node<S>, String> + Send + Sync>;
 
 /// The templates of a graph, by name.
 pub(crate) type Templates<S> = HashMap<Arc<str>, Template<S>>;
 
-/// The template that a factory is.
+/// Converts a factory into a template.
 pub(super) fn template<S, A, N, M>(factory: impl Fn(A) -> N + Send + Sync + 'static) -> Template<S>
 where
     S: State,
@@ -43,7 +43,7 @@ where
     })
 }
 
-/// What temporary nodes have from their graph.
+/// The settings that temporary nodes inherit from their graph.
 #[derive(Default)]
 pub(crate) struct Defaults {
     pub(in crate::graph) policies: Policies,
@@ -55,7 +55,7 @@ impl<S: State> GraphCore<S> {
         OverlayBase { topology: &self.topology, names: &self.names, by_name: &self.by_name }
     }
 
-    /// The node that an edit adds; none if it adds none.
+    /// The node that an edit adds; `None` if it adds none.
     pub(crate) fn make(
         &self,
         edit: &GraphEdit,
@@ -79,7 +79,7 @@ impl<S: State> GraphCore<S> {
         Ok(Some(Arc::new(node.map_err(Rejection::BadArguments)?)))
     }
 
-    /// What runs and what its shape is, if an edit adds a node.
+    /// The entry and shape of the node that an edit adds, if it adds one.
     pub(crate) fn temporary(
         &self,
         layers: &Layers<'_>,
@@ -120,7 +120,7 @@ impl<S: State> GraphCore<S> {
         Ok(Some((entry, shape)))
     }
 
-    /// Whether a node has in this graph what it asks for.
+    /// Checks that the graph has everything that a node requires.
     fn check_needs(&self, shared: &RunShared, node: &Node<S>) -> Result<(), Rejection> {
         let unfit = |problem: String| Err(Rejection::Unfit(problem));
         for need in &node.settings.requirements {
@@ -132,8 +132,8 @@ impl<S: State> GraphCore<S> {
                 RequirementKind::Dep if !deps.contains_key(&need.id) => {
                     return unfit(format!("it takes a `Dep<{}>` and the graph has none", need.name));
                 }
-                // Only a dispatch can reach a temporary node that takes an input; another task fails by its
-                // name.
+                // Only a dispatch can reach a temporary node that takes an input; any other task fails
+                // when it takes the input.
                 RequirementKind::Session | RequirementKind::Dep | RequirementKind::Input => {}
             }
         }
@@ -156,7 +156,7 @@ impl<S: State> Desk for GraphCore<S> {
         if is_function && shared.stores_edits {
             return Err(Rejection::NeedsTemplate);
         }
-        // Users' code makes the node, so nothing is locked meanwhile.
+        // Users' code makes the node, so no lock is held meanwhile.
         let proposed = ProposedEdit { edit: edit.clone(), made: self.make(edit, made)?, seen: 0 };
         if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) {
             self.check_needs(shared, node)?;

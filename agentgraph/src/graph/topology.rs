@@ -1,7 +1,7 @@
-//! The shape of a compiled graph, by dense ids: what a step looks at.
+//! The shape of a compiled graph, by dense ids, as a superstep reads it.
 //!
-//! Nodes have the ids 0, 1, .. in order of declaration; START comes after the last. Nothing here is of the
-//! size of the graph at run time except the arrays themselves, which are only read.
+//! Nodes have the ids 0, 1, .. in order of declaration; START comes after the last. At run time these arrays
+//! are only read, and nothing else has the size of the graph.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl<T: Copy> Rows<T> {
         Rows { starts, items }
     }
 
-    /// So many rows of items that each name their row, in the order in which a row's items come.
+    /// Groups items by their row, and keeps the order of the items in a row.
     pub(crate) fn grouped(rows: u32, items: impl Iterator<Item = (u32, T)> + Clone) -> Self
     where
         T: Default,
@@ -63,58 +63,59 @@ impl<T: Copy> Rows<T> {
 /// Plain edges, joins and the places of the routers.
 #[derive(Debug, Default)]
 pub(crate) struct Topology {
-    /// How many nodes; also the id of START.
+    /// The number of nodes; also the id of START.
     pub(crate) nodes: u32,
-    /// The targets of plain edges; END is left out, since it asks for nothing.
+    /// The targets of plain edges, without END, which needs no task.
     pub(crate) successors: Rows<u32>,
-    /// The rows of `successors` that are too long to be searched from end to end, as sets.
+    /// The rows of `successors` that are too long for a linear search, as sets.
     pub(crate) wide: HashMap<u32, HashSet<u32>>,
-    /// For each source: the join and the source's place in it.
+    /// For each source: its joins, and its place in each.
     pub(crate) join_sources: Rows<(u32, u32)>,
     pub(crate) joins: Vec<Join>,
     pub(crate) join_words: u32,
-    /// Some join has a timeout, so that merges look at the clock.
+    /// Whether some join has a timeout, so that merges read the clock.
     pub(crate) times_joins: bool,
-    /// The deferred nodes; empty if there are none.
+    /// Whether each node is deferred; empty if none is.
     pub(crate) deferred: Vec<bool>,
-    /// For each source: its routers.
+    /// The routers of each source.
     pub(crate) routers: Rows<u32>,
-    /// For each source: what it has beside plain edges.
+    /// The exits of each source beside plain edges.
     pub(crate) exits: Vec<Exits>,
 }
 
-/// A join: its target, its sources, when it fires, and where its bits stand in the run's table.
+/// A join: its target, its sources, its rule for firing, and the place of its bits in the run's table.
 #[derive(Clone, Debug)]
 pub(crate) struct Join {
     pub(crate) sources: Vec<u32>,
     pub(crate) target: u32,
-    /// So many sources make it fire.
+    /// The number of sources that make it fire.
     pub(in crate::graph) needed: u32,
     pub(in crate::graph) timeout: Option<Duration>,
-    /// Its target is deferred: what arrives before that is released belongs to the same round.
+    /// Whether its target is deferred: sources that arrive before the release belong to the same round.
     pub(in crate::graph) deferred: bool,
     pub(in crate::graph) first_word: u32,
 }
 
 impl Join {
-    /// How many words its bits take.
+    /// The number of words of its bits.
     pub(crate) fn words(&self) -> usize {
         self.sources.len().div_ceil(64)
     }
 }
 
-/// What leaves a node beside plain edges: most nodes have nothing, and a step asks this once.
+/// The exits of a node beside plain edges. Most nodes have none, so a superstep checks this once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exits {
     pub(crate) joins: bool,
     pub(crate) routers: bool,
-    /// A router that names its targets, which may be wrong ones.
+    /// Whether a router names its targets, which may be wrong ones.
     pub(crate) fallible_routers: bool,
-    /// What the node gives is kept, to be used again.
+    /// Whether the node's output is kept to be used again.
     pub(crate) keeps_output: bool,
-    /// An update of the node is not just applied and its edges followed: one of the two above.
+    /// Whether an update of the node needs more than being applied and following edges: fallible routers or a
+    /// kept output.
     pub(crate) special: bool,
-    /// An edge to END, which asks for nothing.
+    /// Whether the node has an edge to END, which needs no task.
     pub(in crate::graph) ends: bool,
 }
 
@@ -122,7 +123,7 @@ pub(crate) struct Exits {
 pub(crate) const WIDE: usize = 32;
 
 impl Topology {
-    /// Whether there is a plain edge. In a time that does not grow with the graph.
+    /// Whether there is a plain edge. The time does not grow with the graph.
     pub(crate) fn has_edge(&self, from: u32, to: u32) -> bool {
         if to == END_ID {
             return self.exits(from).ends;

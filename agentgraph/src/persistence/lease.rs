@@ -1,7 +1,7 @@
-//! The lease of a run: taken before its thread is read, kept up while it runs, given back when it ends.
+//! The lease of a run: taken before its thread is read, renewed while it runs, released when it ends.
 //!
-//! A lease decides who runs, and the fence of the store who may write: a run that was stopped for longer than
-//! its lease cannot store anything once another one took the thread.
+//! A lease decides which run owns a thread, and the fence of the store decides which run may write: a run
+//! that was suspended for longer than its lease cannot store anything once another run has taken the thread.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -24,23 +24,23 @@ use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
 use agentgraph_checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
 
-/// How long a lease holds that nobody renews.
+/// Length of a lease without renewal.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// How long a lease holds in a store that is gone with its process. Nobody asks for a longer one, and it has
-/// to fit into what stores keep of times.
+/// Length of a lease in a store that ends with its process. No caller asks for a longer one, and the time has
+/// to fit into the times of stores.
 const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Whoever waits for a thread looks at least so often.
+/// Greatest interval between two attempts of a run that waits for a thread.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The leases of one graph's runs.
 #[derive(Default)]
 pub(crate) struct Keeper {
     held: Mutex<Held>,
-    /// Rings when a task that renewed leases has ended with its runtime.
+    /// Notifies when a task that renewed leases has ended with its runtime.
     unrenewed: Notify,
-    /// Who waits for which thread, in order of arrival.
+    /// The runs that wait for each thread, in order of arrival.
     lines: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -53,9 +53,9 @@ struct Held {
 
 /// The task that renews leases.
 struct AtWork {
-    /// Tells it from those before it.
+    /// Distinguishes it from earlier ones.
     number: u64,
-    /// When it was seen last.
+    /// The time of its last activity.
     seen: Instant,
 }
 
@@ -65,7 +65,7 @@ struct Kept {
     lost: CancellationToken,
 }
 
-/// Where and how leases are taken.
+/// The store, services and keeper with which leases are taken.
 pub(crate) struct Ground<'a> {
     pub(in crate::persistence) saver: &'a Arc<dyn Checkpointer>,
     pub(in crate::persistence) services: &'a Arc<dyn Services>,
@@ -73,7 +73,7 @@ pub(crate) struct Ground<'a> {
     pub(in crate::persistence) length: Duration,
 }
 
-/// A thread that is a run's. Dropped, it is given back as soon as the store can.
+/// A thread that a run owns. When it is dropped, the thread is released as soon as the store can.
 pub(crate) struct RunLease {
     saver: Arc<dyn Checkpointer>,
     services: Arc<dyn Services>,
@@ -81,11 +81,11 @@ pub(crate) struct RunLease {
     thread: Arc<str>,
     fence: u64,
     lost: CancellationToken,
-    /// None in a store that needs no renewal.
+    /// `None` in a store that needs no renewal.
     renewal: Option<Renewal>,
 }
 
-/// What it takes to renew leases.
+/// The means to renew leases.
 #[derive(Clone)]
 struct Renewal {
     saver: Weak<dyn Checkpointer>,
@@ -94,7 +94,7 @@ struct Renewal {
 }
 
 impl RunLease {
-    /// What the run stores carries it; 0 without a lease.
+    /// The fence of everything that the run stores; 0 without a lease.
     pub(crate) fn fence(&self) -> u64 {
         self.fence
     }
@@ -107,7 +107,7 @@ impl RunLease {
 /// A thread that was taken.
 pub(crate) struct Taken {
     pub(crate) lease: RunLease,
-    /// From another run.
+    /// Whether another run had the thread.
     pub(crate) replaces: bool,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// Takes the thread, or does with the run that has it what the caller wishes.
+    /// Takes the thread. If another run has it, does what the caller asked for in that case.
     pub(crate) async fn take(
         &self,
         thread: &Arc<str>,
@@ -210,12 +210,12 @@ fn busy(thread: &str, problem: &str) -> Error {
 }
 
 impl RunLease {
-    /// From now on the thread is given back by that store, which may have something to store before.
+    /// Releases the thread through that store, which may have something to store before.
     pub(crate) fn through(&mut self, saver: Arc<dyn Checkpointer>) {
         self.saver = saver;
     }
 
-    /// Goes on with `work` until it is done or the thread is another's.
+    /// Awaits `work` until it is done or the run has lost the thread.
     pub(crate) async fn keep_up<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         if self.fence == 0 {
             return work.await;
@@ -231,8 +231,8 @@ impl RunLease {
         done.unwrap_or_else(|| Err(lease_lost(&self.thread).into()))
     }
 
-    /// Why the call really ends that was refused for what it read: that may be of another run, which has
-    /// taken the thread in between.
+    /// The reason for an error of a call that was refused because of its reads: another run may have taken
+    /// the thread in between.
     pub(crate) async fn reason(&self, refused: Error) -> Error {
         if self.fence == 0 {
             return refused;
@@ -241,18 +241,18 @@ impl RunLease {
         let until = after(self.services.now(), length);
         match leases_of(&*self.saver).renew(&self.thread, self.fence, until).await {
             Ok(false) => lease_lost(&self.thread).into(),
-            // The refusal is told even if the store fails now.
+            // The refusal is reported even if the store fails now.
             Ok(true) | Err(_) => refused,
         }
     }
 
-    /// Gives the thread back. A store that fails here has said so before, and the lease ends by itself.
+    /// Releases the thread. An error here is ignored: the lease ends without it, too.
     pub(crate) async fn end(mut self) {
         if self.fence > 0 {
             let released = leases_of(&*self.saver).release(&self.thread, self.fence).await;
             drop(released);
             self.keeper.forget(&self.thread, self.fence);
-            // Whoever is dropped before this lets go instead.
+            // The drop of a lease that still has its fence releases the thread instead.
             self.fence = 0;
         }
     }
@@ -283,7 +283,7 @@ impl Keeper {
         line
     }
 
-    /// Notes a lease, and tells runs of this graph that had the thread.
+    /// Records a lease, and notifies runs of this graph that had the thread.
     fn keep(&self, kept: Kept) {
         let mut held = self.held();
         held.leases.retain(|other| {
@@ -296,11 +296,11 @@ impl Keeper {
         held.leases.push(kept);
     }
 
-    /// Lets a task renew all leases, if none does. Without a runtime there is nobody to do it, and a lease
-    /// ends when its time has passed. `false` if nobody does.
+    /// Starts a task that renews all leases, if there is none. Returns false if no task renews: without a
+    /// runtime there is none, and a lease ends when its time has passed.
     fn see_to_renewal(self: &Arc<Self>, renewal: &Renewal) -> bool {
         let mut held = self.held();
-        // A runtime that nobody drives any more keeps its tasks and does not end.
+        // A runtime that is no longer driven keeps its tasks and does not end.
         if held.renewer.as_ref().is_some_and(|renewer| renewer.seen.elapsed() < renewal.length) {
             return true;
         }
@@ -308,20 +308,20 @@ impl Keeper {
         held.renewers += 1;
         let number = held.renewers;
         held.renewer = Some(AtWork { number, seen: Instant::now() });
-        // A runtime that is being shut down drops it at once, and then it wants the lock.
+        // A runtime that is shutting down drops the task at once, and the drop takes the lock.
         drop(held);
         runtime.spawn(renew(Renewer { keeper: Arc::downgrade(self), number }, renewal.clone()));
         self.held().renewer.is_some()
     }
 
-    /// Sees to it for as long as it is polled that somebody renews: the task that does may be of a runtime
+    /// Ensures, while it is polled, that a task renews the leases: the present one may belong to a runtime
     /// that ends.
     async fn stay_renewed(self: &Arc<Self>, renewal: &Renewal) -> Infallible {
         loop {
             let mut ended = pin!(self.unrenewed.notified());
             ended.as_mut().enable();
             if !self.see_to_renewal(renewal) {
-                // Nobody can here.
+                // No task can renew here.
                 return std::future::pending().await;
             }
             ended.await;
@@ -332,7 +332,8 @@ impl Keeper {
         self.held().leases.retain(|kept| kept.fence != fence || &*kept.thread != thread);
     }
 
-    /// What that task is to renew; `None`, and it does so no more, if there is nothing, or another one does.
+    /// The leases that task `number` is to renew; `None` ends the task: there are none, or another task
+    /// renews.
     fn to_renew(&self, number: u64) -> Option<Vec<(Arc<str>, u64)>> {
         let mut held = self.held();
         let renewer = held.renewer.as_mut().filter(|renewer| renewer.number == number)?;
@@ -344,7 +345,7 @@ impl Keeper {
         Some(held.leases.iter().map(|kept| (Arc::clone(&kept.thread), kept.fence)).collect())
     }
 
-    /// Ends what this graph runs in a thread.
+    /// Cancels this graph's runs on a thread.
     pub(crate) fn lose_thread(&self, thread: &str) {
         for kept in self.held().leases.iter().filter(|kept| &*kept.thread == thread) {
             kept.lost.cancel();
@@ -362,7 +363,8 @@ impl Keeper {
     }
 }
 
-/// The task that renews the leases of a graph. Dropped, also with its runtime, it makes room for another one.
+/// The task that renews the leases of a graph. When it is dropped, also with its runtime, another one can
+/// start.
 struct Renewer {
     keeper: Weak<Keeper>,
     number: u64,
@@ -380,20 +382,20 @@ impl Drop for Renewer {
     }
 }
 
-/// How many leases of a graph are renewed side by side.
+/// The number of leases of a graph that are renewed side by side.
 const RENEWED_AT_ONCE: usize = 4;
 
-/// Renews all leases of a graph, three times in the length of one, for as long as there are any. In between
-/// it keeps nothing, so that whoever drops a graph has its store closed.
+/// Renews all leases of a graph, three times per length of a lease, while there are any. In between it owns
+/// nothing, so that dropping the graph closes its store.
 async fn renew(renewer: Renewer, renewal: Renewal) {
     let Renewal { saver, services, length } = renewal;
     loop {
         tokio::time::sleep(length / 3).await;
         let (Some(keeper), Some(saver)) = (renewer.keeper.upgrade(), saver.upgrade()) else { return };
         let Some(leases) = keeper.to_renew(renewer.number) else { return };
-        // Several at once: one that the store keeps waiting is not to cost the others their time.
+        // Several at once, so that a slow renewal does not delay the others.
         let renewed = stream::iter(leases).for_each_concurrent(RENEWED_AT_ONCE, async |(thread, fence)| {
-            // A store that fails now may not the next time, and if it does the fence decides.
+            // A store that fails now may succeed the next time; if not, the fence decides.
             let until = after(services.now(), length);
             if let Ok(false) = leases_of(&*saver).renew(&thread, fence, until).await {
                 keeper.lose(&thread, fence);

@@ -192,7 +192,7 @@ pub(crate) struct StoredStuck {
     pub(crate) missing: Vec<String>,
 }
 
-/// The header after some records: every key that a full would repeat.
+/// The header after some records: every key that a full would repeat. One field per key of the format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Header {
     pub(crate) run: RunId,

@@ -8,6 +8,7 @@ use crate::run::{RunBuilder, StateEdit};
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
 
+/// # Calling
 impl<S: State> CompiledGraph<S> {
     /// Begins a run with an input, which is an update: it goes through the reducers and never replaces the
     /// state.
@@ -36,7 +37,10 @@ impl<S: State> CompiledGraph<S> {
     pub fn proceed(&self) -> RunBuilder<S> {
         RunBuilder::proceed(self.clone())
     }
+}
 
+/// # Reading and changing threads
+impl<S: State> CompiledGraph<S> {
     /// The newest checkpoint of a thread, with what finished siblings of an open superstep have already
     /// written. `None` for a thread that does not exist.
     ///
@@ -105,14 +109,14 @@ impl<S: State> CompiledGraph<S> {
         crate::run::view::topology_at(self, thread, checkpoint).await
     }
 
-    /// Changes the state of a thread without running anything; also how a checkpoint is forked.
-    pub fn update_state(&self, thread: impl Into<String>) -> StateEdit<S> {
-        StateEdit::new(self.clone(), thread.into())
-    }
-
     /// The checkpoints of a thread, newest first. Choose a part with the methods of [`History`], then await
     /// it.
     pub fn history(&self, thread: impl Into<String>) -> History<S> {
         History::new(self.clone(), thread.into())
+    }
+
+    /// Changes the state of a thread without running anything; also how a checkpoint is forked.
+    pub fn update_state(&self, thread: impl Into<String>) -> StateEdit<S> {
+        StateEdit::new(self.clone(), thread.into())
     }
 }

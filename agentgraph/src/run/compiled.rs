@@ -37,7 +37,8 @@ impl<S: State> StateGraph<S> {
     /// targets may lead to both, there is no warning.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::Problem) there is, each with the file and line of the call it comes from.
+    /// Every [`Problem`](crate::graph::Problem) there is, each with the file and line of the call it comes
+    /// from.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
         Ok(CompiledGraph::of(compile::compile(self)?))
     }
@@ -74,6 +75,7 @@ impl<S: State> Clone for CompiledGraph<S> {
     }
 }
 
+/// # Setting up
 impl<S: State> CompiledGraph<S> {
     /// The same graph, taking time and randomness from `services`.
     #[must_use]
@@ -157,56 +159,6 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A
-    /// reduced channel shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`.
-    /// Untracked channels are left out, and secret ones show [`MASK`](crate::MASK) in the place of what is
-    /// written.
-    ///
-    /// ```
-    /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
-    /// # struct Triage { risk: u8, #[reduce(append)] notes: Vec<String> }
-    /// # async fn plan() {}
-    /// # let graph = StateGraph::<Triage>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
-    /// let update = Triage::update().risk(3).overwrite_notes(vec!["anew".into()]);
-    /// let json = graph.update_json(&update).unwrap();
-    /// assert_eq!(json.to_string(), r#"{"notes":{"Overwrite":["anew"]},"risk":3}"#);
-    /// ```
-    ///
-    /// # Errors
-    /// [`Code::Encode`](crate::Code::Encode) when a value cannot be JSON.
-    pub fn update_json(&self, update: &S::Update) -> Result<serde_json::Value, Error>
-    where
-        S: StoredState,
-    {
-        json::of_update(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, update)
-    }
-
-    /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels
-    /// are left out, and secret ones show [`MASK`](crate::MASK). A channel that JSON cannot show is null.
-    ///
-    /// ```
-    /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(State, Serialize, Deserialize, Clone, Default)]
-    /// struct Login {
-    ///     user: String,
-    ///     #[channel(secret)]
-    ///     token: String,
-    /// }
-    /// # async fn plan() {}
-    /// # let graph = StateGraph::<Login>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
-    /// let state = Login { user: "Ada".into(), token: "hunter2".into() };
-    /// assert_eq!(graph.state_json(&state).to_string(), r#"{"token":"[secret]","user":"Ada"}"#);
-    /// ```
-    pub fn state_json(&self, state: &S) -> serde_json::Value
-    where
-        S: StoredState,
-    {
-        json::of_state(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, state)
-    }
-
     /// The same graph, to look into one that is a node of another: its [`state`](Self::state),
     /// [`history`](Self::history) and [`update_state`](Self::update_state) are those of that namespace, which
     /// [`Checkpoint::children`](crate::Checkpoint::children) and [`Interrupt::namespace`](crate::Interrupt)
@@ -252,7 +204,10 @@ impl<S: State> CompiledGraph<S> {
         }
         self
     }
+}
 
+/// # Looking at the graph
+impl<S: State> CompiledGraph<S> {
     /// What `compile()` found that is allowed and probably not meant.
     pub fn warnings(&self) -> &[Warning] {
         &self.core.warnings
@@ -273,6 +228,60 @@ impl<S: State> CompiledGraph<S> {
     /// open arrow.
     pub fn mermaid(&self) -> String {
         crate::graph::shown::of_compiled(&self.core).mermaid()
+    }
+}
+
+/// # States and updates as JSON
+impl<S: State> CompiledGraph<S> {
+    /// What an update writes, as a JSON object of channel names: for a screen, a log or another program. A
+    /// reduced channel shows what was handed to its reducer, an overwritten one `{"Overwrite": value}`.
+    /// Untracked channels are left out, and secret ones show [`MASK`](crate::state::MASK) in the place of
+    /// what is written.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # struct Triage { risk: u8, #[reduce(append)] notes: Vec<String> }
+    /// # async fn plan() {}
+    /// # let graph = StateGraph::<Triage>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
+    /// let update = Triage::update().risk(3).overwrite_notes(vec!["anew".into()]);
+    /// let json = graph.update_json(&update).unwrap();
+    /// assert_eq!(json.to_string(), r#"{"notes":{"Overwrite":["anew"]},"risk":3}"#);
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::Encode`](crate::Code::Encode) when a value cannot be JSON.
+    pub fn update_json(&self, update: &S::Update) -> Result<serde_json::Value, Error>
+    where
+        S: StoredState,
+    {
+        json::of_update(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, update)
+    }
+
+    /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels
+    /// are left out, and secret ones show [`MASK`](crate::state::MASK). A channel that JSON cannot show is
+    /// null.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// struct Login {
+    ///     user: String,
+    ///     #[channel(secret)]
+    ///     token: String,
+    /// }
+    /// # async fn plan() {}
+    /// # let graph = StateGraph::<Login>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
+    /// let state = Login { user: "Ada".into(), token: "hunter2".into() };
+    /// assert_eq!(graph.state_json(&state).to_string(), r#"{"token":"[secret]","user":"Ada"}"#);
+    /// ```
+    pub fn state_json(&self, state: &S) -> serde_json::Value
+    where
+        S: StoredState,
+    {
+        json::of_state(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, state)
     }
 }
 

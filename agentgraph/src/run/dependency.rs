@@ -34,8 +34,8 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
     /// Checks the graph and makes it runnable.
     ///
     /// # Errors
-    /// Every [`Problem`](crate::Problem) there is, cycles too, each with the file and line of the call it
-    /// comes from.
+    /// Every [`Problem`](crate::graph::Problem) there is, cycles too, each with the file and line of the call
+    /// it comes from.
     pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
         let (compiled, wiring) = compile(self)?;
         let driver = Arc::clone(&wiring) as Arc<dyn Driver<Outputs<O, S>>>;
@@ -149,7 +149,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// let history = graph.history("t").await?; // the newest first
     /// let over = graph.topology_at("t", history[0].id).await?.expect("it is kept");
     /// let began = graph.topology_at("t", history[1].id).await?.expect("it is kept");
-    /// let edges = |topology: &agentgraph::GraphTopology| topology.edges.len();
+    /// let edges = |topology: &agentgraph::graph::GraphTopology| topology.edges.len();
     /// assert_eq!((edges(&began), edges(&over)), (2, 1));
     /// assert!(over.edges[0].is_temporary);
     /// # Ok(())

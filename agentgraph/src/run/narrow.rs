@@ -17,6 +17,7 @@ pub struct Narrow<S: State, I, O> {
     between: PhantomData<fn(I) -> O>,
 }
 
+/// # Other types for the input and the result
 impl<S: State> CompiledGraph<S> {
     /// The graph with its state out of sight: its runs begin with an `I`, which becomes an update, and show
     /// an `O`, which is made of the last state. Whoever calls it can neither write nor read more.

@@ -15,8 +15,8 @@ use crate::words::Outcome;
 const HISTORY: usize = 16;
 
 /// Passes of one graph, each of which knows the last outputs of all nodes: what a node gave is used again
-/// where the node is [skipped](crate::PassEdits::skip). A pass that fails leaves what its nodes had given;
-/// one that is dropped leaves nothing.
+/// where the node is [skipped](crate::dependency::PassEdits::skip). A pass that fails leaves what its nodes
+/// had given; one that is dropped leaves nothing.
 ///
 /// For passes that outlive the process, give the graph a
 /// [checkpointer](crate::CompiledDependencyGraph::checkpointer): a thread is such a line of passes, too.

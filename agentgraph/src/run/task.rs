@@ -20,9 +20,10 @@ use crate::state::StoredState;
 use crate::step::InputValue;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 
+/// # As the far side of a host
 impl<S: StoredState> CompiledGraph<S> {
-    /// Runs one task that a [`Host`](crate::Host) brought here, with the node's layers and policies. For the
-    /// far side of a host; the graph must have the node that the call names.
+    /// Runs one task that a [`Host`](crate::host::Host) brought here, with the node's layers and policies.
+    /// For the far side of a host; the graph must have the node that the call names.
     ///
     /// Channels that are never stored have their initial values here, there are no sessions, and events go
     /// nowhere.

@@ -174,6 +174,7 @@ async fn open_tasks<S: State>(
     Ok(Some(tasks_and_calls(&core, place, &header, id, &left)))
 }
 
+/// # Keeping threads
 impl<S: State> CompiledGraph<S> {
     /// Removes checkpoints that a policy does not keep, and gives the space back: see [`Retention`] and
     /// [`Prune`].

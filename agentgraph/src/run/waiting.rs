@@ -233,6 +233,7 @@ impl<S: State> IntoFuture for WaitingThreads<S> {
     }
 }
 
+/// # Threads that wait
 impl<S: State> CompiledGraph<S> {
     /// The threads of the store that wait for somebody: see [`WaitingThreads`].
     pub fn waiting(&self) -> WaitingThreads<S> {

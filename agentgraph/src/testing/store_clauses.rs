@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::error::Code;
 use crate::extract::Snapshot;
 use crate::graph::StateGraph;
-use crate::json_state::{JsonReducer, JsonSchema, JsonState, JsonUpdate};
+use crate::json_state::{JsonChannels, JsonReducer, JsonState, JsonUpdate};
 use crate::run::CompiledGraph;
 use crate::words::{END, START};
 use agentgraph_checkpoint::conformance::{self, Clause, Report, check};
@@ -84,7 +84,7 @@ fn graph(store: impl Checkpointer) -> Result<CompiledGraph<JsonState>, String> {
         let n = state["n"].as_u64().unwrap_or(0) + 1;
         JsonUpdate::new().set("n", n).set("log", format!("counted to {n}"))
     }
-    let schema = JsonSchema::new().channel("n", json!(0), JsonReducer::Once).channel(
+    let schema = JsonChannels::new().channel("n", json!(0), JsonReducer::Once).channel(
         "log",
         json!([]),
         JsonReducer::Append,

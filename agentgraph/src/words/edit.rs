@@ -1,8 +1,8 @@
 //! Temporary edits: changes of the graph for one run.
 //!
 //! The words are the same in every discipline: [`GraphEdit`] is an edit as data, by names; a task makes
-//! edits with [`Edits`](crate::Edits); [`EditError`] is the reason for a refusal. The discipline of the run
-//! defines the meaning of an edit and the checks on it.
+//! edits with [`Edits`](crate::edit::Edits); [`EditError`] is the reason for a refusal. The discipline of the
+//! run defines the meaning of an edit and the checks on it.
 //!
 //! A compiled graph never changes: edits are added to an overlay of the run. They are checked when they are
 //! made, kept until the attempt that made them has succeeded, and applied when its superstep is merged.
@@ -17,7 +17,7 @@ use super::rejection::EditError;
 /// One temporary edit, by the names that the graph and its drawing use.
 ///
 /// ```
-/// use agentgraph::GraphEdit;
+/// use agentgraph::edit::GraphEdit;
 /// let edit = GraphEdit::AddEdge { from: "plan".into(), to: "check#1".into() };
 /// assert_eq!(edit.to_string(), "add edge `plan` -> `check#1`");
 /// ```

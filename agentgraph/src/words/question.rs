@@ -24,7 +24,7 @@ impl Spot {
 /// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). Text converts into it.
 ///
 /// ```
-/// use agentgraph::InterruptKey;
+/// use agentgraph::run::InterruptKey;
 /// let key = InterruptKey::new("order-7").for_any_value();
 /// assert_eq!(key.as_str(), "order-7");
 /// ```

@@ -13,7 +13,7 @@
 /// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// use agentgraph::WhenBusy;
+/// use agentgraph::run::WhenBusy;
 ///
 /// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
 /// let graph = graph.checkpointer(MemorySaver::new());

@@ -1,13 +1,15 @@
 //! What nodes and routes do, as a function of what they see: the same as in `graphs.py`.
 
-use agentgraph::json_state::{JsonReducer, JsonSchema, JsonState, JsonUpdate};
-use agentgraph::{Dispatch, END, Goto, IntoGoto, Lifetime};
+use agentgraph::json_state::{JsonChannels, JsonReducer, JsonState, JsonUpdate};
+use agentgraph::node::IntoGoto;
+use agentgraph::state::Lifetime;
+use agentgraph::{Dispatch, END, Goto};
 use serde_json::{Map, Value, json};
 
 use super::record::NodeShape;
 
-pub fn schema() -> JsonSchema {
-    JsonSchema::new()
+pub fn schema() -> JsonChannels {
+    JsonChannels::new()
         .channel("log", json!([]), JsonReducer::Append)
         .channel("bag", json!([]), JsonReducer::Append)
         .channel("table", json!({}), JsonReducer::Merge)

@@ -11,9 +11,11 @@ pub mod record;
 
 use std::sync::Arc;
 
+use agentgraph::checkpoint::Source;
 use agentgraph::json_state::{JsonState, JsonUpdate};
 use agentgraph::prelude::*;
-use agentgraph::{Code, CompileError, Source, StopReason, StuckJoin};
+use agentgraph::run::StuckJoin;
+use agentgraph::{Code, CompileError, StopReason};
 
 use behaviour::{answer, canonical, choose, fnv, routed, schema, seen, update, word};
 use record::{Act, End, NodeShape, Options, Record};
@@ -44,7 +46,7 @@ async fn act(
     Ok(Command::update(update(&shape, seen, word)).also_goto(choose(options, seen)))
 }
 
-fn node(shape: NodeShape) -> agentgraph::Node<JsonState> {
+fn node(shape: NodeShape) -> agentgraph::node::Node<JsonState> {
     let (defers, shape) = (shape.defers, Arc::new(shape));
     let run = move |ctx: Ctx, state: Snapshot<JsonState>, arg: Arg| act(Arc::clone(&shape), ctx, state, arg);
     if defers { run.defer() } else { run.into_node() }

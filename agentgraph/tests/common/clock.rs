@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agentgraph::Services;
+use agentgraph::checkpoint::Services;
 
 /// A clock that moves only when somebody sleeps.
 #[derive(Clone, Default)]

@@ -1,8 +1,9 @@
 //! A pass of a dependency graph that stands at a question, with everything beside it that its records can
 //! say.
 
+use agentgraph::dependency::Join;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Checkpointer, CompiledDependencyGraph, DependencyNode, Join};
+use agentgraph::{BoxError, Checkpointer, CompiledDependencyGraph, DependencyNode};
 use serde_json::Value;
 
 use super::clock::Clock;

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use agentgraph::Checkpointer;
+use agentgraph::node::IntoGoto;
 use agentgraph::prelude::*;
-use agentgraph::{Checkpointer, IntoGoto};
 use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;

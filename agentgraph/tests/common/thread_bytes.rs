@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{PendingWrite, Place, Put, PutWrites, RowKind};
-use agentgraph::{CheckpointId, Checkpointer, MemorySaver, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 
 use super::tape::{Tape, unhex};
 

@@ -7,10 +7,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use agentgraph::dependency::{Join, NotRunReason, Outputs};
 use agentgraph::prelude::*;
 use agentgraph::{
-    BoxError, CompiledDependencyGraph, DependencyNode, Error, InterruptId, Join, MemorySaver, NotRunReason,
-    Outputs, RunBuilder,
+    BoxError, CompiledDependencyGraph, DependencyNode, Error, InterruptId, MemorySaver, RunBuilder,
 };
 
 use super::gates::Gates;
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-fn tried(edits: &PassEdits<String>, edit: &Edit) -> Result<(), agentgraph::EditError> {
+fn tried(edits: &PassEdits<String>, edit: &Edit) -> Result<(), agentgraph::edit::EditError> {
     match edit {
         Edit::AddNode(name, _) => edits.add_node(name, "node", name),
         Edit::AddEdge(from, to) => edits.add_edge(from, to),

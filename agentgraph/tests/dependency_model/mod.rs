@@ -7,7 +7,7 @@ mod random;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use agentgraph::Join;
+use agentgraph::dependency::Join;
 pub(crate) use course::Course;
 pub(crate) use random::shapes;
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use agentgraph::Join;
+use agentgraph::dependency::Join;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

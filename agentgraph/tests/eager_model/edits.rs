@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentgraph::Edits;
+use agentgraph::edit::Edits;
 
 use super::shape::{Shape, name};
 

@@ -1,7 +1,8 @@
 //! Random graphs as data, and as graphs.
 
+use agentgraph::node::InputError;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, InputError, n_of};
+use agentgraph::{BoxError, n_of};
 use serde::{Deserialize, Serialize};
 
 use super::edits::{Edit, TEMPLATE};
@@ -137,11 +138,11 @@ impl Shape {
         graph.template(TEMPLATE, template).compile().unwrap()
     }
 
-    fn node(&self, node: usize, gates: &Gates) -> agentgraph::Node<Log> {
+    fn node(&self, node: usize, gates: &Gates) -> agentgraph::node::Node<Log> {
         self.node_called(node, node, gates)
     }
 
-    fn node_called(&self, like: usize, node: usize, gates: &Gates) -> agentgraph::Node<Log> {
+    fn node_called(&self, like: usize, node: usize, gates: &Gates) -> agentgraph::node::Node<Log> {
         let (shape, gates) = (self.nodes[like].clone(), gates.clone());
         let call = move |ctx: Ctx, state: Snapshot<Log>, input: MaybeInput| {
             let (shape, gate, read) = (shape.clone(), gates.pass(), state.lines.len());

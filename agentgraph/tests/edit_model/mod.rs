@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentgraph::{END, GraphEdit, START};
+use agentgraph::edit::GraphEdit;
+use agentgraph::{END, START};
 
 /// What a node edits at its n-th visit.
 pub type Scripts = BTreeMap<(String, usize), Vec<GraphEdit>>;

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{Claim, LeaseTerms, Place, SqliteSaver, StoreError, catalog};
 use agentgraph::prelude::*;
-use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder, WhenBusy};
+use agentgraph::run::WhenBusy;
+use agentgraph::{Checkpoint, Code, Durability, Error, RunBuilder};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 

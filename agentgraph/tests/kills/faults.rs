@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
     Catalog, Claim, LeaseTerms, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind,
     StoreError, Tail, Upkeep,
 };
-use agentgraph::{CheckpointId, Checkpointer, Durability, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Durability};
 use serde::{Deserialize, Serialize};
 
 use super::check::Rule;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use agentgraph::Code;
+use agentgraph::policy::Siblings;
 use agentgraph::prelude::*;
-use agentgraph::{Code, Siblings};
 
 use super::chance::mix;
 use super::check::violations;

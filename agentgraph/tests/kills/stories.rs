@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use agentgraph::node::Node;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, Failure, Memory, Node};
+use agentgraph::{BoxError, Failure, Memory};
 use serde::{Deserialize, Serialize};
 
 use super::faults::Fault;

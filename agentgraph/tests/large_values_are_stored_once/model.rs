@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Checkpointer, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, RowKind, SqliteSaver,
 };
-use agentgraph::{CheckpointId, MemorySaver, TaskId};
+use agentgraph::{CheckpointId, MemorySaver};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};

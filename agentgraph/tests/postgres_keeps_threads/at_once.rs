@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use agentgraph::checkpoint::{Catalog, Claim, Leases, Place, PostgresSaver, Put, StoreError, Upkeep};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, WhenBusy};
+use agentgraph::run::WhenBusy;
+use agentgraph::{CheckpointId, Checkpointer, Code};
 use tokio::task::JoinHandle;
 
 use super::common::words::{Words, says, text};

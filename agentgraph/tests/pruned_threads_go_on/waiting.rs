@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::sync::Arc;
 
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Catalog, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, StoreError, Tail, Upkeep, Usage,
     Waiting, WaitingQuery, stale,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Interrupt, InterruptId, TaskId};
+use agentgraph::{CheckpointId, Checkpointer, Code, Interrupt, InterruptId};
 
 use super::common::poll::at_most;
 use super::common::saver::NotingSaver;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentgraph::node::IntoGoto;
 use agentgraph::prelude::*;
-use agentgraph::{Code, Failure, Goto, IntoGoto, n_of};
+use agentgraph::{Code, Failure, Goto, n_of};
 
 use crate::common::poll::pending_for;
 
@@ -137,7 +138,7 @@ fn with_node(
 }
 
 /// A graph as a node of one over the same state, or over another one.
-fn with_memory(graph: CompiledGraph<World>, child: &Child) -> agentgraph::Node<World> {
+fn with_memory(graph: CompiledGraph<World>, child: &Child) -> agentgraph::node::Node<World> {
     if !child.embedded {
         return graph.memory(child.memory).into_node();
     }

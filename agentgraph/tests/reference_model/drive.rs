@@ -2,10 +2,10 @@
 
 use std::pin::Pin;
 
+use agentgraph::policy::Siblings;
 use agentgraph::prelude::*;
-use agentgraph::{
-    Budget, Durability, EventKind, Interrupt, InterruptKind, RunBuilder, Siblings, TaskEnd, View,
-};
+use agentgraph::run::{InterruptKind, TaskEnd};
+use agentgraph::{Budget, Durability, EventKind, Interrupt, RunBuilder, View};
 use futures_util::StreamExt;
 
 use super::behaviour::answer;

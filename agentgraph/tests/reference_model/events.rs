@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use agentgraph::{CheckpointId, Source};
+use agentgraph::CheckpointId;
+use agentgraph::checkpoint::Source;
 use serde_json::Value;
 
 use super::world::World;

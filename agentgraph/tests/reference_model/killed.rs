@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use agentgraph::checkpoint::Source;
 use agentgraph::prelude::*;
-use agentgraph::{Durability, Source, SqliteSaver};
+use agentgraph::{Durability, SqliteSaver};
 
 use crate::common::poll::at_most;
 use crate::common::saver::NotingSaver;
@@ -181,7 +182,7 @@ impl<'a> Life<'a> {
         }
         // A sibling that is dropped with a failed one runs again too.
         if !self.shape.has_children()
-            && self.manner.siblings == agentgraph::Siblings::Drain
+            && self.manner.siblings == agentgraph::policy::Siblings::Drain
             && self.manner.durability == Durability::Sync
         {
             for (task, times) in times {

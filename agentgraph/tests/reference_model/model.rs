@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentgraph::{CheckpointId, Memory, Source, StopReason};
+use agentgraph::checkpoint::Source;
+use agentgraph::{CheckpointId, Memory, StopReason};
 
 use super::behaviour::{
     Attempt, Called, Going, answer, attempt, child_input, child_output, is_exclusive, routed, time_at,

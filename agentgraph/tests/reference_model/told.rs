@@ -1,6 +1,7 @@
 //! What is told of a thread, in words that the model and the engine share.
 
-use agentgraph::{CheckpointId, Source, StopReason};
+use agentgraph::checkpoint::Source;
+use agentgraph::{CheckpointId, StopReason};
 
 use super::rounds::Stuck;
 use super::world::World;

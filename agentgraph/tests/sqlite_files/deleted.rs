@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use agentgraph::CheckpointId;
+use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
     Checkpointer, LeaseTerms, Leases, PendingWrite, Place, PutWrites, SqliteSaver, StoreCode, StoreError,
     Upkeep,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::put;

@@ -137,7 +137,7 @@ async fn walk_later(graph: &DiGraph<Later, ()>) -> u64 {
 
 fn build<M, N>(edges: &Edges, node: fn() -> N) -> CompiledDependencyGraph<u64>
 where
-    N: agentgraph::IntoDependencyNode<u64, (), M>,
+    N: agentgraph::dependency::IntoDependencyNode<u64, (), M>,
 {
     let mut graph = DependencyGraph::<u64>::new();
     for at in 0..NODES as usize {

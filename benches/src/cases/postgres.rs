@@ -125,7 +125,7 @@ fn running<S, F>(
     run: fn(CompiledGraph<S>, String) -> F,
 ) -> impl FnMut(u64)
 where
-    S: State + agentgraph::StoredState,
+    S: State + agentgraph::state::StoredState,
     F: Future<Output = ()> + Send + 'static,
 {
     let schema = Schema::new(&one_thread());

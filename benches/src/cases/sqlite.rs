@@ -143,7 +143,7 @@ pub(crate) async fn run(graph: CompiledGraph<Counter>, thread: String) {
 }
 
 /// The bytes that the engine stores, from a saver that keeps them.
-pub(crate) async fn records<S: State + agentgraph::StoredState>(
+pub(crate) async fn records<S: State + agentgraph::state::StoredState>(
     graph: CompiledGraph<S>,
     input: S::Update,
     steps: u64,

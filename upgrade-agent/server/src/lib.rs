@@ -2,8 +2,8 @@
 //! 6.2.0 in the old dialect, with the same draws for the same ids ([`draw_condition`]).
 //!
 //! It listens on loopback only, and requires tokens only if they were set. Data live in memory. With a data
-//! file, each change is written there before its request is answered, so a server that was killed has, after its
-//! next start, every change that it had confirmed.
+//! file, each change is written there before its request is answered, so a server that was killed has, after
+//! its next start, every change that it had confirmed.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -26,8 +26,9 @@
 //!
 //! # Limits
 //!
-//! Adaptive experiments, rewards and mail need services outside of UpGrade. They are refused with the errors of
-//! an UpGrade server that lacks these services. The audit log does not contain the difference that a change made.
+//! Adaptive experiments, rewards and mail need services outside of UpGrade. They are refused with the errors
+//! of an UpGrade server that lacks these services. The audit log does not contain the difference that a
+//! change made.
 //!
 //! # Rooms
 //!

@@ -1,6 +1,5 @@
-//! The routes: the only place that knows HTTP. Each request is read whole, answered under the lock
-//! without waiting for anything, and written out. Which path is answered by what, say the tables of
-//! the areas.
+//! The routes: the only place that knows HTTP. Each request is read whole, answered under the lock without
+//! awaiting anything, and written. The tables from paths to answers are in the files of the areas.
 
 mod administration;
 pub(crate) mod connection;
@@ -36,14 +35,14 @@ use paths::{Paths, RouteMatch};
 use reading::read;
 
 const JSON: &str = "application/json; charset=utf-8";
-/// The routes that answer with a table rather than with JSON.
+/// The routes that return a table in place of JSON.
 const TABLES: &str = "/api/stratification/download/";
-/// The route to which browsers send JSON without calling it so.
+/// The route to which browsers send JSON without its content type.
 const BLOBS: &str = "/api/v5/bloblog";
 const CSV: &str = "text/csv; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
-/// Method, path, answer. `{id}` is the id of what the path names.
+/// Method, path, answer. `{id}` is the id in the path.
 type Route = (MethodFilter, &'static str, Answer);
 
 /// Every route, area by area.
@@ -56,18 +55,18 @@ const AREAS: [&[Route]; 6] = [
     administration::ROUTES,
 ];
 
-/// What all routes share.
+/// The values that all routes share.
 #[derive(Clone)]
 pub(crate) struct RouteContext {
     pub(crate) core: SharedCore,
     pub(crate) dialect: Dialect,
-    /// Whether a bad answer ends the connection.
+    /// Whether an error response closes the connection.
     pub(crate) breaks: bool,
     /// The sites whose pages may call.
     pub(crate) sites: Sites,
 }
 
-/// The routes of a dialect. Up to 6.2 an experiment's lists have none of their own.
+/// The routes of a dialect. Up to 6.2 an experiment's lists have no routes of their own.
 pub(crate) fn routes(face: &RouteContext) -> Router {
     let lists = if face.dialect == Dialect::V62 { &[] } else { experiments::LISTS };
     let paths = Arc::new(Paths::of(AREAS.into_iter().flatten().chain(lists).copied()));
@@ -75,7 +74,7 @@ pub(crate) fn routes(face: &RouteContext) -> Router {
     Router::new().fallback(move |request: Request| serve(face.clone(), paths.clone(), request))
 }
 
-/// Nothing may be awaited between the break of a connection and the end.
+/// Nothing may be awaited between here and the end, because the connection may be marked for closing.
 async fn serve(face: RouteContext, paths: Arc<Paths>, request: Request) -> Response {
     let breaker = request.extensions().get::<ConnectInfo<Breaker>>().cloned();
     let origin = Origin::of(request.headers());
@@ -96,7 +95,7 @@ async fn serve(face: RouteContext, paths: Arc<Paths>, request: Request) -> Respo
     response
 }
 
-/// Path and query, as they came.
+/// Path and query, as received.
 fn endpoint(request: &Request) -> String {
     request.uri().path_and_query().map_or_else(String::new, ToString::to_string)
 }
@@ -133,7 +132,7 @@ async fn respond_to(face: &RouteContext, paths: &Paths, request: Request) -> Res
     }
 }
 
-/// Header bytes are Latin-1 to the original, so an id beyond ASCII is read as it reads it.
+/// The original reads header bytes as Latin-1, so ids beyond ASCII are read in the same way here.
 fn latin_1(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(headers.get(name)?.as_bytes().iter().map(|&byte| char::from(byte)).collect())
 }

@@ -1,4 +1,4 @@
-//! `/segments`: segments of their own, the global lists, and the lists of segments.
+//! `/segments`: public segments, global lists, and the lists of segments.
 
 pub(crate) mod files;
 pub(crate) mod lists;
@@ -18,7 +18,7 @@ use crate::world::model::{Segment, SegmentKind};
 use crate::world::table::key;
 use usage::Usage;
 
-/// `GET /segments`: the public ones, with what uses them.
+/// `GET /segments`: the public ones, with their usage.
 pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let public = world.segments_in_order().into_iter().filter(|s| s.kind == SegmentKind::Public);
@@ -50,8 +50,8 @@ pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fa
     Ok(paging::page(total, Usage::of(world, &page).answer, body))
 }
 
-/// The original compares an id only with what has the form of one, and takes `context` for any
-/// word that it does not know.
+/// The original compares ids only with texts in the form of an id, and searches `context` if the key is
+/// unknown.
 fn matches(segment: &Segment, search: &Value) -> bool {
     let Some(wanted) = search["string"].as_str().map(str::to_lowercase) else { return true };
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
@@ -84,7 +84,7 @@ pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(untied(view::whole(&core.world, segment)))
 }
 
-/// `GET /segments/status/:id`: with what uses it; its lists are shown with their members.
+/// `GET /segments/status/:id`: with its usage; its lists have their members.
 pub(crate) fn status(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
     let segment = found(world, asked)?;
@@ -99,12 +99,12 @@ pub(crate) fn status(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(usage.answer)
 }
 
-/// A segment as the original reads it with the experiments that have it as a list: none has.
+/// A segment with the experiments that have it as a list, which the original returns empty.
 fn untied(shown: Value) -> Value {
     with(shown, [("experimentSegmentInclusion", Value::Null), ("experimentSegmentExclusion", Value::Null)])
 }
 
-/// `POST /segments`: makes or rewrites one.
+/// `POST /segments`: creates or updates one.
 pub(crate) fn upsert(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     validate::segment(body)?;
@@ -120,7 +120,7 @@ pub(crate) fn upsert(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     written(&core.world, &id)
 }
 
-/// Among those that have a name of their own, no two of a context have the same.
+/// Public segments of a context have unique names.
 fn check_name(world: &World, body: &Value) -> Result<(), Fault> {
     let name = &body["name"];
     let context = &body["context"];
@@ -135,7 +135,7 @@ fn check_name(world: &World, body: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `DELETE /segments/:id`: it goes with its lists, whatever uses it.
+/// `DELETE /segments/:id`: deletes it with its lists, even if it is used.
 pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(&asked.id)?;
     let gone = segment::remove_with_lists(&mut core.world, &id);
@@ -165,7 +165,7 @@ fn parent(world: &World, body: &Value) -> Option<String> {
     Some(parent.id.clone())
 }
 
-/// Ties a list to its segment, which has tags, if no other than none, from then on.
+/// Ties a list to its segment. A segment without tags gets an empty list of tags.
 pub(crate) fn adopt(core: &mut Core, parent: &str, list: &str) {
     let now = core.now();
     let Some(parent) = core.world.segments.get_mut(&key(&[parent])) else { return };
@@ -178,14 +178,14 @@ pub(crate) fn adopt(core: &mut Core, parent: &str, list: &str) {
     }
 }
 
-/// `DELETE /segments/list/:id`: the list goes; lists in it stay.
+/// `DELETE /segments/list/:id`: deletes the list; lists in it stay.
 pub(crate) fn delete_list(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = path_id(&asked.id)?;
     if !validate::is_uuid(&asked.body["parentSegmentId"]) {
         return Err(Fault::body());
     }
     let named = asked.body["parentSegmentId"].as_str().unwrap_or_default();
-    // Two spaces, as the original has them.
+    // Two spaces, as in the original.
     let parent =
         parent(&core.world, &asked.body).ok_or_else(|| Fault::thrown("Parent Segment  not found"))?;
     let is_in = core.world.segment(&parent).is_some_and(|parent| parent.sub_segments.contains(&id));
@@ -210,7 +210,7 @@ fn found<'w>(world: &'w World, asked: &ApiRequest) -> Result<&'w Segment, Fault>
     segment.filter(|segment| segment.kind != SegmentKind::Private).ok_or_else(Fault::no_segment)
 }
 
-/// Sees that every context has its global list.
+/// Makes sure that every context has its global list.
 pub(crate) fn found_global_lists(core: &mut Core) {
     let contexts: Vec<String> = core.contexts.names().map(str::to_owned).collect();
     for context in contexts {

@@ -1,4 +1,4 @@
-//! The core, behind a lock: calls pass the gate and are answered one at a time.
+//! The core behind a lock: requests pass the gate and are answered one at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::accounts::gate::{Caller, Gate};
 use crate::core::{Answer, ApiRequest, Core};
 use crate::wire::fault::Fault;
 
-/// A core that all connections share, until the server ends and takes it away.
+/// The core, shared by all connections until the server ends and takes it.
 #[derive(Clone)]
 pub(crate) struct SharedCore {
     core: Arc<Mutex<Option<Core>>>,
@@ -20,7 +20,7 @@ impl SharedCore {
         Self { core: Arc::new(Mutex::new(Some(core))), gate: Arc::new(gate) }
     }
 
-    /// Runs one call; none if the server has ended.
+    /// Runs one request; none if the server has ended.
     pub(crate) fn run(
         &self,
         caller: Caller,
@@ -29,14 +29,14 @@ impl SharedCore {
     ) -> Option<Result<Value, Fault>> {
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         core.as_mut().map(|core| {
-            // A call that panicked was not answered.
+            // A request that panicked has no answer.
             core.world.undo_changes();
             self.gate.admit(core, caller, asked)?;
             core.run(answer, asked)
         })
     }
 
-    /// Ends the service on connections that are still open and closes the data file.
+    /// Takes the core from open connections and closes the data file.
     pub(crate) fn close(&self) {
         self.core.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

@@ -1,4 +1,4 @@
-//! The calls of a student's application: become known, get conditions, report visits.
+//! Routes of a student's application: initialization, assignment, visits.
 
 mod aliases;
 mod groups;
@@ -22,17 +22,17 @@ use crate::world::model::User;
 use groups::WorkingGroups;
 use mark::Report;
 
-/// The groups that a student belongs to, by kind.
+/// The groups of a student, by kind.
 type Groups = BTreeMap<String, Vec<String>>;
 
-/// `POST /v6/init`: parts that are not given stay as they are.
+/// `POST /v6/init`: omitted parts stay.
 pub(crate) fn init(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = asked.student_id()?;
     validate::init(&asked.body)?;
     Ok(join(core, id, &asked.body, true))
 }
 
-/// Makes a student known, or tells his groups anew.
+/// Makes a student known, or sets the groups.
 pub(crate) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Value {
     let old = core.world.user(id).cloned();
     let group = part(body, "group");
@@ -46,7 +46,7 @@ pub(crate) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Val
     if body.get("workingGroup").is_some() {
         user.working_group = working;
     }
-    // What was never told is left out the first time and nothing ever after.
+    // Fields that were never set are missing in the first response and null afterwards.
     for (field, part) in [("group", json!(user.group)), ("workingGroup", json!(user.working_group))] {
         if !old.id.is_empty() || body.get(field).is_some() {
             answer[field] = part;
@@ -65,7 +65,7 @@ pub(crate) fn join(core: &mut Core, id: &str, body: &Value, stored: bool) -> Val
     answer
 }
 
-/// The original puts groups in order where it compares them.
+/// The original sorts groups where it compares them.
 fn sorted(mut groups: Groups) -> Groups {
     groups.values_mut().for_each(|ids| ids.sort());
     groups
@@ -78,7 +78,7 @@ pub(crate) fn set_groups(core: &mut Core, asked: &ApiRequest) -> Result<Value, F
     Ok(belong(core, user, asked.student_id()?, &asked.body))
 }
 
-/// Tells to which groups a student belongs. By an alias that does not reach him, in the original.
+/// Sets the groups of a student. By an alias it has no effect, as in the original.
 pub(crate) fn belong(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
     let mut answer = json!({ "id": user.id });
     if let Some(given) = body.get("group") {
@@ -98,8 +98,8 @@ pub(crate) fn set_working_group(core: &mut Core, asked: &ApiRequest) -> Result<V
     Ok(work(core, user, asked.student_id()?, &asked.body))
 }
 
-/// Tells where a student works. By an alias he stays where he is in the original, and is let go there
-/// all the same.
+/// Sets the working groups of a student. By an alias the groups stay, and old enrolments are dropped anyway,
+/// as in the original.
 pub(crate) fn work(core: &mut Core, mut user: User, called: &str, body: &Value) -> Value {
     let working: WorkingGroups = part(body, "workingGroup").unwrap_or_default();
     let answer = json!({ "id": user.id, "workingGroup": working });
@@ -127,7 +127,7 @@ pub(crate) fn assign(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     conditions(core, &user, &asked.body)
 }
 
-/// What a student gets in a context.
+/// The assignments of a student in a context.
 pub(crate) fn conditions(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let context = context(core, body)?;
     let world = &core.world;
@@ -142,8 +142,8 @@ fn context<'b>(core: &Core, body: &'b Value) -> Result<&'b str, Fault> {
     core.contexts.get(context).map(|_| context).ok_or_else(|| Fault::invalid_context(context))
 }
 
-/// `POST /v6/featureflag`. Groups that are told for this call alone make a student known for it, or
-/// stand beside those that are stored.
+/// `POST /v6/featureflag`. Groups in the body apply to this request only: they make a student known, or are
+/// added to the stored ones.
 pub(crate) fn flags(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let id = asked.student_id()?;
     let told = part::<Groups>(&asked.body, "groupsForSession");
@@ -160,20 +160,20 @@ pub(crate) fn flags(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault>
     flags_of(core, &user, &asked.body)
 }
 
-/// The keys of the flags that a student gets in a context.
+/// The keys of a student's flags in a context.
 pub(crate) fn flags_of(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let context = context(core, body)?.to_owned();
     Ok(flags::keys(core, &context, user))
 }
 
-/// `POST /v6/reward`: nobody learns from it here.
+/// `POST /v6/reward`: has no effect here.
 pub(crate) fn reward(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     core.student(asked)?;
     validate::reward(&asked.body)?;
     Err(Fault::no_rewards())
 }
 
-/// `POST /batch-assign`: what many students get at one place; stores nothing.
+/// `POST /batch-assign`: the assignments of many students at one place; stores nothing.
 pub(crate) fn assign_many(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let body = &asked.body;
     if !validate::is_batch(body) {
@@ -199,7 +199,7 @@ pub(crate) fn mark(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> 
     visit(core, &user, &asked.body)
 }
 
-/// Takes a visit down.
+/// Records a visit.
 pub(crate) fn visit(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let data = &body["data"];
     let condition = &data["assignedCondition"];

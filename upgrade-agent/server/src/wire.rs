@@ -1,6 +1,6 @@
-//! What goes over the wire in both dialects: words, bodies and their forms, times, tokens, pages, bad
-//! answers. It shares no type with the client of the same API, so that a mistake in one of them shows. It
-//! knows no table and no route.
+//! The wire formats of both dialects: words, bodies and their validation, times, tokens, pages, error
+//! responses. It shares no type with the client of the same API, so a mistake in one of them shows in tests.
+//! It knows no table and no route.
 
 pub(crate) mod body;
 pub(crate) mod calendar;

@@ -1,4 +1,5 @@
-//! What a real server drew for 400 students, at four sets of weights, follows from ids and weights alone.
+//! The recorded draws of a real server for 400 students, with four sets of weights, follow from ids and
+//! weights alone.
 #![allow(clippy::unwrap_used)]
 
 use serde::Deserialize;

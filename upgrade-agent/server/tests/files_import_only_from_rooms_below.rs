@@ -45,7 +45,7 @@ fn rooms() -> Vec<String> {
     names.filter_map(|line| Some(line.strip_prefix("//! - `")?.split_once('`')?.0.to_owned())).collect()
 }
 
-/// All files but the face, with their code, which ends where its tests begin.
+/// All files except `lib.rs`, with their code up to their tests.
 fn files() -> Vec<(String, String)> {
     let mut found = Vec::new();
     collect(&source(), &mut found);
@@ -68,7 +68,7 @@ fn collect(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The rooms that a file names: what follows `crate::`, and what is in its braces.
+/// The rooms in a file's imports: the names after `crate::`, also those in braces.
 fn imports(code: &str) -> BTreeSet<String> {
     let mut rooms = BTreeSet::new();
     for rest in code.split("crate::").skip(1) {

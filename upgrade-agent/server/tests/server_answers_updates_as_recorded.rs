@@ -1,5 +1,5 @@
-//! Whole scenes of updates, recorded from UpGrade 6.5.0 and 6.2.0, are played to the embedded server: what it
-//! answers and what it has stored afterwards must be what was recorded.
+//! Scenes of updates, recorded from UpGrade 6.5.0 and 6.2.0, are replayed against the embedded server: its
+//! responses and its stored data must match the recordings.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]

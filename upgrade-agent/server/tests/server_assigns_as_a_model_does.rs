@@ -1,5 +1,5 @@
-//! Whatever students and administrators do, in whatever order: each student gets what the rules of
-//! assignment give, as a small model of its own tells them.
+//! For any sequence of actions by students and administrators, each student gets the condition of a small
+//! independent model of the assignment rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/assignment_model.rs"]
@@ -217,7 +217,7 @@ impl Pair {
         assert_eq!(self.send("POST", "/api/experiments/state", None, &body).await.status, 200);
     }
 
-    /// What the server gives each student, and what the model does.
+    /// The server's assignments of each student, compared with the model's.
     async fn both(&self, student: usize) -> (Told, Told) {
         let told = self.says("POST", "assign", student, &json!({ "context": "assign-prog" })).await;
         assert_eq!(told.status, 200, "{}", told.body);
@@ -352,7 +352,7 @@ fn the_model_draws_the_recorded_numbers() {
 }
 
 #[test]
-fn each_student_gets_what_the_rules_give_after_whatever_happened() {
+fn each_student_gets_the_condition_of_the_rules_after_any_history() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = http();
     let plans = prop::collection::vec(plan(), 1..4).prop_map(|mut plans| {

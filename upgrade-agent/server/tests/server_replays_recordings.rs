@@ -1,6 +1,5 @@
-//! What was recorded from UpGrade 6.5.0 is sent to the embedded server, and the answers must be
-//! the recorded ones. Scenes are data: a name is a recording to send and compare, the other words
-//! prepare the ground.
+//! Requests recorded from UpGrade 6.5.0 are sent to the embedded server, and its responses must match the
+//! recorded ones. Scenes are data: a name is a recording to send and compare, the other words prepare data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -18,8 +17,8 @@ use upgrade_simulator::{EmbeddedServer, ServerHandle};
 enum Step {
     /// Send this recording and compare the answer.
     Is(&'static str),
-    /// Create the experiment that this recording's path or body speaks of, from the body of
-    /// another one, under its recorded id.
+    /// Create the experiment of this recording's path or body, from the body of another recording, with its
+    /// recorded id.
     Given { like: &'static str, id: &'static str },
     /// Move an experiment to a state.
     Moved(&'static str, &'static str),
@@ -123,7 +122,7 @@ async fn play(scene: &str, steps: &[Step]) {
     stage.server.shutdown().await;
 }
 
-/// Calls that need no ground; each meets a server of its own.
+/// Calls without preparation, each on a server of its own.
 const ALONE: &[&str] = &[
     "health",
     "health_slash",
@@ -196,12 +195,12 @@ const MERGED: &str = "e9a3ee0a-1864-43e9-83b8-dbffabb16ce0";
 const PAYLOAD: &str = "38972d41-5bec-4651-9a98-9e86dc7c07c9";
 
 #[tokio::test]
-async fn global_lists_are_told_as_recorded() {
+async fn global_lists_are_returned_as_recorded() {
     play("global lists", &[Is("segments_global"), Is("segments_global_update")]).await;
 }
 
 #[tokio::test]
-async fn the_life_of_an_experiment_is_told_as_recorded() {
+async fn the_life_of_an_experiment_is_answered_as_recorded() {
     play(
         "states",
         &[
@@ -225,7 +224,7 @@ async fn the_life_of_an_experiment_is_told_as_recorded() {
 }
 
 #[tokio::test]
-async fn lists_of_experiments_are_told_as_recorded() {
+async fn lists_of_experiments_are_returned_as_recorded() {
     play(
         "reading",
         &[
@@ -241,7 +240,7 @@ async fn lists_of_experiments_are_told_as_recorded() {
 }
 
 #[tokio::test]
-async fn names_are_told_to_whoever_may_ask_as_recorded() {
+async fn names_are_returned_to_permitted_callers_as_recorded() {
     let mut stage = Stage::new().await;
     let made =
         [(VISITED, "Client exp"), ("820aed1a-5f69-48f4-8ef2-fac4ce690b8a", "Math Hints"), (MERGED, "dup id")];
@@ -257,7 +256,7 @@ async fn names_are_told_to_whoever_may_ask_as_recorded() {
 }
 
 #[tokio::test]
-async fn the_second_change_of_the_setting_is_told_as_recorded() {
+async fn the_second_change_of_the_setting_is_answered_as_recorded() {
     let mut stage = Stage::new().await;
     let on = json!({ "toCheckAuth": true, "toFilterMetric": true });
     assert_eq!(stage.post("/api/setting", None, on).await.status, 200);
@@ -391,7 +390,7 @@ async fn a_queue_within_subjects_comes_in_the_recorded_order() {
 }
 
 #[tokio::test]
-async fn points_are_told_once_per_experiment_as_recorded() {
+async fn points_are_returned_once_per_experiment_as_recorded() {
     let given = |id| Given { like: "create_simple", id };
     let ids = [STATES, RULE, WEIGHTS, VISITED].map(given);
     play("points", &ids.into_iter().chain([Is("partitions")]).collect::<Vec<_>>()).await;
@@ -470,7 +469,7 @@ async fn a_group_experiment_skips_who_has_no_group_as_recorded() {
 }
 
 #[tokio::test]
-async fn a_student_whom_no_list_takes_in_is_noted_as_recorded() {
+async fn a_student_on_no_list_is_stored_as_recorded() {
     let id = "1b89f5a2-9fcd-4fb1-893c-8b53792134af";
     let mut stage = Stage::new().await;
     let mut body = recording("v65/create_simple").request;
@@ -486,7 +485,7 @@ async fn a_student_whom_no_list_takes_in_is_noted_as_recorded() {
 }
 
 #[tokio::test]
-async fn lists_of_a_new_experiment_are_told_as_recorded() {
+async fn lists_of_a_new_experiment_are_returned_as_recorded() {
     let recorded = recording("v65/single_with_segments");
     let mut stage = Stage::new().await;
     let created = stage.post("/api/experiments", None, recorded.response.clone()).await;

@@ -1,4 +1,4 @@
-//! Feature flags: made, changed, given to students by their lists, and counted.
+//! Feature flags: created, changed, assigned to students by lists, and counted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -114,7 +114,7 @@ async fn a_flag_is_made_read_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_no_flag_and_what_there_is_already_is_refused() {
+async fn invalid_and_duplicate_flags_are_refused() {
     let flags = Flags::new().await;
     let made = flags.made(flag("HINTS", "includeAll")).await;
     let twice = flags.ask("POST", "flags", flag("HINTS", "includeAll")).await;
@@ -208,7 +208,7 @@ async fn a_segment_in_a_list_of_a_flag_is_used() {
 }
 
 #[tokio::test]
-async fn groups_told_for_one_call_stand_alone_or_beside_the_stored_ones() {
+async fn groups_given_for_one_call_are_used_alone_or_with_the_stored_ones() {
     let flags = Flags::new().await;
     flags.known("ada", json!(["c1"])).await;
     for (key, class) in [("ONE", "c1"), ("TWO", "c2")] {

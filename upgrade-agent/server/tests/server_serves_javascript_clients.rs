@@ -1,6 +1,6 @@
-//! UpGrade's own client libraries for JavaScript, 6.5, 6.2 and 5.1, find what they need, in Node and in a
-//! page. `javascript_clients/run.sh` plays the real ones; here is said what they said there, with all their
-//! headers, and every answer is looked at as they and a browser look at it.
+//! UpGrade's own JavaScript clients, 6.5, 6.2 and 5.1, work with the server, in Node and in a page.
+//! `javascript_clients/run.sh` records the real ones; the recorded requests are replayed here with all
+//! headers, and the responses are checked like in the clients and a browser.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use upgrade_simulator::{Dialect, EmbeddedServer, ServerHandle};
 use uuid::Uuid;
 
-/// What one library said in one place, in its order.
+/// The requests of one library in one environment, in order.
 #[derive(Deserialize)]
 struct Play {
     version: String,
@@ -54,10 +54,10 @@ async fn every_library_is_served_in_every_place_by_both_dialects() {
     }
 }
 
-/// Reads the answers as the library does, and before that as the browser does that it runs in.
+/// Checks the responses like the library, and before that like its browser.
 struct Listener<'a> {
     play: &'a Play,
-    /// What the library was assigned last, which it gives back when it marks.
+    /// The library's last assignment, which it sends back with a mark.
     assigned: Vec<Value>,
 }
 
@@ -105,7 +105,8 @@ impl<'a> Listener<'a> {
         let all = assigned.as_array().expect(what);
         let ours: Vec<_> = all.iter().filter(|one| one["site"] == self.play.site.as_str()).cloned().collect();
         if let Some(before) = self.assigned.iter().find(|one| one["target"] == "plain") {
-            // UpGrade shuts out whom a condition could not be applied to: `v65/v6_assign_after_failed`.
+            // UpGrade excludes a student for whom a condition could not be applied:
+            // `v65/v6_assign_after_failed`.
             assert_eq!(ours, std::slice::from_ref(before), "{what}: a visit that was marked changes nothing");
             return;
         }

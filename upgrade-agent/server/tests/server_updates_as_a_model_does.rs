@@ -1,5 +1,5 @@
-//! Whatever updates come, in whatever order: an experiment is what a small model of UpGrade's rules makes of
-//! them, and so are the answers. Who was somewhere early is left out by a start, and never by an update.
+//! For any sequence of updates, the experiment and the responses match a small independent model of UpGrade's
+//! rules. Only a start excludes early visitors, an update never does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -19,7 +19,7 @@ use upgrade_simulator::{Dialect, EmbeddedServer, ServerHandle};
 const ID: &str = "0a0a0a0a-0000-4000-8000-000000000001";
 const SITE: &str = "Algebra";
 
-/// What a body has other than what was read.
+/// The differences of a body to the data that was read.
 #[derive(Clone, Debug)]
 enum Change {
     Column(&'static str, usize),
@@ -127,7 +127,7 @@ impl Pair {
         pair
     }
 
-    /// An experiment, and somebody who was at its first point before.
+    /// An experiment, and an earlier visitor of its first point.
     async fn set_up(&mut self) {
         let mut body = json!({
             "id": ID, "context": ["assign-prog"], "consistencyRule": "individual", "assignmentUnit": "individual",
@@ -432,7 +432,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, modelled: &T) -> R
     Err(format!("{what}: {ours:?}, by the model {modelled:?}"))
 }
 
-/// Few cases, unless somebody asks for more.
+/// Few cases by default; the environment sets another number.
 fn config() -> ProptestConfig {
     let config = match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -442,7 +442,7 @@ fn config() -> ProptestConfig {
 }
 
 #[test]
-fn experiments_are_what_random_updates_make_of_them() {
+fn random_updates_give_the_experiments_of_the_model() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http = http();
     let dialect = select(vec![Dialect::V65, Dialect::V62]);

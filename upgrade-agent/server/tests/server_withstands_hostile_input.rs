@@ -1,4 +1,4 @@
-//! Bytes that no client sends: each is answered, and the server goes on.
+//! Bytes that no client sends: each request is answered, and the server continues.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -103,7 +103,7 @@ async fn a_body_beyond_all_measure_is_read_to_its_end_and_refused() {
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // Who looks for the answer only when all is sent finds it.
+    // A client that reads the response only after sending everything still gets it.
     stream.write_all(&vec![b' '; length]).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -150,7 +150,7 @@ async fn a_client_that_never_finishes_does_not_hold_up_the_end() {
     let mut half = TcpStream::connect(addr).await.unwrap();
     half.write_all(b"POST /api/v6/init HTTP/1.1\r\ncontent-length: 9\r\n\r\n{").await.unwrap();
     assert!(is_alive(&server).await);
-    // Time runs by itself from here on, whenever nothing else is to be done.
+    // From here on time advances by itself whenever nothing else can run.
     tokio::time::pause();
     server.shutdown().await;
     assert!(TcpStream::connect(addr).await.is_err());
@@ -286,7 +286,7 @@ async fn pages_of_the_sites_that_are_named_may_call_and_no_others() {
 }
 
 #[tokio::test]
-async fn bodies_are_read_by_what_they_say_of_themselves() {
+async fn bodies_are_read_by_their_headers() {
     let server = start().await;
     let kinds = [
         ("application/json", true),
@@ -393,7 +393,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A body that is right but for one field, which is anything.
+/// A valid body with an arbitrary value in one field.
 fn nearly_right() -> impl Strategy<Value = Value> {
     let right = recording::recording("v65/create_with_payloads").request;
     let fields: Vec<String> = right.as_object().unwrap().keys().cloned().collect();

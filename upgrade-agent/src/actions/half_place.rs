@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_stays_wrong() {
+    fn invalid_parameters_stay_invalid() {
         let at = |place: Value| places(&params(json!({ "decision_point": place })));
         assert_eq!(at(json!({ "site": "s" })), ["decision_point"]);
         for place in [

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_passed_is_told_in_its_largest_unit() {
+    fn a_past_time_is_shown_in_its_largest_unit() {
         let told = |seconds| ago(Duration::from_secs(seconds));
         assert_eq!(told(59), "just now");
         assert_eq!(told(60), "1 minute ago");

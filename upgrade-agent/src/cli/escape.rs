@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_harmless_stays_as_it_is() {
+    fn harmless_text_is_not_changed() {
         let text = "Größe 漢字 🦀\tso\nnext שלום";
         assert!(matches!(escape(text), Cow::Borrowed(same) if same == text));
         assert_eq!(escape_line("a\nb"), "a␊b");

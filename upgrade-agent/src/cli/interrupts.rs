@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_that_came_before_anybody_waited_is_told_once() {
+    async fn an_interrupt_before_the_first_wait_is_reported_once() {
         let mut interrupts = Interrupts::listen().unwrap();
         let mut witness = Interrupts::listen().unwrap();
         assert!(Command::new("kill").args(["-INT", &id().to_string()]).status().unwrap().success());

@@ -175,7 +175,7 @@ fn a_client_key_and_its_secret_go_together() {
 }
 
 #[test]
-fn the_report_tells_where_each_setting_comes_from_and_no_secret() {
+fn the_report_has_the_source_of_each_setting_and_no_secret() {
     let folder = Folder::new().with(r#"{"confidence": 0.9}"#);
     let vars = [
         ("UPGRADE_API_URL", "https://ada:hunter2@school.example/api?x=a@b"),

@@ -1,4 +1,4 @@
-//! The offline model as conversation analyzer: one call that says what kind of message it is.
+//! The offline model as conversation analyzer: one tool call with the class of the message.
 
 use serde_json::{Value, json};
 
@@ -21,12 +21,12 @@ pub(super) fn analysis(facts: &Facts) -> Value {
     })
 }
 
-/// What the words alone leave open and the situation settles.
+/// Decides from the situation what the words alone leave open.
 fn in_situation(meaning: Meaning, text: &Text, facts: &Facts) -> Meaning {
     let sure = |ask| Meaning { ask, confidence: 0.85 };
     match &meaning.ask {
         Request::StatusOf if slots::ordinals::place(text).is_some() => sure(Request::StatusOf),
-        // After a list of several, none of them is the one.
+        // After a list of several experiments, none of them is "that experiment".
         Request::StatusOf
             if meaning.confidence < 0.7
                 && !facts.told("that_experiment").is_null()
@@ -47,8 +47,7 @@ fn reads_out_several(reply: &str) -> bool {
     reply.lines().filter(|line| listed(line)).count() > 1
 }
 
-/// "70/30 instead", "call it Bar", "use 300 students": a parameter of the question that was open a moment
-/// ago.
+/// "70/30 instead", "call it Bar", "use 300 students": a parameter of the question that was just open.
 fn may_change_a_draft(text: &Text) -> bool {
     slots::has_weights(text)
         || text.has(&["instead", "rather", "actually", "but"])
@@ -91,7 +90,7 @@ fn reading(ask: &Request) -> String {
     }
 }
 
-/// The request in the person's own words, with what "that experiment" is.
+/// The request in the person's own words, with "that experiment" spelled out.
 fn summary(ask: &Request, facts: &Facts) -> String {
     let last = facts.told("that_experiment").get("name").and_then(Value::as_str);
     let about = last.filter(|_| slots::refers_back(&Text::read(&facts.message)));

@@ -1,13 +1,12 @@
-//! What a request tells: whose turn it is, what the person said, the situation, and what the tools have
-//! answered so far.
+//! The contents of a request: the node, the person's message, the situation, and the results of tools.
 //!
-//! Everything comes out of the request; the model remembers nothing between two calls. Nothing here fails:
-//! what is not there reads as nothing.
+//! All of it comes from the request, since the model keeps no state. Nothing fails here: missing parts are
+//! empty.
 
 use agentgraph_llm::{ChatRequest, Message, Role};
 use serde_json::{Value, json};
 
-/// Which node asks.
+/// The node that calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Analyzer,
@@ -16,7 +15,7 @@ pub(super) enum Node {
     Nobody,
 }
 
-/// A tool's answer.
+/// The result of a tool.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) tool: String,
@@ -25,13 +24,13 @@ pub(super) struct Answer {
     pub(super) failed: bool,
 }
 
-/// Everything that can be known.
+/// The contents of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) node: Node,
-    /// What the person said last.
+    /// The person's last message.
     pub(super) message: String,
-    /// What was answered to the person before that.
+    /// The reply before that message.
     pub(super) before: String,
     pub(super) situation: Value,
     pub(super) answers: Vec<Answer>,
@@ -63,7 +62,7 @@ impl Facts {
         self.tools.iter().any(|offered| offered == tool)
     }
 
-    /// What a tool answered to this input.
+    /// The result of a tool for this input.
     pub(super) fn answer(&self, tool: &str, input: &Value) -> Option<&Answer> {
         self.answers.iter().rfind(|answer| answer.tool == tool && (answer.input == *input || input.is_null()))
     }
@@ -72,7 +71,7 @@ impl Facts {
         self.answers.iter().any(|answer| answer.tool == tool)
     }
 
-    /// A part of the situation; null if there is none.
+    /// A field of the situation; null if it is missing.
     pub(super) fn told(&self, name: &str) -> &Value {
         self.situation.get(name).unwrap_or(&Value::Null)
     }

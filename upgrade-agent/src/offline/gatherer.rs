@@ -1,8 +1,8 @@
-//! The offline model as information gatherer: which tools to call next, until there is nothing left to find
-//! out.
+//! The offline model as information gatherer: chooses the next tool calls until all data are there.
 //!
-//! Every round begins anew with all answers of the rounds before. A step asks for an answer with `need`; if
-//! it is not there yet, that call is the next step. Thus the code reads as if the answers were always there.
+//! Every round starts from the beginning, with the results of all earlier rounds. The code asks for a result
+//! with `need`; if it is missing, that call is the next step. So the code reads as if all results were
+//! present.
 
 mod account;
 mod create;
@@ -22,7 +22,7 @@ use super::text::{Text, folded};
 use super::wire::{self, ContextInfo};
 use subject::Subject;
 
-/// What the gatherer does next.
+/// The gatherer's next step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NextStep {
     /// Call these tools.
@@ -31,13 +31,13 @@ pub(super) enum NextStep {
     Done(String),
 }
 
-/// Goes on, or stops for a step.
+/// A value, or the step that is needed first.
 type Flow<T> = Result<T, NextStep>;
 
-/// Parameters as the tools take them.
+/// Parameters in the form of tools.
 type Params = Map<String, Value>;
 
-/// What to do next.
+/// The next step.
 pub(super) fn next(facts: &Facts) -> NextStep {
     let text = Text::read(&facts.message);
     let gatherer = Gatherer { facts, text: &text };
@@ -49,16 +49,16 @@ struct Gatherer<'a> {
     text: &'a Text,
 }
 
-/// An action that was begun in an earlier message.
+/// The pending action of an earlier message.
 struct Draft {
     action: Action,
     params: Params,
-    /// What the person was asked for, if for something.
+    /// The parameter that the person was asked for, if any.
     asked: Vec<String>,
 }
 
 impl Draft {
-    /// What the last question was about: the context before everything that depends on it.
+    /// The parameter of the last question: the context before all that depend on it.
     fn asked_for(&self) -> Option<&str> {
         let context = self.asked.iter().find(|name| *name == "context");
         context.or(self.asked.first()).map(String::as_str)
@@ -78,14 +78,14 @@ impl Gatherer<'_> {
         }
     }
 
-    /// The action that the message goes on with. A clear wish for something else begins anew.
+    /// The pending action that the message continues. A clear request for something else starts anew.
     fn draft(&self, ask: &Request) -> Flow<Option<Draft>> {
         let pending = self.facts.told("pending");
         if let Some(action) = pending["action"].as_str().and_then(Action::of_name) {
             let params = pending["params"].as_object().cloned().unwrap_or_default();
             let goes_on = match ask {
                 Request::Do(Action::Create) if action == Action::Create => !self.wants_another(&params),
-                // "Modify" alone is no wish for something else.
+                // "Modify" alone is not a request for something else.
                 Request::Do(Action::Update) => {
                     self.may_change(action) || !self.text.words.iter().any(slots::is_free)
                 }
@@ -128,8 +128,8 @@ impl Gatherer<'_> {
         Ok(changes.then(|| Draft { action, params, asked: Vec::new() }))
     }
 
-    /// Whether a change of something can be one of this action: "make it 30/70", "rename it" is no other way
-    /// to start an experiment, and none to delete it.
+    /// Whether a change can belong to the pending action: "make it 30/70", "rename it" cannot start or delete
+    /// an experiment.
     fn may_change(&self, action: Action) -> bool {
         let designs = slots::has_weights(self.text)
             || slots::filter_mode(self.text).is_some()
@@ -201,7 +201,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// What a context offers; of every context if none is named, of an experiment if one is.
+    /// The vocabulary of a context; of every context if none is named, of an experiment if one is.
     fn of_context(&self, part: Part) -> Flow<NextStep> {
         let contexts = self.contexts()?;
         let tool = match part {
@@ -242,7 +242,7 @@ impl Gatherer<'_> {
         Ok(done())
     }
 
-    /// What was named is no experiment; it may be a context.
+    /// The name is not an experiment; it may be a context.
     fn all_of_context(&self, name: &str) -> Flow<NextStep> {
         let contexts = self.contexts()?;
         let Some(context) = self.named_context(&contexts) else { return self.unknown(name) };
@@ -254,7 +254,7 @@ impl Gatherer<'_> {
         Ok(done())
     }
 
-    /// "Create an experiment Bar" while Foo is being made; "create it" goes on with Foo.
+    /// "Create an experiment Bar" while Foo is pending starts anew; "create it" continues with Foo.
     fn wants_another(&self, params: &Params) -> bool {
         let given = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let named = slots::new_name(self.text).is_some_and(|name| folded(&name) != folded(given));
@@ -282,7 +282,7 @@ impl Gatherer<'_> {
         self.account(action, params, missing, draft)
     }
 
-    /// Writes down what was found out, all in one round.
+    /// Stores the findings, in one round.
     fn propose(&self, action: Action, params: Params, missing: Vec<&'static str>, anew: bool) -> NextStep {
         let mut needed = json!({ "action": action.name(), "reasoning": "the person asks for it" });
         if anew && self.facts.told("pending")["action"] == action.name() {
@@ -334,7 +334,7 @@ impl Gatherer<'_> {
         slots::insists(self.text)
     }
 
-    /// The answer of a tool; if it was not asked yet, asking it is the next step.
+    /// The result of a tool. If it was not called yet, the call is the next step.
     fn need(&self, tool: &'static str, input: Value) -> Flow<&Value> {
         match self.facts.answer(tool, &input) {
             Some(answer) if answer.failed => Err(NextStep::Done(format!("{tool} failed."))),

@@ -1,13 +1,14 @@
-//! "Force it", "do it anyway": a message that repeats the last wish with more weight and does not say which.
+//! "Force it", "do it anyway": a message that repeats the last request with more emphasis and without its
+//! content.
 
 use super::intent::{Request, understand};
 use super::slots;
 use super::text::Text;
 
-/// How many messages back a wish may lie.
+/// How many messages back the request may be.
 const REACH: usize = 4;
 
-/// The last message; if it only insists, with the wish that it insists on before it.
+/// The last message. If it only insists, the request and all messages after it.
 pub(super) fn spelled_out(spoken: &[String]) -> String {
     let Some((last, before)) = spoken.split_last() else { return String::new() };
     if !only_insists(&Text::read(last)) {
@@ -21,7 +22,7 @@ pub(super) fn spelled_out(spoken: &[String]) -> String {
     }
 }
 
-/// Whether it insists and names nothing.
+/// Whether the message insists and names nothing.
 fn only_insists(text: &Text) -> bool {
     slots::insists(text) && text.words.iter().all(|word| !slots::is_free(word) || slots::is_insisting(word))
 }

@@ -1,8 +1,8 @@
-//! What a message asks for, judged by its verbs, its mood and its topics.
+//! The request of a message, from its verbs, its mood and its topics.
 //!
-//! Nothing here compares whole sentences. Verbs come from `lexicon.rs` with all their forms and slips;
-//! `mood.rs` tells an order from a question about it; `hits.rs` leaves out what is negated or part of a name.
-//! Which experiment or context is meant needs the server's names and is found later, in `slots.rs`.
+//! No whole sentences are compared. Verbs come from `lexicon.rs` with all forms and misspellings; `mood.rs`
+//! distinguishes an order from a question about it; `hits.rs` removes negated words and parts of names.
+//! Experiments and contexts need the server's names and are found later, in `slots.rs`.
 
 mod ask;
 mod hits;
@@ -21,10 +21,10 @@ use ask::{likely, surely, unclear};
 use hits::{Hit, Hits};
 use mood::Mood;
 
-/// The term for how a condition comes about, whatever else a question about it speaks of.
+/// The term for the draw of conditions, whatever else a question about it mentions.
 const DRAW: &str = "Assignment algorithm";
 
-/// Judges a message.
+/// Reads the request of a message.
 pub(super) fn understand(text: &Text) -> Meaning {
     if text.is_empty() {
         return unclear();
@@ -49,7 +49,7 @@ pub(super) fn understand(text: &Text) -> Meaning {
     ];
     let meaning = readings.into_iter().find_map(|reading| reading(&reader)).unwrap_or_else(unclear);
     match meaning.ask {
-        // How something is done that cannot be done here, or a wish for it that is no order of ours.
+        // A question or a wish about something that the agent cannot do.
         Request::HowTo(_) | Request::Schema(_) | Request::Unclear if unsupported::wish(text).is_some() => {
             surely(Request::Beyond)
         }
@@ -65,12 +65,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Words between people: greetings, thanks, yes and no.
+    /// Greetings, thanks, yes and no.
     fn courtesy(&self) -> Option<Meaning> {
         if let [word] = self.text.words.as_slice()
             && word.raw == "DELETE"
         {
-            // The answer to a question that is not open any more.
+            // An answer to a question that is not open any more.
             return Some(surely(Request::Yes));
         }
         let only = |words: &[&str]| {
@@ -103,7 +103,7 @@ impl Reader<'_> {
         topics::asks_for_abilities(self.text).then(|| surely(Request::Abilities))
     }
 
-    /// "Undo that", "roll it back". "Revert Hints to inactive" says what shall be instead, and is an order.
+    /// "Undo that", "roll it back". "Revert Hints to inactive" names the new status, so it is an order.
     fn undo(&self) -> Option<Meaning> {
         let undoes = self.text.has(&["undo", "undoing", "revert", "rollback"])
             || self.text.has_phrase("roll|rolling it|that|this|everything back")
@@ -113,12 +113,12 @@ impl Reader<'_> {
         (undoes && !instead).then(|| surely(Request::Undo))
     }
 
-    /// What was done so far.
+    /// A question about finished actions.
     fn session(&self) -> Option<Meaning> {
         topics::asks_for_report(self.text, &self.hits).then(|| surely(Request::Report))
     }
 
-    /// "Is the split of Hints fair?" is answered by a test, which changes nothing before it is asked about.
+    /// "Is the split of Hints fair?" is answered by a test, which changes nothing without a confirmation.
     fn balance(&self) -> Option<Meaning> {
         let hit = self.hits.simulation().filter(|hit| hit.concept == C::Balance && hit.counts())?;
         let asks = self.mood.is_question() && simulations::is_concrete(self.text);
@@ -131,7 +131,7 @@ impl Reader<'_> {
         })
     }
 
-    /// How something is done, what it needs, what it would do: a question about an action is no order.
+    /// A question about an action (how, with which parameters, with which effect) is not an order.
     fn how_to(&self) -> Option<Meaning> {
         let action = self.topic_action();
         if self.hits.has(C::Parameter) && !self.mood.orders() {
@@ -158,7 +158,7 @@ impl Reader<'_> {
         (self.mood.how_to && !asks_last).then(|| surely(Request::HowTo(action)))
     }
 
-    /// "What does completed mean?" asks for the word, and not how it is done.
+    /// "What does completed mean?" is about the word, not about an action.
     fn asks_for_a_meaning(&self) -> bool {
         let of_a_verb = |hit: &Hit| self.terms.iter().any(|term| (term.start..term.end).contains(&hit.at));
         let means = self.text.has(&["mean", "means", "meant", "meaning"]) || self.hits.has(C::Difference);
@@ -170,14 +170,14 @@ impl Reader<'_> {
     }
 
     fn refusal(&self) -> Option<Meaning> {
-        // "Stop! Don't delete it": the first is said to me, not about an experiment.
+        // "Stop! Don't delete it": the first word is for the agent, not about an experiment.
         let to_me = |hit: &Hit| hit.at == 0 && self.text.words.get(1).is_some_and(|word| word.new_clause);
         let counts = |hit: &Hit| hit.counts() && !to_me(hit);
         let refused = self.hits.actions().any(|hit| hit.negated) && !self.hits.actions().any(counts);
         (refused && !self.mood.is_question()).then(|| surely(Request::Refused))
     }
 
-    /// An order: the first verb that counts says which.
+    /// An order: the first verb that counts decides.
     fn order(&self) -> Option<Meaning> {
         if self.mood.is_question() && !self.lets_play() {
             return None;
@@ -198,7 +198,7 @@ impl Reader<'_> {
             return Some(likely(Request::Do(Action::Status(Some("enrolling")))));
         }
         let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
-            // "We need a new experiment" has no verb of doing.
+            // "We need a new experiment" has no verb of action.
             let new = self.text.has(&["new", "another", "named", "called"]) && self.hits.has(C::Experiment);
             let begins = self.text.words.first().is_some_and(|word| word.is(&["new", "another"]));
             return (new && (self.mood.wishes || begins)).then(|| surely(Request::Do(Action::Create)));
@@ -222,8 +222,8 @@ impl Reader<'_> {
         gives && !tests && slots::has_weights(self.text) && self.hits.actions().all(|hit| hit.describes)
     }
 
-    /// "Give Foo a description", "clear the exclusion list of Foo": words that are no verbs of an order
-    /// elsewhere.
+    /// "Give Foo a description", "clear the exclusion list of Foo": verbs that are orders only in such
+    /// phrases.
     fn gives_a_part(&self) -> bool {
         let mut words = self.text.words.iter().skip_while(|word| word.is(&["please", "pls", "kindly"]));
         let leads = words.next().is_some_and(|word| word.is(&["give", "clear", "empty"]));
@@ -233,20 +233,20 @@ impl Reader<'_> {
         leads && !tests && self.text.has(&parts) && self.hits.actions().all(|hit| hit.describes)
     }
 
-    /// "I'd like to compare control and variant": that is what an experiment is for.
+    /// "I'd like to compare control and variant": a comparison is the purpose of an experiment.
     fn wants_to_compare(&self) -> bool {
         let compares = self.text.has(&["compare", "contrast", "pit"]) && self.mood.wishes;
         let conditions = self.hits.has(C::Condition) || self.text.has(&["control"]);
         compares && conditions && !self.hits.actions().any(|hit| hit.counts() && !hit.describes)
     }
 
-    /// "Have bob visit X" is no question.
+    /// "Have bob visit X" is not a question.
     fn lets_play(&self) -> bool {
         let leads = self.text.words.first().is_some_and(|word| word.is(&["let", "have", "make", "get"]));
         leads && !self.text.asks && !self.mood.how_to && self.hits.simulation().is_some()
     }
 
-    /// The action that a message speaks about, whatever its mood.
+    /// The action in a message, whatever its mood.
     fn topic_action(&self) -> Option<Action> {
         let in_term = |hit: &&Hit| {
             let wide = self.terms.iter().filter(|found| found.end - found.start > 1);
@@ -280,7 +280,7 @@ impl Reader<'_> {
         }
     }
 
-    /// "Run an A/B test", "start a new experiment": there is none yet.
+    /// "Run an A/B test", "start a new experiment": the experiment does not exist yet.
     fn begins_something_new(&self, verb: &Hit) -> bool {
         let after = self.text.words.iter().skip(verb.at + 1).take(2);
         let new = after.clone().any(|word| word.is(&["new", "another"]));
@@ -288,8 +288,7 @@ impl Reader<'_> {
         (new || any) && self.hits.has(C::Experiment)
     }
 
-    /// "Add a condition", "remove the tag", "make it 70/30": a part of an experiment is the object, not the
-    /// experiment.
+    /// "Add a condition", "remove the tag", "make it 70/30": the object is a part of an experiment.
     fn changes_a_part(&self, verb: &Hit) -> bool {
         if lists::is_about(self.text, verb.at) || verb.low == "make" && self.makes_a_setting() {
             return true;
@@ -324,17 +323,17 @@ impl Reader<'_> {
         }
     }
 
-    /// A status that stands where a target stands: after "to", "as", "it", or at the end.
+    /// A status in the position of a target: after "to", "as", "it", or at the end.
     fn target(&self) -> Option<&'static str> {
         slots::target_status(self.text)
     }
 
-    /// "What condition does ada get?" speaks of a term, and asks for something else.
+    /// "What condition does ada get?" mentions a term, but does not ask for its meaning.
     fn assignment(&self) -> Option<Meaning> {
         topics::assignment(self.text, &self.hits).filter(|_| self.mood.asks)
     }
 
-    /// What a term means.
+    /// A question for the meaning of a term.
     fn explanation(&self) -> Option<Meaning> {
         if self.terms.is_empty() || slots::refers_back(self.text) || self.names_something() {
             return None;
@@ -377,7 +376,7 @@ impl Reader<'_> {
         words.any(|(at, word)| word.quoted || (word.is_capital() && !covered(at) && word.low != "upgrade"))
     }
 
-    /// A question about what the server knows.
+    /// A question about the server's data.
     fn question(&self) -> Option<Meaning> {
         let noun =
             [C::Enrollment, C::Status, C::Health, C::Available].into_iter().any(|topic| self.hits.has(topic));
@@ -395,7 +394,7 @@ impl Reader<'_> {
             .or_else(|| topics::experiments(self.text, &self.hits))
     }
 
-    /// "Tell me about Math Hints": something is named and nothing is to be done with it.
+    /// "Tell me about Math Hints": a name without an action.
     fn named(&self) -> Option<Meaning> {
         let curious = self.hits.has(C::Show) || self.hits.has(C::Explain);
         let named = slots::refers_back(self.text) || slots::mention(self.text).is_some();

@@ -1,19 +1,18 @@
-//! Whether a message is in another language than English. It knows the small words of German, Spanish and
-//! French, and nothing of what they say.
+//! Detects messages in German, Spanish or French by their function words.
 
 use super::lexicon;
 use super::text::{Text, Word};
 
-/// Words that no English message has.
+/// Words that do not occur in English messages.
 const STRONG: &str = "ist nicht bitte danke lösche löschen löscht erstelle erstellen zeige zeigen welche welcher gibt experimente alle \
     starte beende ändere ändern brauche möchte ich wir nein ja für qué cuál cuáles hay experimento \
     experimentos crear crea eliminar elimina borrar borra mostrar muestra listar quiero gracias hola sí cómo expérience \
     expériences créer crée supprimer supprime afficher affiche bonjour merci oui quelles quels veux";
-/// Words that mostly stand between those.
+/// Words that mostly occur between those.
 const WEAK: &str = "der das und ein eine einen wie mit liste von zu el los las una un por para del todos todas le la les \
     des est je et";
 
-/// Whether the message, names and quotes not counted, is another language's.
+/// Whether the message, without names and quotes, is in another language.
 pub(super) fn is_other(text: &Text) -> bool {
     let own = text.words.iter().filter(|word| !word.quoted && !word.is_capital());
     let mut strong = 0;

@@ -1,15 +1,14 @@
-//! What single words and verbs with their particles stand for. Words are data here; what a message means is
-//! `intent.rs`.
+//! The concepts of words and of verbs with particles, as data. `intent.rs` reads the meaning of messages.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::text::{Text, Word, is_slip_of, stem};
 
-/// What a word can stand for.
+/// The concept of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Concept {
-    // What one may want done.
+    // Actions.
     Create,
     Delete,
     Start,
@@ -28,11 +27,11 @@ pub(super) enum Concept {
     Journey,
     Simulate,
     Mark,
-    // What one may want told.
+    // Requests for information.
     Show,
     Explain,
     Recap,
-    // What it may be about.
+    // Topics.
     Experiment,
     Condition,
     Point,
@@ -48,7 +47,7 @@ pub(super) enum Concept {
     Tag,
     User,
     Filter,
-    // How it is said.
+    // Modes of speech.
     Available,
     Difference,
     Desire,
@@ -56,7 +55,7 @@ pub(super) enum Concept {
 
 use Concept as C;
 
-/// Single words by what they stand for, separated by spaces.
+/// Single words by concept, separated by spaces.
 const WORDS: &[(Concept, &str)] = &[
     (C::Create, "create make build add establish setup compose craft generate"),
     (
@@ -124,7 +123,7 @@ const WORDS: &[(Concept, &str)] = &[
     (C::Desire, "want need please would wish should must let go time ready"),
 ];
 
-/// Verbs whose particle gives them their meaning; names not counted it may stand up to five words later.
+/// Verbs that get their meaning from a particle, which may be up to five words later, names not counted.
 const PHRASES: &[(&str, &str, Concept)] = &[
     ("turn", "on", C::Start),
     ("switch", "on", C::Start),
@@ -209,7 +208,7 @@ const PHRASES: &[(&str, &str, Concept)] = &[
     ("look", "back", C::Recap),
 ];
 
-/// Words that carry a sentence and name nothing.
+/// Function words, which name nothing.
 const FUNCTION: &str = "a/b current exact actual overall latest recent main full a about actually after again ahead all \
     already also am an and another any are around as at back be because been before being below \
     between both but by call called can could currently did do does doing done down each else ever \
@@ -223,7 +222,7 @@ const FUNCTION: &str = "a/b current exact actual overall latest recent main full
     well permanently pls plz thx cheers kindly urgently whenever forever completely entirely immediately anymore asap were what when where whether which while who whole whose why will wish with within without \
     word words work works would yes yet you your";
 
-/// Words that are near to others in spelling and mean something else.
+/// Words that look like others and mean something else.
 const LOOKALIKES: &str = "addition copy duplicate exit export import quit best car cat class contact content data date edition hint hints half joke lunch mask \
     math maths part party real rest review school story taste tea team text trail train weather \
     chance charge stand store stone price create-prog design resign assume report-card random";
@@ -242,12 +241,12 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     words.map(|(concept, low)| Entry { concept, low, stem: stem(low) }).collect()
 });
 
-/// Whether a word stands for something as it is spelt.
+/// Whether a word has this concept in its exact spelling.
 pub(super) fn is_exact(word: &Word) -> bool {
     ENTRIES.iter().any(|entry| entry.low == word.low)
 }
 
-/// What a word stands for: by its spelling, else by its stem, else by the nearest spelling.
+/// The concept of a word: by its spelling, otherwise by its stem, otherwise by the most similar word.
 pub(super) fn concepts(word: &Word) -> Vec<Concept> {
     let by = |fits: &dyn Fn(&Entry) -> bool| -> Vec<Concept> {
         let mut found: Vec<_> =
@@ -260,7 +259,7 @@ pub(super) fn concepts(word: &Word) -> Vec<Concept> {
         return exact;
     }
     if word.low.contains(|sign: char| sign.is_ascii_digit()) {
-        // `student1` is an id and no slip of `student`.
+        // `student1` is an id and not a misspelling of `student`.
         return Vec::new();
     }
     let stemmed = by(&|entry| entry.stem == word.stem);
@@ -271,14 +270,13 @@ pub(super) fn concepts(word: &Word) -> Vec<Concept> {
     by(&slip).into_iter().take(1).collect()
 }
 
-/// Whether a word that ends like a form of another is a slip of the word itself: "inclued".
+/// Whether a word that ends like a form of another one is a misspelling of the word itself: "inclued".
 pub(super) fn is_slip_of_base(word: &Word) -> bool {
     let known = ENTRIES.iter().any(|entry| entry.stem == word.stem);
     !known && ENTRIES.iter().any(|entry| is_slip_of(&word.low, entry.low))
 }
 
-/// Whether what a word stands for is certain enough to take an order by it: not by one other letter in a
-/// short word.
+/// Whether the concept of a word is certain enough for an order: not if one letter differs in a short word.
 pub(super) fn is_sure(word: &Word) -> bool {
     let letters = |low: &str| {
         let mut all: Vec<char> = low.chars().collect();
@@ -292,22 +290,22 @@ pub(super) fn is_sure(word: &Word) -> bool {
     is_exact(word) || word.low.chars().count() > 4 || ENTRIES.iter().any(near)
 }
 
-/// Whether a word stands for something by its spelling or its stem, and not as a slip of another.
+/// Whether a word has this concept by its spelling or stem, not by similarity.
 pub(super) fn is_known(word: &Word) -> bool {
     !is_plain(word) && ENTRIES.iter().any(|entry| entry.low == word.low || entry.stem == word.stem)
 }
 
-/// Whether a word is no slip of any other.
+/// Whether a word is not a misspelling.
 pub(super) fn is_plain(word: &Word) -> bool {
     is_function(word) || LOOKALIKE_WORDS.contains(word.low.as_str())
 }
 
-/// Whether a word names nothing by itself.
+/// Whether a word is a function word.
 pub(super) fn is_function(word: &Word) -> bool {
     FUNCTION_WORDS.contains(word.low.as_str())
 }
 
-/// The concepts of verbs with particles, each with the place of its verb.
+/// The concepts of verbs with particles, each with the position of its verb.
 pub(super) fn phrases(text: &Text) -> Vec<(usize, Concept)> {
     let mut found = Vec::new();
     for (at, word) in text.words.iter().enumerate().filter(|(_, word)| !word.quoted) {
@@ -321,7 +319,7 @@ pub(super) fn phrases(text: &Text) -> Vec<(usize, Concept)> {
     found
 }
 
-/// The same with the place of the particle.
+/// The same with the position of the particle.
 pub(super) fn particles(text: &Text) -> Vec<(usize, usize, Concept)> {
     let verbs = phrases(text);
     let particle = |(at, concept): (usize, Concept)| {
@@ -352,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_slips_stand_for_what_the_word_stands_for() {
+    fn forms_and_misspellings_have_the_concept_of_the_word() {
         assert_eq!(of("deleting"), [C::Delete]);
         assert_eq!(of("experimnets"), [C::Experiment]);
         assert_eq!(of("conditons"), [C::Condition]);
@@ -362,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_only_look_alike_stand_for_themselves() {
+    fn words_that_only_look_alike_have_their_own_meaning() {
         for word in ["state", "stats"] {
             assert_eq!(of(word), [C::Status], "{word}");
         }

@@ -1,9 +1,9 @@
-//! What of an order nothing was made of: the words that are neither its verb, nor a kind of thing, a name, a
-//! value or a filler.
+//! The words of an order that were not used: neither its verb, nor a kind of thing, a name, a value or a
+//! filler.
 //!
-//! This is the one rule by which nothing that was said is dropped. Whoever reads an order says what was taken
-//! from it; here every word is held against that, and an order with a word left over is not carried out. A
-//! word that nobody here knows is left over, so a new way to say something fails on the safe side.
+//! This rule makes sure that no part of a message is ignored. The reader of an order reports what it used;
+//! each word is compared with that, and an order with an unused word is not carried out. Unknown words count
+//! as unused, so an unknown phrase fails safely.
 
 mod fillers;
 
@@ -16,22 +16,22 @@ use super::lexicon::{self, Concept as C};
 use super::slots::{self, conditions, students};
 use super::text::{Text, Word, folded, is_slip_of};
 
-/// What was taken from a message.
+/// The parts of a message that were used.
 pub(super) struct Interpretation<'a> {
     pub(super) action: Action,
     pub(super) params: &'a serde_json::Map<String, Value>,
     pub(super) missing: &'a [&'static str],
-    /// Names of the server that it means: these may be misspelt.
+    /// Names on the server that the message refers to, possibly misspelled.
     pub(super) names: Vec<String>,
-    /// What else has become a value, word for word: ids, tags.
+    /// Other values taken literally: ids, tags.
     pub(super) words: Vec<String>,
-    /// Whether the message answers a question or changes what is asked about.
+    /// Whether the message answers a question or changes the pending action.
     pub(super) answers: bool,
-    /// Places of words that were understood as a phrase.
+    /// Positions of words that were understood as a phrase.
     pub(super) places: Vec<usize>,
 }
 
-/// The words left over, as runs of the message.
+/// The unused words, as runs of the message.
 pub(super) fn left_over(text: &Text, taken: &Interpretation<'_>) -> Vec<String> {
     let reader = Reader { text, taken, shouts: shouts(text) };
     let mut open: Vec<bool> =
@@ -52,7 +52,7 @@ pub(super) fn left_over(text: &Text, taken: &Interpretation<'_>) -> Vec<String> 
 struct Reader<'a> {
     text: &'a Text,
     taken: &'a Interpretation<'a>,
-    /// Whether the message is in capitals throughout, so that they tell nothing.
+    /// Whether the message is all in capitals, so that capitals mean nothing.
     shouts: bool,
 }
 
@@ -71,7 +71,7 @@ impl Reader<'_> {
             || (!named || word.leads) && self.is_of_the_order(at, word)
     }
 
-    /// A value that the action got, word for word.
+    /// A value of the action, taken literally.
     fn is_value(&self, word: &Word) -> bool {
         let plain = folded(&word.raw);
         let parts = || plain.split(' ');
@@ -84,7 +84,7 @@ impl Reader<'_> {
         found
     }
 
-    /// A part of a name of the server, which may be misspelt or written as one word.
+    /// A part of a name on the server, possibly misspelled or written as one word.
     fn is_name(&self, at: usize, word: &Word) -> bool {
         let plain = folded(&word.raw);
         let near = |one: &str, other: &str| one == other || is_slip_of(one, other);
@@ -118,7 +118,7 @@ impl Reader<'_> {
         let numbers = self.numbers();
         let is = |number: f64| numbers.iter().any(|known| (known - number).abs() < 0.01);
         if let Some(ratio) = conditions::ratio(&word.raw) {
-            // Whether it is what the person thinks is what a test of the balance tells.
+            // Whether the word states the expected result of a balance test.
             return self.taken.action == Action::Balance || ratio.into_iter().all(is);
         }
         let plain = word.raw.trim_end_matches('%').replace([',', '\''], "");
@@ -154,7 +154,7 @@ impl Reader<'_> {
         all
     }
 
-    /// Whether this order has use for what a word stands for.
+    /// Whether this order can use a word of this concept.
     fn fits(&self, concept: C) -> bool {
         let lists = ["inclusion_users", "inclusion_groups", "exclusion_users", "exclusion_groups"];
         let design = matches!(self.taken.action, Action::Create | Action::Update);
@@ -234,7 +234,7 @@ impl Reader<'_> {
         self.taken.params.get("status").and_then(Value::as_str)
     }
 
-    /// What a word stands for, or a word that belongs to what the order sets.
+    /// A word with a concept, or a word that belongs to a value of the order.
     fn is_of_the_order(&self, at: usize, word: &Word) -> bool {
         let concepts = if lexicon::is_sure(word) { lexicon::concepts(word) } else { Vec::new() };
         let fits = |concept: &C| self.fits(*concept) && (*concept != C::Start || self.starts(at));
@@ -340,7 +340,7 @@ impl Reader<'_> {
         }
     }
 
-    /// "No, first ...", "then ...", "modify: ...": how a message begins that goes on with what was said.
+    /// "No, first ...", "then ...", "modify: ...": openings of a message that continues.
     fn cover_beginnings(&self, open: &mut [bool]) {
         let begins = [
             "no", "nope", "first", "then", "next", "finally", "wait", "stop", "sorry", "modify", "change",
@@ -357,7 +357,7 @@ impl Reader<'_> {
         }
     }
 
-    /// "Because it is broken": why something is wanted does not change what is wanted.
+    /// "Because it is broken": a reason does not change the request.
     fn cover_reasons(&self, open: &mut [bool]) {
         let subjects = ["it", "we", "i", "they", "this", "that", "there", "he", "she"];
         let reason = |at: &usize| {
@@ -388,13 +388,13 @@ fn is_polite_slip(word: &Word) -> bool {
     ["please", "thanks", "kindly", "experiment"].iter().any(|polite| is_slip_of(&word.low, polite))
 }
 
-/// `START FOO NOW`: capitals throughout tell no names.
+/// `START FOO NOW`: a message in capitals has no capitalized names.
 fn shouts(text: &Text) -> bool {
     let lower = |word: &Word| word.raw.chars().any(char::is_lowercase);
     text.words.len() > 1 && !text.words.iter().any(lower)
 }
 
-/// Marks the words of every place where the phrase stands.
+/// Marks the words of every occurrence of the phrase.
 fn cover(text: &Text, phrase: &str, open: &mut [bool]) {
     let wanted: Vec<&str> = phrase.split_whitespace().collect();
     let fits = |(word, wanted): (&Word, &&str)| !word.quoted && wanted.split('|').any(|any| any == word.low);
@@ -405,7 +405,7 @@ fn cover(text: &Text, phrase: &str, open: &mut [bool]) {
     }
 }
 
-/// Words that are open as they stand in the message, with the grammar between and before them.
+/// Unused words as they are in the message, with the function words between and before them.
 fn runs(text: &Text, open: &[bool]) -> Vec<String> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -434,7 +434,7 @@ fn runs(text: &Text, open: &[bool]) -> Vec<String> {
             }
             end = next + 1;
         }
-        // "After 200 students": what is counted belongs to its number.
+        // "After 200 students": the noun belongs to its number.
         if text.words[end - 1].raw.parse::<f64>().is_ok() {
             let counted = |next: &Word| !next.new_clause && students::is_person(next);
             end += usize::from(text.words.get(end).is_some_and(counted));

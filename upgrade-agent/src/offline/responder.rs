@@ -1,4 +1,4 @@
-//! The offline model as response generator: reads what was gathered, then says it.
+//! The offline model as response generator: reads the gathered data and writes the answer.
 
 mod sentences;
 
@@ -12,7 +12,7 @@ use super::text::Text;
 use super::unsupported;
 use super::wire;
 
-/// What to do next: a look at the stored data, or the answer.
+/// The next step: a look-up of stored data, or the answer.
 pub(super) fn next(facts: &Facts) -> NextStep {
     let text = Text::read(&facts.message);
     let ask = understand(&text).ask;
@@ -52,7 +52,7 @@ impl Responder<'_> {
             .map_or(&Value::Null, |answer| &answer.output)
     }
 
-    /// What was gathered under a name, or under the first name that begins like this.
+    /// The data gathered under a name, or under the first name that starts with it.
     fn gathered(&self, name: &str) -> Option<&Value> {
         let all = self.stored("get_all_gathered_info").as_object()?;
         let value = all
@@ -61,7 +61,7 @@ impl Responder<'_> {
         value.filter(|value| !value.is_null())
     }
 
-    /// The one thing that was gathered under a name and its id.
+    /// The single value gathered under a name and its id.
     fn gathered_one(&self, name: &str) -> Option<&Value> {
         let value = self.gathered(name)?;
         match value.get("name") {

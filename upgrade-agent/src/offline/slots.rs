@@ -1,6 +1,6 @@
-//! The parts of a request that name something: an experiment, a status, a user.
+//! The names and values in a request: an experiment, a status, a user.
 //!
-//! What is written is looked for first; what is meant among the server's own names is found in `names.rs`.
+//! These functions find the written text; `names.rs` finds the matching name on the server.
 
 pub(super) mod conditions;
 pub(super) mod lists;
@@ -27,7 +27,7 @@ const STATUSES: &[(&str, &[&str])] = &[
     ("archived", &["archived", "shelved"]),
 ];
 
-/// Words at which a name ends.
+/// Words that end a name.
 const STOPS: &[&str] = &[
     "in",
     "with",
@@ -109,7 +109,7 @@ const STOPS: &[&str] = &[
     "urgently",
 ];
 
-/// How a thing is done, which is no part of its name either.
+/// Words for the manner of an action, which are not part of a name.
 const MANNERS: &[&str] = &["permanently", "completely", "immediately"];
 
 fn ends_a_name(word: &Word) -> bool {
@@ -136,12 +136,12 @@ pub(super) fn status_of(word: &Word) -> Option<&'static str> {
     exact.or_else(near).map(|(status, _)| *status)
 }
 
-/// The status that the message names somewhere.
+/// The status that the message mentions.
 pub(super) fn status_word(text: &Text) -> Option<&'static str> {
     text.words.iter().filter(|word| !word.quoted && !word.is_capital()).find_map(status_of)
 }
 
-/// Whether the status is named as what something is not: "not started yet", "never ran".
+/// Whether the status is denied: "not started yet", "never ran".
 pub(super) fn status_is_denied(text: &Text) -> bool {
     text.words.iter().enumerate().any(|(at, word)| {
         let before = &text.words[at.saturating_sub(3)..at];
@@ -150,7 +150,7 @@ pub(super) fn status_is_denied(text: &Text) -> bool {
     })
 }
 
-/// The status that is to be reached: after "to" and the like, or at the very end.
+/// The target status: after "to" and the like, or at the very end.
 pub(super) fn target_status(text: &Text) -> Option<&'static str> {
     let count = text.words.len();
     text.words.iter().enumerate().rev().filter(|(_, word)| !word.quoted).find_map(|(at, word)| {
@@ -189,25 +189,25 @@ fn pronoun(text: &Text) -> bool {
     })
 }
 
-/// A word that can only be a name: neither grammar nor anything of the trade.
+/// A word that can only be a name: neither a function word nor an UpGrade term.
 pub(super) fn is_free(word: &Word) -> bool {
     word.quoted
         || (!lexicon::is_function(word) && lexicon::concepts(word).is_empty() && !stands_for_any(word))
 }
 
-/// A word that stands for whichever experiments there are: "is anything paused?".
+/// A word that stands for any experiment: "is anything paused?".
 pub(super) fn stands_for_any(word: &Word) -> bool {
     let any = ["anything", "something", "everything", "nothing", "none", "ones"];
     let slip = || any.iter().any(|written| word.low.len() > 6 && is_slip_of(&word.low, written));
     !word.quoted && (word.leads || !word.is_capital()) && (word.is(&any) || slip())
 }
 
-/// Whether the message asks for a status of whichever experiments: "is everything paused?".
+/// Whether the message asks for a status of any experiment: "is everything paused?".
 pub(super) fn asks_any_status(text: &Text) -> bool {
     text.words.iter().any(stands_for_any) && status_word(text).is_some()
 }
 
-/// The experiment that a message names, as it is written there.
+/// The experiment that a message names, as written.
 pub(super) fn mention(text: &Text) -> Option<String> {
     let quoted = text.quotes.first().cloned();
     quoted
@@ -218,7 +218,7 @@ pub(super) fn mention(text: &Text) -> Option<String> {
         .filter(|name| !name.trim().is_empty())
 }
 
-/// Whether a name is written as one, in quotes, with a capital, or beside "experiment".
+/// Whether a name is marked as one: in quotes, with a capital, or next to "experiment".
 pub(super) fn is_written_as_name(text: &Text, name: &str) -> bool {
     let named = |found: Option<String>| found.as_deref() == Some(name);
     text.quotes.iter().any(|quote| quote == name) || named(capitals(text)) || named(after_called(text)) || {
@@ -227,7 +227,7 @@ pub(super) fn is_written_as_name(text: &Text, name: &str) -> bool {
     }
 }
 
-/// The name that a new experiment shall have.
+/// The name of a new experiment.
 pub(super) fn new_name(text: &Text) -> Option<String> {
     let described = text.has(&["description", "described", "describe"]);
     let quoted = text.quotes.first().cloned().filter(|_| !described || text.quotes.len() > 1);
@@ -241,8 +241,8 @@ fn after_called(text: &Text) -> Option<String> {
     joined(std::iter::once(first).chain(name_run(&text.words[at + 2..])))
 }
 
-/// The words of a name, up to a clause, a word that ends names, or a participle that tells more of what is
-/// named: "Foo9 assigned by group", "Foo9 comparing control and variant".
+/// The words of a name, up to a clause, a word that ends names, or a participle with more details: "Foo9
+/// assigned by group", "Foo9 comparing control and variant".
 fn name_run(words: &[Word]) -> impl Iterator<Item = &Word> {
     let tells = |at: usize, word: &Word| {
         let participle = word.low.len() > 4 && (word.low.ends_with("ed") || word.low.ends_with("ing"));
@@ -265,7 +265,7 @@ fn name_run(words: &[Word]) -> impl Iterator<Item = &Word> {
     words[..length].iter()
 }
 
-/// The longest run of words in capitals which no sentence asks for.
+/// The longest run of capitalized words, except at the start of a sentence.
 fn capitals(text: &Text) -> Option<String> {
     let mut best: &[Word] = &[];
     let mut at = 0;
@@ -306,7 +306,7 @@ fn beside_noun(text: &Text) -> Option<String> {
     joined(before.into_iter().rev()).or_else(|| after_article(text))
 }
 
-/// "The running test experiment": what stands between the article and the noun, if it is more than one word.
+/// "The running test experiment": the words between the article and the noun, if there are several.
 fn after_article(text: &Text) -> Option<String> {
     let noun = text.words.iter().position(|word| word.is(&["experiment", "study", "trial"]))?;
     let article = text.words[..noun].iter().rposition(lexicon::is_function)?;
@@ -315,7 +315,7 @@ fn after_article(text: &Text) -> Option<String> {
     (article && between.len() > 1).then(|| joined(between.iter())).flatten()
 }
 
-/// "Status of foo", "tell me about foo", "pause foo": free words after a word that leads to one.
+/// "Status of foo", "tell me about foo", "pause foo": unknown words after a word that introduces a name.
 fn after_word(text: &Text) -> Option<String> {
     let leads = |word: &Word| {
         word.is(&["of", "about", "is", "for", "in", "has", "show", "pause", "did", "on", "through"])
@@ -344,7 +344,7 @@ fn joined<'a>(words: impl Iterator<Item = &'a Word>) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The user a message speaks of: the word after "user" or "student".
+/// The user that a message mentions: the word after "user" or "student".
 pub(super) fn user(text: &Text) -> Option<String> {
     let mut words = text.words.iter().enumerate();
     words.find_map(|(at, word)| {
@@ -361,7 +361,7 @@ pub(super) fn user(text: &Text) -> Option<String> {
     })
 }
 
-/// "Which condition does ada get?", "what will ada see?": who stands between the two verbs.
+/// "Which condition does ada get?", "what will ada see?": the name between the two verbs.
 pub(super) fn assigned_user(text: &Text) -> Option<String> {
     let asked = ["what", "which"];
     let helps = ["does", "do", "did", "will", "would", "should"];
@@ -373,14 +373,14 @@ pub(super) fn assigned_user(text: &Text) -> Option<String> {
     (named && verb.is(&gets)).then(|| who.raw.clone())
 }
 
-/// "Initialize ada": whoever stands behind the verb, if it is one.
+/// "Initialize ada": the name after the verb.
 pub(super) fn initialized(text: &Text) -> Option<String> {
     let verb = text.words.iter().position(|word| lexicon::concepts(word).contains(&C::Init))?;
     let ids = students::listed(text, verb + 1);
     <[String; 1]>::try_from(ids).ok().map(|[id]| id)
 }
 
-/// When something shall be done, if not now: "tomorrow", "on Monday", "next week".
+/// A time other than now: "tomorrow", "on Monday", "next week".
 pub(super) fn later(text: &Text) -> Option<String> {
     let days = "tomorrow tonight monday tuesday wednesday thursday friday saturday sunday";
     let day = text.words.iter().find(|word| !word.quoted && days.split(' ').any(|day| day == word.low));
@@ -388,7 +388,7 @@ pub(super) fn later(text: &Text) -> Option<String> {
     day.map(|word| word.raw.clone()).or_else(week)
 }
 
-/// Who takes part when no list names him, if the message says.
+/// The filter mode, if the message mentions it.
 pub(super) fn filter_mode(text: &Text) -> Option<&'static str> {
     let all = text.has(&["everyone", "everybody", "includeall", "anyone"])
         || text.has_phrase("include all")
@@ -397,7 +397,7 @@ pub(super) fn filter_mode(text: &Text) -> Option<&'static str> {
     if none { Some("excludeAll") } else { all.then_some("includeAll") }
 }
 
-/// Whether the message gives shares: "70/30", "40 percent".
+/// Whether the message has shares: "70/30", "40 percent".
 pub(super) fn has_weights(text: &Text) -> bool {
     let number = |word: &Word| word.raw.trim_end_matches('%').parse::<f64>().ok().filter(|_| !word.quoted);
     let numbers: Vec<f64> = text.words.iter().filter_map(number).collect();

@@ -1,27 +1,26 @@
-//! Words of a message as they can be compared: lower case, without their endings, forgiving slips of the
-//! keyboard.
+//! The words of a message in a form that can be compared: lower case, stems, tolerant of misspellings.
 //!
 //! It knows English spelling and nothing of experiments.
 
 use strsim::damerau_levenshtein;
 
-/// A longer message than this is read only up to here; nobody asks for an experiment in more words.
+/// The limit of a message's length; the rest is ignored.
 const LONGEST: usize = 4_000;
 
 /// One word of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// As it was written.
+    /// As written.
     pub(super) raw: String,
     /// In lower case.
     pub(super) low: String,
-    /// In lower case and without ending.
+    /// The stem, in lower case.
     pub(super) stem: String,
-    /// Whether it stands between quotes.
+    /// Whether the word is in quotes.
     pub(super) quoted: bool,
-    /// Whether it begins a sentence.
+    /// Whether the word starts a sentence.
     pub(super) leads: bool,
-    /// Whether a comma or a full stop stands before it.
+    /// Whether a comma or a full stop precedes the word.
     pub(super) new_clause: bool,
 }
 
@@ -32,7 +31,7 @@ impl Word {
         Word { raw: raw.to_owned(), low, stem, quoted, leads, new_clause }
     }
 
-    /// Whether it is written like a name: with a capital that no sentence asks for.
+    /// Whether it is written like a name: capitalized, not at the start of a sentence.
     pub(super) fn is_capital(&self) -> bool {
         !self.leads && self.raw.chars().next().is_some_and(char::is_uppercase) && self.low != "i"
     }
@@ -42,7 +41,7 @@ impl Word {
     }
 }
 
-/// A message as words, and what stood between quotes.
+/// A message as words, and its quoted parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) words: Vec<Word>,
@@ -62,7 +61,7 @@ impl Text {
         text
     }
 
-    /// "Should not include", "must never see": a wish to keep somebody out, said as what shall not be.
+    /// "Should not include", "must never see": an exclusion, expressed as a ban.
     fn keeps_out(&mut self) {
         let member = self.has(&[
             "user", "users", "student", "students", "learner", "learners", "pupil", "pupils", "class",
@@ -86,7 +85,7 @@ impl Text {
         }
     }
 
-    /// Whether a word stands there that is no "it" and no "me".
+    /// Whether the next word is neither "it" nor "me".
     fn names_at(&self, at: usize) -> bool {
         let pronouns = ["it", "this", "that", "them", "me", "us", "you", "him", "her", "the", "a", "any"];
         self.words.get(at).is_some_and(|word| !word.is(&pronouns))
@@ -100,12 +99,12 @@ impl Text {
         self.words.iter().any(|word| !word.quoted && word.is(any))
     }
 
-    /// Whether these words stand one after the other; `|` separates alternatives.
+    /// Whether these words follow each other; `|` separates alternatives.
     pub(super) fn has_phrase(&self, phrase: &str) -> bool {
         self.find_phrase(phrase).is_some()
     }
 
-    /// Where the phrase stands.
+    /// The position of the phrase.
     pub(super) fn find_phrase(&self, phrase: &str) -> Option<usize> {
         let wanted: Vec<&str> = phrase.split(' ').collect();
         let fits = |(word, wanted): (&Word, &&str)| wanted.split('|').any(|any| any == word.low);
@@ -151,14 +150,14 @@ impl Reader<'_> {
     }
 }
 
-/// A number below zero: there the sign is more than punctuation.
+/// A negative number: its sign is more than punctuation.
 fn signed(raw: &str) -> Option<&str> {
     let core = raw.trim_end_matches(|c: char| !c.is_alphanumeric());
     let number = core.strip_prefix('-').is_some_and(|digits| digits.chars().all(|c| c.is_ascii_digit()));
     (number && core.len() > 1).then_some(core)
 }
 
-/// Typographic signs as the keyboard has them.
+/// Replaces typographic characters with those of a keyboard.
 fn plain(sign: char) -> char {
     match sign {
         '‘' | '’' | '´' => '\'',
@@ -169,8 +168,8 @@ fn plain(sign: char) -> char {
     }
 }
 
-/// Pieces of the message, and whether each stood between quotes. An apostrophe inside a word is no quote, and
-/// a quote without an end is a sign like others.
+/// The pieces of the message, and whether each was quoted. An apostrophe inside a word and an unmatched quote
+/// are ordinary characters.
 fn split_quotes(message: &str) -> Vec<(&str, bool)> {
     let mut pieces = Vec::new();
     let mut rest = message;
@@ -201,7 +200,7 @@ fn closes(text: &str, at: usize, sign: char) -> bool {
     sign == '"' || !after.is_some_and(char::is_alphanumeric)
 }
 
-/// `don't` as `do not`, `what's` as `what is`: the negation and the verb count, not the spelling.
+/// Expands `don't` to `do not` and `what's` to `what is`, so that negation and verb are separate words.
 fn expanded(core: &str) -> Vec<String> {
     let low = core.to_lowercase();
     let whole = match low.as_str() {
@@ -248,14 +247,14 @@ fn is_asker(word: &str) -> bool {
     matches!(word, "what" | "who" | "where" | "how" | "which" | "that" | "it" | "there" | "when")
 }
 
-/// The head of a word with this ending, which is ASCII.
+/// The part of a word before this ASCII ending.
 fn stripped<'a>(core: &'a str, ending: &str) -> Option<&'a str> {
     let at = core.len().checked_sub(ending.len())?;
     let (head, tail) = (core.get(..at)?, core.get(at..)?);
     (!head.is_empty() && tail.eq_ignore_ascii_case(ending)).then_some(head)
 }
 
-/// A word without its ending, so that `deleting`, `deletion` and `deletes` meet in `delet`.
+/// The stem of a word, so that `deleting`, `deletion` and `deletes` all give `delet`.
 pub(super) fn stem(low: &str) -> String {
     let mut word = low;
     if let Some(head) = low.strip_suffix("ies").filter(|head| head.len() > 2) {
@@ -295,8 +294,8 @@ fn undoubled(word: &str) -> &str {
     }
 }
 
-/// Whether one is the other with a slip of the keyboard: one sign in words of four to seven, two in longer
-/// ones. The first sign is rarely the wrong one, and `state` must not become `date`.
+/// Whether one word is a misspelling of the other: with one wrong letter in words of four to seven, two in
+/// longer ones. The first letter must match, so that `state` does not become `date`.
 pub(super) fn is_slip_of(written: &str, meant: &str) -> bool {
     let length = meant.chars().count().min(written.chars().count());
     let allowed = match length {
@@ -314,7 +313,7 @@ pub(super) fn is_slip_of(written: &str, meant: &str) -> bool {
     (same_first || length >= 7) && damerau_levenshtein(written, meant) <= allowed
 }
 
-/// A name as it is compared: lower case, letters and digits only, one space between words.
+/// A name for comparisons: lower case, letters and digits only, single spaces.
 pub(super) fn folded(name: &str) -> String {
     let signs = name.chars().map(plain).flat_map(char::to_lowercase);
     let spaced: String = signs.map(|sign| if sign.is_alphanumeric() { sign } else { ' ' }).collect();

@@ -1,5 +1,4 @@
-//! What UpGrade can do and this agent cannot, by the words that people use for it. The guide lists the same
-//! under Limits.
+//! Requests that UpGrade can fulfil and this agent cannot, by their words. The guide lists them under Limits.
 
 use super::intent::Action;
 use super::lexicon::{self, Concept as C};
@@ -8,9 +7,9 @@ use super::text::{Text, Word};
 /// Something that the agent cannot do.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Topic {
-    /// Words that speak of it.
+    /// Words that refer to it.
     words: &'static str,
-    /// What the agent says.
+    /// The agent's explanation.
     says: &'static str,
 }
 
@@ -95,7 +94,7 @@ const CONTEXT: Topic = Topic { words: "context contexts app apps application app
 const STUDENT: Topic =
     Topic { words: "user users student students learner learners pupil pupils", says: STUDENTS };
 
-/// What the left-over runs of an order speak of, if it is known as something that cannot be done.
+/// The topic of the unused words of an order, if it is known as unsupported.
 pub(super) fn topic(text: &Text, action: Option<Action>, left: &[String]) -> Option<&'static Topic> {
     let runs: Vec<Word> = left.iter().flat_map(|run| Text::read(run).words).collect();
     let speaks = |topic: &Topic| runs.iter().any(|word| is_of(topic, word));
@@ -107,13 +106,13 @@ pub(super) fn topic(text: &Text, action: Option<Action>, left: &[String]) -> Opt
     known.or_else(date).or_else(context).or_else(student)
 }
 
-/// What a message without an order of ours speaks of: "export Foo", "preview Foo".
+/// The topic of a message without a supported order: "export Foo", "preview Foo".
 pub(super) fn wish(text: &Text) -> Option<&'static Topic> {
     let plain = |word: &&Word| !word.quoted && !word.is_capital();
     TOPICS.iter().find(|topic| text.words.iter().filter(plain).any(|word| is_of(topic, word)))
 }
 
-/// The first of the things in TOPICS up to conversations that a message speaks of outside of quotes and
+/// The first of the things in TOPICS (up to conversations) that a message mentions outside of quotes and
 /// names.
 pub(super) fn thing(text: &Text, is_name: impl Fn(&str) -> bool) -> Option<(&'static Topic, String)> {
     text.words.iter().filter(|word| !word.quoted && !word.is_capital() && !is_name(&word.low)).find_map(
@@ -124,10 +123,10 @@ pub(super) fn thing(text: &Text, is_name: impl Fn(&str) -> bool) -> Option<(&'st
     )
 }
 
-/// How many of the topics are things of UpGrade that no other word of an order can be mistaken for.
+/// The number of topics that are things of UpGrade with unambiguous words.
 const THINGS: usize = 7;
 
-/// Whether what is left over is an order of its own.
+/// Whether the unused words are an order of their own.
 pub(super) fn is_another_order(left: &[String]) -> bool {
     let orders = |word: &Word| {
         let concept = lexicon::concepts(word).into_iter().next();

@@ -1,10 +1,10 @@
-//! What the tools answer, read leniently: fields under any of their spellings, lists wherever they stand.
+//! Tolerant readers of tool results: fields in any of their spellings, lists at any place.
 
 use serde_json::{Map, Value};
 
 use super::slots::names::KnownName;
 
-/// A context and what it offers.
+/// A context and its vocabulary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ContextInfo {
     pub(super) name: String,
@@ -29,7 +29,7 @@ pub(super) fn field<'v>(value: &'v Value, names: &[&str]) -> &'v Value {
     names.iter().find_map(|name| value.get(*name)).unwrap_or(&Value::Null)
 }
 
-/// The contexts by name, however deep the map of them lies.
+/// The contexts by name, at any depth.
 pub(super) fn contexts(value: &Value) -> Vec<ContextInfo> {
     let Some(map) = value.as_object() else { return Vec::new() };
     for inner in ["contexts", "contextMetadata", "context_metadata", "value"] {
@@ -54,7 +54,7 @@ fn of_map(map: &Map<String, Value>) -> Vec<ContextInfo> {
     map.iter().filter_map(context).collect()
 }
 
-/// Ids and names of experiments: of a list, or of one inside an object.
+/// Ids and names of experiments: from a list, or from one inside an object.
 pub(super) fn names(value: &Value) -> Vec<KnownName> {
     experiments(value)
         .into_iter()
@@ -64,7 +64,7 @@ pub(super) fn names(value: &Value) -> Vec<KnownName> {
         .collect()
 }
 
-/// The experiments of a list, wherever it stands.
+/// The experiments of a list, at any place.
 pub(super) fn experiments(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(all) => all.iter().collect(),
@@ -76,7 +76,7 @@ pub(super) fn experiments(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Codes and weights of an experiment's conditions.
+/// The codes and weights of an experiment's conditions.
 pub(super) fn conditions(experiment: &Value) -> Vec<(String, f64)> {
     let all = field(experiment, &["conditions"]).as_array().map(Vec::as_slice).unwrap_or_default();
     all.iter()
@@ -88,7 +88,7 @@ pub(super) fn conditions(experiment: &Value) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// Sites and targets of an experiment's decision points.
+/// The sites and targets of an experiment's decision points.
 pub(super) fn points(experiment: &Value) -> Vec<(String, String)> {
     let all = field(experiment, &["decision_points", "partitions"])
         .as_array()
@@ -112,13 +112,12 @@ pub(super) fn context_of(experiment: &Value) -> Option<String> {
     context.as_str().map(str::to_owned).or_else(|| texts(context).into_iter().next())
 }
 
-/// The name of what a tool told, fit for a sentence.
+/// The name in a tool's result, for use in a sentence.
 pub(super) fn name(value: &Value) -> String {
     on_one_line(text(value, &["name"]).unwrap_or("?"))
 }
 
-/// A name is whatever somebody typed into the server: it must not begin a line that reads like the agent's
-/// own.
+/// A name on the server may contain anything, so it must not start a line that imitates the agent's own.
 pub(super) fn on_one_line(name: &str) -> String {
     name.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_on_with_what_is_given_and_ends_with_another_action() {
+    fn a_pending_action_continues_with_parameters_and_ends_with_another_action() {
         let mut draft = waiting(Some(ActionKind::CreateExperiment));
         draft.give(params(json!({ "context": "c" })));
         assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn another_of_the_same_kind_begins_without_what_was_given_for_the_first() {
+    fn another_action_of_the_same_kind_starts_without_the_parameters_of_the_first() {
         let mut draft = waiting(Some(ActionKind::CreateExperiment));
         draft.give(params(json!({ "name": "Bar" })));
         draft.begin_anew();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_creates_is_told_of_the_empty_inclusion_list() {
+    fn the_guide_to_create_mentions_the_empty_inclusion_list() {
         for kind in
             [ActionKind::CreateExperiment, ActionKind::UpdateExperiment, ActionKind::UpdateExperimentStatus]
         {

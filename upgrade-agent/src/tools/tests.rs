@@ -74,7 +74,7 @@ fn no_name_means_two_things() {
 }
 
 #[tokio::test]
-async fn what_a_tool_answers_is_cut_to_what_a_model_can_read() {
+async fn the_result_of_a_tool_is_cut_to_the_limit_of_a_model() {
     let said = agentgraph_llm::Message::user("x".repeat(1_000_000));
     let state = crate::state::ConversationState { history: vec![said], ..Default::default() };
     let tools = StoredData::new(Arc::new(state)).tools();

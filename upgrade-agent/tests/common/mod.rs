@@ -1,5 +1,5 @@
-//! What the agent's tests share: an agent with a scripted model before an embedded server, with every HTTP
-//! call noted.
+//! Support for the agent's tests: an agent with a scripted model in front of an embedded server, with every
+//! HTTP call recorded.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub(crate) mod proxy;
@@ -45,7 +45,7 @@ impl World {
         World { server, proxy, made: AtomicU64::new(0) }
     }
 
-    /// A client that nobody listens to.
+    /// A client of an address without a server.
     pub(crate) fn behind(&self) -> UpgradeClient {
         UpgradeClient::builder(self.server.url()).build().unwrap()
     }

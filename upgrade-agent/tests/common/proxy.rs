@@ -1,4 +1,4 @@
-//! A proxy in front of a server: it notes every request, and fails those it is told to fail.
+//! A proxy in front of a server: it records every request, and fails selected ones.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,22 +6,22 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// What happens to a request instead of being answered.
+/// The failure of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// This status with an empty JSON object, and the server never hears of it.
+    /// This status with an empty JSON object; the server does not get the request.
     Status(u16),
-    /// The connection ends before the server hears of it.
+    /// The connection closes before the server gets the request.
     HangUp,
-    /// The server does it, and the connection ends before the answer.
+    /// The server handles the request, and the connection closes before the response.
     HangUpAfter,
-    /// The server never hears of it, and no answer comes.
+    /// The server does not get the request, and there is no response.
     Hang,
-    /// The server does it, and no answer comes.
+    /// The server handles the request, and there is no response.
     HangAfter,
-    /// Nothing is lost, but the server hears of it only when the test lets it.
+    /// The server gets the request when the test releases it.
     Hold,
-    /// The server does it, and the answer comes when the test lets it.
+    /// The server handles the request, and the response is sent when the test releases it.
     HoldAfter,
 }
 

@@ -1,4 +1,4 @@
-//! What the model says, written down before it is asked.
+//! The script of the model.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -22,12 +22,12 @@ impl Script {
         self.replies.lock().unwrap().extend(replies);
     }
 
-    /// How many replies nobody has asked for.
+    /// The number of replies left.
     pub(crate) fn left(&self) -> usize {
         self.replies.lock().unwrap().len()
     }
 
-    /// What the model was asked since the last call.
+    /// The requests to the model since the last call.
     pub(crate) fn asked(&self) -> Vec<ChatRequest> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }

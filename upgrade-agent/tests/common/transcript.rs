@@ -1,9 +1,9 @@
-//! Transcripts: what is said in, what happens out, in one text.
+//! Transcripts: inputs and outcomes in one text.
 //!
-//! A file in `transcripts/` holds the inputs, and after each message, in lines that begin with `|`, what came
-//! of it: the node path, the HTTP calls, the reply and what is waited for then. The check runs the inputs,
-//! writes the text anew and compares. `UPDATE_TRANSCRIPTS=1` writes the file instead, to be read before it is
-//! committed.
+//! A file in `transcripts/` contains the inputs, and after each message, in lines that start with `|`, its
+//! outcome: the node path, the HTTP calls, the reply and the pending question. The check runs the inputs,
+//! writes the text again and compares. `UPDATE_TRANSCRIPTS=1` writes the file instead; read it before you
+//! commit it.
 //!
 //! Inputs, a line each:
 //! - `given NAME is STATE`: an experiment; `{NAME}` stands for its id everywhere
@@ -28,8 +28,8 @@ use super::proxy::Fault;
 use super::script::{Script, acts, wants};
 use super::{World, key};
 
-/// Runs the transcript of that name and compares. Before a server of the old dialect other calls may be
-/// made; what is said and done must be the same.
+/// Runs the transcript of that name and compares. With a server of the old dialect the calls may differ, but
+/// not the replies and the effects.
 pub(crate) async fn check(name: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/common/transcripts/{name}.txt"));
     let expected = std::fs::read_to_string(&path).unwrap();

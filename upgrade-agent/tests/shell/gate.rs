@@ -1,5 +1,5 @@
-//! A proxy that holds one request: before the server hears of it, or before the agent hears the answer.
-//! Whoever tests kills the agent meanwhile.
+//! A proxy that holds one request: before the server gets it, or before the agent gets the response. The test
+//! kills the agent meanwhile.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 /// Where a request is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// The server does not hear of it.
+    /// The server does not get the request.
     Before,
-    /// The server has done it, the agent does not hear the answer.
+    /// The server has handled the request, and the agent does not get the response.
     After,
 }
 
@@ -134,7 +134,7 @@ fn forward(head: &[String], body: &[u8], upstream: &str) -> Vec<u8> {
     answer
 }
 
-/// A server that is well and lets nobody in; it lives as long as the test's process.
+/// A server that is healthy and rejects every token; it lives as long as the test's process.
 pub(crate) fn refusing() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/api", listener.local_addr().unwrap());

@@ -1,10 +1,10 @@
-//! Programs that a test waits for: whoever does not end is killed, so that the test fails and does not hang.
+//! Programs that a test waits for are killed if they do not end, so that the test fails and does not hang.
 
 use std::process::{Child, Command};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// No program of a test takes nearly as long, on however slow a machine.
+/// No program of a test takes nearly as long, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Kills the program that runs for too long; lets go when dropped.

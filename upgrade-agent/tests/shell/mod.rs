@@ -1,5 +1,5 @@
-//! What the tests of the real program share: folders of their own, processes that die with the test, and a
-//! proxy that holds requests.
+//! Support for tests of the real program: temporary folders, processes that die with the test, and a proxy
+//! that holds requests.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub(crate) mod gate;
@@ -15,7 +15,7 @@ use leash::Leash;
 use serde_json::Value;
 use upgrade_agent::client::{Experiment, UpgradeClient};
 
-/// A folder that is gone with the test.
+/// A folder that is removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -54,7 +54,7 @@ pub(crate) fn agent(folder: &Folder, args: &[&str]) -> Command {
     command
 }
 
-/// What a process needs on some platforms to start at all.
+/// Variables that a process needs to start on some platforms.
 fn is_harmless(name: &str) -> bool {
     ["PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"].contains(&name)
 }

@@ -1,4 +1,4 @@
-//! The program at a terminal: a real pseudo-terminal, and the screen that a person would see.
+//! The program at a real pseudo-terminal, with the screen that a person would see.
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
@@ -12,7 +12,7 @@ use pty_process::blocking::{Pty, open};
 
 use super::leash::Leash;
 
-/// A test that waits for what never comes shall fail, not hang.
+/// A test that waits in vain should fail and not hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const CTRL_C: &str = "\u{3}";

@@ -9,9 +9,9 @@ use super::ast::{Choice, RouteEnum, Target};
 
 pub(super) fn expand(route: &RouteEnum) -> TokenStream {
     let targets = route.choices.iter().map(|choice| match &choice.target {
-        Target::Node(name) => quote!(::agentgraph::RouteTarget::Node(#name)),
-        Target::Dispatch(name, _) => quote!(::agentgraph::RouteTarget::Dispatch(#name)),
-        Target::End => quote!(::agentgraph::RouteTarget::End),
+        Target::Node(name) => quote!(::agentgraph::node::RouteTarget::Node(#name)),
+        Target::Dispatch(name, _) => quote!(::agentgraph::node::RouteTarget::Dispatch(#name)),
+        Target::End => quote!(::agentgraph::node::RouteTarget::End),
     });
     let arms = route.choices.iter().enumerate().map(|(number, choice)| arm(number, choice));
     implement(route, quote!([#(#targets),*]), quote!(match self { #(#arms)* }))
@@ -20,7 +20,7 @@ pub(super) fn expand(route: &RouteEnum) -> TokenStream {
 fn arm(number: usize, choice: &Choice) -> TokenStream {
     let variant = &choice.variant;
     match &choice.target {
-        Target::Node(_) | Target::End => quote!(Self::#variant => ::agentgraph::Pick::node(#number),),
+        Target::Node(_) | Target::End => quote!(Self::#variant => ::agentgraph::node::Pick::node(#number),),
         Target::Dispatch(_, ty) => {
             let input = Ident::new("input", Span::mixed_site());
             let pick = quote_spanned!(ty.span()=> ::agentgraph::__private::dispatch::<#ty>(#number, #input));
@@ -39,7 +39,7 @@ fn implement(route: &RouteEnum, targets: TokenStream, pick: TokenStream) -> Toke
     let (generics, arguments, bounds) = route.generics.split_for_impl();
     quote! {
         #[automatically_derived]
-        impl #generics ::agentgraph::IntoGoto for #name #arguments #bounds {
+        impl #generics ::agentgraph::node::IntoGoto for #name #arguments #bounds {
             fn into_goto(self) -> ::agentgraph::Goto {
                 ::agentgraph::__private::goto(self)
             }
@@ -47,9 +47,9 @@ fn implement(route: &RouteEnum, targets: TokenStream, pick: TokenStream) -> Toke
 
         #[automatically_derived]
         impl #generics ::agentgraph::Route for #name #arguments #bounds {
-            const TARGETS: &'static [::agentgraph::RouteTarget] = &#targets;
+            const TARGETS: &'static [::agentgraph::node::RouteTarget] = &#targets;
 
-            fn pick(self) -> ::agentgraph::Pick {
+            fn pick(self) -> ::agentgraph::node::Pick {
                 #pick
             }
         }

@@ -203,7 +203,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
     });
     let initial = quote_spanned!(name.span()=> ::agentgraph::__private::initial::<#name>());
     quote! {
-        static __CHANNELS: [::agentgraph::Channel; #count] = [#(#channels),*];
+        static __CHANNELS: [::agentgraph::state::Channel; #count] = [#(#channels),*];
 
         #[automatically_derived]
         impl ::agentgraph::State for #name #where_clone {
@@ -211,7 +211,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
             type Update = #update;
             #hides
 
-            fn channels(_: &()) -> &[::agentgraph::Channel] {
+            fn channels(_: &()) -> &[::agentgraph::state::Channel] {
                 &__CHANNELS
             }
 
@@ -220,7 +220,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
             }
 
             #[inline]
-            fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::StateError> {
+            fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 #(update.#idents.apply(&mut self.#idents);)*
                 ::core::result::Result::Ok(())
             }
@@ -230,21 +230,21 @@ fn state_impl(state: &StateStruct) -> TokenStream {
                 _: &(),
                 update: &mut #update,
                 look: impl ::core::ops::FnOnce(&Self) -> __R,
-            ) -> ::core::result::Result<__R, ::agentgraph::StateError> {
+            ) -> ::core::result::Result<__R, ::agentgraph::state::StateError> {
                 #(let #undo = update.#idents.try_on(&mut self.#idents);)*
                 let seen = look(&*self);
                 #(update.#backwards.take_off(&mut self.#backwards, #undo_backwards);)*
                 ::core::result::Result::Ok(seen)
             }
 
-            fn reset(&mut self, _: &(), lifetime: ::agentgraph::Lifetime) {
+            fn reset(&mut self, _: &(), lifetime: ::agentgraph::state::Lifetime) {
                 match lifetime {
                     #resets
                     _ => {}
                 }
             }
 
-            fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::WriteKind)) {
+            fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::state::WriteKind)) {
                 #(
                     if let ::core::option::Option::Some(kind) = update.#idents.kind() {
                         each(#numbers, kind);
@@ -263,7 +263,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
                 _: &(),
                 update: &mut #update,
                 later: #update,
-            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+            ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 #(update.#idents.compose(later.#idents);)*
                 ::core::result::Result::Ok(())
             }
@@ -283,10 +283,10 @@ fn channel(state: &StateStruct, field: &Field) -> TokenStream {
 
 fn lifetime(lifetime: Lifetime) -> TokenStream {
     match lifetime {
-        Lifetime::Thread => quote!(::agentgraph::Lifetime::Thread),
-        Lifetime::Run => quote!(::agentgraph::Lifetime::Run),
-        Lifetime::Ephemeral => quote!(::agentgraph::Lifetime::Ephemeral),
-        Lifetime::Untracked => quote!(::agentgraph::Lifetime::Untracked),
+        Lifetime::Thread => quote!(::agentgraph::state::Lifetime::Thread),
+        Lifetime::Run => quote!(::agentgraph::state::Lifetime::Run),
+        Lifetime::Ephemeral => quote!(::agentgraph::state::Lifetime::Ephemeral),
+        Lifetime::Untracked => quote!(::agentgraph::state::Lifetime::Untracked),
     }
 }
 
@@ -322,9 +322,9 @@ fn step_impl(state: &StateStruct) -> TokenStream {
     let where_clone = where_clone(state);
     quote! {
         #[automatically_derived]
-        impl ::agentgraph::IntoStep<#name> for #update #where_clone {
-            fn into_step(self) -> ::core::result::Result<::agentgraph::Step<#name>, ::agentgraph::BoxError> {
-                ::core::result::Result::Ok(::agentgraph::Step::Update(self))
+        impl ::agentgraph::node::IntoStep<#name> for #update #where_clone {
+            fn into_step(self) -> ::core::result::Result<::agentgraph::node::Step<#name>, ::agentgraph::BoxError> {
+                ::core::result::Result::Ok(::agentgraph::node::Step::Update(self))
             }
         }
     }

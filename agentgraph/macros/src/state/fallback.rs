@@ -35,13 +35,13 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
         impl ::agentgraph::State for #name {
             type Schema = ();
             type Update = #update;
-            fn channels(_: &()) -> &[::agentgraph::Channel] {
+            fn channels(_: &()) -> &[::agentgraph::state::Channel] {
                 &[]
             }
             fn initial(_: &()) -> Self {
                 loop {}
             }
-            fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::StateError> {
+            fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 loop {}
             }
             fn peek<__R>(
@@ -49,23 +49,23 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
                 _: &(),
                 update: &mut #update,
                 look: impl ::core::ops::FnOnce(&Self) -> __R,
-            ) -> ::core::result::Result<__R, ::agentgraph::StateError> {
+            ) -> ::core::result::Result<__R, ::agentgraph::state::StateError> {
                 loop {}
             }
-            fn reset(&mut self, _: &(), lifetime: ::agentgraph::Lifetime) {}
-            fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::WriteKind)) {}
+            fn reset(&mut self, _: &(), lifetime: ::agentgraph::state::Lifetime) {}
+            fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::state::WriteKind)) {}
             fn discard(_: &(), update: &mut #update, channel: usize) {}
             fn compose(
                 _: &(),
                 update: &mut #update,
                 later: #update,
-            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+            ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 loop {}
             }
         }
 
-        impl ::agentgraph::IntoStep<#name> for #update {
-            fn into_step(self) -> ::core::result::Result<::agentgraph::Step<#name>, ::agentgraph::BoxError> {
+        impl ::agentgraph::node::IntoStep<#name> for #update {
+            fn into_step(self) -> ::core::result::Result<::agentgraph::node::Step<#name>, ::agentgraph::BoxError> {
                 loop {}
             }
         }
@@ -93,10 +93,10 @@ fn setters(state: &StateStruct) -> TokenStream {
 fn stored(state: &StateStruct) -> TokenStream {
     let StateStruct { name, update, .. } = state;
     let (delta, error) =
-        (quote!(&mut ::agentgraph::__private::DeltaWriter), quote!(::agentgraph::StateError));
+        (quote!(&mut ::agentgraph::__private::DeltaWriter), quote!(::agentgraph::state::StateError));
     quote! {
         #[allow(unused_variables)]
-        impl ::agentgraph::StoredState for #name {
+        impl ::agentgraph::state::StoredState for #name {
             fn apply_recorded(&mut self, _: &(), update: #update, delta: #delta) -> ::core::result::Result<(), #error> {
                 loop {}
             }

@@ -97,7 +97,7 @@ pub(super) fn write_type(field: &Field) -> TokenStream {
     match (&field.reduce, shape::of(ty)) {
         (Reduce::ById(_), _) => {
             let item = item_type(ty);
-            quote!(::std::vec::Vec<::agentgraph::KeyedWrite<#item>>)
+            quote!(::std::vec::Vec<::agentgraph::reduce::KeyedWrite<#item>>)
         }
         (Reduce::Merge(_), shape) => {
             let (key, value) = entry_types(ty, &shape);
@@ -131,7 +131,7 @@ fn write(state: &StateStruct, field: &Field, argument: &Ident) -> (TokenStream, 
                 quote!(impl ::core::iter::IntoIterator<Item = #item>),
                 quote!(write(::core::iter::Iterator::collect(::core::iter::Iterator::map(
                     ::core::iter::IntoIterator::into_iter(#argument),
-                    ::agentgraph::KeyedWrite::Upsert,
+                    ::agentgraph::reduce::KeyedWrite::Upsert,
                 )))),
             )
         }
@@ -230,7 +230,7 @@ fn remove(argument: &Ident) -> (TokenStream, TokenStream) {
         quote!(impl ::core::iter::IntoIterator<Item = #text>),
         quote!(write(::core::iter::Iterator::collect(::core::iter::Iterator::map(
             ::core::iter::IntoIterator::into_iter(#argument),
-            |#key| ::agentgraph::KeyedWrite::Remove(::core::convert::Into::into(#key)),
+            |#key| ::agentgraph::reduce::KeyedWrite::Remove(::core::convert::Into::into(#key)),
         )))),
     )
 }

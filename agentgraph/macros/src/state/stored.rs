@@ -36,14 +36,14 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
         #(#constants)*
 
         #[automatically_derived]
-        impl ::agentgraph::StoredState for #name #where_clone {
+        impl ::agentgraph::state::StoredState for #name #where_clone {
             #[inline]
             fn apply_recorded(
                 &mut self,
                 _: &(),
                 update: #update,
                 delta: &mut ::agentgraph::__private::DeltaWriter,
-            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+            ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 #(#applies)*
                 ::core::result::Result::Ok(())
             }
@@ -53,7 +53,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
                 _: &(),
                 channel: usize,
                 delta: &mut ::agentgraph::__private::DeltaWriter,
-            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+            ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 match channel {
                     #records
                     _ => ::core::result::Result::Ok(()),
@@ -65,7 +65,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
                 _: &(),
                 channel: usize,
                 value: &[u8],
-            ) -> ::core::result::Result<(), ::agentgraph::StateError> {
+            ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 match channel {
                     #restores
                     _ => ::core::result::Result::Ok(()),
@@ -75,7 +75,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
             fn encode_update(
                 _: &(),
                 update: &#update,
-            ) -> ::core::result::Result<::std::vec::Vec<u8>, ::agentgraph::StateError> {
+            ) -> ::core::result::Result<::std::vec::Vec<u8>, ::agentgraph::state::StateError> {
                 let mut fields = ::agentgraph::__private::FieldsWriter::default();
                 #encodes
                 ::core::result::Result::Ok(fields.finish())
@@ -84,7 +84,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
             fn decode_update(
                 _: &(),
                 bytes: &[u8],
-            ) -> ::core::result::Result<#update, ::agentgraph::StateError> {
+            ) -> ::core::result::Result<#update, ::agentgraph::state::StateError> {
                 let mut update = <#update as ::core::default::Default>::default();
                 for (channel, write) in ::agentgraph::__private::decode_fields(bytes)? {
                     match channel {

@@ -1,4 +1,4 @@
-//! Edits that are made before a pass begins.
+//! Edits that are made before a pass starts.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use super::{Op, from_template};
 use crate::dependency::node::IntoDependencyNode;
 use crate::words::{EditError, GraphEdit};
 
-/// What is edited before a pass begins, as one transaction; see
-/// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). It is checked when the call looks at its
-/// thread: what is not possible fails the call before anything runs.
+/// The edits before a pass, as one transaction; see
+/// [`RunBuilder::for_this_pass`](crate::RunBuilder::for_this_pass). They are checked when the call reads its
+/// thread: an impossible edit fails the call before anything runs.
 pub struct BeforePass<O, S = ()> {
     pub(crate) ops: Result<Vec<Op<O, S>>, EditError>,
 }
@@ -21,7 +21,7 @@ impl<O, S> BeforePass<O, S> {
         BeforePass { ops: Ok(Vec::new()) }
     }
 
-    /// See [`PassEdits::add_fn`](crate::PassEdits::add_fn).
+    /// See [`PassEdits::add_fn`](crate::dependency::PassEdits::add_fn).
     pub fn add_fn<M>(
         &mut self,
         name: impl Into<String>,
@@ -31,7 +31,7 @@ impl<O, S> BeforePass<O, S> {
         self.note(Ok(Op { edit, node: Some(node.into_node()), moot: false }))
     }
 
-    /// See [`PassEdits::add_node`](crate::PassEdits::add_node).
+    /// See [`PassEdits::add_node`](crate::dependency::PassEdits::add_node).
     pub fn add_node(
         &mut self,
         name: impl Into<String>,
@@ -41,27 +41,27 @@ impl<O, S> BeforePass<O, S> {
         self.note(from_template(name.into(), template.into(), args))
     }
 
-    /// See [`PassEdits::add_edge`](crate::PassEdits::add_edge).
+    /// See [`PassEdits::add_edge`](crate::dependency::PassEdits::add_edge).
     pub fn add_edge(&mut self, from: impl Into<String>, to: impl Into<String>) -> &mut Self {
         self.edit(GraphEdit::AddEdge { from: from.into(), to: to.into() })
     }
 
-    /// See [`PassEdits::prepend_edge`](crate::PassEdits::prepend_edge).
+    /// See [`PassEdits::prepend_edge`](crate::dependency::PassEdits::prepend_edge).
     pub fn prepend_edge(&mut self, from: impl Into<String>, to: impl Into<String>) -> &mut Self {
         self.edit(GraphEdit::PrependEdge { from: from.into(), to: to.into() })
     }
 
-    /// See [`PassEdits::remove_edge`](crate::PassEdits::remove_edge).
+    /// See [`PassEdits::remove_edge`](crate::dependency::PassEdits::remove_edge).
     pub fn remove_edge(&mut self, from: impl Into<String>, to: impl Into<String>) -> &mut Self {
         self.edit(GraphEdit::RemoveEdge { from: from.into(), to: to.into() })
     }
 
-    /// See [`PassEdits::remove_node`](crate::PassEdits::remove_node).
+    /// See [`PassEdits::remove_node`](crate::dependency::PassEdits::remove_node).
     pub fn remove_node(&mut self, name: impl Into<String>) -> &mut Self {
         self.edit(GraphEdit::RemoveNode { name: name.into() })
     }
 
-    /// See [`PassEdits::skip`](crate::PassEdits::skip).
+    /// See [`PassEdits::skip`](crate::dependency::PassEdits::skip).
     pub fn skip<N: Into<String>>(&mut self, nodes: impl IntoIterator<Item = N>) -> &mut Self {
         self.edit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() })
     }

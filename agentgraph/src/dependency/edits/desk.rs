@@ -1,4 +1,4 @@
-//! The desk of a pass: where its tasks hand in their edits, and where the plan is that these are about.
+//! The desk of a pass: it collects the edits of tasks, and contains the plan that they change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,27 +15,27 @@ use crate::error::nearest;
 use crate::graph::run_graph::lacking;
 use crate::words::{EditError, GraphEdit, Rejection};
 
-/// What the tasks of one pass share with its loop.
+/// The part of one pass that its tasks share with its loop.
 pub(crate) struct Desk<O, S> {
     wiring: Arc<Wiring<O, S>>,
-    /// The nodes that have an output of an earlier pass.
+    /// Whether each node has an output of an earlier pass.
     kept: Vec<bool>,
-    /// The pass is stored, so functions cannot be nodes.
+    /// Whether the pass is stored, so that functions cannot be nodes.
     stored: bool,
-    /// Locked by the loop between calls of nodes, and by nodes while they hand in an edit.
+    /// Locked by the loop between calls of nodes, and by nodes while they submit an edit.
     pass: Mutex<PassProgress<O, S>>,
 }
 
-/// How far the pass has come.
+/// The progress of the pass.
 pub(crate) struct PassProgress<O, S> {
     pub(crate) plan: Plan,
-    /// The nodes that were added, in order of their ids.
+    /// The added nodes, in order of their ids.
     pub(crate) added: Vec<DependencyNode<O, S>>,
-    /// What tasks that run have handed in, by their places.
+    /// The edits submitted by running tasks, by the index of the task.
     drafts: HashMap<u32, Draft<O, S>>,
-    /// How many transactions have changed the graph.
+    /// The number of transactions that have changed the graph.
     settled: u64,
-    /// The attempts of tasks that are not in their first: what an earlier one hands in is too late.
+    /// The current attempts of tasks after their first one: edits of earlier attempts are refused.
     attempts: HashMap<u32, u32>,
 }
 
@@ -43,18 +43,18 @@ pub(crate) struct PassProgress<O, S> {
 struct Draft<O, S> {
     node: u32,
     attempt: u32,
-    /// How many transactions there were below its layer.
+    /// The number of transactions below its layer.
     above: u64,
     layer: Layer,
     ops: Vec<Op<O, S>>,
 }
 
-/// The edits of a task that is done.
+/// The edits of a finished task.
 pub(crate) struct Transaction<O, S> {
     pub(crate) ops: Vec<Op<O, S>>,
 }
 
-/// What has become of a transaction.
+/// The outcome of a transaction.
 #[derive(Default)]
 pub(crate) struct SettledEdits {
     /// The names of the nodes that it added.
@@ -132,7 +132,7 @@ impl<O, S> Desk<O, S> {
         self.pass.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what earlier attempts of the task have handed in, and takes no more from them.
+    /// Drops the edits of earlier attempts of the task, and refuses further ones.
     pub(crate) fn begin_attempt(&self, request: TaskRequest) {
         if request.attempt > 1 {
             let mut pass = self.pass();
@@ -143,7 +143,7 @@ impl<O, S> Desk<O, S> {
         }
     }
 
-    /// Forgets what a task has handed in that is not done, and takes no more from it in this call.
+    /// Drops the edits of an unfinished task, and refuses further ones in this call.
     pub(crate) fn give_up(&self, index: u32) {
         let mut pass = self.pass();
         pass.drafts.remove(&index);
@@ -168,8 +168,8 @@ impl<O, S> Desk<O, S> {
             ops: Vec::new(),
         });
         if draft.above != *settled {
-            // Others have edited since, so the ids and places in the layer are taken: it is made anew on top
-            // of theirs.
+            // Other tasks have edited since, so the ids and places in the layer are taken: it is rebuilt on
+            // top of their edits.
             draft.above = *settled;
             self.judge_anew(plan, added, draft);
         }
@@ -179,8 +179,9 @@ impl<O, S> Desk<O, S> {
         Ok(())
     }
 
-    /// Makes the layer of a draft on top of what others have settled meanwhile. What has become impossible by
-    /// that is left out: it is no fault of the edit that is judged next, and is told when the task is done.
+    /// Rebuilds the layer of a draft on top of the edits settled meanwhile. Edits that have become impossible
+    /// are left out: they are reported when the task is done, and do not count against the edit that is
+    /// checked next.
     fn judge_anew(&self, plan: &Plan, added: &[DependencyNode<O, S>], draft: &mut Draft<O, S>) {
         draft.layer = Layer::above(plan.overlay.end());
         for op in &draft.ops {
@@ -188,7 +189,7 @@ impl<O, S> Desk<O, S> {
         }
     }
 
-    /// What an edit does, in the graph with `layer` on top, where it is noted.
+    /// The effect of an edit in the graph with `layer` on top. The layer is updated.
     fn deed(
         &self,
         plan: &Plan,
@@ -211,13 +212,13 @@ impl<O, S> Desk<O, S> {
         judge.judge(layer, &op.edit, join)
     }
 
-    /// The node of that name, as the pass stands.
+    /// The node of that name in the current graph.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let base = || self.wiring.by_name.get(name).copied();
         self.pass().plan.look(|graph| graph.named(name)).unwrap_or_else(base)
     }
 
-    /// The nodes that may start, in the order in which they would.
+    /// The nodes that may start, in the order in which they would start.
     pub(crate) fn upcoming(&self) -> Vec<String> {
         let pass = self.pass();
         let names = pass.plan.upcoming().filter_map(|node| {
@@ -227,16 +228,16 @@ impl<O, S> Desk<O, S> {
         names.map(|name| name.to_string()).collect()
     }
 
-    /// What a task that is done has handed in.
+    /// Takes the edits of a finished task.
     pub(crate) fn take(&self, index: u32) -> Option<Transaction<O, S>> {
         let draft = self.pass().drafts.remove(&index)?;
         (!draft.ops.is_empty()).then_some(Transaction { ops: draft.ops })
     }
 
-    /// Makes the edits of a transaction that was handed in before the pass, all or none.
+    /// Applies the edits of a transaction that was submitted before the pass, all or none.
     ///
     /// # Errors
-    /// The first one that is not possible.
+    /// The first edit that is not possible.
     pub(crate) fn settle_before(
         &self,
         transaction: &mut Transaction<O, S>,
@@ -244,16 +245,16 @@ impl<O, S> Desk<O, S> {
         self.make_all(transaction, Occasion::Call)
     }
 
-    /// Makes those of a task that is done. What another one has done as well is done once.
+    /// Applies the edits of a finished task. An edit that another task has made as well is applied once.
     ///
     /// # Errors
-    /// The first one that is not possible any more.
+    /// The first edit that is no longer possible.
     pub(crate) fn settle(&self, transaction: &mut Transaction<O, S>) -> Result<SettledEdits, EditError> {
         self.make_all(transaction, Occasion::Merge)
     }
 
-    /// Makes those that were made in an earlier call. What the compiled graph has become by itself since is
-    /// no conflict; what it lacks for the others is named in `gone`.
+    /// Applies the edits of an earlier call. Edits that the compiled graph already contains are no conflict;
+    /// names that the other edits need and the graph lacks are added to `gone`.
     pub(crate) fn restore(&self, transaction: Transaction<O, S>, gone: &mut Vec<String>) -> SettledEdits {
         let mut ops = transaction.ops;
         ops.retain_mut(|op| {
@@ -304,7 +305,7 @@ impl<O, S> Desk<O, S> {
         op.node.as_ref().zip(other).is_some_and(|(node, other)| node.is(other))
     }
 
-    /// Has the node of an edit made, if a template makes it.
+    /// Makes the node of an edit, if it comes from a template.
     fn make(&self, op: &mut Op<O, S>) -> Result<(), Rejection> {
         let GraphEdit::AddNode { name, template, args } = &op.edit else { return Ok(()) };
         let Some(template) = template else {
@@ -328,7 +329,7 @@ impl<O, S> Desk<O, S> {
 }
 
 impl<O, S> PassProgress<O, S> {
-    /// Makes the edits of a transaction, which are possible and have left the places of nodes in `layer`.
+    /// Applies the edits of a transaction, which are possible and whose node places are in `layer`.
     fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<EditEffect>, layer: Layer) -> SettledEdits {
         let (plan, first) = (&mut self.plan, layer.first);
         let mut made = SettledEdits::default();

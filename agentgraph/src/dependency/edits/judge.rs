@@ -1,4 +1,4 @@
-//! Whether one edit is possible in a graph as it is, and what it does there by ids.
+//! The check of one edit against the current graph, and its effect by ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use crate::dependency::plan::{Plan, Status};
 use crate::error::nearest;
 use crate::words::{GraphEdit, Rejection};
 
-/// What an edit does.
+/// The effect of an edit.
 pub(super) enum EditEffect {
     AddNode(Arc<str>, Join),
     AddEdge(Pair, bool),
     RemoveEdge(Pair),
     RemoveNode(Arc<str>, u32),
     Skip(Vec<u32>),
-    /// Somebody else has done just that, or it changes nothing in this pass.
+    /// Another task has made the same edit, or it changes nothing in this pass.
     Nothing,
 }
 
-/// When an edit is judged.
+/// The occasion on which an edit is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
-    /// A task asks.
+    /// A task requests it.
     Call,
-    /// The task is done and its edits are made: what was possible when it asked, and is there by now, was
-    /// asked by another one as well.
+    /// The task is done and its edits are applied. If an edit was possible when requested and its result
+    /// exists by now, another task has made the same edit.
     Merge,
-    /// The edit was made in an earlier call, in which other nodes had begun.
+    /// The edit was made in an earlier call, in which other nodes were running.
     Replay,
 }
 
-/// What edits are judged by.
+/// The data that edits are checked against.
 pub(super) struct Judge<'a> {
     pub(super) plan: &'a Plan,
     pub(super) names: &'a [Arc<str>],
@@ -43,7 +43,7 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Judges an edit in the graph with `layer` on top, and notes it there.
+    /// Checks an edit against the graph with `layer` on top, and records it there.
     pub(super) fn judge(
         &self,
         layer: &mut Layer,
@@ -94,9 +94,9 @@ impl Judge<'_> {
         self.occasion != Occasion::Call
     }
 
-    /// Whether a node runs, so that its edges are what they were when it began: one that is added or removed
-    /// changes nothing. It is not made either, or a pass that is gone through again, when nobody knows any
-    /// more who ran, would find it.
+    /// Whether a node is running, so that an edge to it changes nothing in this pass. Such an edit is not
+    /// applied either: a replay of the pass would find the edge, but could not know that the node was
+    /// running.
     fn runs(&self, node: u32) -> bool {
         self.occasion != Occasion::Replay && self.plan.status(node) == Status::Runs
     }
@@ -173,7 +173,7 @@ impl Judge<'_> {
     fn has_not_begun(&self, node: u32, name: &str) -> Result<(), Rejection> {
         match self.plan.status(node) {
             Status::Waits => Ok(()),
-            // It is one that has asked, and had not begun by then; or the name was given to that one later.
+            // The node has asked and was not running at that time, or it received the name later.
             Status::Runs if self.occasion == Occasion::Replay => Ok(()),
             Status::Runs => Err(Rejection::Unfit(format!("node `{name}` runs already"))),
             Status::Done => Err(Rejection::Done { node: name.to_owned() }),

@@ -1,4 +1,4 @@
-//! What is said of a pass that is over, beside its outputs.
+//! The report on a finished pass, beside its outputs.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 pub struct NotRun {
     /// The node.
     pub node: String,
-    /// Why.
+    /// The reason.
     pub reason: NotRunReason,
 }
 
-/// Why a node did not run in a pass. There is no cycle among the reasons: `compile()` and edits refuse what
-/// closes one.
+/// The reason why a node did not run in a pass. The reasons never form a cycle, since `compile()` and edits
+/// refuse cycles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum NotRunReason {
-    /// It was removed, or an edit removed the last edge to it, or it depends on nothing but such nodes.
+    /// The node was removed, or an edit removed its last incoming edge, or it depends only on such nodes.
     Pruned,
-    /// It depends on these nodes, which will not run in this pass.
+    /// The node depends on these nodes, which will not run in this pass.
     WaitsFor(Vec<String>),
     /// The call reached its limit of nodes first.
     Limit,
-    /// The call ended before its turn came, or while it ran.
+    /// The call ended before the node's turn, or while it ran.
     Unfinished,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct Report {
     pub(crate) dropped: Vec<DroppedEdits>,
 }
 
-/// The same, as stored: why edits were dropped is text then.
+/// The stored form of a report, which contains the reasons for dropped edits as text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredReport {
     not_run: Vec<NotRun>,
     dropped: Vec<StoredDropped>,
 }
 
-/// Edits that were dropped, as stored.
+/// The stored form of dropped edits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredDropped {
     by: String,

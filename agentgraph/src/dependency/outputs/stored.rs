@@ -1,5 +1,4 @@
-//! Outputs as bytes: one channel a node, one for what the pass was given, one for what is said of it at its
-//! end.
+//! Outputs as bytes: one channel per node, one for the input of the pass, and one for the report at its end.
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::state::{State, StateError, StoredState};
 use crate::words::{EditError, GraphEdit, Rejection};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError, decode, encode};
 
-/// The channel of a pass that is over.
+/// The channel of a finished pass.
 #[derive(Serialize)]
 struct PassOut<'a, O> {
     over: bool,
@@ -36,7 +35,7 @@ struct PassIn<O> {
     report: StoredReport,
 }
 
-/// The channel of its beginning.
+/// The channel of a pass's start.
 #[derive(Serialize)]
 struct BeginsOut<'a, S> {
     input: Option<&'a S>,
@@ -54,7 +53,7 @@ where
     O: Output + Serialize + DeserializeOwned,
     S: PassInput + Serialize + DeserializeOwned,
 {
-    /// What stands of a pass before its end are the records of its tasks.
+    /// Before a pass ends, its results are in the records of its tasks.
     fn pass(&self) -> PassOut<'_, O> {
         if !self.is_over {
             let report = StoredReport::from(&Report::default());

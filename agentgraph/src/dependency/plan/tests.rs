@@ -1,4 +1,5 @@
-//! Readiness costs a look an edge, however many nodes wait: counted, not timed.
+//! The cost of readiness is one check per edge, however many nodes wait. The tests count checks instead of
+//! timing.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,12 +8,12 @@ use super::Plan;
 use crate::dependency::base::{Base, Join, Pair};
 
 thread_local! {
-    /// How often it was asked whether a node is ready.
+    /// The number of readiness checks.
     pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a pass over these edges one node after the other: the nodes in the order in which they ran, and how
-/// often it was asked whether one is ready.
+/// Runs a pass over these edges one node after the other. Returns the nodes in the order in which they ran,
+/// and the number of readiness checks.
 fn pass(nodes: u32, edges: &[Pair], orders: &[Pair]) -> (Vec<u32>, usize) {
     let joins = vec![Join::All; nodes as usize];
     let mut plan = Plan::new(Arc::new(Base::of(nodes, edges, orders, joins).unwrap()));

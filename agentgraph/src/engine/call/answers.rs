@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::words::{InterruptId, OpenRequest};
 use agentgraph_checkpoint::PendingWrite;
 
-/// What a caller answers.
+/// The answers of a caller.
 pub(crate) enum Answers {
     Bare(Value),
     ById(Vec<(InterruptId, Value)>),
@@ -58,7 +58,8 @@ impl Answers {
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Whether what finished tasks left behind can be used, before anything is stored on top of it.
+    /// Checks that the stored results of finished tasks can be used, before anything is stored on top of
+    /// them.
     pub(crate) fn check_left_over(&self) -> Result<(), Error> {
         let Some(journal) = &self.records.journal else { return Ok(()) };
         let results = self.inheritance.left_over.values().filter_map(|left| left.result.as_deref());
@@ -73,8 +74,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Gives answers that were checked against what is open, `inside` of tasks too. They are stored before
-    /// anything runs, each beside the request that it answers.
+    /// Delivers answers after checking them against the open interrupts; `inside` are those inside tasks.
+    /// Answers are stored before anything runs, each beside its request.
     pub(crate) async fn give_answers(
         &mut self,
         answers: Answers,
@@ -82,7 +83,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     ) -> Result<(), Error> {
         let (own, inside) = self.take_answers(answers, &inside)?;
         let Some(journal) = &mut self.records.journal else { return Ok(()) };
-        // Those of one subgraph together.
+        // The answers of one subgraph are stored together.
         let mut places: BTreeMap<_, Vec<PendingWrite>> = BTreeMap::new();
         for (request, write) in inside {
             places.entry((&*request.interrupt.namespace, request.at)).or_default().push(write);
@@ -133,7 +134,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok((writes, writes_inside))
     }
 
-    /// The interrupts that an unfinished pass waits for.
+    /// The interrupts that an unfinished pass waits for, in the order in which their nodes are declared.
     fn open_in_pass(&self) -> Vec<InterruptId> {
         let open = self.inheritance.left_over.iter().flat_map(|(task, left)| {
             left.open().map(|(n, request)| {
@@ -155,7 +156,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// All of them, before any is stored.
+    /// Checks all answers before any of them is stored.
     #[cfg(feature = "validate")]
     fn check_answers(&self, answers: &[(InterruptId, Value)], inside: &[OpenRequest]) -> Result<(), Error> {
         for (id, answer) in answers {

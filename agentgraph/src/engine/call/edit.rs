@@ -1,4 +1,4 @@
-//! Edits: a checkpoint that no task wrote.
+//! Edits from outside: a checkpoint that no task wrote.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,18 +13,18 @@ use crate::state::State;
 use crate::words::{Interrupt, InterruptKind};
 use agentgraph_checkpoint::Source;
 
-/// What is changed, and where the thread stands then.
+/// An edit: its update, and the position of the thread after it.
 pub(crate) enum Edit<S: State> {
-    /// Where it stood.
+    /// The position stays the same.
     Here(Option<S::Update>),
-    /// Where these nodes lead.
+    /// The thread continues as if these nodes had returned their updates.
     As(Vec<(Cow<'static, str>, S::Update)>),
     AsStart(S::Update),
     AsEnd(S::Update),
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Commits the edit. `behind` is what stays with an edit that moves nothing.
+    /// Commits the edit. `behind` contains what an edit that does not move the thread keeps of its tasks.
     pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<EditedTasks<'_>>) -> Result<(), Error> {
         match edit {
             Edit::Here(update) => self.edit_here(update, behind).await,
@@ -81,7 +81,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// The run is over, and its temporary edits with it.
+    /// Ends the temporary edits, which end with the run.
     fn end_edits(&mut self) {
         self.position.graph.drop_edits();
         self.runtime.shared.see().overlay = None;

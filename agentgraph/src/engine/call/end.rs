@@ -1,4 +1,4 @@
-//! [`CallEnd`]: what a call that has ended leaves to its caller.
+//! [`CallEnd`]: the result of a call for its caller.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,18 +15,18 @@ use crate::words::{DroppedEdits, StuckJoin, stuck_joins};
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{CheckpointId, RunId};
 
-/// What a call that has ended without an error leaves to its caller.
+/// The result of a call that ended without an error.
 pub(crate) struct CallEnd<S: State> {
     pub(crate) state: Arc<S>,
-    /// The sum of its updates, if that is kept.
+    /// The sum of the call's updates, if it is kept.
     pub(crate) updates: Option<S::Update>,
     pub(crate) run: RunId,
     pub(crate) checkpoint: Option<CheckpointId>,
-    /// The joins of the graph itself that still wait.
+    /// The joins of this graph that still wait.
     pub(crate) stuck: Vec<StuckJoin>,
-    /// Those that still waited when subgraphs ended.
+    /// The joins of subgraphs that still waited when their subgraph ended.
     pub(crate) stuck_inside: Vec<StoredStuck>,
-    /// What the run has spent, by unit.
+    /// The amounts that the run has spent, by unit.
     pub(crate) spent: BTreeMap<Cow<'static, str>, u64>,
     pub(crate) cancelled: Vec<String>,
     pub(crate) dropped: Vec<DroppedEdits>,
@@ -34,7 +34,6 @@ pub(crate) struct CallEnd<S: State> {
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Ends the call.
     pub(crate) fn into_end(self) -> CallEnd<S> {
         CallEnd {
             stuck: self.own_stuck(),
@@ -50,38 +49,38 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Adds the last state to the error that a call ends with, if there is one.
+    /// Adds the last state to the error of a call, if there is such a state.
     pub(crate) fn fail_with(self, error: Error) -> Error {
         if self.position.merging { error } else { error.with_state(self.position.state) }
     }
 
-    /// The thread that the run is on.
+    /// The thread of the run.
     pub(crate) fn thread(&self) -> Option<Arc<str>> {
         self.runtime.shared.thread.clone()
     }
 
-    /// The namespace that its records are in; empty for that of the root, and where nothing is kept.
+    /// The namespace of the run's records; empty for the root namespace, and if nothing is stored.
     pub(crate) fn namespace(&self) -> Arc<str> {
         self.records.journal.as_ref().map(|journal| Arc::clone(journal.namespace())).unwrap_or_default()
     }
 
-    /// Where the memories stand that the run names, and the checkpoint that stands.
+    /// The positions of the memories that the run names, and the current checkpoint.
     pub(crate) fn named_memories(&self) -> (StoredMemories, Option<CheckpointId>) {
         let named = self.records.memories().map(|memories| memories.named()).unwrap_or_default();
         (named, self.records.checkpoint())
     }
 
-    /// Whether commits were put off to the end of the call.
+    /// Whether commits were deferred to the end of the call.
     pub(crate) fn has_deferred_commits(&self) -> bool {
         self.records.journal.as_ref().is_some_and(Journal::waits)
     }
 
-    /// Whether the caller is to be told of static interrupts inside of tasks.
+    /// Whether the caller is still to be told of static interrupts inside tasks.
     pub(crate) fn has_untold(&self) -> bool {
         !self.report.untold.is_empty()
     }
 
-    /// The error of a run that is over, if its graph does not let joins wait in vain.
+    /// The error of a finished run with stuck joins, if its graph treats them as an error.
     pub(crate) fn stuck_error(&self, pause: &Pause) -> Option<Error> {
         if !self.position.graph.stuck_fails || !matches!(pause, Pause::Finished) {
             return None;

@@ -1,4 +1,4 @@
-//! What goes into a run without a task: its input, and updates that somebody writes from outside.
+//! Values that enter a run without a task: its input, and updates written from outside.
 
 use std::sync::Arc;
 
@@ -12,8 +12,7 @@ use crate::state::{Lifetime, State};
 use agentgraph_checkpoint::{RunId, Source};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Begins a run on the state as it is: run channels are reset, the input goes in, and START's edges are
-    /// followed.
+    /// Starts a run on the current state: resets run channels, applies the input and follows START's edges.
     pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
         let entry = match &self.driver {
             Some(driver) => Some(Arc::clone(driver).entry(
@@ -39,7 +38,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let upcoming = self.upcoming();
         let core = &self.position.graph;
         let state = Arc::make_mut(&mut self.position.state);
-        // A subgraph over the state around it goes on with that as it is.
+        // A subgraph over the parent's state continues with that state, so nothing is reset.
         let begins = self.records.trace.is_none();
         if begins && core.has_run_channels {
             reset(core, state, &mut self.records.journal, Lifetime::Run)?;

@@ -1,4 +1,4 @@
-//! Nothing runs any more that the call waits for: what it comes to, and what it leaves behind.
+//! The end of an eager call: its result, and what it leaves behind once no task that it waits for runs.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Says what the call comes to; `None` if it goes on after all.
+    /// Ends the call and returns its result; `None` if the call continues after all.
     pub(super) async fn conclude(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
         match course.stop.take() {
             Some(Stop::Failed(error)) => {
@@ -42,7 +42,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Whether anything that is not detached would go on without somebody's answer.
+    /// Whether an activation that is not detached could continue without an answer from the caller.
     fn could_go_on(&self) -> bool {
         let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.values());
         open.filter(|one| !self.position.graph.is_detached(one.node)).any(|one| one.phase != Phase::Waits)
@@ -91,7 +91,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(pause)
     }
 
-    /// The static interrupt that holds an activation.
+    /// The static interrupt that blocks an activation.
     fn fixed(&self, activation: &Activation) -> Option<Interrupt> {
         if activation.phase != Phase::Waits || activation.told {
             return None;
@@ -103,7 +103,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         })
     }
 
-    /// Everything but what is detached has ended.
+    /// Ends a run in which only detached tasks are left.
     async fn end(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
         let begins = course.ending.is_none();
         let mut ending = course.ending.take().unwrap_or_default();
@@ -114,7 +114,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         course.drop_unless(|started| started.awaited.is_some());
         course.ending = Some(ending);
-        // Once more where the end begins: what waits in line may be worth waiting for.
+        // The end of the run changes which queued activations are worth waiting for, so they are looked at
+        // once more.
         if course.is_ending()
             || (begins && self.position.eager.as_ref().is_some_and(|eager| !eager.flow.ready.is_empty()))
         {
@@ -124,7 +125,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(Some(Pause::Finished))
     }
 
-    /// Lets go of the detached tasks that are still open.
+    /// Drops the detached tasks that are still open.
     async fn cut_detached(&mut self) -> Result<(), Error> {
         let Some(eager) = &mut self.position.eager else { return Ok(()) };
         let open: Vec<Key> = eager.flow.open.keys().copied().collect();
@@ -141,7 +142,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Commits what is open without anything that was merged.
+    /// Commits the open activations without a merge.
     pub(super) async fn commit_unmerged(&mut self, source: Source) -> Result<(), Error> {
         self.begin_record();
         let commit = self.upcoming();
@@ -151,7 +152,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(source, None).await
     }
 
-    /// Stores what open tasks asked and voided, if no record says it yet, and what they wait for in any case.
+    /// Stores the questions and voided answers of open tasks if no record contains them yet, and their open
+    /// questions in any case.
     async fn leave_behind(&mut self) -> Result<(), Error> {
         self.end_waiting().await?;
         let Some(eager) = &self.position.eager else { return Ok(()) };
@@ -164,7 +166,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// What open tasks failed with, and which of them have not any more, where no record says it yet.
+    /// The errors of open tasks, and the notes that an error is over, if no record contains them yet.
     fn errors_unsaid(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
         let mut writes = Vec::new();
         for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
@@ -178,14 +180,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(writes)
     }
 
-    /// What tasks failed with in this call, in the order in which their activations were made.
+    /// The failures of tasks in this call, in the order in which their activations were made.
     fn failures(&self, course: &mut Course<S>) -> Vec<Failure> {
         course.failed.sort_unstable_by_key(|(key, _)| *key);
         course.failed.drain(..).map(|(_, failure)| Failure::clone(&failure)).collect()
     }
 
-    /// What open tasks wait for, as pending writes, since whoever asks a store which threads wait looks at
-    /// those; of `unsaid` ones all that they asked.
+    /// The open questions of open tasks as pending writes, since a store finds waiting threads by these. For
+    /// `unsaid` activations, all their questions.
     pub(in crate::engine) fn asked_in_flow(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
         let mut writes = Vec::new();
         for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
@@ -195,7 +197,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             for (n, request) in left.requests.iter().filter(|(n, _)| unsaid || open.contains(n)) {
                 let slot = PendingWrite::request_slot(*n);
                 writes.push(PendingWrite { task, slot, bytes: to_bytes(request)? });
-                // A store takes a request for open beside which nothing says otherwise.
+                // A store takes a request for open unless an answer or a void is stored beside it.
                 let answer = left.answers.get(n).map(|answer| StoredAnswer::Given(answer.clone()));
                 let answer = answer.or_else(|| left.voided.contains(n).then_some(StoredAnswer::Voided));
                 if let Some(answer) = answer {
@@ -206,7 +208,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(writes)
     }
 
-    /// Notes what a task asks, which holds what comes after it, and which answers it voids by that.
+    /// Records the questions of a task, which then waits, and the answers that they void.
     pub(super) fn hold(&mut self, key: Key, asks: NewQuestions) {
         let Some(eager) = &mut self.position.eager else { return };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return };
@@ -223,7 +225,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         eager.flow.change(key);
     }
 
-    /// Takes an answer back that its task could not read, so that the interrupt stays open.
+    /// Takes back an answer that its task could not read, so that the interrupt stays open.
     pub(super) async fn take_answer_back(
         &mut self,
         key: Key,

@@ -1,5 +1,5 @@
-//! One call of an eager run under way: the tasks that run, how those ended that did, and why no more of them
-//! start.
+//! [`Course`]: one call of an eager run under way, with its running tasks, ended tasks, and the reason to
+//! stop.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -23,44 +23,43 @@ use crate::words::{Interrupt, StopReason};
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::Services;
 
-/// How a task ended.
+/// The end of a task.
 pub(super) enum TaskResult<S: State> {
     Done(TaskOutput<S>),
     NotDone(NoOutput),
-    /// It failed, and this node stands in its place.
+    /// The task failed, and this node handles the failure.
     Handled(u32, Arc<Failure>),
 }
 
-/// Why no further task starts.
+/// The reason why no further task starts.
 pub(super) enum Stop {
     Failed(Error),
-    /// A run inside a task was left for the graph around it.
+    /// A run inside a task exits to the parent graph.
     Left(ParentExit),
-    /// What runs comes to its end before.
+    /// Running tasks may finish first.
     Soft(StopReason),
-    /// What runs is dropped.
+    /// Running tasks are dropped.
     Hard(StopReason),
 }
 
-/// A task that was started.
+/// A started task.
 #[derive(Clone, Copy)]
 pub(super) struct StartedTask {
     pub(super) key: Key,
     pub(super) detached: bool,
-    /// For how long the end of the run waits for it, if it is detached.
+    /// For a detached task, how long the end of the run waits for it.
     pub(super) awaited: Option<Duration>,
 }
 
-/// How long the end still waits for detached tasks: a clock for each of the times that their nodes name, all
-/// of which run from the beginning of the end, however many tasks begin later.
+/// The clocks of the end of a run: one for each time that the nodes of detached tasks name. All of them run
+/// from the moment the end starts, however many tasks start later.
 #[derive(Default)]
 pub(super) struct Ending {
     clocks: Vec<(Duration, Option<BoxFuture<'static, ()>>)>,
 }
 
 impl Ending {
-    /// Whether it does not wait any more for what may take so long. A time that it has not heard of begins
-    /// now.
+    /// Whether this time is over. The clock of a time that is not known yet starts now.
     pub(super) fn is_over(&mut self, limit: Duration, services: &Arc<dyn Services>) -> bool {
         match self.clocks.iter().find(|(of, _)| *of == limit) {
             Some((_, clock)) => clock.is_none(),
@@ -71,7 +70,7 @@ impl Ending {
         }
     }
 
-    /// A time that has come to its end.
+    /// The next time that is over.
     pub(super) fn poll_over(&mut self, cx: &mut Context<'_>) -> Option<Duration> {
         let (limit, over) = self.clocks.iter_mut().find_map(|(limit, clock)| {
             let is_over = clock.as_mut().is_some_and(|clock| clock.as_mut().poll(cx).is_ready());
@@ -82,26 +81,27 @@ impl Ending {
     }
 }
 
-/// See the module.
+/// One call of an eager run under way.
 pub(super) struct Course<S: State> {
-    /// Made when a task is pending, and away while something is awaited beside them.
+    /// `None` until a task is pending, and while the tasks are given away for something to be awaited beside
+    /// them.
     running: Option<FuturesUnordered<RunningTask<S>>>,
-    /// Some of them were dropped while they were away.
+    /// Whether some tasks were dropped while they were given away.
     dropped: bool,
-    /// The tasks that have not come to their end here, by the index of their requests.
+    /// The tasks without a handled end, by the index of their request.
     started: HashMap<u32, StartedTask>,
-    /// How many of them are not detached.
+    /// The number of started tasks that are not detached.
     normal: usize,
-    /// In the order in which they ended.
+    /// Ended tasks that are not handled yet, in the order in which they ended.
     ended: VecDeque<(u32, TaskResult<S>)>,
     pub(super) stop: Option<Stop>,
-    /// What tasks failed with, in the order in which they ended.
+    /// The failures of tasks, in the order in which they ended.
     pub(super) failed: Vec<(Key, Arc<Failure>)>,
-    /// What runs inside of tasks ask.
+    /// The interrupts of runs inside tasks.
     pub(super) inside: BTreeMap<Key, Vec<Interrupt>>,
-    /// The times that tasks may take, oldest first, if they are limited.
+    /// The timers of tasks with a time limit, oldest first.
     pub(super) limits: VecDeque<(u32, BoxFuture<'static, ()>)>,
-    /// None before everything that is not detached has ended.
+    /// `None` until every task that is not detached has ended.
     pub(super) ending: Option<Ending>,
 }
 
@@ -126,7 +126,7 @@ impl<S: State> Course<S> {
         self.started.insert(index, started);
     }
 
-    /// Adds tasks that were not ready at once.
+    /// Adds tasks that were pending after their first poll.
     pub(super) fn pend(&mut self, pending: Vec<RunningTask<S>>) {
         if !pending.is_empty() {
             self.running.get_or_insert_default().extend(pending);
@@ -141,7 +141,7 @@ impl<S: State> Course<S> {
         self.running.as_ref().map_or(0, FuturesUnordered::len)
     }
 
-    /// How many have ended and were not looked at.
+    /// The number of ended tasks that are not handled yet.
     pub(super) fn ended(&self) -> usize {
         self.ended.len()
     }
@@ -150,16 +150,16 @@ impl<S: State> Course<S> {
         !self.ended.is_empty()
     }
 
-    /// Whether tasks run that the run has to wait for.
+    /// Whether the run has to wait for running tasks.
     pub(super) fn must_wait(&self) -> bool {
         match self.ended.is_empty() {
             true => self.normal > 0,
-            // They are held until the turn of another one that runs.
+            // These ended tasks are waiting for the turn of a task that is still running.
             false => self.count() > 0,
         }
     }
 
-    /// Whether a task has ended, and waits for its turn.
+    /// Whether a task has ended and waits for its turn.
     fn is_held(&self, index: u32) -> bool {
         self.ended.iter().any(|(ended, _)| *ended == index)
     }
@@ -169,7 +169,8 @@ impl<S: State> Course<S> {
         self.started.iter().any(|(index, started)| started.key == key && !self.is_held(*index))
     }
 
-    /// The first of those that ended which is not to be merged.
+    /// The first ended task whose end makes no commit: its failure is handled, or it is not done and not
+    /// detached.
     pub(super) fn take_unmerged(&mut self) -> Option<(u32, StartedTask, TaskResult<S>)> {
         let detached = |index: &u32| self.started.get(index).is_some_and(|started| started.detached);
         let at = self.ended.iter().position(|(index, end)| match end {
@@ -180,19 +181,19 @@ impl<S: State> Course<S> {
         self.take_end(at)
     }
 
-    /// How the task of an activation ended, if it has.
+    /// The end of an activation's task, if it has ended.
     pub(super) fn take_end_of(&mut self, key: Key) -> Option<(u32, StartedTask, TaskResult<S>)> {
         let is_of = |index: &u32| self.started.get(index).is_some_and(|started| started.key == key);
         let at = self.ended.iter().position(|(index, _)| is_of(index))?;
         self.take_end(at)
     }
 
-    /// Whether the end waits for tasks that are detached.
+    /// Whether the end of the run waits for detached tasks.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some() && !self.started.is_empty()
     }
 
-    /// The task that ended first, which is over with that.
+    /// Takes the task that ended first.
     pub(super) fn next_end(&mut self) -> Option<(u32, StartedTask, TaskResult<S>)> {
         self.take_end(0)
     }
@@ -206,14 +207,14 @@ impl<S: State> Course<S> {
         Some((index, started, end))
     }
 
-    /// Notes that a task is over, or will not be waited for.
+    /// Removes a task that is over or no longer waited for.
     pub(super) fn forget(&mut self, index: u32) {
         if let Some(started) = self.started.remove(&index) {
             self.normal -= usize::from(!started.detached);
         }
     }
 
-    /// Drops the tasks that are not to go on.
+    /// Drops the running tasks for which `goes_on` is false.
     pub(super) fn drop_unless(&mut self, goes_on: impl Fn(StartedTask) -> bool) {
         let ended: HashSet<u32> = self.ended.iter().map(|(index, _)| *index).collect();
         let over =
@@ -233,12 +234,12 @@ impl<S: State> Course<S> {
         running.into_iter().filter(|task| self.started.contains_key(&task.request.index)).collect()
     }
 
-    /// Gives away the tasks that run, for something to be awaited beside them.
+    /// Gives away the running tasks, so that something else can be awaited beside them.
     pub(super) fn give_away(&mut self) -> Option<FuturesUnordered<RunningTask<S>>> {
         self.running.take_if(|running| !running.is_empty())
     }
 
-    /// Takes them back, without those that were dropped meanwhile.
+    /// Takes the tasks back, without those that were dropped meanwhile.
     pub(super) fn take_back(&mut self, mut running: FuturesUnordered<RunningTask<S>>) {
         if std::mem::take(&mut self.dropped) {
             running = self.those_started(running);
@@ -247,7 +248,7 @@ impl<S: State> Course<S> {
         self.running = Some(running);
     }
 
-    /// The result of a task that ended meanwhile, if there is one.
+    /// Polls for the next ended task.
     pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<EndedTask<S>>> {
         match &mut self.running {
             Some(running) => running.poll_next_unpin(cx),
@@ -255,8 +256,8 @@ impl<S: State> Course<S> {
         }
     }
 
-    /// Notes why no further task starts; the first reason counts, but for a failure, which counts more than a
-    /// wish to stop.
+    /// Sets the reason why no further task starts. The first reason counts, but any reason replaces a soft
+    /// stop, and a failure replaces an exit to the parent graph.
     pub(super) fn stop(&mut self, stop: Stop) {
         match (&self.stop, &stop) {
             (None | Some(Stop::Soft(_)), _) => self.stop = Some(stop),
@@ -265,7 +266,7 @@ impl<S: State> Course<S> {
         }
     }
 
-    /// Notes an error that ends the run. It counts more than what a task failed with.
+    /// Records an error that ends the run. It counts more than failures of tasks.
     pub(super) fn break_off(&mut self, error: Error) {
         if !matches!(self.stop, Some(Stop::Hard(_))) {
             self.stop = Some(Stop::Failed(error));
@@ -273,7 +274,7 @@ impl<S: State> Course<S> {
     }
 }
 
-/// Takes down how tasks end.
+/// The ledger in which the executor records how tasks end.
 pub(super) struct ResultLedger<'a, S: State>(&'a mut VecDeque<(u32, TaskResult<S>)>);
 
 impl<S: State> Course<S> {
@@ -295,7 +296,7 @@ impl<S: State> Ledger<S> for ResultLedger<'_, S> {
         self.0.push_back((index, TaskResult::Handled(handler, failure)));
     }
 
-    /// Events learn who handles a failure when the handler begins.
+    /// Events learn the id of a handler when it starts.
     fn id(&self, _index: u32) -> TaskId {
         TaskId::from_u128(0)
     }

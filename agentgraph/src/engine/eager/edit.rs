@@ -1,5 +1,5 @@
-//! Edits of a thread whose run has no supersteps. There is no superstep that an edit could end: what it says
-//! about one node concerns that node, and everything else that is open stays.
+//! Edits of a thread whose run has no supersteps. An edit about one node ends an activation of that node; all
+//! other open activations stay.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::state::State;
 use agentgraph_checkpoint::{RunId, Source};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// [`adopt_left`](Self::adopt_left) where the ids of tasks are those of the run before, on that thread.
+    /// [`adopt_left`](Self::adopt_left) with the task ids of an earlier run, on its thread if one is given.
     pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId, thread: Option<&str>) {
         let Some(journal) = &mut self.records.journal else { return };
         let thread = thread.map(Arc::from);
@@ -25,8 +25,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Lets what is open read the edited state, and go on with its calls of subgraphs, which are known by
-    /// other ids from now on. `before` is where its tasks stood.
+    /// Lets open activations read the edited state and continue their calls of subgraphs, which have other
+    /// ids from now on. `before` is the place of their tasks before the edit.
     pub(in crate::engine) fn edit_flow(&mut self, updated: bool, before: Option<StepPlace<'_>>) {
         let commit = self.upcoming();
         let keys: Vec<Key> =
@@ -56,7 +56,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Forgets what is open.
+    /// Closes all open activations.
     pub(in crate::engine) fn clear_flow(&mut self) {
         let commit = self.upcoming();
         self.begin_flow();
@@ -65,8 +65,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Merges updates as if these nodes had returned them, one commit each. Where a task of the node is open,
-    /// the oldest of them has ended with that.
+    /// Merges updates as if these nodes had returned them, one commit each. If activations of the node are
+    /// open, the oldest of them ends.
     pub(in crate::engine) async fn edit_flow_as(
         &mut self,
         writers: Vec<(Cow<'static, str>, S::Update)>,

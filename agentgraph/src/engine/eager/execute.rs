@@ -1,4 +1,4 @@
-//! Starting activations: as many as may, each polled once where it stands.
+//! Starting activations: as many as may run at once, each polled once in place.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::state::State;
 use crate::words::{Memory, StopReason};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Starts what may start. Outside of tokio's cooperative budget: with more ready tasks than it allows,
-    /// the rest would be put off for nothing. Tasks that were started before are looked at, too, so that
-    /// those that are always ready do not hold them up.
+    /// Starts the activations that may start, outside tokio's cooperative budget: with more ready tasks than
+    /// the budget allows, the rest would be delayed for nothing. Also polls the tasks that were started
+    /// before, so that tasks that are always ready do not hold them up.
     pub(super) async fn start(&mut self, course: &mut Course<S>) {
         let pass = poll_fn(|cx| {
             let mut pending = Vec::new();
@@ -44,12 +44,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// The next activation that may start now. So many of those started before are pending and not yet among
-    /// those that run.
+    /// The next activation that may start now. `pending` is the number of tasks that were just started and
+    /// are not yet in the course.
     fn next_to_start(&mut self, course: &mut Course<S>, pending: usize) -> Option<Key> {
         loop {
-            // Who has ended gives his place to others when that was looked at, unless he is held until his
-            // turn.
+            // An ended task keeps its slot until it is handled, unless it may be held until its turn.
             let held = self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some());
             let ended = if held { 0 } else { course.ended() };
             let room = course.count() + pending + ended < self.runtime.max_concurrency
@@ -77,7 +76,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Whether the run is not at its end, or waits there for an activation.
+    /// Whether the run is not at its end, or its end waits for this activation.
     fn is_worth_waiting_for(&self, course: &mut Course<S>, key: Key) -> bool {
         let (Some(ending), Some(activation)) = (&mut course.ending, self.activation(key)) else {
             return true;
@@ -88,7 +87,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// For how long the end of the run waits for a node, if it is detached.
+    /// For a detached node, how long the end of the run waits for it.
     fn awaited(&self, node: u32) -> Option<Duration> {
         match self.position.graph.entry(node)?.on_end {
             OnEnd::Await(limit) if self.position.graph.is_detached(node) => Some(limit),
@@ -96,13 +95,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Whether a static interrupt holds an activation.
+    /// Whether a static interrupt blocks an activation.
     fn waits_for_somebody(&self, key: Key) -> bool {
         self.position.graph.breaks.is_some()
             && self.activation(key).is_some_and(|one| one.is_held(&self.position.graph))
     }
 
-    /// What may end the call before another task starts.
+    /// The reason to stop the call before another task starts.
     fn stop_before_start(&mut self) -> Option<Stop> {
         if self.runtime.shared.outer.is_some() {
             return match self.boundary_inside() {
@@ -141,15 +140,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         if let Some(limit) = self.listeners.halt.as_ref().and_then(|halt| halt.step_timeout()) {
             let mut timer = halt::sleep(&self.runtime.shared.services, limit);
-            // Its time begins when it is polled first.
+            // The timer starts at its first poll.
             let _ = timer.as_mut().poll(cx);
             course.limits.push_back((index, timer));
         }
         self.call(course, index, key, cx, pending);
     }
 
-    /// Ends a task with what its node gave before, if an edit says so and no other task does that already.
-    /// False if it is to be run.
+    /// Ends a task with the last output of its node, if an edit skips the node and no other task has used the
+    /// skip. Returns false if the task is to be run.
     fn skip_activation(&mut self, course: &mut Course<S>, index: u32, key: Key, node: u32) -> bool {
         let skips = self.position.graph.overlay().is_some_and(|overlay| overlay.skips().contains(&node));
         let Some(eager) = self.position.eager.as_ref().filter(|_| skips) else { return false };
@@ -179,7 +178,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         true
     }
 
-    /// Calls the handler of a task that failed in its place.
+    /// Calls the handler of a failed task.
     pub(super) async fn start_again(&mut self, course: &mut Course<S>, index: u32, key: Key) {
         poll_fn(|cx| {
             let mut pending = Vec::new();
@@ -211,7 +210,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         executor.start(&task, cx, pending, &mut Vec::new(), &mut course.ends());
     }
 
-    /// The state that an activation reads. It is held on to where a handler may have to read the same.
+    /// The state that an activation reads. It is kept if a handler may have to read the same state.
     fn state_of(&mut self, key: Key) -> Arc<S> {
         let handled = self.activation(key).is_some_and(|activation| {
             activation.handler.is_none() && self.position.graph.handler(activation.node).is_some()
@@ -229,7 +228,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         state
     }
 
-    /// Gives a task its id where somebody has to know it.
+    /// Announces the id of a task to events and to subgraph calls.
     fn announce_activation(&self, key: Key, activation: &Activation, request: crate::context::TaskRequest) {
         if self.listeners.events.is_none() && !self.position.graph.has_graphs {
             return;
@@ -248,7 +247,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         nest.enter(head, request.index, request.handles, call);
     }
 
-    /// Whether another activation of a node is under way, or waits inside of its call.
+    /// Whether another activation of a node is running, or waits inside its call.
     fn is_called(&self, key: Key, node: u32) -> bool {
         let open = self.position.eager.iter().flat_map(|eager| &eager.flow.open);
         let mut others = open.filter(|(other, one)| **other != key && one.actor() == node);
@@ -256,7 +255,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-/// Takes the result of one of the tasks that run, if one has ended.
+/// Takes the result of a running task, if one has ended.
 pub(super) fn poll_running<S: State, R: TaskRunner<S>>(
     executor: &Executor<'_, S, R>,
     course: &mut Course<S>,

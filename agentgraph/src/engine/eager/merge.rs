@@ -1,4 +1,4 @@
-//! What an activation came to, merged into the state and into what is open.
+//! Merging the result of an activation into the state and into the open activations.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::graph::run_graph::RunGraph;
 use crate::state::{State, WriteKind};
 use agentgraph_checkpoint::Source;
 
-/// Who is merged.
+/// The subject of a merge.
 struct MergeSubject<'a> {
-    /// None for START, and where nothing has ended.
+    /// `None` for START, and if no activation ended.
     ending: Option<Key>,
     actor: u32,
     commit: NextCommit,
-    /// The joins whose time had come in an earlier run of the same steps.
+    /// The joins that were due at this step in an earlier run of the same steps.
     again: Option<&'a [u32]>,
 }
 
@@ -65,15 +65,15 @@ impl Flow {
 }
 
 impl Flow {
-    /// Takes out what was to start of nodes that the edits of this merge remove. Gives the nodes whose groups
-    /// are done by that.
+    /// Cancels activations of nodes that the edits of this merge remove, unless they have started. Returns
+    /// the nodes whose groups are complete by that.
     fn cancel_removed<S: State>(&mut self, core: &RunGraph<S>) -> Vec<u32> {
         let staged = core.staged_edits();
         let Some(removed) = staged.map(|staged| staged.removed()).filter(|removed| !removed.is_empty())
         else {
             return Vec::new();
         };
-        // What waits and is not held by a gate has a run inside that asks.
+        // A waiting activation that no static interrupt blocks has a run inside that asks.
         let has_begun = |one: &Activation| match one.phase {
             Phase::Runs => true,
             Phase::Waits => one.left.is_some() || !one.is_held(core),
@@ -83,7 +83,7 @@ impl Flow {
         let (begun, gone): (Vec<_>, Vec<_>) = of_removed.partition(|(_, one)| has_begun(one));
         let begun: Vec<Key> = begun.into_iter().map(|(key, _)| *key).collect();
         let gone: Vec<(Key, u32)> = gone.into_iter().map(|(key, one)| (*key, one.node)).collect();
-        // They run to their end, and their records say of which node they are.
+        // They run to their end, and their records contain the name of their node.
         begun.into_iter().for_each(|key| self.change(key));
         self.ready.retain(|key| !gone.iter().any(|(gone, _)| gone == key));
         gone.into_iter().flat_map(|(key, node)| self.end(key, core.is_detached(node), false)).collect()
@@ -91,7 +91,6 @@ impl Flow {
 }
 
 impl<S: State> Activations<S> {
-    /// Merges the input of a run.
     pub(crate) fn input(
         &mut self,
         merge: Merge<'_, S>,
@@ -105,7 +104,7 @@ impl<S: State> Activations<S> {
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// The commit to come.
+    /// The next commit.
     pub(in crate::engine) fn upcoming(&self) -> NextCommit {
         match (&self.records.journal, &self.position.eager) {
             (Some(journal), _) => {
@@ -117,7 +116,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Merges a task that is done.
+    /// Merges a finished task.
     pub(super) fn merge_activation(&mut self, key: Key, done: TaskOutput<S>) -> Result<(), Error> {
         let Some(activation) = self.activation(key) else { return Ok(()) };
         let actor = activation.actor();
@@ -178,7 +177,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merged
     }
 
-    /// Takes out an activation that ended and has no result.
+    /// Ends an activation without a result.
     pub(super) async fn end_without_result(&mut self, key: Key) -> Result<(), Error> {
         let actor = self.activation(key).map_or(0, |activation| activation.actor());
         self.merge_into_flow(Some(key), actor, None, false)?;
@@ -186,14 +185,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(Source::Loop, None).await
     }
 
-    /// Fires the joins whose time has come, in a commit of their own.
+    /// Fires the joins that are due, in a commit of their own.
     pub(super) async fn merge_due_joins(&mut self) -> Result<(), Error> {
         self.merge_into_flow(None, self.position.graph.topology.start(), None, false)?;
         self.position.merging = false;
         self.commit(Source::Loop, None).await
     }
 
-    /// Whether the time of a join has come.
+    /// Whether a join is due.
     pub(super) fn joins_are_due(&mut self) -> bool {
         match self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some()) {
             true => self.is_turn_of_joins(),
@@ -201,7 +200,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Holds the state that activations read which were not started before the next one is merged.
+    /// Keeps the current state for activations that read it and are not started before the next merge.
     pub(super) fn hold_states(&mut self, stopped: bool) {
         let keeps_all = self.records.journal.as_ref().is_some_and(|journal| journal.waits());
         let Some(eager) = &mut self.position.eager else { return };
@@ -214,7 +213,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-/// A write that a task could not make since it did not know of another one.
+/// The error of a write that clashes with a commit made after the task read its state.
 fn overtaken<S: State>(core: &RunGraph<S>, clash: (usize, u32, WriteKind), second: u32) -> Error {
     let (channel, first, kind) = clash;
     let field = &S::channels(&core.schema)[channel].name;

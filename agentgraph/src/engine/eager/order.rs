@@ -1,7 +1,7 @@
-//! The order in which an earlier run merged, for one that goes over the same steps again.
+//! The merge order of an earlier run, for a run that repeats its steps.
 //!
-//! What ends too early is held until its turn. Where this run goes another way than the earlier one, and
-//! after the last step that was recorded, tasks merge as they end.
+//! A task that ends too early is held until its turn. Tasks merge as they end where this run differs from the
+//! earlier one, and after the last recorded step.
 
 use crate::engine::Loop;
 use crate::engine::eager::course::{Course, StartedTask, TaskResult};
@@ -11,13 +11,12 @@ use crate::run::event::EventKind;
 use crate::state::State;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// The end that is to be looked at next: the first, unless an earlier run of the same steps says another
-    /// one.
+    /// The ended task to handle next: the first one, unless the recorded order names another.
     pub(super) fn next_end(&mut self, course: &mut Course<S>) -> Option<(u32, StartedTask, TaskResult<S>)> {
         if self.position.eager.as_ref()?.order.is_none() {
             return course.next_end();
         }
-        // What is not merged has no turn.
+        // An end that makes no commit has no turn.
         if let Some(end) = course.take_unmerged() {
             return Some(end);
         }
@@ -51,14 +50,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course.next_end()
     }
 
-    /// Says that the step whose turn it is becomes the next commit. Gives the joins whose time had come in
-    /// it; `None` where no order is known.
+    /// Takes the step whose turn it is as the next commit. Returns the joins that were due in it; `None`
+    /// without a recorded order.
     pub(super) fn take_turn(&mut self) -> Option<Vec<u32>> {
         let number = self.upcoming().at;
         self.position.eager.as_mut()?.order.as_mut().map(|order| order.take(number))
     }
 
-    /// Whether it is the turn of joins whose time had come, and they wait for it.
+    /// Whether it is the turn of joins that were due, and these joins still wait.
     pub(super) fn is_turn_of_joins(&mut self) -> bool {
         let core = &self.position.graph;
         let Some(eager) = &mut self.position.eager else { return false };

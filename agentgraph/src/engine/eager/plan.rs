@@ -1,5 +1,4 @@
-//! Where an eager run begins or goes on: what earlier calls left behind, and the states that its activations
-//! read.
+//! Start and continuation of an eager run: remains of earlier calls, and the states that activations read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::words::InterruptId;
 use agentgraph_checkpoint::{CheckpointId, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Forgets what an earlier run had open.
+    /// Clears what an earlier run had open.
     pub(in crate::engine) fn begin_flow(&mut self) {
         if let Some(eager) = &mut self.position.eager {
             **eager =
@@ -26,7 +25,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Gives every activation what it has left behind in earlier calls.
+    /// Moves the remains of earlier calls into their activations.
     pub(in crate::engine) fn adopt_left(&mut self) {
         let told = std::mem::take(&mut self.inheritance.past_breaks);
         let mut left_over = std::mem::take(&mut self.inheritance.left_over);
@@ -73,13 +72,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// The activations that are open, by who acts in them.
+    /// The open activations, by the id of the task or handler that acts in them.
     pub(in crate::engine) fn flow_tasks(&self) -> HashMap<TaskId, Key> {
         let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.keys());
         open.filter_map(|key| Some((self.activation_id(*key)?, *key))).collect()
     }
 
-    /// The interrupts that are open, in the order in which their activations were made.
+    /// The open interrupts, in the order in which their activations were made.
     pub(in crate::engine) fn open_in_flow(&self, tasks: &HashMap<TaskId, Key>) -> Vec<InterruptId> {
         let mut open: Vec<(Key, InterruptId)> = Vec::new();
         for (task, key) in tasks {
@@ -92,7 +91,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         open.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Gives an activation its answer, so that it can go on.
+    /// Gives an activation its answer, so that it can continue.
     pub(in crate::engine) fn answer_in_flow(&mut self, key: Key, n: u32, answer: serde_json::Value) {
         let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
@@ -105,7 +104,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// Puts those in line that can go on, with the states that they read.
+    /// Queues the activations that can continue, with the states that they read.
     pub(super) async fn adopt(&mut self) -> Result<(), Error> {
         let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
         let Some(eager) = &mut self.position.eager else { return Ok(()) };

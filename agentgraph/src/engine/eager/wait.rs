@@ -1,4 +1,4 @@
-//! Waiting until something happens: a task ends, the time of a join or of a task is over, or the call is cut
+//! Waiting for the next happening: a task ends, a join or the timeout of a task is due, or the call is cut
 //! off.
 
 use std::future::poll_fn;
@@ -59,7 +59,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         course.drop_unless(|_| false);
     }
 
-    /// For how long the first join that has a time still waits; nothing if that has come.
+    /// The time until the first join with a timeout is due; zero if it is due, `None` without such a join.
     pub(super) fn due_in(&self) -> Option<Duration> {
         if !self.position.graph.topology.times_joins
             || self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some())
@@ -77,13 +77,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 }
 
 enum WaitEvent {
-    /// The time of a join has come.
+    /// A join is due.
     Due,
-    /// A task has taken longer than it may.
+    /// A task has exceeded its time limit.
     TooLong(u32),
 }
 
-/// The oldest task whose time is over.
+/// The oldest task whose time limit is over.
 fn poll_limits<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> Option<u32> {
     while let Some((index, _)) = course.limits.front() {
         if course.started(*index).is_some() {
@@ -95,7 +95,7 @@ fn poll_limits<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> Option
     timer.as_mut().poll(cx).is_ready().then_some(*index)
 }
 
-/// Whether the end need not wait any longer for some of the tasks that it waits for. These are dropped.
+/// Drops detached tasks whose waiting time is over. Returns whether there was one.
 fn poll_ending<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> bool {
     let Some(ending) = &mut course.ending else { return false };
     let Some(over) = ending.poll_over(cx) else { return false };

@@ -14,29 +14,29 @@ use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, Source
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// See the module.
+/// The order in which an earlier run merged.
 pub(crate) struct Order {
     steps: VecDeque<StoredMerge>,
-    /// The commits of the earlier run up to this one are those of this run, too.
+    /// The number of the last commit that both runs share.
     shared: u64,
-    /// The numbers of the commits of this run by those of the earlier one.
+    /// The commit numbers of this run, by those of the earlier run.
     numbers: HashMap<u64, u64>,
 }
 
-/// What comes next in the order.
+/// The next turn in the order.
 pub(in crate::engine) enum OrderTurn {
     Activation(Key),
-    /// Joins whose time had come.
+    /// The joins that were due.
     Joins,
     /// Something that this run does not have.
     Lost,
-    /// Nothing is known of what comes now.
+    /// The recorded order is used up.
     Free,
 }
 
 impl Order {
-    /// The order of the steps after a checkpoint, as far as its run went on that branch. `number` is that of
-    /// the checkpoint.
+    /// Reads the order of the steps after a checkpoint, as far as its run continued on that branch. `number`
+    /// is the commit number of the checkpoint.
     pub(crate) async fn read(
         saver: &dyn Checkpointer,
         place: Place<'_>,
@@ -84,14 +84,13 @@ impl Order {
         }
     }
 
-    /// The node that the step which is due merged, unless that were joins.
+    /// The node that merges in the next step; `None` if joins are due.
     pub(in crate::engine) fn expected(&self) -> Option<String> {
         let (_, _, node) = self.steps.front()?.ended.as_ref()?;
         Some(node.clone())
     }
 
-    /// Takes the step that is due; the commit that it becomes has that number. Gives the joins whose time had
-    /// come in it.
+    /// Takes the next step, which becomes the commit `number`. Returns the joins that were due in it.
     pub(in crate::engine) fn take(&mut self, number: u64) -> Vec<u32> {
         let Some(step) = self.steps.pop_front() else { return Vec::new() };
         self.numbers.insert(step.at, number);

@@ -1,4 +1,4 @@
-//! An eager run's part of a record, and back.
+//! Writes an eager run's part of a record, and reads it.
 
 use crate::engine::flow::{Activation, Flow, Key, LastWrite, Phase};
 use crate::engine::left_over::{Leftovers, TaskRemains};
@@ -17,7 +17,7 @@ use agentgraph_checkpoint::header::{StoredMerge, StoredWritten};
 use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, TaskId};
 
 impl Flow {
-    /// Writes what the record has to say: `whole` as it is, otherwise what has changed.
+    /// Writes the open work into the header: all of it if `whole`, otherwise the changes.
     pub(crate) fn write<S: State>(
         &self,
         header: &mut HeaderWriter<'_>,
@@ -94,10 +94,10 @@ impl Flow {
         groups
     }
 
-    /// Looks up what a header holds. Names that the graph does not have are added to `gone`.
+    /// Reads the open work from a header. Names that the graph does not have are added to `gone`.
     pub(crate) fn of_header<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Self {
         let mut flow = Flow { at: header.eager.log.last().map_or(0, |merged| merged.at), ..Flow::default() };
-        // What a node has led to goes on without it.
+        // A node that led to an activation may be gone: the activation runs without it.
         let mut id = |name: &str| match core.id_of_any(name) {
             Some(node) => node,
             None if name == START => core.topology.start(),
@@ -191,8 +191,8 @@ fn stored_left(activation: &Activation) -> Option<StoredLeft> {
     (stored != StoredLeft::default()).then_some(stored)
 }
 
-/// What the open activations of a header have behind them, by the ids of whoever acts: where pending writes
-/// are added to.
+/// The remains of a header's open activations, by the ids of the acting tasks or handlers. Pending writes are
+/// added to them.
 pub(crate) fn left_in_header(
     place: Place<'_>,
     header: &Header,
@@ -234,7 +234,7 @@ pub(crate) fn left_in_header(
     Ok(left_over)
 }
 
-/// The id of a stored activation, and what else it is made of.
+/// The id of a stored activation, and the parts of its derivation.
 pub(crate) fn stored_id<'a>(
     place: Place<'a>,
     header: &Header,
@@ -248,7 +248,7 @@ pub(crate) fn stored_id<'a>(
     Some((activation_id(place, &activation.node, &eager.from, key.index), place, key))
 }
 
-/// The id of an activation of a run, or of whoever handles its failure.
+/// The id of an activation, or of the handler of its failure.
 pub(crate) fn id_of<S: State>(
     core: &RunGraph<S>,
     place: StepPlace<'_>,

@@ -1,4 +1,4 @@
-//! What the header of a record says, and how much it repeats of earlier ones.
+//! The content of a record's header, and how much it repeats of earlier headers.
 
 use crate::context::Memories;
 use crate::engine::frontier::Frontier;
@@ -15,19 +15,19 @@ use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::delta::{encode, text};
 use agentgraph_checkpoint::frame::{HeaderWriter, Pairs};
 
-/// How much a header repeats of what earlier ones said.
+/// How much a header repeats of earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// Nothing: a delta.
     Changes,
-    /// What deltas change: a segment, which is read instead of them.
+    /// The fields that deltas change: a segment, which is read instead of them.
     Run,
-    /// All: a full.
+    /// Everything: a full.
     Everything,
 }
 
 impl<S: State> Journal<S> {
-    /// The record without its operations.
+    /// Encodes the record without its operations.
     pub(super) fn encode(
         &self,
         record: &mut Vec<u8>,
@@ -54,7 +54,7 @@ impl<S: State> Journal<S> {
         }
         let changes = repeat == Repeat::Changes;
         if !changes || commit.note.source != Source::Loop {
-            header.value("run", &self.run);
+            header.value("run", &self.head.run);
             if let Some(call) = &self.call {
                 header.value("call", call);
             }
@@ -62,22 +62,22 @@ impl<S: State> Journal<S> {
         if let Some(flow) = commit.flow() {
             flow.write(&mut header, core, !changes || commit.note.source != Source::Loop)?;
         }
-        if let Some(wrote) = self.wrote.as_ref().filter(|_| repeat != Repeat::Run) {
+        if let Some(wrote) = self.next.updates.as_ref().filter(|_| repeat != Repeat::Run) {
             header.raw("wrote", |bytes| drop(rmp::encode::write_bin(bytes, wrote)));
         }
-        if !changes && self.ahead > 0 {
-            header.number("ahead", self.ahead);
+        if !changes && self.head.ahead > 0 {
+            header.number("ahead", self.head.ahead);
         }
         if let Some(spent) = &commit.spent {
             header.value("spent", spent);
         }
-        if !changes || self.had_open_joins || joins.any_open() {
+        if !changes || self.notes.open_joins || joins.any_open() {
             header.value("joins", &stored_joins(core, joins));
         }
-        if !joins.stuck_inside().is_empty() || (changes && self.stuck > 0) {
+        if !joins.stuck_inside().is_empty() || (changes && self.notes.stuck > 0) {
             self.encode_stuck(&mut header, commit, changes && commit.note.source == Source::Loop);
         }
-        if !frontier.deferred.is_empty() || (changes && self.had_deferred) {
+        if !frontier.deferred.is_empty() || (changes && self.notes.deferred) {
             let names = frontier.deferred.iter().map(|node| core.name(*node));
             header.value("deferred", &names.collect::<Vec<_>>());
         }
@@ -90,10 +90,10 @@ impl<S: State> Journal<S> {
         }
         if repeat == Repeat::Everything {
             header.pairs(self.constants(core));
-            for (key, value) in &self.unknown {
+            for (key, value) in &self.unknown.header {
                 header.raw(key, |bytes| bytes.extend_from_slice(value));
             }
-            if let Some(parent) = self.parent {
+            if let Some(parent) = self.origin.parent {
                 header.value("parent", &(parent.branch, parent.step));
             }
         }
@@ -101,10 +101,10 @@ impl<S: State> Journal<S> {
         Ok(())
     }
 
-    /// The joins of subgraphs that are stuck: all of them, or those that the head does not say.
+    /// Encodes the stuck joins of subgraphs: all of them, or those that the head does not contain.
     fn encode_stuck(&self, header: &mut HeaderWriter<'_>, commit: &Commit<'_, S>, adds: bool) {
         let stuck = commit.position.joins.stuck_inside();
-        match stuck.get(self.stuck..).filter(|_| adds) {
+        match stuck.get(self.notes.stuck..).filter(|_| adds) {
             None => header.value("stuck", stuck),
             Some([]) => {}
             Some(more) => header.value("also_stuck", more),
@@ -118,12 +118,12 @@ impl<S: State> Journal<S> {
         commit: &Commit<'_, S>,
         repeat: Repeat,
     ) {
-        let (log, whole) = (core.log(), repeat != Repeat::Changes || self.foreign_edits);
-        // A full begins with nothing, and a segment with what the full or segment before it says.
-        let replaces = self.foreign_edits || repeat == Repeat::Run;
+        let (log, whole) = (core.log(), repeat != Repeat::Changes || self.notes.foreign_edits);
+        // A full starts without edits; a segment starts with those of the full or segment before it.
+        let replaces = self.notes.foreign_edits || repeat == Repeat::Run;
         let said = match repeat {
-            Repeat::Changes => Some(self.edits).filter(|_| !self.foreign_edits),
-            Repeat::Run => self.folded_edits,
+            Repeat::Changes => Some(self.notes.edits).filter(|_| !self.notes.foreign_edits),
+            Repeat::Run => self.notes.folded_edits,
             Repeat::Everything => None,
         };
         match said.and_then(|said| log.get(said..)) {
@@ -132,7 +132,7 @@ impl<S: State> Journal<S> {
             None if log.is_empty() && !replaces => {}
             None => header.value("overlay", log),
         }
-        if whole && (!commit.skips.is_empty() || replaces) || !whole && self.skips != commit.skips {
+        if whole && (!commit.skips.is_empty() || replaces) || !whole && self.notes.skips != commit.skips {
             header.value("skips", &commit.skips);
         }
         let all = repeat != Repeat::Changes;
@@ -152,8 +152,8 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
         Some(changed) => header.value("remembered", &changed),
         None => {
             let named = memories.named();
-            // A full begins with none, other records with those of the records before, which may be another
-            // call's.
+            // A full starts without memories; other records start with those of earlier records, which may
+            // belong to another call.
             if !named.is_empty() || repeat != Repeat::Everything {
                 header.value("memories", &named);
             }
@@ -161,7 +161,7 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
     }
 }
 
-/// What every full says of the graph.
+/// The part of a full that is constant for a graph.
 pub(super) fn constants<S: State>(core: &GraphCore<S>) -> &Pairs {
     core.constants.get_or_init(|| constants_with(core, std::iter::empty()))
 }
@@ -184,7 +184,8 @@ pub(super) fn constants_with<'a, S: State>(
     })
 }
 
-/// The frontier as a list of names; a dispatch is a map. Written by hand: it is in every record.
+/// Writes the frontier as a list of names; a dispatch is a map. Encoded by hand, since every record contains
+/// it.
 fn write_frontier<S: State>(
     bytes: &mut Vec<u8>,
     core: &RunGraph<S>,

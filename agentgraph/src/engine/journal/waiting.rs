@@ -1,20 +1,20 @@
-//! What a call that stores at its end puts off until then.
+//! Deferred commits: what a call that stores at its end has not stored yet.
 
 use crate::engine::journal::Journal;
 use crate::error::Error;
 use crate::state::State;
 use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
-/// What a call that stores at its end has not stored yet.
+/// The unstored commits and writes of a call that stores at its end.
 #[derive(Default)]
 pub(super) struct DeferredCommits {
-    /// The last commit it would have made.
+    /// The last commit that the call would have made.
     pub(super) commit: Option<DeferredCommit>,
-    /// Writes on the checkpoint that stands, until a commit makes them obsolete.
+    /// Writes on the current checkpoint, until a commit makes them obsolete.
     pub(super) writes: Vec<PendingWrite>,
-    /// By how much task ids move on with the commits that were put off.
+    /// The number that deferred commits add to the step used in task ids.
     pub(super) moves: u64,
-    /// Whether they do, and where they begin to.
+    /// The start of that number; `None` if it does not change.
     moves_from: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ impl DeferredCommits {
     }
 }
 
-/// A commit that was put off.
+/// A deferred commit.
 #[derive(Default)]
 pub(crate) struct DeferredCommit {
     pub(in crate::engine) source: Source,
@@ -34,11 +34,11 @@ pub(crate) struct DeferredCommit {
 }
 
 impl<S: State> Journal<S> {
-    /// Puts off what is to be stored until [`end_waiting`](Self::end_waiting).
+    /// Defers all commits and writes until [`end_waiting`](Self::end_waiting).
     ///
-    /// Task ids are made of the head, which does not move meanwhile. Where they name what runs inside of a
-    /// task, they must all the same be other ones in every superstep, and other ones than those of a call
-    /// that was killed: then they move on from `moves_from`, a random number.
+    /// Task ids are derived from the head, which does not change meanwhile. If they name runs inside tasks,
+    /// they must still differ between supersteps, and from those of a call that was killed: they then advance
+    /// from `moves_from`, a random number.
     pub(crate) fn wait_for_the_end(&mut self, moves_from: Option<u64>) {
         self.waiting = Some(DeferredCommits { moves_from, ..DeferredCommits::default() });
     }
@@ -53,18 +53,19 @@ impl<S: State> Journal<S> {
         waiting.writes.clear();
         waiting.moves = waiting.next_move();
         let DeferredCommit { source, abandoned, .. } = waiting.commit.take().unwrap_or_default();
-        // A call within another run begins where it says so: the sum of its updates is read back to there.
+        // A run inside a task keeps the source of its first commit: readers sum its updates back to that
+        // point.
         let begins = source == Source::Input && self.call.is_some();
         let source = if begins { source } else { commit.source };
         waiting.commit = Some(DeferredCommit { source, abandoned: commit.abandoned.or(abandoned), ..commit });
     }
 
-    /// Stores from now on. Gives the commit that is to be made first; without one, what was to be written is.
+    /// Ends the deferral. Returns the commit to be made first; without one, stores the deferred writes.
     pub(crate) async fn end_waiting(&mut self) -> Result<Option<DeferredCommit>, Error> {
         let Some(waiting) = self.waiting.take() else { return Ok(None) };
         if waiting.commit.is_some() {
-            self.must_be_full = true;
-            self.ahead = self.ahead_by(&waiting);
+            self.next.must_be_full = true;
+            self.head.ahead = self.ahead_by(&waiting);
             return Ok(waiting.commit);
         }
         self.put_writes(&waiting.writes).await?;

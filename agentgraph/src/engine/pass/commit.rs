@@ -1,4 +1,4 @@
-//! Storing what the nodes of a pass did, and ending the call.
+//! Storing the results of a pass, and ending the call.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
-    /// Ends the call.
     pub(super) async fn end(mut self, cut: Option<Cutoff>) -> Result<Pause, Error> {
         let late: Vec<String> =
             self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
@@ -38,7 +37,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
     }
 
-    /// The first error, with all nodes that have failed in the order in which they are declared.
+    /// The first error, with the failures of all nodes in the order of declaration.
     fn take_failed(&mut self) -> Option<Error> {
         let mut failed = std::mem::take(&mut self.failed);
         let mut failures: Vec<_> =
@@ -52,7 +51,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         Failure::of(self.name(node), error, &[])
     }
 
-    /// Says what did not run.
+    /// Reports the nodes that did not run.
     fn report(&mut self) {
         let missed = self.desk.pass().plan.missed();
         let outputs = Arc::make_mut(&mut self.run.position.state);
@@ -71,7 +70,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         outputs.report.not_run = not_run.collect();
     }
 
-    /// Commits a pass that is over.
+    /// Commits a finished pass.
     async fn commit(&mut self) -> Result<Pause, Error> {
         let waits = |missed: &&NotRun| matches!(missed.reason, NotRunReason::WaitsFor(_));
         if self.wiring.must_be_complete {
@@ -92,8 +91,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         Ok(Pause::Finished)
     }
 
-    /// Stores what is done, if that is done at once, while the nodes that run go on. Whether any of them
-    /// ended meanwhile.
+    /// Stores finished results, unless commits are deferred, while running nodes continue. Returns whether
+    /// any node ended meanwhile.
     pub(super) async fn store(&mut self) -> Result<bool, Error> {
         self.must_store = false;
         let Some(journal) = self.run.records.journal.as_mut().filter(|journal| !journal.waits()) else {

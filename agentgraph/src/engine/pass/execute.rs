@@ -1,4 +1,4 @@
-//! Starting a node: calling it with the outputs it depends on, and polling it once where it stands.
+//! Starting a node: calling it with the outputs it depends on, and polling it once in place.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -84,7 +84,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         pass.plan.skips(node)
     }
 
-    /// Finds a node, its dependencies, and calls it at once if it takes nothing else.
+    /// Finds a node and its dependencies. Calls the node at once if it takes only outputs.
     fn entry(&mut self, node: u32) -> Invocation<O, S> {
         let pass = self.desk.pass();
         match self.began_with.get(&node) {
@@ -120,7 +120,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         })
     }
 
-    /// Makes the future of a node that is awaited, which holds what it depends on.
+    /// Makes the future of an async node, which owns the outputs that it depends on.
     fn call(&mut self, entry: &Entry<O, S>, request: TaskRequest) -> NodeFuture<Outputs<O, S>> {
         let held = self.held();
         let view = Arc::new(self.run.position.state.view(held, &self.desk));
@@ -140,7 +140,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         called.unwrap_or_else(|panicked| Box::pin(std::future::ready(Err(panicked.into()))))
     }
 
-    /// The outputs of [`sources`](Pass::sources), to be held while others are added.
+    /// The outputs of [`sources`](Pass::sources), kept alive while others are added.
     fn held(&mut self) -> Option<Arc<[HeldOutput<O>]>> {
         if self.sources.is_empty() {
             return None;
@@ -155,7 +155,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 }
 
-/// A node that was found.
+/// The invocation of a node.
 enum Invocation<O, S> {
     Plain(Result<O, BoxError>),
     Entry(Entry<O, S>),

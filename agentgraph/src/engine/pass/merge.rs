@@ -1,4 +1,4 @@
-//! The end of a node: its edits are made, its output is kept, and what depends on it may begin.
+//! The end of a node: its edits are applied, its output is kept, and its dependents may start.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::header::StoredMemories;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
-    /// Judges what a node gave. The control cell is read first: a task that asked waits, whatever it
+    /// Judges the result of a node. The control cell is read first: a task that has asked waits, whatever it
     /// returned.
     pub(super) fn ended(
         &mut self,
@@ -35,7 +35,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
                 self.finish(request, Some(output))
             }
-            // No other step comes from a node of a dependency graph.
+            // A node of a dependency graph returns no other step.
             (None, Ok(_)) => self.finish(request, None),
             (None, Err(error)) => {
                 let attempts = self.run.runtime.shared.control.attempts(request.index);
@@ -51,7 +51,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         self.not_done(request, why)
     }
 
-    /// A node that is not done: what it has edited does not count.
+    /// Handles a node that is not done: its edits are dropped.
     fn not_done(&mut self, request: TaskRequest, why: NoOutput) -> Result<(), Error> {
         self.desk.give_up(request.index);
         match why {
@@ -81,7 +81,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 }
                 self.fail(request, error);
             }
-            // Only a graph that is a node, or a command, ends so; here are neither.
+            // Only subgraph nodes and commands end this way; a dependency graph has neither.
             NoOutput::Inside(_) | NoOutput::Leaves(_) => {}
         }
         Ok(())
@@ -109,18 +109,18 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         Ok(())
     }
 
-    /// The nodes whose outputs a node had when it asked, if others could be done when it runs again.
+    /// The sources of a node when it asked, if other sources could be done when it runs again.
     fn sources_asked_with(&self, node: u32) -> Option<Vec<String>> {
         let began_with = self.began_with.get(&node)?;
         Some(began_with.iter().map(|node| self.name(*node).to_owned()).collect())
     }
 
-    /// A node that was skipped: its last output is the one of this pass.
+    /// Ends a skipped node: its last output is its output in this pass.
     pub(super) fn skipped(&mut self, request: TaskRequest) -> Result<(), Error> {
         self.finish(request, None)
     }
 
-    /// A node is done. `None`: with the output that it has.
+    /// Ends a node. `None`: it keeps the output that it has.
     fn finish(&mut self, request: TaskRequest, output: Option<O>) -> Result<(), Error> {
         let node = request.node;
         if !self.began_with.is_empty() {
@@ -153,7 +153,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         Ok(())
     }
 
-    /// Makes what a node has edited. What is not possible any more is dropped.
+    /// Applies the edits of a node. Edits that are no longer possible are dropped.
     fn settle(&mut self, request: TaskRequest) -> (Vec<GraphEdit>, Option<StoredDropped>) {
         let Some(mut transaction) = self.desk.take(request.index) else { return (Vec::new(), None) };
         let edits = transaction.edits();
@@ -184,7 +184,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped);
     }
 
-    /// The record of a node that is done.
+    /// The record of a finished node.
     fn record(
         &self,
         request: TaskRequest,
@@ -212,7 +212,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         Ok(PendingWrite { task: self.task_id(request.node), slot: 0, bytes: step.to_bytes()? })
     }
 
-    /// Keeps the output of a node that is done, and lets go on what depends on it.
+    /// Keeps the output of a finished node, and releases its dependents.
     pub(super) fn keep(&mut self, node: u32, output: Option<Arc<O>>) -> Result<(), Error> {
         let is_temporary = node as usize >= self.wiring.names.len();
         let outputs = Arc::make_mut(&mut self.run.position.state);
@@ -256,7 +256,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
     }
 
-    /// Writes what is said of a pass that is over into its record.
+    /// Writes the report of a finished pass into its record.
     pub(super) fn record_report(&mut self) -> Result<(), Error> {
         let outputs = Arc::make_mut(&mut self.run.position.state);
         let report = Some(Box::new(outputs.report.clone()));

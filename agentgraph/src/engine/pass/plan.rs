@@ -1,5 +1,5 @@
-//! Going through what earlier calls have left of a pass: the same edits in the same order, so the same graph
-//! and the same queue. Whoever goes on with a pass does it, and whoever only looks at it.
+//! Replaying the results that earlier calls left of a pass: the same edits in the same order, so the same
+//! graph and the same queue. A call that continues a pass does this, and a reader of the pass too.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::step::Step;
 use crate::words::Interrupt;
 use agentgraph_checkpoint::{Place, TaskId};
 
-/// What nodes are done, in their order.
+/// The turns of finished nodes, in their order.
 ///
 /// # Errors
 /// A record is damaged.
@@ -30,13 +30,13 @@ pub(super) fn turns(left: &Leftovers) -> Result<Vec<StoredTurn>, Error> {
     Ok(turns)
 }
 
-/// A pass that is gone through again.
+/// The replay of a pass.
 pub(super) struct PassReplay<'a, O, S> {
     desk: &'a Desk<O, S>,
     thread: &'a str,
     /// The nodes that have asked and are not done.
     asked: &'a HashSet<String>,
-    /// What it needs and the graph does not have.
+    /// Names that the pass needs and the graph does not have.
     gone: Vec<String>,
 }
 
@@ -45,18 +45,17 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
         PassReplay { desk, thread, asked, gone: Vec::new() }
     }
 
-    /// Makes the edits that were said before the pass.
+    /// Applies the edits that were requested before the pass.
     pub(super) fn begin(&mut self, before: &[Op<O, S>]) -> SettledEdits {
         let made = self.desk.restore(Transaction { ops: before.to_vec() }, &mut self.gone);
         self.hold(self.asked.iter().map(String::as_str));
         made
     }
 
-    /// Makes what a node has edited that is done, and says which one it is. `None`: the graph does not have
-    /// it.
+    /// Applies the edits of a finished node and returns its id; `None` if the graph does not have it.
     ///
     /// # Errors
-    /// It was done already.
+    /// The node is finished already.
     pub(super) fn turn(&mut self, turn: &StoredTurn) -> Result<Option<(u32, SettledEdits)>, Error> {
         let Some(node) = self.find(&turn.node) else { return Ok(None) };
         self.check_is_not_done(node, &turn.node)?;
@@ -65,10 +64,10 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
         Ok(Some((node, made)))
     }
 
-    /// A node that has asked.
+    /// The id of a node that has asked.
     ///
     /// # Errors
-    /// It is done already.
+    /// The node is finished already.
     pub(super) fn asked(&mut self, name: &str) -> Result<Option<u32>, Error> {
         let Some(node) = self.find(name) else { return Ok(None) };
         self.check_is_not_done(node, name)?;
@@ -84,8 +83,8 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
         }
     }
 
-    /// Lets nodes run that have asked, before what others have edited meanwhile is gone through: a node that
-    /// has begun is not edited any more, until it ends.
+    /// Marks nodes that have asked as running, before the edits of other nodes are replayed: a node that has
+    /// started is not edited any more until it ends.
     fn hold<'n>(&self, names: impl Iterator<Item = &'n str>) {
         for node in names.filter_map(|name| self.desk.find(name)) {
             self.desk.pass().plan.hold(node);
@@ -110,7 +109,7 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
 }
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
-    /// Takes over what earlier calls have left.
+    /// Applies the results of earlier calls.
     pub(super) fn go_through(&mut self) -> Result<(), Error> {
         let left_over = std::mem::take(&mut self.run.inheritance.left_over);
         self.run.note_failure_of(&left_over);
@@ -156,7 +155,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         again.end()
     }
 
-    /// A task that is not done and has asked.
+    /// Takes over a task that has asked and is not done.
     fn take_open(&mut self, task: TaskId, node: u32, left: TaskRemains) {
         if left.waits() {
             let name = self.name(node).to_owned();
@@ -169,7 +168,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         self.desk.pass().plan.start_again(node);
     }
 
-    /// What a node that has asked had of the nodes it depends on.
+    /// The sources that a node which has asked started with.
     fn sources_of(&self, node: u32, left: &TaskRemains) -> Vec<u32> {
         let mut sources = Vec::new();
         let stored = left.requests.first().and_then(|(_, request)| request.sources.as_ref());

@@ -1,4 +1,4 @@
-//! Between two supersteps: what may end the call there, and how the caller is told.
+//! The boundary between two supersteps: reasons to end the call there, and telling the caller.
 
 use crate::engine::host::TaskRunner;
 use crate::engine::stored::told;
@@ -8,8 +8,8 @@ use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, StoredStop};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// What may end the call between two supersteps. Static interrupts come before the limit and the token:
-    /// whoever goes on from here goes past them, so they must have been told.
+    /// The reason to end the call between two supersteps. Static interrupts come before the limit and the
+    /// token: a later call goes past them, so the caller must have been told.
     #[inline]
     pub(super) fn boundary(&mut self) -> Option<Pause> {
         if self.position.frontier.is_empty() {
@@ -37,7 +37,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.static_interrupts(stops, InterruptKind::Before)
     }
 
-    /// `ended` are the nodes of the superstep that was merged; the frontier is the next one.
+    /// `ended` are the nodes of the merged superstep; the frontier is the next one.
     pub(super) fn break_after(&self, ended: &[u32]) -> Option<Pause> {
         let breaks = self.position.graph.breaks.as_ref()?;
         let stops = ended.iter().copied().filter(|node| breaks.after.get(*node as usize) == Some(&true));
@@ -58,8 +58,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
     }
 
-    /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. Only
-    /// then: a caller that was dropped before has not been asked.
+    /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. The
+    /// note is not made earlier, since a caller dropped before was not asked.
     pub(super) async fn tell(&mut self, pause: Pause) -> Result<Pause, Error> {
         if matches!(pause, Pause::Interrupted(_)) {
             Box::pin(self.end_waiting()).await?;

@@ -1,4 +1,4 @@
-//! A superstep that cannot be committed: what its tasks leave behind, and what the caller is told.
+//! A superstep that cannot be committed: the remains of its tasks, and the result for the caller.
 
 use crate::context::ChildPause;
 use crate::engine::actors::{Actors, Handover, handled};
@@ -15,7 +15,7 @@ use crate::words::Interrupt;
 use agentgraph_checkpoint::TaskId;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// A superstep that cannot be committed: stores what its tasks left behind, then says why.
+    /// Stores the remains of a superstep that cannot be committed, then returns the reason.
     pub(super) async fn pause(&mut self) -> Result<Pause, Error> {
         self.end_waiting().await?;
         let mut ends = std::mem::take(&mut self.buffers.ends);
@@ -98,7 +98,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(journal) = &mut self.records.journal {
             journal.put_writes(&writes).await?;
         }
-        // What ends the run counts more than what a node failed with.
+        // An error that ends the run counts more than the failure of a node.
         match (broken.or(failed), stopped) {
             (Some(error), _) => Err(error.with_failures(failures)),
             (None, Some(reason)) if interrupts.is_empty() => Ok(Pause::Stopped(reason)),
@@ -110,7 +110,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         id_of(&self.position.graph, self.step_place(), &self.position.frontier, handled, index as u32)
     }
 
-    /// The id of whoever acts at `index`, if something is stored.
+    /// The id of the task or handler that acts at `index`, if the run has a journal.
     fn stored_id(&self, handled: &[Handover], index: usize) -> Option<TaskId> {
         self.records.journal.as_ref().map(|_| self.acting_among(handled, index))
     }
@@ -128,8 +128,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 }
 
-/// The command that leaves the graph, if all others did not fail. It counts more than what they ask: nobody
-/// will go on here.
+/// The command that leaves the graph, if no other task failed. It counts more than open questions: this run
+/// is not continued.
 fn take_left(not_done: &mut Vec<(u32, NoOutput)>) -> Result<Option<ParentExit>, Error> {
     if not_done.iter().any(|(_, why)| why.is_failure()) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Edits of a thread whose run has supersteps. They end the superstep that is open, or leave it as it is.
+//! Edits of a thread whose run has supersteps. They end the open superstep, or leave it as it is.
 
 use std::borrow::Cow;
 
@@ -24,20 +24,20 @@ use agentgraph_checkpoint::{PendingWrite, Source};
 /// A task of the superstep that an edit ends.
 struct MergedTask<S: State> {
     node: u32,
-    /// It is this dispatch.
+    /// The dispatch, if the task is one.
     dispatch: Option<Dispatched>,
-    /// Somebody stands in its place.
+    /// The handover to a handler, if the task failed.
     handled: Option<Handover>,
     done: TaskOutput<S>,
-    /// Where memories stand after its calls.
+    /// The positions of memories after its calls.
     memories: StoredMemories,
-    /// The joins that subgraphs ended with which it has called.
+    /// The stuck joins of the subgraphs that it called.
     stuck: Vec<StoredStuck>,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Ends the superstep that is open as if these nodes had returned the updates. What has finished of it is
-    /// merged with them: it is never run again, so it would be lost. What has not finished is given up.
+    /// Ends the open superstep as if these nodes had returned the updates. Its finished tasks are merged with
+    /// them, since they are never run again. Unfinished tasks are given up.
     pub(in crate::engine) async fn edit_as(
         &mut self,
         writers: Vec<(Cow<'static, str>, S::Update)>,
@@ -90,7 +90,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(Source::Update, None).await
     }
 
-    /// The tasks of the edited superstep that have finished, in task order.
+    /// The finished tasks of the edited superstep, in task order.
     fn finished_beside(&mut self, behind: Option<EditedTasks<'_>>) -> Result<Vec<MergedTask<S>>, Error> {
         let (Some(EditedTasks { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
             return Ok(Vec::new());
@@ -116,7 +116,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(ended)
     }
 
-    /// What these tasks wrote.
+    /// The updates of the finished tasks of the edited superstep.
     pub(in crate::engine) fn finished_updates(
         &mut self,
         behind: Option<EditedTasks<'_>>,
@@ -131,14 +131,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(done.into_iter().flatten().filter_map(|done| done.update).collect())
     }
 
-    /// A task is merged with the edit: what its calls remembered counts.
+    /// Keeps the memories of a task that is merged with the edit.
     fn note_memories(&self, index: u32, memories: StoredMemories) {
         if let Some(named) = self.records.journal.as_ref().and_then(Journal::memories) {
             named.ended(index, memories);
         }
     }
 
-    /// Lets tasks that have called subgraphs go on with these calls under their new ids.
+    /// Lets tasks that have called subgraphs continue these calls under their new ids.
     fn moved_calls(&self, old: StepPlace<'_>, new: StepPlace<'_>) -> Vec<PendingWrite> {
         let handled = &self.buffers.ends.handled[..];
         let tasks = 0..if self.position.graph.has_graphs { self.position.frontier.len() } else { 0 };
@@ -151,8 +151,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         calls.collect()
     }
 
-    /// The writes of a checkpoint's tasks, under the ids that the tasks have on the next one; and those of
-    /// the run.
+    /// The pending writes of a checkpoint's tasks, under the ids that the tasks have on the next one, and the
+    /// writes of the run.
     pub(in crate::engine) fn moved(&self, behind: EditedTasks<'_>) -> Vec<PendingWrite> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);

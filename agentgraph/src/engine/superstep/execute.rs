@@ -1,5 +1,5 @@
-//! Running the tasks of a superstep: of one, the common case, in one poll where it can be; of several, side
-//! by side.
+//! Running the tasks of a superstep: a single task, the common case, in one poll if possible; several tasks
+//! side by side.
 
 use std::task::{Context, Poll};
 
@@ -19,8 +19,8 @@ use crate::state::State;
 use crate::step::Step;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Starts the only task of a superstep, and merges what it gives if it is ready. In one poll and with no
-    /// async function of its own, which would cost more than the rest of it.
+    /// Starts the only task of a superstep, and merges its result if it is ready. One poll without an async
+    /// function of its own, which would cost more than the rest of it.
     #[inline]
     pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
         let started = guarded(|guard| {
@@ -61,7 +61,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// What did not just return an update, or is watched.
+    /// Ends a single task that is watched or did not just return an update.
     pub(super) fn end_single_slowly(
         &mut self,
         node: u32,
@@ -88,7 +88,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    /// A superstep of several tasks, or one that goes on where an earlier call stopped.
+    /// Runs a superstep of several tasks, or one that an earlier call has started.
     pub(super) async fn many(&mut self) -> Result<Option<Pause>, Error> {
         self.buffers.ends.begin(self.position.frontier.len());
         let chosen = self.take_left_over()?;

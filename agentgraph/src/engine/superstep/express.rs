@@ -1,8 +1,8 @@
-//! Supersteps of one task each, in a run that nobody watches and nothing keeps: many of them in one poll.
+//! Supersteps of one task each, in a run without listeners and store: many of them in one poll.
 //!
-//! Everything that a superstep may have to look at and that cannot change while the run goes on is looked at
-//! once, by [`Loop::is_express`]. Whatever is not a node that is ready and returns an update goes back to the
-//! general loop, which knows all cases; so nothing is decided here that is not decided there in the same way.
+//! [`Loop::is_express`] checks once everything that cannot change during the run. A task that is pending or
+//! returns anything but an update goes back to the general loop, which handles all cases; so every decision
+//! here is the same as there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,18 +23,18 @@ use crate::policy::{CatchPanic, guarded};
 use crate::state::State;
 use crate::step::Step;
 
-/// Why the express way ends.
+/// The reason why the express path ends.
 enum Exit<S: State> {
     /// At a boundary between two supersteps.
     Boundary,
-    /// The task of a superstep was not ready at its first poll.
+    /// The task of a superstep was pending at its first poll.
     Pending(u32, CatchPanic<S>),
-    /// It gave something else than an update.
+    /// The task returned something other than an update.
     Ended(u32, NodeResult<S>),
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Whether supersteps of one task have nothing to look at but the task.
+    /// Whether a superstep of one task has nothing to check but the task.
     pub(super) fn is_express(&self) -> bool {
         let watched = self.listeners.events.is_some()
             || self.listeners.halt.is_some()
@@ -48,7 +48,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         !(watched || kept || special || late)
     }
 
-    /// Goes on as long as each superstep is one task that is ready and returns an update.
+    /// Continues as long as each superstep is one task that is ready and returns an update.
     pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
         match self.ready_steps(cx)? {
             Exit::Boundary => Ok(Progress::Boundary),

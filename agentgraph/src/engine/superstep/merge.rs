@@ -1,4 +1,4 @@
-//! Merging what the tasks of a superstep did.
+//! Merging the results of a superstep's tasks.
 
 use crate::engine::actors::Actors;
 use crate::engine::host::TaskRunner;

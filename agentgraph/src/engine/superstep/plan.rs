@@ -1,4 +1,4 @@
-//! Which tasks of a superstep are to run: not those that finished, wait or are skipped.
+//! Selecting the tasks of a superstep to run: those that are not finished, waiting or skipped.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::state::State;
 use agentgraph_checkpoint::RunId;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    /// Takes over what the tasks left behind, and gives those that are to be run: not those that are
-    /// finished, nor those that still wait for an answer. `None` if that is all of them.
+    /// Applies the remains of earlier calls, and returns the tasks to run: those that are neither finished
+    /// nor waiting for an answer. `None` means all tasks.
     pub(super) fn take_left_over(&mut self) -> Result<Option<Vec<u32>>, Error> {
         if self.inheritance.left_over.is_empty() {
             return Ok(None);
@@ -75,7 +75,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             .collect()
     }
 
-    /// Ends the tasks that are skipped with what their nodes gave last, and gives those that are to be run.
+    /// Ends skipped tasks with the last outputs of their nodes, and returns the tasks to run.
     pub(super) fn take_skipped(&mut self, chosen: Option<Vec<u32>>) -> Result<Option<Vec<u32>>, Error> {
         self.buffers.skipped.clear();
         if !self.skips_some() {
@@ -95,7 +95,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(Some(to_run))
     }
 
-    /// False if there is nothing to be used again: then the node runs.
+    /// Returns false if there is no output to use again: then the node runs.
     fn skip(&mut self, index: u32, node: u32) -> Result<bool, Error> {
         let Some(done) = self.output_of(node)? else { return Ok(false) };
         let request = TaskRequest { index, ..self.single_request(node) };
@@ -106,8 +106,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(true)
     }
 
-    /// Lets handlers stand in the place of tasks that failed in a run on this branch, whose tasks' ids are
-    /// made of `parent`. A node that has no handler any more runs again.
+    /// Replaces tasks that failed in an earlier run on this branch by their handlers; the ids of those tasks
+    /// are derived from `parent`. A failed node that no longer has a handler runs again.
     pub(in crate::engine) fn adopt_handlers(&mut self, run: RunId, parent: u64, thread: Option<&str>) {
         let tasks = if self.inheritance.left_over.is_empty() { 0 } else { self.position.frontier.len() };
         for index in 0..tasks {

@@ -1,9 +1,9 @@
-//! Joins that can never fire since a route takes only one of the branches they wait for.
+//! Joins that can never fire, since a route takes only one of the branches that they wait for.
 //!
-//! A source *hangs on* a target of a route if every way from START to the source goes by that target of that
-//! route. If the route is asked at most once in a run and picks one target, two sources that hang on
-//! different targets never both run. Ways out of the join itself do not count: it would have to fire first.
-//! What cannot be known (commands without targets, temporary nodes) gives no warning.
+//! A source *hangs on* a target of a route if every path from START to the source uses that target of that
+//! route. If the route is called at most once in a run and picks one target, two sources that hang on
+//! different targets never both run. Paths out of the join itself do not count: it would have to fire first.
+//! Commands without targets and temporary nodes cannot be judged and give no warning.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::shape::Shape;
 use crate::graph::problem::{Warning, WarningKind};
 use crate::graph::topology::END_ID;
 
-/// How many ways and dominators are looked at in all; what is left in a larger graph is not judged.
+/// Limit of examined paths and dominators; the rest of a larger graph is not judged.
 const LOOKED_AT: usize = 20_000_000;
 
 pub(super) fn exclusive_sources(shape: &Shape) -> Vec<Warning> {
@@ -62,22 +62,22 @@ fn waits_for_several(edge: &Edge) -> bool {
         && edge.timeout.is_none()
 }
 
-/// Whether a route picks one target, of several.
+/// Whether a route picks one of several targets.
 fn chooses(route: &RouteShape) -> bool {
     let mut targets = route.targets.iter().map(|(target, _)| *target);
     let first = targets.next();
     !route.picks_several && targets.any(|target| Some(target) != first)
 }
 
-/// What is reached only by which way, perhaps without the ways out of one join.
+/// Reachability through paths, optionally without the paths out of one join.
 struct Reach {
     ways: DiGraph<(), ()>,
     dominators: Dominators<NodeIndex>,
-    /// Of the vertices that are no nodes: the route and the target they are the way to.
+    /// For each vertex that is not a node: its route, and the target that it leads to.
     choices: HashMap<NodeIndex, (usize, u32)>,
-    /// The nodes that run at most once in a run, by their id; START among them.
+    /// Whether each node, START included, runs at most once in a run.
     once: Vec<bool>,
-    /// By route.
+    /// The source of each route.
     sources: Vec<u32>,
 }
 
@@ -116,7 +116,7 @@ impl Reach {
         Some(Reach { ways, dominators, choices, once: once(shape, without), sources })
     }
 
-    /// The strongly connected part that each vertex is in.
+    /// The strongly connected component of each vertex.
     fn parts(&self) -> Vec<usize> {
         let mut parts = vec![0; self.ways.node_count()];
         for (part, members) in tarjan_scc(&self.ways).into_iter().enumerate() {
@@ -125,7 +125,7 @@ impl Reach {
         parts
     }
 
-    /// A route, and two targets of it that sources of the join hang on.
+    /// A route, and two of its targets that different sources of the join hang on.
     fn exclusive(&self, join: &Edge, budget: &mut usize) -> Option<(usize, u32, u32)> {
         let mut picked: HashMap<usize, u32> = HashMap::new();
         for source in &join.sources {
@@ -149,7 +149,7 @@ fn is_way(at: usize, edge: &Edge, without: Option<usize>) -> bool {
     without != Some(at) && edge.target != END_ID
 }
 
-/// Ways by commands, to handlers, and to the node for the limit.
+/// Paths by commands, to handlers, and to the node for the limit.
 fn others(shape: &Shape) -> Vec<(u32, u32)> {
     let commands = (0..).zip(&shape.targets).flat_map(|(node, targets)| {
         let targets: &[u32] = match targets {
@@ -163,7 +163,7 @@ fn others(shape: &Shape) -> Vec<(u32, u32)> {
     commands.chain(handlers).chain(limit).filter(|(_, target)| *target != END_ID).collect()
 }
 
-/// The nodes that run at most once in a run: there is one way to each, and it is taken at most once.
+/// Whether each node runs at most once in a run: one path leads to it, and it is taken at most once.
 fn once(shape: &Shape, without: Option<usize>) -> Vec<bool> {
     let start = shape.names.start() as usize;
     let mut ways = vec![0_u32; start + 1];
@@ -183,7 +183,7 @@ fn once(shape: &Shape, without: Option<usize>) -> Vec<bool> {
         targets.dedup();
         for target in targets {
             add(target, std::slice::from_ref(&route.from));
-            // It may pick the target twice.
+            // The route may pick the target twice.
             (0..u32::from(route.picks_several)).for_each(|_| add(target, &[]));
         }
     }

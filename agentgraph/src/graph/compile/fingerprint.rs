@@ -1,4 +1,4 @@
-//! What tells a graph from another one.
+//! The fingerprint, which distinguishes graphs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Edges, joins and routes that carry no input, into nodes that take one.
+//! Checks for edges, joins and routes without input that lead to nodes with one.
 
 use super::names::{Names, Problems};
 use super::resolve::{Edge, RouteShape};
@@ -9,8 +9,8 @@ use crate::state::State;
 
 /// Adds a problem for each call that leads to a node without the input that the node takes.
 ///
-/// A `branch` and a command may dispatch, so where they lead is not known here. A handler reads the input of
-/// the task that failed, which is not known either.
+/// A `branch` and a command may dispatch, so their targets are unknown here. A handler reads the input of the
+/// failed task, which is unknown too.
 pub(super) fn check_inputs<S: State>(
     names: &Names,
     nodes: &[DeclaredNode<S>],

@@ -1,4 +1,4 @@
-//! The nodes' names and their ids, and the problems that are found.
+//! The names and ids of nodes, and the collected problems.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Problems {
         self.list.push(Problem { kind, place: Some(place) });
     }
 
-    /// By place, so that they read like the code; those without a place first.
+    /// The problems ordered by place, as in the code; those without a place come first.
     pub(super) fn in_order(mut self) -> Vec<Problem> {
         self.list
             .sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
@@ -28,7 +28,6 @@ impl Problems {
     }
 }
 
-/// The nodes' names and their ids.
 pub(super) struct Names {
     pub(super) list: Vec<Arc<str>>,
     pub(super) ids: HashMap<Arc<str>, u32>,

@@ -1,4 +1,4 @@
-//! What the builder was told by name, by id.
+//! Resolving the builder's names to ids.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::graph::topology::END_ID;
 use crate::graph::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, Sources};
 use crate::state::State;
 
-/// Where the commands of a node may go.
+/// The targets of a node's commands.
 pub(super) enum CommandTargets {
     /// The node returns no commands.
     None,
-    /// It said where.
+    /// The node declared these targets.
     Declared(Vec<u32>),
-    /// It did not, so it may go anywhere.
+    /// The node declared no targets, so its commands may go anywhere.
     Anywhere,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Edge {
     pub(super) needed: u32,
     pub(super) timeout: Option<Duration>,
     pub(super) target: u32,
-    /// A list of one source is a join only where it has something to wait for.
+    /// A list of one source is a join only if it has something to wait for.
     pub(super) joins: bool,
     pub(super) place: Place,
 }
@@ -121,10 +121,10 @@ fn join_problem(sources: &[u32], declared: &Sources) -> Option<&'static str> {
 
 pub(super) struct RouteShape {
     pub(super) from: u32,
-    /// Target and whether it is dispatched.
+    /// Each target, and whether it is dispatched.
     pub(super) targets: Vec<(u32, bool)>,
     pub(super) word: &'static str,
-    /// One call may pick several targets.
+    /// Whether one call may pick several targets.
     pub(super) picks_several: bool,
     pub(super) place: Place,
 }
@@ -176,7 +176,7 @@ pub(super) fn resolve_breaks(
     Some(breaks)
 }
 
-/// For each node the one that handles its failures. A handler by default does not handle its own.
+/// The handler of each node's failures. A default handler does not handle its own failures.
 pub(super) fn resolve_handlers<S: State>(
     names: &Names,
     nodes: &[DeclaredNode<S>],

@@ -1,4 +1,4 @@
-//! The checked graph as a whole: what leads where, what is wrong with that, and its layout for running.
+//! The checked graph as a whole: its paths, their problems, and its layout for running.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::graph::topology::{END_ID, Exits, Join, Rows, Topology, WIDE};
 use crate::graph::{DeclaredBreak, DeclaredNode};
 use crate::state::State;
 
-/// The checked graph, before it is laid out for running.
+/// A graph whose names are resolved, before it is laid out for running. One field per kind of note of the
+/// builder.
 pub(super) struct Shape {
     pub(super) names: Names,
     pub(super) edges: Vec<Edge>,
@@ -30,20 +31,20 @@ pub(super) struct Shape {
     pub(super) eager: bool,
     /// The names of templates.
     pub(super) templates: Vec<Arc<str>>,
-    /// By node.
+    /// Whether each node keeps its last output.
     pub(super) keeps_output: Vec<bool>,
 }
 
 impl Shape {
-    /// Whether anything leads away from START.
+    /// Whether an edge or route leaves START.
     pub(super) fn has_entry(&self) -> bool {
         let start = self.names.start();
         let has_edge = self.edges.iter().any(|edge| edge.sources.contains(&start));
         has_edge || self.routes.iter().any(|route| route.from == start)
     }
 
-    /// Every way from one node to another, as petgraph sees it. END has an index of its own; nodes without a
-    /// way out lead there.
+    /// All paths between nodes as a petgraph graph. END has an index of its own; nodes without edges or
+    /// routes lead there.
     fn ways(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
         let start = self.names.start();
         let end = start + 1;
@@ -145,7 +146,7 @@ impl Shape {
         warnings
     }
 
-    /// Nodes whose failures are handled, and by whom.
+    /// The nodes with a handler, and the handler of each.
     pub(super) fn handled(&self) -> impl Iterator<Item = (usize, u32)> {
         self.handlers.iter().enumerate().filter_map(|(node, handler)| Some((node, (*handler)?)))
     }

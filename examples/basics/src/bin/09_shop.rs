@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use agentgraph::OnEnd;
+use agentgraph::policy::OnEnd;
 use agentgraph::prelude::*;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};

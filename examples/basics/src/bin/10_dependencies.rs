@@ -4,8 +4,9 @@
 //!
 //! Models are scripted here: a node that would ask one writes what it would have said.
 
+use agentgraph::CompiledDependencyGraph;
+use agentgraph::dependency::{Join, NotRunReason, Outputs};
 use agentgraph::prelude::*;
-use agentgraph::{CompiledDependencyGraph, Join, NotRunReason, Outputs};
 
 /// What a turn is given.
 struct Turn {

@@ -71,8 +71,9 @@ async fn main() -> Result<()> {
         Some(last) => graph.topology_at("t", last).await?,
         None => None,
     };
-    let temporary =
-        |graph: &agentgraph::GraphTopology| graph.nodes.iter().filter(|node| node.is_temporary).count();
+    let temporary = |graph: &agentgraph::graph::GraphTopology| {
+        graph.nodes.iter().filter(|node| node.is_temporary).count()
+    };
     assert_eq!(edited.as_ref().map(temporary), Some(2));
     println!("{}", edited.map(|graph| graph.mermaid()).unwrap_or_default());
 

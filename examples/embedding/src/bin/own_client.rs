@@ -1,5 +1,5 @@
-//! The UpGrade client without the agent: an administrator previews and schedules an experiment, and a student's
-//! application reports its groups, its other ids and its metrics.
+//! The UpGrade client without the agent: an administrator previews and schedules an experiment, and a
+//! student's application reports its groups, its other ids and its metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

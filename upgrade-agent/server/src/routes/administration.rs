@@ -1,4 +1,4 @@
-//! What only administrators need: preview users, settings, accounts and logs.
+//! Routes of administrators: preview users, settings, accounts and logs.
 
 use axum::routing::MethodFilter;
 

@@ -1,5 +1,4 @@
-//! Connections that the server can break: after a bad answer UpGrade up to 6.2 ends the connection
-//! without having said so in the answer.
+//! Connections that the server can close without notice: UpGrade up to 6.2 does so after an error response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +12,7 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Listens, and hands out connections that can be broken.
+/// A listener of connections that can be closed.
 pub(crate) struct BreakableListener(pub(crate) TcpListener);
 
 impl Listener for BreakableListener {
@@ -22,8 +21,8 @@ impl Listener for BreakableListener {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let (stream, addr) = Listener::accept(&mut self.0).await;
-        // Answers are small and awaited; one that is held back for more to come costs the caller
-        // dearly. Where it cannot be set, calls are slow and right.
+        // Responses are small and awaited, so a delayed one would slow the caller down. Without the option,
+        // calls are slower and still correct.
         let _ = stream.set_nodelay(true);
         (Connection { stream, breaker: Breaker::default() }, addr)
     }
@@ -33,24 +32,24 @@ impl Listener for BreakableListener {
     }
 }
 
-/// The next answer is the last; before that it is 0.
+/// The next response is the last; 0 before that.
 const LAST: u8 = 1;
-/// The last answer is written.
+/// The last response is written.
 const BROKEN: u8 = 2;
 
-/// What a route breaks its connection with.
+/// The handle with which a route closes its connection.
 #[derive(Clone, Default)]
 pub(crate) struct Breaker(Arc<AtomicU8>);
 
 impl Breaker {
-    /// Ends the connection after the answer that is about to be written. Nothing is read from the
-    /// connection between this call and the writing of the answer, if nothing is awaited.
+    /// Closes the connection after the next response. Nothing is read from the connection between this call
+    /// and the response, if nothing is awaited.
     pub(super) fn break_after_answer(&self) {
         self.0.store(LAST, Ordering::Relaxed);
     }
 
     fn note_writing(&self) {
-        // The connection's own task is the only one that comes here or above.
+        // Only the connection's own task calls this function and the one above.
         if self.0.load(Ordering::Relaxed) == LAST {
             self.0.store(BROKEN, Ordering::Relaxed);
         }
@@ -67,8 +66,7 @@ impl Connected<IncomingStream<'_, BreakableListener>> for Breaker {
     }
 }
 
-/// A connection. Once broken it looks to the server as if the caller had hung up, which makes the
-/// server end it.
+/// A connection. Once it is marked, the server reads an end of input, so it closes the connection.
 pub(crate) struct Connection {
     stream: TcpStream,
     breaker: Breaker,

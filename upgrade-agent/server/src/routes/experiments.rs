@@ -1,4 +1,4 @@
-//! Experiments: to read, make, change, move and delete them.
+//! Routes that read, create, change, start, stop and delete experiments.
 
 use axum::routing::MethodFilter;
 
@@ -26,7 +26,7 @@ pub(super) const ROUTES: &[Route] = &[
     (MethodFilter::DELETE, "/api/experiments/{id}", experiments::delete),
 ];
 
-/// Each of an experiment's lists for itself.
+/// Routes of single lists.
 pub(super) const LISTS: &[Route] = &[
     (MethodFilter::GET, "/api/experiments/export/includeLists/{id}", files::export_lists::<Inclusion>),
     (MethodFilter::GET, "/api/experiments/export/excludeLists/{id}", files::export_lists::<Exclusion>),

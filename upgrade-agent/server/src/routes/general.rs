@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! Routes about the server itself.
 
 use axum::routing::MethodFilter;
 use serde_json::{Value, json};

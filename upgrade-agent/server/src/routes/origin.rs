@@ -1,5 +1,5 @@
-//! Which web pages may call: those of some sites, by default those that this machine serves itself. A caller
-//! that is no page says nothing of where it comes from, and may call.
+//! CORS: the web pages that may call, by default those of this machine. A caller that is not a page sends no
+//! origin and may call.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const METHODS: &str = "GET,POST,PUT,DELETE,PATCH,OPTIONS";
 /// A day, in seconds.
 const FOR_HOW_LONG: &str = "86400";
 
-/// The page from which a call comes, if it comes from one.
+/// The page of a request, if it comes from one.
 pub(super) struct Origin {
     page: Option<HeaderValue>,
     /// The headers that the page wants to send.
@@ -28,13 +28,13 @@ impl Origin {
         Self { page: header(ORIGIN), wanted: header(ACCESS_CONTROL_REQUEST_HEADERS) }
     }
 
-    /// The page, if it is one that may not call.
+    /// The page, if it may not call.
     pub(super) fn stranger(&self, sites: &Sites) -> Option<String> {
         let page = String::from_utf8_lossy(self.page.as_ref()?.as_bytes()).into_owned();
         (!page.is_empty() && !sites.hold(&page)).then_some(page)
     }
 
-    /// The answer to a page that asks whether it may call.
+    /// The response to a preflight request.
     pub(super) fn invitation(&self) -> Response {
         let mut response = StatusCode::NO_CONTENT.into_response();
         let headers = response.headers_mut();
@@ -47,7 +47,7 @@ impl Origin {
         response
     }
 
-    /// Lets the page read an answer.
+    /// Adds the headers that let the page read a response.
     pub(super) fn admit(self, response: &mut Response) {
         let Some(page) = self.page else { return };
         let headers = response.headers_mut();
@@ -61,7 +61,7 @@ impl Origin {
     }
 }
 
-/// Whose pages may call: sites, as the original's setting `CORS_WHITELIST` names them.
+/// The sites whose pages may call, as in the original's setting `CORS_WHITELIST`.
 #[derive(Clone, Debug)]
 pub(crate) struct Sites(Arc<[String]>);
 
@@ -70,7 +70,7 @@ impl Sites {
         Self(names.iter().map(|name| site(host(name)).to_lowercase()).collect())
     }
 
-    /// Scheme, port and what stands before the site's own name do not count.
+    /// Scheme, port and subdomains are ignored.
     fn hold(&self, page: &str) -> bool {
         let site = site(host(page)).to_lowercase();
         self.0.contains(&site)
@@ -86,8 +86,8 @@ fn host(page: &str) -> &str {
     }
 }
 
-/// The last two words of a name, or `localhost` alone. The original takes an address apart like a name; here
-/// it is one.
+/// The last two labels of a name, or `localhost` alone. The original splits IP addresses like names; here an
+/// address is whole.
 fn site(host: &str) -> &str {
     if host.parse::<Ipv4Addr>().is_ok() {
         return host;

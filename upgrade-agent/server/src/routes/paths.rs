@@ -1,12 +1,12 @@
-//! Which route a request is for, as the original's framework tells it: letters count in either case, a
-//! slash at the end counts for nothing, `HEAD` is a `GET`. Knows nothing of what a route answers.
+//! The route of a path, by the rules of the original's framework: case is ignored, a trailing slash is
+//! ignored, `HEAD` is a `GET`. Knows nothing of the answers.
 
 use axum::http::Method;
 use axum::routing::MethodFilter;
 
 use super::Route;
 
-/// The routes, those first that name no id.
+/// The routes, those without an id first.
 pub(super) struct Paths(Vec<Path>);
 
 struct Path {
@@ -19,11 +19,11 @@ enum Part {
     Id,
 }
 
-/// What a path leads to.
+/// The match of a path.
 pub(super) enum RouteMatch {
-    /// A route, with the id that the path names.
+    /// A route, with the id in the path.
     Route(Route, String),
-    /// A route, but the id is escaped badly.
+    /// A route with an id whose escapes are invalid.
     Garbled(String),
     Nothing,
 }
@@ -40,7 +40,7 @@ impl Paths {
         let method = if method == Method::HEAD { &Method::GET } else { method };
         let method = MethodFilter::try_from(method.clone()).ok();
         for path in self.0.iter().filter(|path| path.leads(&asked)) {
-            // That an id makes no sense is told before it is seen that nobody asks for it so.
+            // An invalid id is reported before a wrong method.
             let id = match path.id(&asked) {
                 Ok(id) => id,
                 Err(garbled) => return RouteMatch::Garbled(garbled.to_owned()),
@@ -67,7 +67,7 @@ impl Path {
         self.parts.len() == asked.len() && self.parts.iter().zip(asked).all(fits)
     }
 
-    /// The id in the path, which is empty if there is none, or the part that is escaped badly.
+    /// The id in the path, empty if there is none, or the part with an invalid escape.
     fn id<'a>(&self, asked: &[&'a str]) -> Result<String, &'a str> {
         let mut ids = self.parts.iter().zip(asked).filter(|(part, _)| matches!(part, Part::Id));
         ids.next().map_or_else(|| Ok(String::new()), |(_, id)| decoded(id).ok_or(*id))
@@ -78,7 +78,7 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.strip_suffix('/').unwrap_or(path).split('/')
 }
 
-/// A part of a path without its escapes.
+/// A part of a path, unescaped.
 fn decoded(part: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.bytes();

@@ -1,4 +1,4 @@
-//! Bodies as the original's framework reads them, whichever route they are for.
+//! Reads bodies by the rules of the original's framework, for all routes.
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -11,8 +11,8 @@ use crate::wire::json_text;
 
 const LARGEST_BODY: usize = 5 * 1024 * 1024;
 
-/// The body as JSON; no body, and a body that does not call itself JSON, is an empty object, unless it
-/// is a blob, of which that is not asked.
+/// The body as JSON. Without a body or a JSON content type it is an empty object, except for blobs, whose
+/// content type is not checked.
 pub(super) async fn read(headers: &HeaderMap, body: Body, is_blob: bool) -> Result<Value, Fault> {
     let bytes = collected(body).await;
     let kind = header(headers, CONTENT_TYPE);
@@ -36,8 +36,8 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, is_blob: bool) -> Resu
     }
 }
 
-/// All of a body that is not too large. One that is too large is read to its end all the same: a caller
-/// who is still sending would not hear the answer. Nobody hears what is said of one that breaks off.
+/// The whole body, up to the limit. A larger one is read to its end before the error, because a caller that
+/// is still sending would not read the response.
 async fn collected(body: Body) -> Option<Vec<u8>> {
     let mut chunks = body.into_data_stream();
     let mut bytes = Vec::new();
@@ -59,7 +59,7 @@ fn parsed(bytes: &[u8]) -> Result<Value, Fault> {
     }
 }
 
-/// What serde refuses and a JavaScript engine takes, such as half a surrogate pair, counts as cut off.
+/// JSON that JavaScript accepts and serde rejects, such as half a surrogate pair, counts as cut off.
 fn no_json(text: &str) -> Fault {
     let told = json_text::complaint(text).unwrap_or_else(|| "Unexpected end of JSON input".to_owned());
     Fault::unparsed(told, text)

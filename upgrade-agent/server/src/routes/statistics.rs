@@ -1,4 +1,4 @@
-//! How many take part.
+//! Routes of statistics.
 
 use axum::routing::MethodFilter;
 

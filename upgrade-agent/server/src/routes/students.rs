@@ -1,4 +1,4 @@
-//! The calls of a student's application.
+//! Routes of a student's application.
 
 use axum::routing::MethodFilter;
 

@@ -13,7 +13,7 @@ use crate::wire::validate;
 use crate::world::World;
 use crate::world::model::{Segment, SegmentKind};
 
-/// `POST /segments/validation`: the files of which there is something to say.
+/// `POST /segments/validation`: the files with a finding.
 pub(crate) fn validate(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let judged = judge(core, files(&asked.body)?, false);
     Ok(judged.into_iter().filter(|word| !word["error"].is_null()).collect())
@@ -29,7 +29,7 @@ pub(crate) fn validate_lists(core: &mut Core, asked: &ApiRequest) -> Result<Valu
     Ok(json!(judge(core, files(&asked.body)?, true)))
 }
 
-/// `POST /segments/import`: whatever has the shape of a segment is taken in under a new id.
+/// `POST /segments/import`: each file in the shape of a segment becomes one with a new id.
 pub(crate) fn import(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let files = files(&asked.body)?;
     let judged = judge(core, files, false);
@@ -74,7 +74,7 @@ fn well_formed(files: &[Value]) -> Vec<Value> {
     inputs.filter(|input| complaints(input).is_empty()).collect()
 }
 
-/// A word on each file that calls itself JSON, those that have not the shape first.
+/// The finding for each JSON file, those with a wrong shape first.
 pub(crate) fn judge(core: &Core, files: &[Value], as_lists: bool) -> Vec<Value> {
     let say = |file: &Value, error: Value, fit: &str| json!({ "fileName": file["fileName"], "error": error, "compatibilityType": fit });
     let (mut first, mut then) = (Vec::new(), Vec::new());
@@ -98,13 +98,13 @@ pub(crate) fn judge(core: &Core, files: &[Value], as_lists: bool) -> Vec<Value> 
     first
 }
 
-/// Whether a file was not found to be of no use.
+/// Whether a file was not found to be invalid.
 pub(crate) fn passes(judged: &[Value], file: &Value) -> bool {
     let word = judged.iter().find(|word| word["fileName"] == file["fileName"]);
     word.is_some_and(|word| word["compatibilityType"] != FITS_NOT)
 }
 
-/// A file's segment as a body that makes one.
+/// A file's segment as the body that creates it.
 pub(crate) fn input_of(file: &Value) -> Result<Value, String> {
     let content = file["fileContent"].as_str().unwrap_or("undefined");
     let told = |why: &str| format!("Invalid JSON format: {why}");
@@ -121,7 +121,7 @@ pub(crate) fn input_of(file: &Value) -> Result<Value, String> {
     Ok(with_members(shown))
 }
 
-/// Members in the form in which bodies have them, where the file has the form of an answer.
+/// Members in the form of bodies; the file may have the form of responses.
 fn with_members(mut shown: Value) -> Value {
     let lists: Vec<Value> = entries(&shown, "subSegments").cloned().collect();
     let has_lists = lists.iter().any(|list| list["type"] == "private");
@@ -153,7 +153,7 @@ fn complaints(input: &Value) -> String {
     failing.map(complaint).collect::<Vec<_>>().join(", ")
 }
 
-/// What is wrong with a segment of the right shape, and how wrong it is.
+/// The finding on a segment of the right shape, and its severity.
 fn faults(core: &Core, input: &Value, is_list: bool) -> (String, &'static str) {
     let mut why = String::new();
     let mut fit = FITS;
@@ -213,7 +213,7 @@ pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(asked_for(world, asked)?.into_iter().map(|segment| with_lists(world, segment)).collect())
 }
 
-/// With the members of its lists; sub-segments of its own are but named.
+/// With the members of its lists; sub-segments only by name.
 fn with_lists(world: &World, segment: &Segment) -> Value {
     let subs: Vec<&Segment> = segment.sub_segments.iter().filter_map(|id| world.segment(id)).collect();
     let has_lists = subs.iter().any(|sub| sub.kind == SegmentKind::Private);
@@ -242,7 +242,7 @@ pub(crate) fn export_csv(core: &mut Core, asked: &ApiRequest) -> Result<Value, F
     Ok(asked_for(world, asked)?.into_iter().map(table).collect())
 }
 
-/// One that is unknown is refused if it is alone, else passed over.
+/// An unknown segment is an error if it is the only one, and skipped otherwise.
 fn asked_for<'w>(world: &'w World, asked: &ApiRequest) -> Result<Vec<&'w Segment>, Fault> {
     let ids = asked.values_of("ids");
     let found: Vec<&Segment> = ids.iter().filter_map(|id| world.segment(&id.to_lowercase())).collect();
@@ -252,7 +252,7 @@ fn asked_for<'w>(world: &'w World, asked: &ApiRequest) -> Result<Vec<&'w Segment
     Ok(found)
 }
 
-/// A list as the body that would make it.
+/// A list as the body that creates it.
 pub(crate) fn as_input(list: &Segment) -> Value {
     json!({
         "name": list.name,

@@ -1,6 +1,6 @@
-//! Who an experiment's lists take in, and whom a whole context leaves out. A list takes in the
-//! members of its sub-segments, however deep. Groups count by membership, not by where one works
-//! now; the global list alone asks where one works.
+//! The verdict of an experiment's lists and of the global list on a student. A list includes the members of
+//! its sub-segments at any depth. Groups count by membership, not by working group; only the global list uses
+//! the working group.
 
 use std::collections::HashSet;
 
@@ -8,21 +8,21 @@ use crate::wire::words::{AssignmentUnit, ConsistencyRule, FilterMode};
 use crate::world::World;
 use crate::world::model::{Experiment, ListGroup, ListTie, Segment, SegmentKind, User};
 
-/// What the lists say of a student.
+/// The verdict of the lists on a student.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListVerdict {
-    /// He takes part.
+    /// Included.
     In,
-    /// He is left out himself.
+    /// Excluded by id.
     Out,
-    /// He is left out by the very group that is assigned.
+    /// Excluded by the assigned group.
     OutByAssignedGroup,
-    /// He is left out by a group of another kind.
+    /// Excluded by a group of another kind.
     OutByOtherGroup,
 }
 
-/// Asks the lists. A student who takes part already with his own condition in a group experiment
-/// is beyond them, which leaves only the filter.
+/// The verdict of the lists. They do not apply to a student with an enrolment of their own in a group
+/// experiment; then only the filter mode counts.
 pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> ListVerdict {
     let columns = &experiment.columns;
     let beyond = columns.consistency_rule == Some(ConsistencyRule::Individual)
@@ -36,7 +36,7 @@ pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> Lis
     by_segments(&inclusion, &exclusion, &columns.filter_mode, user, columns.group.as_deref())
 }
 
-/// Whether the lists of these ids take a student in.
+/// Whether these lists include a student.
 pub(crate) fn take_in(
     world: &World,
     (inclusion, exclusion): (&[&str], &[&str]),
@@ -67,9 +67,8 @@ fn by_segments(
     if is_in && group_kinds(exclusion, user).next().is_none() { ListVerdict::In } else { ListVerdict::Out }
 }
 
-/// Whether the global list of a context leaves a student out, for himself or with a group in which
-/// he works. Who works in no group at all is out as soon as any group is on that list, as the
-/// original has it.
+/// Whether the global list of a context excludes a student, by id or by working group. As in the original,
+/// any group on the list excludes every student without a working group.
 pub(crate) fn is_out_everywhere(world: &World, context: &str, user: &User) -> bool {
     let is_global =
         |segment: &&Segment| segment.kind == SegmentKind::GlobalExclude && segment.context == context;
@@ -85,7 +84,7 @@ pub(crate) fn is_out_everywhere(world: &World, context: &str, user: &User) -> bo
     }
 }
 
-/// These segments and all below them, each once: segments may contain each other.
+/// These segments and all below them, each once, because segments may contain each other.
 fn with_sub_segments<'w, 'i>(world: &'w World, ids: impl Iterator<Item = &'i str>) -> Vec<&'w Segment> {
     let mut waiting: Vec<&Segment> = ids.filter_map(|id| world.segment(id)).collect();
     let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! Writing segments: the checks come first, so that a body that is refused changes nothing.
+//! Writes segments. The checks come first, so a rejected body changes nothing.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use crate::world::World;
 use crate::world::model::{FlagTie, ListGroup, ListTie, Segment, SegmentKind, Stamp};
 use crate::world::table::key;
 
-/// What the original leaves to its database to refuse.
+/// The values that the original's database rejects.
 pub(crate) fn check(world: &World, input: &Value) -> Result<(), Fault> {
     check_texts(input)?;
     let id = input["id"].as_str().filter(|id| !id.is_empty());
@@ -32,7 +32,7 @@ pub(crate) fn check(world: &World, input: &Value) -> Result<(), Fault> {
         Some(word) if kind(input).is_none() => {
             Err(Fault::database(format!("invalid input value for enum segment_type_enum: \"{word}\"")))
         }
-        // Lists that come with a segment are made with it.
+        // Lists in the body are created with the segment.
         _ => entries(input, "subSegments")
             .filter(|list| list["type"] == "private")
             .try_for_each(|list| check(world, &unbound(list))),
@@ -43,9 +43,8 @@ pub(crate) fn null_in(column: &str, table: &str) -> String {
     format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")
 }
 
-/// Makes the segment of this body, or rewrites the one that has its id: columns that the body does
-/// not name stay, members are replaced. Sub-segments that do not exist are passed over. Answers the
-/// id.
+/// Creates the segment of this body, or updates the one with its id: columns that the body omits stay,
+/// members are replaced. Unknown sub-segments are skipped. Returns the id.
 pub(crate) fn write(core: &mut Core, input: &Value) -> String {
     let now = core.now();
     let given = text(input, "id").filter(|id| !id.is_empty()).map(|id| id.to_lowercase());
@@ -64,7 +63,7 @@ pub(crate) fn write(core: &mut Core, input: &Value) -> String {
     id
 }
 
-/// The columns; that they changed is counted, that they were written is not.
+/// The columns. A change of a value is counted; a write without one is not.
 fn columns(core: &Core, input: &Value, id: String, old: Option<&Segment>, now: &str) -> Segment {
     let was = |pick: fn(&Segment) -> Option<String>| old.and_then(pick);
     let column = |field: &str, was: Option<String>| match input.get(field) {
@@ -111,7 +110,7 @@ fn kind(input: &Value) -> Option<SegmentKind> {
     serde_json::from_value(input["type"].clone()).ok()
 }
 
-/// A public segment keeps lists of its own: lists of others that it is given are copied for it.
+/// A public segment has lists of its own: lists of others in the body are copied.
 fn sub_segments(core: &mut Core, input: &Value) -> Vec<String> {
     let named = entries(input, "subSegmentIds").filter_map(Value::as_str).map(str::to_lowercase);
     let mut known: Vec<String> = named.filter(|id| core.world.segment(id).is_some()).collect();
@@ -139,7 +138,7 @@ fn copy(core: &mut Core, id: &str) -> String {
     new_id
 }
 
-/// A list as files and answers show it, as a body that makes a new one.
+/// A list in a file or response, as the body that creates it.
 pub(crate) fn unbound(shown: &Value) -> Value {
     let mut input = shown.clone();
     let Some(fields) = input.as_object_mut() else { return input };
@@ -169,7 +168,7 @@ fn groups(input: &Value) -> Vec<ListGroup> {
     all
 }
 
-/// Ids come from files with line ends and tabs in them.
+/// Ids in files may contain line ends and tabs.
 fn trimmed(id: &str) -> String {
     id.replace(['\r', '\n', '\t'], "").trim().to_owned()
 }
@@ -179,7 +178,7 @@ fn dedup<T: Eq + Hash + Clone>(all: &mut Vec<T>) {
     all.retain(|one| met.insert(one.clone()));
 }
 
-/// Removes a segment from wherever it is used. Its own lists stay.
+/// Removes a segment from everything that uses it. Its own lists stay.
 pub(crate) fn remove(world: &mut World, id: &str) -> Option<Segment> {
     let gone = world.segments.remove(&key(&[id]))?;
     let parents = world.segments.values().filter(|segment| segment.sub_segments.iter().any(|sub| sub == id));
@@ -194,7 +193,7 @@ pub(crate) fn remove(world: &mut World, id: &str) -> Option<Segment> {
     Some(gone)
 }
 
-/// Whatever list a segment was of any experiment, it is none any more.
+/// Removes the ties of a segment to experiments.
 fn untie_experiments(world: &mut World, id: &str) {
     let is_tied = |lists: &[ListTie]| lists.iter().any(|tie| tie.segment_id == id);
     let tied = world.experiments.values().filter(|e| is_tied(&e.inclusion) || is_tied(&e.exclusion));
@@ -207,7 +206,7 @@ fn untie_experiments(world: &mut World, id: &str) {
     }
 }
 
-/// Whatever list a segment was of any flag, it is none any more.
+/// Removes the ties of a segment to flags.
 fn untie_flags(world: &mut World, segment: &str) {
     let is_tied = |ties: &[FlagTie]| ties.iter().any(|tie| tie.segment_id == segment);
     let tied = world.flags.values().filter(|flag| is_tied(&flag.inclusion) || is_tied(&flag.exclusion));
@@ -220,7 +219,7 @@ fn untie_flags(world: &mut World, segment: &str) {
     }
 }
 
-/// Removes a segment with its own lists.
+/// Deletes a segment with its own lists.
 pub(crate) fn remove_with_lists(world: &mut World, id: &str) -> Option<Segment> {
     let gone = remove(world, id)?;
     for list in &gone.sub_segments {

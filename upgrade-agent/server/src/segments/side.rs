@@ -1,4 +1,4 @@
-//! The two kinds of lists that experiments and flags have: who takes part, and who does not.
+//! The two kinds of lists of experiments and flags: inclusion and exclusion.
 
 use crate::world::model::{Experiment, ListTie};
 
@@ -16,7 +16,7 @@ impl Side {
         }
     }
 
-    /// What the lists do, as messages about files have it.
+    /// The word for the lists in messages about files.
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Inclusion => "Include",
@@ -40,7 +40,7 @@ impl Side {
     }
 }
 
-/// A side as a type, by which a table of routes says whose lists an answer is about.
+/// A side as a type, for tables of routes.
 pub(crate) trait OneSide {
     const SIDE: Side;
 }

@@ -1,4 +1,4 @@
-//! What uses which segments: experiments and flags that have them as lists, lists that have them in them.
+//! The usage of segments by experiments, flags and lists.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,7 +30,7 @@ pub(super) fn excluded(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Segments with their status and all that is used anywhere.
+/// The segments with their status and all of their usage.
 pub(super) struct Usage {
     pub(super) answer: Value,
 }
@@ -65,7 +65,7 @@ fn with_status(dialect: Dialect, segment: &Segment, shown: Value, used: &HashSet
     with(shown, [("status", json!(status))])
 }
 
-/// Segments with lists of segments, and those lists.
+/// The segments with lists of segments, and those lists.
 fn parents(world: &World) -> Vec<(&Segment, Vec<&Segment>)> {
     let lists = |segment: &Segment| {
         let lists = segment.sub_segments.iter().filter_map(|id| world.segment(id));
@@ -80,7 +80,7 @@ fn with_columns_of_subs(world: &World, list: &Segment) -> Value {
     with(view::columns(list), [("subSegments", subs.collect())])
 }
 
-/// The ids of segments that a flag uses, or an experiment that is not archived, or a list of segments.
+/// The ids of segments used by a flag, by an experiment that is not archived, or by a list of segments.
 fn used(world: &World, shown: &[&Segment], parents: &[(&Segment, Vec<&Segment>)]) -> HashSet<String> {
     let in_lists = parents.iter().flat_map(|(_, lists)| lists).flat_map(|list| &list.sub_segments);
     let mut used: HashSet<String> = in_lists.cloned().collect();

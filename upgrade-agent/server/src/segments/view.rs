@@ -1,4 +1,4 @@
-//! Segments in the bodies of answers.
+//! Segments in the bodies of responses.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn columns(segment: &Segment) -> Value {
     )
 }
 
-/// With its members, which have ties back to it, and the columns of its sub-segments.
+/// With its members, which refer back to it, and the columns of its sub-segments.
 pub(crate) fn whole(world: &World, segment: &Segment) -> Value {
     let subs = segment.sub_segments.iter().filter_map(|id| world.segment(id));
     with_members(segment, subs.map(columns).collect())
@@ -49,14 +49,14 @@ pub(super) fn with_members(segment: &Segment, sub_segments: Value) -> Value {
     )
 }
 
-/// The ties alone.
+/// The ties only.
 pub(crate) fn ties(dialect: Dialect, ties: &[ListTie], experiment: &str) -> Value {
     let all = ties.iter().map(|tie| self::tie(tie, experiment));
     if dialect == Dialect::V62 { last_of(all) } else { all.collect() }
 }
 
-/// Up to 6.2 an experiment has one list of each kind, which is no array. After a merge it has more,
-/// of which the original shows any.
+/// Up to 6.2 an experiment has one list of each kind, not an array. After a merge it has more, of which the
+/// original returns an arbitrary one.
 fn last_of(all: impl Iterator<Item = Value>) -> Value {
     all.last().unwrap_or_default()
 }
@@ -65,12 +65,12 @@ pub(crate) fn tie(tie: &ListTie, experiment: &str) -> Value {
     with(row(&tie.stamp), [("segmentId", json!(tie.segment_id)), ("experimentId", json!(experiment))])
 }
 
-/// A tie to a flag alone.
+/// A tie to a flag.
 pub(crate) fn flag_tie(tie: &FlagTie, flag: &str) -> Value {
     with(row(tie), [("featureFlagId", json!(flag))])
 }
 
-/// The lists of an experiment, as they are stored.
+/// The lists of an experiment, as stored.
 pub(crate) fn lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
     let list = |tie: &ListTie| {
         let segment = world.segment(&tie.segment_id)?;
@@ -80,8 +80,7 @@ pub(crate) fn lists(world: &World, ties: &[ListTie], experiment: &str) -> Value 
     if world.dialect == Dialect::V62 { last_of(all) } else { all.collect() }
 }
 
-/// The lists of an experiment whose type is known or follows from their members; others are not
-/// shown.
+/// The lists of an experiment whose type is known or follows from their members; others are left out.
 pub(crate) fn typed_lists(world: &World, ties: &[ListTie], experiment: &str) -> Value {
     if world.dialect == Dialect::V62 {
         return lists(world, ties, experiment);

@@ -1,4 +1,4 @@
-//! Other names of a student. Whoever calls by one of them is the student himself.
+//! Aliases: other ids of the same student.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,7 @@ use crate::wire::body::entries;
 use crate::wire::fault::Fault;
 use crate::world::model::User;
 
-/// Adds names to a student who called by one of his. Answers those that were his already, then the new
-/// ones.
+/// Adds aliases to a student who may be named by one. Returns those that existed, then the new ones.
 pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> Result<Value, Fault> {
     let given: Vec<&str> = entries(body, "aliases").filter_map(Value::as_str).collect();
     let mut met = HashSet::new();
@@ -25,7 +24,7 @@ pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> R
             Some(root) if root == called => own.push(name),
             Some(root) => others.push(json!({ "userId": name, "linkedTo": root })),
             None if world.users.contains(name) => roots.extend(world.users.get(name).map(whole)),
-            // The original looks the name up where it was before repeated ones were left out.
+            // The original uses the index from before duplicates were removed.
             None => free.push(given.get(at).copied().unwrap_or(name)),
         }
     }
@@ -43,7 +42,7 @@ pub(super) fn add(core: &mut Core, user: &User, called: &str, body: &Value) -> R
             user.id
         )));
     }
-    // A name that is there twice keeps the original from storing any, of which it says nothing.
+    // Because of a duplicate the original stores nothing, without an error.
     met.clear();
     let is_repeated = !free.iter().all(|name| met.insert(*name));
     if !is_repeated {
@@ -59,7 +58,7 @@ fn whole(user: &User) -> Value {
     json!({ "id": user.id, "group": user.group, "workingGroup": user.working_group, "originalUser": null })
 }
 
-/// JSON as a JavaScript engine indents it by two.
+/// JSON indented by two, as in JavaScript.
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What becomes of a student's enrolments when he goes to work in another group.
+//! The effect of a new working group on a student's enrolments.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::wire::words::{AssignmentUnit, ConsistencyRule, ExperimentState};
 use crate::world::World;
 use crate::world::table::key;
 
-/// Where a student works, by kind of group.
+/// The working groups of a student, by kind.
 pub(super) type WorkingGroups = BTreeMap<String, String>;
 
-/// Lets go of what bound a student to his old groups, in experiments that assign groups of a kind that
-/// changed. With the consistency of groups his enrolments and exclusions go, with that of individuals
-/// his exclusions, with that of experiments his enrolments.
+/// Drops the effects of a student's old groups in experiments that assign groups of a changed kind.
+/// Consistency by group drops the student's enrolments and exclusions, consistency by individual the
+/// exclusions, consistency by experiment the enrolments.
 pub(super) fn change(world: &mut World, user: &str, old: &WorkingGroups, new: &WorkingGroups) {
     let changed = |kind: &String| old.get(kind).is_some_and(|group| new.get(kind) != Some(group));
     let bound: Vec<(String, Option<ConsistencyRule>)> = world
@@ -37,7 +37,7 @@ pub(super) fn change(world: &mut World, user: &str, old: &WorkingGroups, new: &W
     }
 }
 
-/// Takes a student's exclusion away. If nobody else is excluded, every group is free again.
+/// Removes a student's exclusion. If it was the last one, the excluded groups are removed too.
 fn forgive(world: &mut World, experiment: &str, user: &str) {
     let was_out = world.excluded.remove(&key(&[experiment, user])).is_some();
     if was_out && world.excluded.under(&[experiment]).next().is_none() {

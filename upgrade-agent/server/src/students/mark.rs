@@ -1,8 +1,8 @@
-//! A visit at a decision point: who is enrolled by it, who is left out for good, and whether
-//! enough have come.
+//! A visit of a decision point: enrols the student, or excludes the student permanently, and ends the
+//! enrolment if the limit is reached.
 //!
-//! The condition that the application names is only checked to exist: students are enrolled with
-//! the one that the rules give.
+//! The condition in the report only has to exist: students are enrolled with the condition that the rules
+//! give.
 
 use std::collections::BTreeSet;
 
@@ -18,21 +18,21 @@ use crate::world::model::{
 };
 use crate::world::table::key;
 
-/// A visit as the application tells it.
+/// A visit as reported by the application.
 pub(super) struct Report<'r> {
     pub(super) site: &'r str,
     pub(super) target: &'r str,
     pub(super) condition: Option<&'r str>,
     pub(super) experiment_id: Option<&'r str>,
-    /// The application could not show the condition.
+    /// Whether the application could not show the condition.
     pub(super) failed: bool,
-    /// What tells this visit from other ones of the same student there.
+    /// Distinguishes the visit from others of the same student there.
     pub(super) uniquifier: Option<&'r str>,
-    /// When it was told.
+    /// The time of the report.
     pub(super) now: &'r str,
 }
 
-/// Writes the visit down, with what follows from it. A repeated visit answers the first.
+/// Records the visit and its consequences. A repeated visit returns the first one.
 pub(super) fn mark(
     world: &mut World,
     user: &User,
@@ -66,8 +66,8 @@ pub(super) fn mark(
     Ok(Visit { condition, ..first })
 }
 
-/// The experiment that the visit counts for, with the id of its point there. Cloned, since what
-/// follows changes the world; marks are rare beside assignments.
+/// The experiment of the visit, with the id of its point there. Cloned, because the world changes below;
+/// visits are rare compared with assignments.
 fn experiment_at(
     world: &World,
     user: &User,
@@ -104,7 +104,7 @@ fn check_condition(experiment: &Experiment, code: Option<&str>) -> Result<(), Fa
     Err(Fault::condition_not_found(code))
 }
 
-/// What follows from a visit at an experiment's point.
+/// The consequences of a visit at an experiment's point.
 fn take_note(
     world: &mut World,
     experiment: &Experiment,
@@ -132,9 +132,8 @@ fn take_note(
     Ok(())
 }
 
-/// Leaves out a student who is on a list. A group that is the reason is out as well, and takes part
-/// in nothing any more, in whatever experiment. The original fails on a student who does not work in
-/// one of that kind.
+/// Excludes a student who is on a list. A group that is the reason is excluded from all experiments. The
+/// original fails for a student without a working group of that kind.
 fn leave_out(
     world: &mut World,
     experiment: &Experiment,
@@ -154,7 +153,7 @@ fn leave_out(
     Ok(())
 }
 
-/// Enrols or turns away a student whom the lists let in.
+/// Enrols or excludes a student who is on no exclusion list.
 fn take_in(world: &mut World, experiment: &Experiment, partition: &str, user: &User, report: &Report<'_>) {
     let columns = &experiment.columns;
     let is_late = columns.state == ExperimentState::EnrollmentComplete
@@ -168,8 +167,8 @@ fn take_in(world: &mut World, experiment: &Experiment, partition: &str, user: &U
     }
 }
 
-/// A group of another kind than the assigned one shuts out every group he works in. The original
-/// fails on a student who works in none.
+/// A group of another kind than the assigned one excludes the working group. The original fails for a student
+/// without a working group.
 fn leave_out_groups(world: &mut World, id: &str, user: &User) -> Result<(), Fault> {
     let working = user.working_group.as_ref().ok_or_else(Fault::no_object)?;
     for group in working.values() {
@@ -182,7 +181,7 @@ fn assigned_group<'u>(experiment: &Experiment, user: &'u User) -> Option<&'u str
     user.works_in(experiment.columns.group.as_deref())
 }
 
-/// The standing at this very point: an enrolment elsewhere in the experiment does not count.
+/// The participation at this point only: enrolments at other points do not count.
 fn standing<'w>(
     world: &'w World,
     experiment: &Experiment,
@@ -275,8 +274,7 @@ fn enrol_with_group(
     }
 }
 
-/// The condition with which a group is enrolled: the rules', but for strata, where it is the one that
-/// the application told.
+/// The condition of a group's enrolment: by the rules, and in a stratified experiment the one in the report.
 fn chosen<'e>(
     experiment: &'e Experiment,
     user: &User,
@@ -293,8 +291,7 @@ fn by_code<'e>(experiment: &'e Experiment, code: &str) -> Option<&'e Condition> 
     experiment.conditions.iter().find(|condition| condition.condition_code == code)
 }
 
-/// Within subjects every visit is counted, with the condition that the application told. Who was left
-/// out is no exception.
+/// Within subjects every visit is counted, with the reported condition, even for excluded students.
 fn enrol_again(
     world: &mut World,
     experiment: &Experiment,
@@ -318,7 +315,7 @@ fn enrol_again(
     );
 }
 
-/// Whether anything is known of a student's groups and of where he works; else he is said to have none
+/// Whether the groups and working groups of a student are known. An unknown group counts as a missing one
 /// rather than a wrong one.
 fn has_groups(user: &User) -> bool {
     let has_groups = user.group.as_ref().is_some_and(|groups| !groups.is_empty());
@@ -346,8 +343,7 @@ fn insert(world: &mut World, experiment: &Experiment, row: UserEnrollment) {
     world.enrolled.insert(at, row);
 }
 
-/// Ends the enrolment of an experiment that set itself a number of students, or of groups with so
-/// many students each.
+/// Ends the enrolment of an experiment that has reached its number of students or groups.
 fn end_if_enough(world: &mut World, id: &str, now: &str, ids: &mut dyn FnMut() -> String) {
     let Some(experiment) = world.experiments.get(&key(&[id])) else { return };
     let columns = &experiment.columns;

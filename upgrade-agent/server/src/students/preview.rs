@@ -1,5 +1,5 @@
-//! `/previewusers`: students who see experiments before they start. Conditions that are chosen for
-//! them by hand are kept and shown; as in the original, they decide nothing.
+//! `/previewusers`: students who see experiments in preview. Conditions chosen for them are stored and
+//! returned; as in the original they do not affect assignments.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fa
     Ok(paging::page(total, nodes, body))
 }
 
-/// `GET /previewusers/:id`: one that is unknown is no mistake, and nothing.
+/// `GET /previewusers/:id`: an unknown id gives an empty response.
 pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     Ok(by_id(&core.world, &asked.id).map_or(Value::Null, |user| shown(&core.world, user)))
 }
@@ -40,13 +40,13 @@ pub(crate) fn create(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     Ok(save(core, id))
 }
 
-/// `PUT /previewusers/:id`: the id in the path is the one that counts.
+/// `PUT /previewusers/:id`: the id in the path counts.
 pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     check(&asked.body)?;
     Ok(save(core, asked.id.clone()))
 }
 
-/// One that exists has nothing that could change, and only the id is told.
+/// An existing preview user has nothing to change, and only the id is returned.
 fn save(core: &mut Core, id: String) -> Value {
     let at = key(&[&id]);
     if core.world.preview_users.contains(&at) {
@@ -58,13 +58,13 @@ fn save(core: &mut Core, id: String) -> Value {
     answer
 }
 
-/// `DELETE /previewusers/:id`: the rows that went.
+/// `DELETE /previewusers/:id`: returns the deleted rows.
 pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let gone = core.world.preview_users.remove(&key(&[&asked.id]));
     Ok(gone.iter().map(columns).collect())
 }
 
-/// `POST /previewusers/assign`: these are all the assignments from now on.
+/// `POST /previewusers/assign`: replaces all assignments.
 pub(crate) fn assign(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     check(&asked.body)?;
     let given: Vec<&Value> = entries(&asked.body, "assignments").collect();
@@ -123,7 +123,7 @@ fn columns(user: &PreviewUser) -> Value {
     with(row(&user.stamp), [("id", json!(user.id))])
 }
 
-/// With the assignments, if there are any, under the names of what they assign.
+/// With the assignments, if there are any, by their names.
 fn shown(world: &World, user: &PreviewUser) -> Value {
     let assignments: Vec<Value> = user.assignments.iter().filter_map(|one| assigned(world, one)).collect();
     if assignments.is_empty() {
@@ -132,7 +132,7 @@ fn shown(world: &World, user: &PreviewUser) -> Value {
     with(columns(user), [("assignments", json!(assignments))])
 }
 
-/// What was deleted since is assigned no more.
+/// Assignments of deleted conditions are left out.
 fn assigned(world: &World, assignment: &PreviewAssignment) -> Option<Value> {
     let experiment = world.experiments.get(&key(&[&assignment.experiment_id]))?;
     let condition = experiment.conditions.iter().find(|c| c.id == assignment.condition_id)?;

@@ -1,5 +1,5 @@
-//! The calls of older applications: as those of `students`, but that the body names the student, and
-//! is judged before he is looked for.
+//! Routes of older applications: as those of `students`, except that the body names the student, and is
+//! validated before the student is looked up.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::wire::fault::Fault;
 use crate::wire::validate;
 use crate::world::model::User;
 
-/// `POST /v5/init`. Who calls by an alias is answered by it, and changes nothing.
+/// `POST /v5/init`. By an alias it returns the alias and changes nothing.
 pub(crate) fn init(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::v5_init(&asked.body)?;
     let id = word(asked, "id");
@@ -56,8 +56,7 @@ pub(crate) fn log(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     logs::take_in(core, &user, &asked.body)
 }
 
-/// `POST /v5/bloblog`: the same for browsers that send a text. Whatever goes wrong is told in a text
-/// of its own.
+/// `POST /v5/bloblog`: the same for browsers that send a text. All errors have one message of their own.
 pub(crate) fn log_blob(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = known(core, asked, "userId").map_err(|why| why.wrapped())?;
     check_texts(&asked.body).map_err(|why| why.wrapped())?;

@@ -1,4 +1,4 @@
-//! Which of UpGrade's two servers this one is.
+//! The dialects of UpGrade.
 
 /// A wire dialect of UpGrade: routes, bodies, words and errors of one version.
 ///
@@ -18,7 +18,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// What the server calls itself.
+    /// The version of the server.
     pub fn version(self) -> &'static str {
         match self {
             Self::V62 => "6.2.0",
@@ -26,7 +26,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect of a version such as `6.5.0`; none if that is no version.
+    /// The dialect of a version such as `6.5.0`; none if the text is not a version.
     pub(crate) fn of_version(version: &str) -> Option<Self> {
         let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
         let (major, minor) = (parts.next()??, parts.next()??);

@@ -1,5 +1,5 @@
-//! The bad answers, in the words of the original: up to 6.2 it sent its errors as they were, from 6.3
-//! on a form that is the same for all of them.
+//! The error responses, in the words of the original: up to 6.2 it sent errors as they were, from 6.3 on in
+//! one form.
 
 mod failures;
 mod findings;
@@ -15,28 +15,28 @@ const SHAPE: &str = "Parameter not in the correct format";
 const INVALID_TOKEN: &str = "Invalid token";
 const NO_USER: &str = "Experiment user not defined";
 
-/// A bad answer, without what is the same in all of them.
+/// An error response, without the parts that all of them share.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) status: StatusCode,
     name: &'static str,
     message: String,
     kind: Option<&'static str>,
-    /// What is wrong with a body, as the validator tells it.
+    /// The findings of the validator on a body.
     errors: Option<Value>,
     raw: RawError,
 }
 
-/// What an error showed of itself where it was sent as it was.
+/// The fields of an error that was sent as it was.
 #[derive(Debug)]
 enum RawError {
-    /// Nothing: an error of the language or of the database.
+    /// None: an error of the language or of the database.
     Nothing,
     /// An error of the web framework, with its name.
     Named,
-    /// One without.
+    /// An error of the web framework without a name.
     Nameless,
-    /// One of the other framework that is in use there.
+    /// An error of the other framework in use.
     Nested,
     /// An error with the type that the original gave it.
     Typed(&'static str),
@@ -55,7 +55,7 @@ impl Fault {
         Self { raw, ..self }
     }
 
-    /// With what is wrong.
+    /// Adds the findings of the validator.
     pub(super) fn with(self, complaints: &[Complaint]) -> Self {
         Self { errors: Some(complaints.iter().map(Complaint::told).collect()), ..self }
     }
@@ -73,7 +73,7 @@ impl Fault {
         if dialect == Dialect::V62 { self.as_it_is() } else { self.in_form(endpoint, request) }
     }
 
-    /// The request is echoed whole; what is wrong with it is not told.
+    /// The request is repeated in full; the findings are left out.
     fn in_form(&self, endpoint: &str, request: &Value) -> Value {
         let mut answer = json!({
             "message": self.message,

@@ -1,7 +1,7 @@
-//! Which bodies the routes take. The original checks shapes, enums and the agreement of group and
-//! unit, and nothing of sense: weights, names, sites and transitions are free.
+//! The validation of bodies. The original checks shapes, enums and the consistency of group and unit, and no
+//! meaning: weights, names, sites and transitions are free.
 //!
-//! `rules` is how a form is judged, `forms` is what the forms are, `words` the words in them.
+//! `rules` evaluates forms, `forms` defines them, `words` has their enums.
 
 mod forms;
 mod rules;
@@ -16,7 +16,7 @@ use super::shape::{each, filled, has, number, one_of, optional};
 pub(super) use rules::Complaint;
 use rules::Form;
 
-/// A whole experiment, as create and update want it.
+/// A whole experiment, for create and update.
 pub(crate) fn experiment(dialect: Dialect, body: &Value) -> Result<(), Fault> {
     check(experiment_form(dialect), body)
 }
@@ -44,23 +44,23 @@ pub(crate) fn page(dialect: Dialect, body: &Value) -> Result<(), Fault> {
     }
 }
 
-/// An id in a path, in the form in which ids are stored.
+/// An id in a path, in its stored form.
 pub(crate) fn path_id(id: &str) -> Result<String, Fault> {
     let complaints = rules::judge(&forms::ID, &json!({ "id": id }));
     if complaints.is_empty() { Ok(id.to_lowercase()) } else { Err(Fault::params().with(&complaints)) }
 }
 
-/// The experiments whose students are to be counted.
+/// The experiments to count.
 pub(crate) fn counted(body: &Value) -> Result<(), Fault> {
     check(&forms::COUNTED, body)
 }
 
-/// The experiment whose students are to be counted in detail.
+/// The experiment to count in detail.
 pub(crate) fn detailed(body: &Value) -> Result<(), Fault> {
     check(&forms::DETAILED, body)
 }
 
-/// A student's groups; nothing else may be in the body.
+/// A student's groups; other fields are rejected.
 pub(crate) fn init(body: &Value) -> Result<(), Fault> {
     check_student(&forms::INIT, body)
 }
@@ -70,12 +70,12 @@ pub(crate) fn group_membership(body: &Value) -> Result<(), Fault> {
     check_student(&forms::GROUP_MEMBERSHIP, body)
 }
 
-/// The groups in which a student works.
+/// The working groups of a student.
 pub(crate) fn working_group(body: &Value) -> Result<(), Fault> {
     check_student(&forms::WORKING_GROUP, body)
 }
 
-/// A request for conditions.
+/// A request for assignments.
 pub(crate) fn assign(body: &Value) -> Result<(), Fault> {
     check_student(&forms::ASSIGN, body)
 }
@@ -90,7 +90,7 @@ pub(crate) fn log(body: &Value) -> Result<(), Fault> {
     check_student(&forms::LOG, body)
 }
 
-/// Other names for a student.
+/// Aliases of a student.
 pub(crate) fn aliases(body: &Value) -> Result<(), Fault> {
     check_student(&forms::ALIASES, body)
 }
@@ -105,32 +105,32 @@ pub(crate) fn reward(body: &Value) -> Result<(), Fault> {
     check_student(&forms::REWARD, body)
 }
 
-/// A student with his groups, named by the body.
+/// A student with groups, named in the body.
 pub(crate) fn v5_init(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_INIT, body)
 }
 
-/// The groups in which a student works whom the body names.
+/// The working groups of a student named in the body.
 pub(crate) fn v5_working_group(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_WORKING_GROUP, body)
 }
 
-/// A request for the conditions of a student whom the body names.
+/// A request for assignments of a student named in the body.
 pub(crate) fn v5_assign(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_ASSIGN, body)
 }
 
-/// A visit of a student whom the body names.
+/// A visit of a student named in the body.
 pub(crate) fn v5_mark(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_MARK, body)
 }
 
-/// Metrics of a student whom the body names.
+/// Metrics of a student named in the body.
 pub(crate) fn v5_log(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_LOG, body)
 }
 
-/// Other names for a student whom the body names.
+/// Aliases of a student named in the body.
 pub(crate) fn v5_aliases(body: &Value) -> Result<(), Fault> {
     check_student(&forms::V5_ALIASES, body)
 }
@@ -140,7 +140,7 @@ pub(crate) fn metrics(body: &Value) -> Result<(), Fault> {
     check(&forms::METRIC_UNITS, body)
 }
 
-/// The queries that are to be answered.
+/// The queries to evaluate.
 pub(crate) fn analysis(body: &Value) -> Result<(), Fault> {
     check(&forms::ANALYSIS, body)
 }
@@ -185,18 +185,18 @@ pub(crate) fn flag_page(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_PAGE, body)
 }
 
-/// The flag whose exposures are to be counted, and over which time.
+/// The flag whose exposures are counted, and the range of time.
 pub(crate) fn exposures(body: &Value) -> Result<(), Fault> {
     check(&forms::EXPOSURES, body)
 }
 
-/// Students whose conditions at one place are asked for.
+/// Students whose assignments at one place are requested.
 pub(crate) fn is_batch(body: &Value) -> bool {
     ["context", "site", "target"].iter().all(|field| has(body, field, filled))
         && has(body, "userIds", each(filled))
 }
 
-/// A segment, as it is made or rewritten.
+/// A segment, for create and update.
 pub(crate) fn segment(body: &Value) -> Result<(), Fault> {
     check(&forms::SEGMENT, body)
 }
@@ -206,13 +206,13 @@ fn check(form: &Form, body: &Value) -> Result<(), Fault> {
     if complaints.is_empty() { Ok(()) } else { Err(Fault::body().with(&complaints)) }
 }
 
-/// A body of a student's application: what has the form may still not be stored.
+/// A body of a student's application: even a valid one may have values that cannot be stored.
 fn check_student(form: &Form, body: &Value) -> Result<(), Fault> {
     check(form, body)?;
     check_texts(body)
 }
 
-/// The properties of an experiment that keep it from being one, with the rules that each breaks.
+/// The properties that prevent a body from being an experiment, with the violated rules.
 pub(crate) fn failing_fields(dialect: Dialect, body: &Value) -> Vec<(String, String)> {
     failing(experiment_form(dialect), body)
 }
@@ -240,7 +240,7 @@ pub(crate) fn is_segment_page(body: &Value) -> bool {
         && has(body, "sortParams", optional(is_sort))
 }
 
-/// The form of an id: with its four hyphens, in either case.
+/// The form of an id: with four hyphens, in either case.
 pub(crate) fn is_uuid(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.len() == 36 && uuid::Uuid::try_parse(text).is_ok())
 }

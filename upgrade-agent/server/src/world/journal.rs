@@ -170,7 +170,7 @@ mod tests {
     use crate::world::sources;
 
     #[test]
-    fn what_cannot_be_written_is_neither_answered_nor_remembered() {
+    fn a_change_that_cannot_be_written_is_neither_confirmed_nor_kept() {
         let path = std::env::temp_dir().join(format!("upgrade-journal-{}", uuid::Uuid::new_v4()));
         let journal = Journal::open(&path, Dialect::V65).unwrap();
         let world = journal.load().unwrap();

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_told_until_it_is_kept() {
+    fn each_change_is_listed_until_it_is_kept() {
         let mut table = numbers();
         change(&mut table);
         let changes: Vec<Change> = table.changes().collect::<Result<_, _>>().unwrap();

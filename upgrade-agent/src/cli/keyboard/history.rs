@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_say_about_experiments_is_kept() {
+    fn words_about_experiments_are_not_claims() {
         for line in [
             "create experiment sk-1 in assign-prog",
             "start Hints",

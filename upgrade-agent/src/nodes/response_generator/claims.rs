@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deed_that_nobody_did_is_found() {
+    fn a_claim_of_an_action_that_was_not_executed_is_found() {
         for text in [
             "I have deleted the experiment.",
             "I've deleted Foo for you!",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_states_and_of_earlier_times_is_no_claim() {
+    fn statements_about_states_and_earlier_times_are_not_claims() {
         for text in [
             "Hints has been paused, so nobody new is enrolled.",
             "Hints is now enrolling.",
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_bears_out_is_no_false_claim() {
+    fn claims_that_the_log_confirms_are_true() {
         let done =
             [(CreateExperiment, Some("Foo".to_owned())), (UpdateExperimentStatus, Some("Foo".to_owned()))];
         for text in

@@ -60,7 +60,7 @@ async fn look(client: &UpgradeClient, user: &str, context: &str) -> Result<Stude
 
 /// The uniquifier of the visits of a step: unique per step, and the same if the step runs again.
 fn step_key(run: &PlanRun) -> Uuid {
-    Uuid::from_u128(run.approved().key().as_u128().wrapping_add(run.next as u128))
+    Uuid::from_u128(run.approved().key().as_u128().wrapping_add(run.position() as u128))
 }
 
 /// Lets each student visit every place that has an assignment for them.

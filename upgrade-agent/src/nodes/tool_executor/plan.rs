@@ -72,13 +72,7 @@ pub(super) async fn go_on(
         return update.plan(Some(run.clone())).proposal(ask_first(step, run));
     }
     match take(visit, run, step).await {
-        Ok(result) => {
-            let mut next = run.after(result);
-            if let PlanStep::SetStatus { to } = step {
-                next.set = Some(to.clone());
-            }
-            update.plan(Some(next))
-        }
+        Ok(result) => update.plan(Some(run.advanced(result))),
         Err(ends) => update.plan(Some(run.ending(ends))),
     }
 }
@@ -88,10 +82,10 @@ fn ask_first(step: &PlanStep, run: &PlanRun) -> Option<Proposal> {
     let PlanStep::SetStatus { to } = step else { return None };
     let asked = run.approved().proposal();
     let id = asked.action.experiment_id()?.to_owned();
-    let current = run.standing().cloned();
+    let current = run.expected_status().cloned();
     let force = current.as_ref().is_some_and(|from| !actions::is_usual(from, to));
     let change = UpdateExperimentStatus { experiment_id: id, status: to.clone(), force };
-    let restored = current.clone().zip(run.restore.clone()).filter(|(now, first)| now != first);
+    let restored = current.clone().zip(run.first_status().cloned()).filter(|(now, first)| now != first);
     let warnings = restored.map(|(now, first)| Warning::PlanWaits { now, first });
     Some(Proposal {
         action: Action::UpdateExperimentStatus(change),

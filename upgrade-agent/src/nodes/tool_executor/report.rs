@@ -20,11 +20,11 @@ pub(super) fn finish(
 ) -> ConversationStateUpdate {
     let proposal = run.approved().proposal();
     let experiment = display(name(proposal.about.as_ref()));
-    let balance = run.done.iter().find_map(BalanceReport::try_from_value);
+    let balance = run.results().iter().find_map(BalanceReport::try_from_value);
     let mut parts = vec![headline(proposal, run)];
     parts.extend(balance.as_ref().map(BalanceReport::in_words));
-    parts.extend(journey_lines(proposal, &run.done));
-    let mut error = match &run.ends {
+    parts.extend(journey_lines(proposal, run.results()));
+    let mut error = match run.early_end() {
         Some(EarlyEnd::Failed(error) | EarlyEnd::Overtaken(error)) => Some(error.clone()),
         _ => None,
     };
@@ -49,9 +49,10 @@ pub(super) fn finish(
             "The students who were played stay on the server: UpGrade cannot take them back.".to_owned(),
         );
     }
-    let status = if run.ends.is_none() && error.is_none() { LogStatus::Success } else { LogStatus::Error };
+    let status =
+        if run.early_end().is_none() && error.is_none() { LogStatus::Success } else { LogStatus::Error };
     let summary = parts.join("\n");
-    let result = json!({ "steps": run.done });
+    let result = json!({ "steps": run.results() });
     let about = proposal.about.clone();
     let entry = entry_of(visit, proposal, about.clone(), (status, result, error.clone(), summary.clone()));
     update
@@ -68,8 +69,8 @@ pub(super) fn finish(
 fn headline(proposal: &Proposal, run: &PlanRun) -> String {
     let title = actions::title(proposal);
     let steps = run.plan().map_or(0, |plan| plan.steps.len());
-    let far = format!("{} of {steps} steps were done", run.done.len());
-    match &run.ends {
+    let far = format!("{} of {steps} steps were done", run.position());
+    match run.early_end() {
         None => success_summary(&proposal.action, name(proposal.about.as_ref()), ""),
         Some(EarlyEnd::Failed(error) | EarlyEnd::Overtaken(error)) => {
             format!("I could not {title}: {far}.\n- {}", error.message)

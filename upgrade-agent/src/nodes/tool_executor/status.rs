@@ -28,7 +28,7 @@ pub(super) async fn set(visit: &Visit<'_>, run: &PlanRun, to: &ExperimentState) 
 
 /// Whether the experiment has a status that the plan set or found.
 pub(super) fn is_as_left(now: &Experiment, run: &PlanRun, node: &str) -> Result<(), EarlyEnd> {
-    if run.standing().is_none_or(|left| *left == now.state) {
+    if run.expected_status().is_none_or(|left| *left == now.state) {
         return Ok(());
     }
     let message = format!(
@@ -61,8 +61,8 @@ pub(super) enum Restoration {
 
 /// Restores the status that the plan changed. Nothing else would do it later, so a failure is retried.
 pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restoration> {
-    let first = run.restore.as_ref()?;
-    if matches!(run.ends, Some(EarlyEnd::Overtaken(_))) {
+    let first = run.first_status()?;
+    if matches!(run.early_end(), Some(EarlyEnd::Overtaken(_))) {
         return None;
     }
     let id = run.approved().proposal().action.experiment_id()?;
@@ -91,10 +91,10 @@ async fn try_restore(
     let now = client.experiment(id).await?.state;
     if now == *first {
         // Nothing was changed yet, or it is restored already.
-        return Ok(run.set.is_some().then_some(Restoration::Done(now)));
+        return Ok(run.last_set().is_some().then_some(Restoration::Done(now)));
     }
     // An interrupted step may have set a status without recording it.
-    let meant = run.set.as_ref() == Some(&now) || cut_off(run) == Some(&now);
+    let meant = run.last_set() == Some(&now) || cut_off(run) == Some(&now);
     if !meant {
         return Ok(Some(Restoration::LeftAlone(now)));
     }
@@ -104,10 +104,7 @@ async fn try_restore(
 
 /// The status that the interrupted step would have set.
 fn cut_off(run: &PlanRun) -> Option<&ExperimentState> {
-    if !matches!(run.ends, Some(EarlyEnd::Failed(_) | EarlyEnd::Interrupted)) {
-        return None;
-    }
-    match run.plan()?.steps.get(run.next)? {
+    match run.cut_step()? {
         PlanStep::SetStatus { to } => Some(to),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Holds an order against its message before it is proposed: what is left over is asked back.
+//! Compares an order with its message before it is proposed, and asks back about unused words.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::subject::Subject;
 use super::{Draft, Flow, Gatherer, NextStep, Params};
 
 impl Gatherer<'_> {
-    /// The proposal, or what was not understood.
+    /// The proposal, or the words that were not understood.
     pub(super) fn account(
         &self,
         action: Action,
@@ -52,7 +52,7 @@ impl Gatherer<'_> {
         Ok(step)
     }
 
-    /// An order about something that the agent cannot do: whatever else it says, none of it is taken.
+    /// An order for something unsupported: nothing of the message is used.
     pub(super) fn orders_things_beyond(
         &self,
         action: Action,
@@ -70,7 +70,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// The same of a question.
+    /// The same for a question.
     pub(super) fn speaks_of_things_beyond(&self) -> Flow<Option<NextStep>> {
         self.things_beyond(None)
     }
@@ -91,7 +91,7 @@ impl Gatherer<'_> {
         }))
     }
 
-    /// A wish for something that the agent cannot do.
+    /// A wish for something unsupported.
     pub(super) fn beyond(&self) -> NextStep {
         match unsupported::wish(self.text) {
             Some(topic) => told(&format!("{} Nothing was changed.", topic.refusal())),
@@ -139,7 +139,7 @@ impl Gatherer<'_> {
                 taken.places.extend(ordinals::words(self.text));
             }
         }
-        // "Stop Foo in assign-prog": where it runs is said, and is so.
+        // "Stop Foo in assign-prog": the context is mentioned, and is correct.
         if let (Some(named), Some(id)) = (self.named_context(&contexts), id)
             && action != Action::Create
             && wire::context_of(self.need("get_experiment_details", json!({ "experiment_id": id }))?).as_ref()
@@ -153,7 +153,7 @@ impl Gatherer<'_> {
             taken.names.push(named.name);
         }
         if missing.contains(&"experiment_id") {
-            // Several were named, and which is meant is asked.
+            // Several experiments match, and the message chooses one.
             taken.names.extend(several::named(self.text, &known).into_iter().map(|named| named.name));
         }
         for context in &contexts {
@@ -196,7 +196,7 @@ impl Gatherer<'_> {
         Ok(taken)
     }
 
-    /// Who is put on a list or taken off, with the words of the sentence that says so.
+    /// The members that are added to a list or removed, with the words that say so.
     fn members(&self, taken: &mut Interpretation<'_>, kinds: &[String], known: &dyn Fn(&str) -> bool) {
         for change in lists::changes(self.text, kinds, known) {
             taken.words.extend(change.users);

@@ -1,4 +1,4 @@
-//! Parameters of a new experiment.
+//! The parameters of a new experiment.
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// A known context; one that is written and not known is kept, so that the check can say what there is.
+    /// A known context. An unknown one is kept, so that the check can list the known ones.
     fn take_context(&self, params: &mut Params, contexts: &[ContextInfo], drafted: bool) -> Flow<()> {
         let named = self.named_context(contexts).map(|context| context.name.clone());
         let quoted = |context: &String| self.text.quotes.iter().any(|quote| quote == context) && !drafted;
@@ -93,7 +93,7 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    /// The place that is named. Its halves may come one after the other, and one may be changed alone.
+    /// The place in the message. Its halves may come one after the other, and one may be changed alone.
     pub(super) fn take_points(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
         let named = points::point(self.text, &context.sites, &context.targets);
         let before = the_point(params);
@@ -137,7 +137,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// "red 50, blue 50" in a context that has neither: the numbers are not those of its own conditions.
+    /// "Red 50, blue 50" in a context without these codes: the numbers do not belong to its own conditions.
     fn names_other_conditions(&self, context: &ContextInfo) -> bool {
         let known =
             context.conditions.iter().any(|code| names::word_of(self.text, [code.as_str()]).is_some());
@@ -153,7 +153,7 @@ impl Gatherer<'_> {
         let per =
             self.text.words.iter().enumerate().find(|(_, word)| word.is(&["per", "by", "each", "whole"]));
         let short = per.and_then(|(at, _)| self.text.words.get(at + 1)).and_then(|word| {
-            // People say "per class", the application says `classId`.
+            // People say "per class" where the application has `classId`.
             context
                 .groups
                 .iter()
@@ -191,8 +191,8 @@ impl Gatherer<'_> {
     }
 }
 
-/// "SelectSection", "SelectSection / absolute_value_plot_equality": where an experiment runs, and not how it
-/// is called.
+/// "SelectSection", "SelectSection / absolute_value_plot_equality": a decision point, not the experiment's
+/// name.
 fn is_place(name: &str, contexts: &[ContextInfo]) -> bool {
     let name = folded(name);
     contexts.iter().any(|context| {
@@ -205,7 +205,7 @@ fn is_place(name: &str, contexts: &[ContextInfo]) -> bool {
     })
 }
 
-/// A kind of experiment that the action does not create.
+/// A kind of experiment that the action cannot create.
 fn other_design(text: &Text) -> Option<&'static str> {
     let has = |words: &[&str], phrase: &str| text.has(words) || text.has_phrase(phrase);
     if has(&["within-subject", "within-subjects"], "within subject|subjects") {
@@ -221,7 +221,7 @@ fn other_design(text: &Text) -> Option<&'static str> {
     }
 }
 
-/// "A group experiment", "assigned by group": groups of a kind that the message does not name.
+/// "A group experiment", "assigned by group": groups without a kind.
 fn is_by_group(text: &Text) -> bool {
     text.has_phrase("group|grouped experiment|test|study|assignment|level|unit")
         || text.has_phrase("by|per group|groups")
@@ -235,7 +235,7 @@ fn the_point(params: &Params) -> Params {
     }
 }
 
-/// Whether a parameter is not given.
+/// Whether a parameter is missing.
 pub(super) fn is_absent(params: &Params, name: &str) -> bool {
     match params.get(name) {
         None | Some(Value::Null) => true,

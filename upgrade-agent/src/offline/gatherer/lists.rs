@@ -1,5 +1,5 @@
-//! Inclusion and exclusion lists of an experiment that is made or changed. The actions take whole lists, so
-//! that what is on them is read first.
+//! The inclusion and exclusion lists of an experiment. The actions take whole lists, so the present ones are
+//! read first.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,7 @@ use super::super::wire::{self, ContextInfo};
 use super::{Flow, Gatherer, Params};
 
 impl Gatherer<'_> {
-    /// Puts the changes of lists that the message asks for into the parameters, on top of what the experiment
-    /// has.
+    /// Adds the requested changes of lists to the parameters, based on the present lists.
     pub(super) fn take_lists(
         &self,
         params: &mut Params,
@@ -37,7 +36,7 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    /// The message without those whom it puts on lists or takes off; none if it speaks of no list.
+    /// The message without the members of lists; none if it mentions no list.
     pub(super) fn without_members(&self) -> Flow<Option<Text>> {
         let own = wire::names(self.need("get_experiment_names", json!({}))?);
         let contexts = self.contexts()?;
@@ -61,7 +60,7 @@ impl Gatherer<'_> {
     }
 }
 
-/// "Remove bob": off the list that lets him in, or else onto the one that keeps him out.
+/// "Remove bob": from the inclusion list, or else to the exclusion list.
 fn side_of(change: &Change, experiment: Option<&Value>) -> Side {
     let Some(experiment) = experiment else { return Side::Exclusion };
     let users = listed(experiment, Side::Inclusion, "users");
@@ -92,7 +91,7 @@ fn write(params: &mut Params, experiment: Option<&Value>, side: Side, change: &C
     }
 }
 
-/// Who is on a list, as the parameters spell it.
+/// The members of a list in the parameters.
 fn listed(experiment: &Value, side: Side, what: &str) -> Vec<Value> {
     let names: &[&str] = match side {
         Side::Inclusion => &["inclusion"],

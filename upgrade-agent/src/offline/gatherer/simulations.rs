@@ -1,4 +1,4 @@
-//! Actions that play students: a visit, a balance test, a journey.
+//! Actions with simulated students: a visit, a balance test, a journey.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,8 @@ impl Gatherer<'_> {
             params.insert("force".into(), json!(true));
         }
         let mut missing: Vec<_> = ["context"].into_iter().filter(|name| is_absent(&params, name)).collect();
-        // What is said of the way and not understood is asked for: a shorter journey is another one.
+        // Steps of a journey that were not understood are asked for, because a shorter journey is a different
+        // one.
         let asked = draft.and_then(Draft::asked_for) == Some("steps");
         if self.loses_steps(&contexts, experiment.as_ref()) || asked && steps.is_empty() {
             params.remove("steps");
@@ -101,7 +102,7 @@ impl Gatherer<'_> {
         (free && !own.is_some_and(|name| names::has_word(name, &id.low))).then(|| id.raw.clone())
     }
 
-    /// Whether something after a "then" did not become a step.
+    /// Whether the text after a "then" did not become a step.
     fn loses_steps(&self, contexts: &[ContextInfo], experiment: Option<&Value>) -> bool {
         let Some(then) = self.text.words.iter().position(|word| !word.quoted && word.is(&["then"])) else {
             return false;
@@ -112,7 +113,7 @@ impl Gatherer<'_> {
         clauses(&after).iter().any(|clause| step(clause, context, experiment, true).is_none())
     }
 
-    /// The experiment that students are played in, with its details.
+    /// The experiment of the simulation, with its details.
     fn played(&self, contexts: &[ContextInfo], needed: bool) -> Flow<Option<Value>> {
         let text = self.without_known(contexts)?;
         match self.subject_in(&text)? {
@@ -134,7 +135,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// The message without the words that are known to name something else than an experiment.
+    /// The message without words that name other things than an experiment.
     pub(super) fn without_known(&self, contexts: &[ContextInfo]) -> Flow<Text> {
         let experiments = wire::names(self.need("get_experiment_names", json!({}))?);
         let students = self.students(contexts)?;
@@ -209,7 +210,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// What is said of the students before their first step.
+    /// The students' description before their first step.
     fn before_then(&self) -> Text {
         let end = self.text.words.iter().position(|word| word.is(&["then"])).unwrap_or(self.text.words.len());
         Text { words: self.text.words[..end].to_vec(), quotes: Vec::new(), asks: self.text.asks }
@@ -246,7 +247,7 @@ impl Gatherer<'_> {
         places.find(|place| place.0.is_some() && place.1.is_some()).unwrap_or_default()
     }
 
-    /// The place that is named; of a site alone, the target that experiments use there, if there is one only.
+    /// The place in the message; for a site alone, its only target in experiments.
     fn take_place(
         &self,
         params: &mut Params,
@@ -280,7 +281,7 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    /// What the students go through, a clause a step; nothing if the message does not say.
+    /// The steps of the students, one per clause; none if the message has no steps.
     fn steps(&self, contexts: &[ContextInfo], experiment: Option<&Value>) -> Vec<Value> {
         let clauses = clauses(self.text);
         let context = self.context_of(contexts, experiment);
@@ -294,7 +295,7 @@ impl Gatherer<'_> {
     }
 }
 
-/// The message cut at "then", commas and "and".
+/// The message split at "then", commas and "and".
 fn clauses(text: &Text) -> Vec<Text> {
     let mut clauses = vec![Text::default()];
     for word in &text.words {
@@ -340,7 +341,7 @@ fn step(
     if let Some(status) = status.filter(|_| experiment.is_some()) {
         return Some(json!({ "do": "set_status", "status": status }));
     }
-    // "Visit", "come back": the only place there is.
+    // "Visit", "come back": the only place.
     let points = experiment.map(wire::points).unwrap_or_default();
     if let (true, [(site, target)]) = (visits(clause), &points[..]) {
         return Some(json!({ "do": "visit", "site": site, "target": target }));
@@ -350,7 +351,7 @@ fn step(
     looks.then(|| json!({ "do": "assign" }))
 }
 
-/// A visit, and not who or what it is a journey of.
+/// A visit, and not the subject of a journey.
 fn visits(clause: &Text) -> bool {
     let is_visit = |word: &Word| lexicon::concepts(word).contains(&C::Visit);
     let leads = clause.words.iter().take(2).any(is_visit);
@@ -384,7 +385,7 @@ fn is_place(contexts: &[ContextInfo], word: &str) -> bool {
     })
 }
 
-/// "Live" and "offline", as far as the message says how to test.
+/// "Live" and "offline", if the message mentions the mode.
 fn mode(text: &Text) -> Option<&'static str> {
     let offline =
         text.has(&["offline", "theoretically", "theoretical", "dry", "compute", "calculate", "locally"])

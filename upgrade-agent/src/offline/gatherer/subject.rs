@@ -1,4 +1,4 @@
-//! Which experiment the message is about.
+//! The experiment that the message is about.
 
 use serde_json::{Value, json};
 
@@ -12,11 +12,11 @@ use super::{Draft, Flow, Gatherer, NextStep, Params, error};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     One(KnownName),
-    /// The name fits several.
+    /// The name matches several.
     Several(Vec<KnownName>),
-    /// The name fits none.
+    /// The name matches none.
     Unknown(String),
-    /// The message names none.
+    /// The message has no name.
     Unsaid,
 }
 
@@ -52,8 +52,7 @@ impl Gatherer<'_> {
         })
     }
 
-    /// "The second one" of those that were read out a moment ago. A whole name that has the word in it goes
-    /// first.
+    /// "The second one" of a list in the last reply. A whole name that contains the word takes precedence.
     fn in_the_list(&self, text: &Text, known: &[KnownName]) -> Option<KnownName> {
         let place = ordinals::place(text)?;
         let said = format!(" {} ", folded(&self.facts.message));
@@ -61,19 +60,19 @@ impl Gatherer<'_> {
         ordinals::in_list(place, &self.facts.before, known).filter(|_| !named)
     }
 
-    /// What "that experiment" is, if the message speaks of it.
+    /// The experiment that "that experiment" refers to, if the message uses such words.
     fn that_one(&self, known: &[KnownName]) -> Option<KnownName> {
         let that = self.facts.told("that_experiment");
         let id = that["id"].as_str().filter(|_| slots::refers_back(self.text) || self.names_nothing())?;
         known.iter().find(|named| named.id == id).cloned()
     }
 
-    /// "Pause!", "what's the status?": only the verb, so the last experiment is meant.
+    /// "Pause!", "what's the status?": only a verb, so the last experiment is meant.
     fn names_nothing(&self) -> bool {
         slots::mention(self.text).is_none() && self.text.words.len() <= 6
     }
 
-    /// The parameters of an action on an experiment, begun with its id.
+    /// The parameters of an action on an experiment, starting with its id.
     pub(super) fn of_experiment(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         if params.get("experiment_id").is_some_and(Value::is_string) {
@@ -82,7 +81,7 @@ impl Gatherer<'_> {
         let subject = match draft {
             Some(_) => self.answered()?,
             None if slots::settings::renames(self.text) => {
-                // "Rename Foo to Hints": what comes after "to" is no experiment.
+                // "Rename Foo to Hints": the name after "to" is not an experiment.
                 self.subject_in(&slots::settings::before_the_new_name(self.text))?
             }
             None => match self.without_members()? {
@@ -112,20 +111,20 @@ impl Gatherer<'_> {
         Ok(match names::resolve(self.text, mention.as_deref().or(Some(whole)), &known) {
             Match::One(named) => Subject::One(named),
             Match::Several(all) => Subject::Several(all),
-            // "Yes", "modify": no name and no answer.
+            // "Yes", "modify": neither a name nor an answer.
             Match::None if mention.is_none() && !self.text.words.iter().any(may_name) => Subject::Unsaid,
             Match::None => Subject::Unknown(mention.unwrap_or_else(|| whole.to_owned())),
         })
     }
 
-    /// The error for a name that no experiment has.
+    /// The error for an unknown name.
     pub(super) fn unknown(&self, name: &str) -> Flow<NextStep> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let there = there_are(&known);
         Ok(error("not_found", format!("there is no experiment called '{}'; {there}", short(name))))
     }
 
-    /// The answer to a wish about all of them.
+    /// The answer to a request about all experiments.
     fn one_at_a_time(&self) -> Flow<NextStep> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
         let message =

@@ -1,4 +1,4 @@
-//! Changes to an experiment.
+//! The parameters of a change.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    /// What the person wants to change without saying to what.
+    /// The part that the person wants to change, without its new value.
     fn wanted(&self) -> Option<&'static str> {
         let topics: [(&[&str], &'static str); 7] = [
             (&["exclude", "exclusion", "blacklist", "ban", "block"], "exclusion_users"),
@@ -110,7 +110,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// The message without the experiment's name, whose numbers are no weights.
+    /// The message without the experiment's name, whose numbers are not weights.
     fn without_name(&self, experiment: &Value) -> Text {
         let name = wire::text(experiment, &["name"]).unwrap_or_default();
         let mut text = self.text.clone();
@@ -161,13 +161,13 @@ impl Gatherer<'_> {
         params.extend(other.filter(|_| speaks && to).map(|other| ("context".to_owned(), json!(other.name))));
     }
 
-    /// The answer to what was asked for in words of the person's own.
+    /// A free-text answer to the last question.
     fn answer_in_full(&self) -> &str {
         let whole = self.facts.message.trim().trim_end_matches(['.', '!']);
         self.text.quotes.first().map_or(whole, String::as_str)
     }
 
-    /// With "set" the old ones go.
+    /// With "set" the old tags are replaced.
     fn take_tags(&self, params: &mut Params, experiment: &Value) {
         let Some(new) = tags::given(self.text).filter(|new| !new.is_empty()) else { return };
         let replaces = self.text.has(&["set", "replace", "change"]);
@@ -182,7 +182,7 @@ impl Gatherer<'_> {
         params.insert("tags".into(), json!(tags));
     }
 
-    /// The rules that have names of their own.
+    /// Rules with names of their own.
     pub(super) fn take_rules(&self, params: &mut Params, known: &[String]) {
         let post =
             [("post experiment rule", 3), ("post-experiment rule", 2), ("post-experiment|post rule", 2)];
@@ -205,7 +205,7 @@ impl Gatherer<'_> {
             let named = |word: &&Word| word.is(&rules);
             let rest = &self.text.words[at + 1..];
             let clause = rest.iter().position(|word| word.new_clause).unwrap_or(rest.len());
-            // "The consistency rule of experiment Foo to group": what it shall be comes last.
+            // "The consistency rule of experiment Foo to group": the new value comes last.
             let to = rest[..clause]
                 .windows(2)
                 .find(|pair| pair[0].is(&["to", "be", "as", "is"]) && named(&&pair[1]));
@@ -223,7 +223,7 @@ impl Gatherer<'_> {
     }
 }
 
-/// A decision point of an experiment as an action takes it.
+/// A decision point of an experiment as a parameter.
 fn as_param(point: &Value) -> Value {
     let mut param = json!({ "site": point["site"], "target": point["target"] });
     if point["exclude_if_reached"] == true {

@@ -1,4 +1,4 @@
-//! Actions that try out a student.
+//! Actions with one student.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ impl Gatherer<'_> {
         Ok((params, missing))
     }
 
-    /// The place that the message names in this context, with the half that was said before.
+    /// The place in the message in this context, with the half that was given before.
     fn marked_place(
         &self,
         context: &ContextInfo,
@@ -112,7 +112,7 @@ impl Gatherer<'_> {
         params
     }
 
-    /// "In class c1": the kind of group that an application calls `classId`, and which.
+    /// "In class c1": the group, and its kind in the application's spelling (`classId`).
     fn membership(&self, contexts: &[ContextInfo]) -> Option<(String, String)> {
         let kinds: Vec<&String> = contexts.iter().flat_map(|context| &context.groups).collect();
         self.text.words.iter().enumerate().find_map(|(at, word)| {

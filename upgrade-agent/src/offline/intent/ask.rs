@@ -1,13 +1,13 @@
-//! What a message can ask for.
+//! The requests that a message can contain.
 
 use crate::glossary::Term;
 
-/// What can be done to a server.
+/// Actions on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Action {
     Create,
     Update,
-    /// The status it shall have, if the message says.
+    /// The new status, if the message has it.
     Status(Option<&'static str>),
     Delete,
     Init,
@@ -19,7 +19,7 @@ pub(in super::super) enum Action {
 }
 
 impl Action {
-    /// As the tools call it.
+    /// The name in the tools.
     pub(in super::super) fn name(self) -> &'static str {
         match self {
             Action::Create => "create_experiment",
@@ -52,7 +52,7 @@ impl Action {
     }
 }
 
-/// What a context offers to experiments.
+/// A part of a context's vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Part {
     Conditions,
@@ -60,7 +60,7 @@ pub(in super::super) enum Part {
     Groups,
 }
 
-/// What a message asks for.
+/// The request of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Request {
     Greeting,
@@ -71,14 +71,14 @@ pub(in super::super) enum Request {
     No,
     /// Not to do something.
     Refused,
-    /// To take back what was done.
+    /// To revert an action.
     Undo,
-    /// Something in another language.
+    /// A message in another language.
     OtherLanguage,
     Explain(Vec<&'static Term>),
-    /// How something is done, or what it would do.
+    /// A question about how an action is done, or about its effect.
     HowTo(Action),
-    /// What an action needs.
+    /// A question about the parameters of an action.
     Schema(Action),
     Contexts,
     OfContext(Part),
@@ -96,14 +96,14 @@ pub(in super::super) enum Request {
 }
 
 impl Request {
-    /// Whether it asks for how things are on the server.
+    /// Whether the request is about the server's data.
     pub(in super::super) fn is_about_data(&self) -> bool {
         use Request::{Contexts, Details, Enrollment, Experiments, Health, OfContext, StatusOf};
         matches!(self, Contexts | OfContext(_) | Experiments | Details | StatusOf | Enrollment | Health)
     }
 }
 
-/// What a message asks for, and how sure that is.
+/// The request of a message, and the confidence.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Meaning {
     pub(in super::super) ask: Request,

@@ -1,14 +1,14 @@
-//! The words of a message that stand for something, less those in names and under a negation.
+//! The words of a message with a concept, except in names and under a negation.
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::slots::{self, lists::Side, membership, students};
 use super::super::text::{Text, Word};
 use super::simulations;
 
-/// How far a negation reaches.
+/// The reach of a negation, in words.
 const REACH: usize = 5;
 
-/// A word that stands for something.
+/// A word with a concept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) at: usize,
@@ -17,7 +17,7 @@ pub(super) struct Hit {
     pub(super) negated: bool,
     /// Whether it may be part of a name.
     pub(super) masked: bool,
-    /// Whether it is in a form that describes (`paused`, `running`) rather than orders.
+    /// Whether its form describes (`paused`, `running`) rather than orders.
     pub(super) describes: bool,
 }
 
@@ -66,7 +66,7 @@ impl Hits {
         hits.with_membership(text).unwrap_or_else(|hits| hits.with_simulation(text))
     }
 
-    /// A message in Capitals Throughout has verbs, too.
+    /// A message in Title Case has verbs, too.
     fn unmasked_if_nothing_else(mut self) -> Self {
         if !self.0.iter().any(|hit| hit.is_head() && !hit.masked) {
             self.0.iter_mut().for_each(|hit| hit.masked = false);
@@ -74,8 +74,8 @@ impl Hits {
         self
     }
 
-    /// "Zoe should not be in Hints": who shall be in takes the place of the verbs that it is said with,
-    /// unless another verb orders something before.
+    /// "Zoe should not be in Hints": the membership replaces the verbs of its phrase, unless another verb
+    /// gives an order before.
     fn with_membership(mut self, text: &Text) -> Result<Self, Self> {
         let Some(found) = membership::find(text).filter(|_| slots::target_status(text).is_none()) else {
             return Err(self);
@@ -98,7 +98,7 @@ impl Hits {
         Ok(self)
     }
 
-    /// A wish to play students takes the place of the verbs that it is said with.
+    /// A request for a simulation replaces the verbs of its phrase.
     fn with_simulation(mut self, text: &Text) -> Self {
         let Some((at, concept)) = simulations::find(text, &self) else { return self };
         let negated =
@@ -111,7 +111,7 @@ impl Hits {
         self
     }
 
-    /// Whether students are to be played.
+    /// Whether the message is about a simulation.
     pub(super) fn simulation(&self) -> Option<&Hit> {
         self.0.iter().find(|hit| matches!(hit.concept, C::Balance | C::Journey | C::Visit) && !hit.masked)
     }
@@ -132,7 +132,7 @@ impl Hits {
         self.0.iter().find(|hit| hit.is_head() && !hit.masked)
     }
 
-    /// The word that begins a sentence after the first.
+    /// The first word of a later sentence.
     pub(super) fn first_in_later_sentence(&self, text: &Text) -> Option<&Hit> {
         self.0.iter().find(|hit| hit.at > 0 && text.words.get(hit.at).is_some_and(|word| word.leads))
     }
@@ -145,14 +145,13 @@ impl Hits {
         self.0.iter().filter(|hit| hit.is_action() && !hit.masked)
     }
 
-    /// The verb that an order goes by: the first that orders; with a wish also one that describes ("I want it
-    /// paused").
+    /// The verb of an order: the first that orders; in a wish also one that describes ("I want it paused").
     pub(super) fn head(&self, text: &Text, describing: bool) -> Option<&Hit> {
         let orders =
             |hit: &&Hit| hit.is_head() && !hit.masked && hit.counts() && (describing || !hit.describes);
         let noun = |hit: &&Hit| follows_article(text, hit) && !hit.is_simulation();
         let heads = || self.0.iter().filter(orders).filter(|hit| !noun(hit));
-        // "Running Test should be stopped": among forms that describe, what is wished for comes last.
+        // "Running Test should be stopped": among describing forms, the last one is the wish.
         let first = heads().find(|hit| !hit.describes).or_else(|| heads().next_back())?;
         // "See to it that X is deleted", "get X started": a helping verb before the one that counts.
         if matches!(first.low.as_str(), "get" | "see" | "have") {
@@ -163,7 +162,7 @@ impl Hits {
         Some(first)
     }
 
-    /// "Look at it, then delete it": an order in a clause of its own after a look.
+    /// "Look at it, then delete it": an order in a clause after a look.
     pub(super) fn order_after(&self, text: &Text, look: &Hit) -> Option<&Hit> {
         let begins = |hit: &&Hit| {
             let clause =
@@ -173,7 +172,7 @@ impl Hits {
         self.actions().filter(|hit| hit.at > look.at && hit.counts() && !hit.describes).find(begins)
     }
 
-    /// The noun a verb is about: the first one after it, up to a "with" or the end of the clause.
+    /// The object of a verb: the first noun after it, up to a "with" or the end of the clause.
     pub(super) fn object_after(&self, text: &Text, at: usize, parts: &[C]) -> Option<C> {
         let stop = text.words.iter().enumerate().skip(at + 1).find(|(_, word)| {
             word.new_clause
@@ -186,7 +185,7 @@ impl Hits {
     }
 }
 
-/// Where a name begins: after `called` or `named`.
+/// The start of a name: after `called` or `named`.
 fn named_from(text: &Text) -> Option<usize> {
     text.words.iter().position(|word| word.is(&["called", "named", "titled"])).map(|at| at + 1)
 }

@@ -1,4 +1,4 @@
-//! Whether a message orders, wishes, or asks.
+//! The mood of a message: an order, a wish or a question.
 
 use super::super::text::Text;
 use super::hits::Hits;
@@ -8,20 +8,20 @@ const ASKERS: &[&str] = &[
     "did", "has", "have", "should", "may", "might", "am",
 ];
 
-/// How a message is said.
+/// The mood of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mood {
-    /// It asks something.
+    /// A question.
     pub(super) asks: bool,
-    /// It asks how something is done or what it would do.
+    /// A question about how something is done, or about its effect.
     pub(super) how_to: bool,
-    /// It asks what something needs.
+    /// A question about requirements.
     pub(super) needs: bool,
-    /// It asks for a list, without a question.
+    /// A request for a list, without a question.
     pub(super) lists: bool,
-    /// It says what the person wants done.
+    /// A wish for an action.
     pub(super) wishes: bool,
-    /// It says in what state the person wants something: "I want it paused", "get it started".
+    /// A wish for a state: "I want it paused", "get it started".
     pub(super) wishes_for: bool,
     requests: bool,
     imperative: bool,
@@ -51,8 +51,8 @@ impl Mood {
         }
     }
 
-    /// A question, and neither a polite order ("can you start it?") nor one with a question mark ("start
-    /// it?").
+    /// A question that is neither a polite order ("can you start it?") nor an order with a question mark
+    /// ("start it?").
     pub(super) fn is_question(&self) -> bool {
         self.how_to || (self.asks && !self.orders())
     }
@@ -118,7 +118,7 @@ fn asks_how(text: &Text) -> bool {
         || is_general(text)
 }
 
-/// "Can we delete an experiment?": about experiments in general, while "can we delete Foo?" is about Foo.
+/// "Can we delete an experiment?" is about experiments in general, while "can we delete Foo?" is about Foo.
 fn is_general(text: &Text) -> bool {
     text.asks && text.has_phrase("can|could we") && (text.has(&["a", "an", "any", "experiments"]))
 }

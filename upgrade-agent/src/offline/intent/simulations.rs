@@ -1,14 +1,14 @@
-//! Whether a message is about students who are played: one visit, a journey, a test of the balance.
+//! Messages about simulated students: a visit, a journey, a balance test.
 //!
-//! The verbs of such wishes ("run", "send", "check") mean other things elsewhere, so that what is found here
-//! takes their place among the hits.
+//! The verbs of such requests ("run", "send", "check") mean other things elsewhere, so the findings here
+//! replace other hits.
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::slots::{self, students};
 use super::super::text::{Text, Word};
 use super::hits::Hits;
 
-/// What it is about, and the place of the word that says so.
+/// The kind of simulation, and the position of its word.
 pub(super) fn find(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     let helps = |at: usize| {
         // "Make bob visit it", "put 50 students through".
@@ -91,7 +91,7 @@ fn balance(text: &Text, hits: &Hits) -> Option<(usize, C)> {
     (tests || foretells).then_some((spread, C::Balance))
 }
 
-/// "Does it really give 50/50?", "does it split them evenly?": a question whether the shares come out.
+/// "Does it really give 50/50?", "does it split them evenly?": a question about the shares.
 fn doubt(text: &Text) -> Option<usize> {
     let opens = ["does", "do", "did", "is", "are", "will", "would"];
     let asked = text.words.iter().any(|word| (word.leads || word.new_clause) && word.is(&opens));
@@ -302,7 +302,7 @@ fn is_anywhere(hits: &Hits, concept: C) -> bool {
     hits.of_concept(concept).any(|hit| !hit.masked)
 }
 
-/// Whether a question about the balance is to be answered by a test: it says of what, or of how many.
+/// Whether a test should answer a question about the balance: the message names an experiment or a number.
 pub(super) fn is_concrete(text: &Text) -> bool {
     let general = text.has_phrase("how do|can|could|would|to i|we|one|you|test|check|simulate")
         || text.words.iter().any(|word| lexicon::concepts(word).contains(&C::Parameter))

@@ -1,4 +1,4 @@
-//! Tables of messages and what they ask for, a few of each; the full paraphrase table is in
+//! Tables of messages and their requests, a few of each; the full table of paraphrases is in
 //! `tests/offline_model_understands_paraphrases.rs`.
 
 use super::*;
@@ -90,7 +90,7 @@ fn words_between_people_are_not_requests() {
 }
 
 #[test]
-fn questions_go_to_what_they_are_about() {
+fn questions_are_recognized_by_their_topic() {
     all_ask(
         &["which experiments are running?", "list all tests", "how many studies do we have"],
         &Request::Experiments,
@@ -124,7 +124,7 @@ fn terms_are_explained_and_not_listed() {
 }
 
 #[test]
-fn what_an_action_needs_is_told_and_not_done() {
+fn a_question_about_an_actions_parameters_runs_nothing() {
     all_ask(
         &[
             "What parameters are required to create an experiment?",

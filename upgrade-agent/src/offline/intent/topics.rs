@@ -1,4 +1,4 @@
-//! What a question is about.
+//! The topic of a question.
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::mentions::TermMention;
@@ -25,7 +25,7 @@ pub(super) const THANKS: &[&str] =
     &["thanks", "thank", "thx", "cheers", "ta", "great", "perfect", "awesome", "nice"];
 pub(super) const FAREWELLS: &[&str] =
     &["bye", "goodbye", "farewell", "cya", "exit", "quit", "see", "later", "good", "ok"];
-/// Thanks, and what stands before them.
+/// Thanks, and words before them.
 pub(super) const PLEASED: &[&str] =
     &["thanks", "thank", "thx", "cheers", "ta", "great", "perfect", "awesome", "nice", "ok", "okay", "cool"];
 pub(super) const YES: &[&str] = &[
@@ -45,7 +45,7 @@ pub(super) const YES: &[&str] = &[
 ];
 pub(super) const NO: &[&str] =
     &["no", "n", "nope", "nah", "nevermind", "never", "abort", "cancel", "forget", "nothing", "not"];
-/// What may stand round such words.
+/// Words that may surround such words.
 pub(super) const FILLERS: &[&str] = &[
     "please", "you", "there", "it", "that", "so", "much", "very", "a", "lot", "all", "and", "well", "then",
     "to", "mind", "for", "the", "help", "thanks", "thank", "ahead", "go", "is", "right", "now", "everyone",
@@ -67,8 +67,8 @@ pub(super) fn asks_for_abilities(text: &Text) -> bool {
         || text.has_phrase("are you good") && text.has(&["what"])
 }
 
-/// "Can you delete experiments?": about experiments in general, while "can you delete an experiment?" is a
-/// polite wish.
+/// "Can you delete experiments?" is about experiments in general, while "can you delete an experiment?" is a
+/// polite order.
 pub(super) fn asks_if_able(text: &Text) -> bool {
     let opens =
         text.find_phrase("can|could|do you") == Some(0) || text.find_phrase("are you able to") == Some(0);
@@ -83,7 +83,7 @@ pub(super) fn asks_if_able(text: &Text) -> bool {
     opens && general && !text.has(&["please"])
 }
 
-/// What we did together; a recap of one experiment is about the experiment.
+/// A recap of the conversation; a recap of one experiment is about the experiment.
 pub(super) fn asks_for_report(text: &Text, hits: &Hits) -> bool {
     let together =
         text.has(&["we", "you", "us", "our", "i", "session", "today", "far", "conversation", "chat"]);
@@ -125,7 +125,7 @@ fn is_list_of_experiments(text: &Text, hits: &Hits) -> bool {
     hits.has(C::Experiment) && !text.has(&["session", "far", "done", "did"])
 }
 
-/// Whether the message asks what its terms mean.
+/// Whether the message asks for the meaning of its terms.
 pub(super) fn defines(text: &Text, hits: &Hits, terms: &[TermMention]) -> bool {
     let available = hits.has(C::Available) || text.has(&["have", "there", "list", "many"]);
     let explains = hits.has(C::Explain) || hits.has(C::Difference);
@@ -142,7 +142,7 @@ pub(super) fn defines(text: &Text, hits: &Hits, terms: &[TermMention]) -> bool {
         || is_what_is(text, terms)
 }
 
-/// "What's the status?" asks for the status of something; what a status is, is asked otherwise.
+/// "What's the status?" asks for the status of an experiment, not for the meaning of the word.
 pub(super) fn is_about_one_status(text: &Text, hits: &Hits) -> bool {
     let the = text.words.windows(2).any(|pair| {
         pair[0].is(&["the", "its", "current"])
@@ -247,7 +247,7 @@ pub(super) fn experiments(text: &Text, hits: &Hits) -> Option<Meaning> {
     (which && lives).then(|| likely(Request::Experiments))
 }
 
-/// "Experiments", "which test", "all studies": more than one.
+/// "Experiments", "which test", "all studies": more than one experiment.
 fn is_many(text: &Text, hits: &Hits) -> bool {
     if slots::asks_any_status(text) {
         return true;

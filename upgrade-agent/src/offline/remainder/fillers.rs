@@ -1,7 +1,7 @@
-//! Words and phrases that may stand in an order and say nothing that could be lost.
+//! Words and phrases of an order that carry no information.
 
-/// Words that carry an order and say nothing that could be lost. What limits an order (`not`, `if`, `until`,
-/// `only`, a time) must not stand here.
+/// Words of an order that carry no information. Limits of an order (`not`, `if`, `until`, `only`, a time)
+/// must not be here.
 pub(super) const GRAMMAR: &str = "a an the this that these those it its it's he she they them him her his their there here i me my mine myself \
     we us our ours you your yours one ones is are am was were be been being do does did done have has had having can could will \
     would shall should may might ought let to of in on at for from with into onto as and or so also too just now right up please pls \
@@ -12,7 +12,7 @@ pub(super) const GRAMMAR: &str = "a an the this that these those it its it's he 
     i'd look see thing things stuff kind sort yourself agent assistant bot dear everyone's et al folks guys team id ids still \
     going gone getting finally kindly then some u ur ya k kk ty thnx tnx";
 
-/// Phrases that say nothing by themselves; `|` separates alternatives.
+/// Phrases without information; `|` separates alternatives.
 pub(super) const PHRASES: &[&str] = &[
     "no longer need|needs|needed|want|wanted|used",
     "do|does not need|want it|this|that",
@@ -99,7 +99,7 @@ pub(super) const PHRASES: &[&str] = &[
     "but",
 ];
 
-/// What stands for whom or what is shown beside a simulation.
+/// Phrases about the audience of a simulation.
 pub(super) const SIMULATIONS: &str = "really actually truly indeed true correct accurate hold holds give gives treat treats yield yields produce \
     produces deliver come comes end ends work works divide divides split splits spread assign assigns assigned distribute \
     distributes distributed distribution get gets got sure certain verify check know whether confirm prove wonder doubt alike \
@@ -116,7 +116,7 @@ pub(super) const SIMULATIONS: &str = "really actually truly indeed true correct 
     changing writing enrolling without anything anybody again where place places somewhere decision point points site target \
     look back return returns returning while new some";
 
-/// The same of one visit.
+/// The same for a visit.
 pub(super) const VISITS: &str = "visits visit visiting arrives arrive lands goes reach reaches enters opens see sees simulate simulated simulation \
     pretend pretending act acting behave impersonate walk walks send sends bring guide lead log decision point points site target where \
     place places somewhere test role eyes shoes through";

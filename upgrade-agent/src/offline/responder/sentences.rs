@@ -1,4 +1,4 @@
-//! Data as sentences. Knows no request; whoever calls decides what is told.
+//! Data as sentences. Knows no request; the caller chooses the data.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(super) fn verb(action: Action) -> &'static str {
     }
 }
 
-/// How an action is asked for here, and what it does.
+/// The phrases for an action, and its effect.
 pub(super) fn how_to(action: Action) -> String {
     match action {
         Action::Create => "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
@@ -85,7 +85,7 @@ fn word_for(status: &str) -> &'static str {
     }
 }
 
-/// What an action needs, from its JSON schema.
+/// The parameters of an action, from its JSON schema.
 pub(super) fn schema(action: Action, schema: Option<&Value>) -> String {
     let Some((properties, required)) = schema.and_then(properties) else {
         return format!("I have no list of what is needed to {}.", verb(action));
@@ -107,7 +107,7 @@ pub(super) fn schema(action: Action, schema: Option<&Value>) -> String {
     format!("To {}, these parameters are required:\n{must}{may}{rules}", verb(action))
 }
 
-/// The properties of a schema, however deep it lies.
+/// The properties of a schema, at any depth.
 fn properties(value: &Value) -> Option<(&serde_json::Map<String, Value>, Vec<String>)> {
     if let Some(properties) = value.get("properties").and_then(Value::as_object) {
         return Some((properties, wire::texts(wire::field(value, &["required"]))));
@@ -144,7 +144,7 @@ fn points_of_context(context: &str, value: &Value) -> String {
     )
 }
 
-/// The texts in a value, at whatever depth, in order.
+/// The texts in a value, at any depth, in order.
 fn words(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -200,7 +200,7 @@ pub(super) fn status(experiment: &Value) -> String {
     format!("Experiment {} is {status}: {}.", name(experiment), effect_of(status))
 }
 
-/// The students and groups of a list; none if nobody is on it.
+/// The students and groups of a list; none if it is empty.
 fn members(list: &Value) -> Option<String> {
     let groups = wire::field(list, &["groups"]).as_array().into_iter().flatten();
     let groups = groups.filter_map(|group| {
@@ -240,7 +240,7 @@ pub(super) fn details(experiment: &Value) -> String {
     lines.join("\n")
 }
 
-/// The experiments in alphabetical order, those that have or have not one status if one is asked for.
+/// The experiments in alphabetical order, optionally with or without a status.
 pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool, context: Option<&str>) -> String {
     let here = |one: &Value| context.is_none_or(|context| wire::context_of(one).as_deref() == Some(context));
     let fits =
@@ -266,7 +266,7 @@ pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool, context: 
     std::iter::once(head).chain(fitting.iter().map(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// What tells an experiment from another of the same name.
+/// The data that distinguish experiments of the same name.
 fn told_apart(experiment: &Value) -> String {
     let id = wire::text(experiment, &["id"]).and_then(|id| id.get(..8)).unwrap_or_default();
     let made = wire::text(experiment, &["created_at", "createdAt"]).and_then(|at| at.get(..10));
@@ -318,7 +318,7 @@ pub(super) fn health(health: Option<&Value>) -> String {
     }
 }
 
-/// What was done in this conversation.
+/// The actions of this conversation.
 pub(super) fn report(log: &Value) -> String {
     let entries = log.as_array().or_else(|| wire::field(log, &["execution_log", "entries"]).as_array());
     let entries = entries.map(Vec::as_slice).unwrap_or_default();

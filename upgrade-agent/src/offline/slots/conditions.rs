@@ -3,7 +3,7 @@
 
 use super::super::text::{Text, Word, folded, is_slip_of};
 
-/// A condition's code and its weight in percent.
+/// The code of a condition and its weight in percent.
 pub(in super::super) type Share = (String, f64);
 
 enum Item {
@@ -12,8 +12,8 @@ enum Item {
     Rest,
 }
 
-/// The conditions that a message gives, as far as it does: of the `known` codes, or of the `current` ones of
-/// an experiment when only shares are given.
+/// The conditions of a message, as far as it has them: of the `known` codes, or of the `current` ones of an
+/// experiment if only shares are given.
 pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]) -> Option<Vec<Share>> {
     let items = items(text, known);
     let codes: Vec<String> = unique(items.iter().filter_map(|item| match item {
@@ -40,7 +40,7 @@ pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]
         (false, false) => current,
     };
     if let ([(given, weight)], [first, second], None) = (paired.as_slice(), of, &ratio) {
-        // "Two thirds control": of two, the other gets what is left.
+        // "Two thirds control": of two conditions, the other gets the rest.
         let other = if given == first { second } else { first };
         return Some(vec![(given.clone(), *weight), (other.clone(), to_cents(100.0 - weight))]);
     }
@@ -53,8 +53,8 @@ pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]
     }
 }
 
-/// A name that stands where a condition's stands, beside its weight, and is none of the `known` codes: "red
-/// 50, blue 50". Its weight is not another condition's.
+/// A name in the position of a condition, next to its weight, that is none of the `known` codes: "red 50,
+/// blue 50". The weight does not belong to another condition.
 pub(in super::super) fn stranger(text: &Text, known: &[String]) -> Option<String> {
     let weights: Vec<usize> = (0..text.words.len())
         .filter(|at| !text.words[*at].quoted && number(&text.words[*at].raw).is_some())
@@ -96,7 +96,7 @@ pub(in super::super) fn ratio(raw: &str) -> Option<Vec<f64>> {
     (parts.len() >= 2 && positive && parts.iter().sum::<f64>() > 0.0).then_some(parts)
 }
 
-/// The same weight for each, to the second place, and what is left for the first.
+/// Equal weights with two decimals; the first gets the rest.
 pub(in super::super) fn evenly(codes: &[String]) -> Vec<Share> {
     let each = (10_000.0 / codes.len() as f64).floor() / 100.0;
     let first = ((100.0 - each * (codes.len() - 1) as f64) * 100.0).round() / 100.0;
@@ -155,7 +155,7 @@ fn item(part: &str, word: &Word, known: &[String]) -> Option<Item> {
     let written = folded(part);
     let exact = known.iter().find(|code| folded(code) == written);
     let last_part = || {
-        // `question-hint-tutorbot` is often just called `tutorbot`.
+        // `question-hint-tutorbot` is often called `tutorbot`.
         let mut ending = known.iter().filter(|code| folded(code).split(' ').any(|piece| piece == written));
         ending.next().filter(|_| ending.next().is_none())
     };
@@ -169,7 +169,7 @@ fn number(part: &str) -> Option<f64> {
     (digits && (0.0..=100.0).contains(&number)).then_some(number)
 }
 
-/// Codes with the numbers beside them; whether the number comes first is the same throughout a message.
+/// Codes with the adjacent numbers. Numbers come first in the whole message or nowhere.
 fn paired(items: &[Item]) -> Vec<Share> {
     let leading = items.iter().find(|item| !matches!(item, Item::Rest));
     let number_first = matches!(leading, Some(Item::Number(_)));
@@ -188,7 +188,7 @@ fn paired(items: &[Item]) -> Vec<Share> {
     shares
 }
 
-/// "70 and 30", when the numbers could be weights together.
+/// "70 and 30", if the numbers can be weights together.
 fn bare_numbers(items: &[Item]) -> Option<Vec<f64>> {
     let numbers: Vec<f64> = items
         .iter()
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_condition_of_the_context_is_told_apart() {
+    fn a_name_that_is_not_a_condition_of_the_context_is_recognized() {
         let known = ["control".to_owned(), "variant".to_owned()];
         let of = |message| stranger(&Text::read(message), &known);
         for (message, wanted) in [
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_no_shares_gives_none() {
+    fn texts_without_shares_give_none() {
         for message in ["", "grade 7", "the third condition", "what is control", "10/20/70", "yes", "1e400/1"]
         {
             assert_eq!(of(message), None, "{message}");

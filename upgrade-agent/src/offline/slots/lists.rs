@@ -1,4 +1,4 @@
-//! Inclusion and exclusion lists: who is to be put on which, or taken off.
+//! Changes of inclusion and exclusion lists.
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::text::{Text, Word};
@@ -18,7 +18,7 @@ pub(in super::super) struct Change {
     /// None if the message does not say: "remove bob from Hints".
     pub(in super::super) side: Option<Side>,
     pub(in super::super) removes: bool,
-    /// Nobody else is to take part.
+    /// The list is replaced: no one else takes part.
     pub(in super::super) only: bool,
     pub(in super::super) users: Vec<String>,
     /// Kind and id.
@@ -39,8 +39,8 @@ const NOUNS: &[(&str, Side)] = &[
     ("denylist", Side::Exclusion),
 ];
 
-/// Whether the verb at this place has students or groups as its object: "add student bob to Hints", "remove
-/// bob from the exclusion list".
+/// Whether the verb at this position has students or groups as its object: "add student bob to Hints",
+/// "remove bob from the exclusion list".
 pub(in super::super) fn is_about(text: &Text, verb: usize) -> bool {
     let rest = || text.words.iter().enumerate().skip(verb + 1).take_while(|(_, word)| !word.leads);
     if rest().any(|(_, word)| side_noun(word).is_some()) {
@@ -57,7 +57,7 @@ pub(in super::super) fn is_about(text: &Text, verb: usize) -> bool {
     let person = (students::is_person(first) || is_group_noun(first)) && !experiment;
     let to =
         rest().find(|(_, word)| word.is(&["from", "to", "off", "in", "into", "on", "out"])).map(|(to, _)| to);
-    // "Remove bob from Hints": an id, then whence.
+    // "Remove bob from Hints": an id, then the experiment.
     let id = to == Some(at + 1) && super::is_free(first) && !first.is_capital();
     (person || id) && to.is_some()
 }
@@ -72,8 +72,7 @@ fn side_noun(word: &Word) -> Option<Side> {
     NOUNS.iter().find(|(noun, _)| !word.quoted && word.low == *noun).map(|(_, side)| *side)
 }
 
-/// The changes that a message asks for. Words that are `known` name something else: a context, a place, an
-/// experiment.
+/// The changes in a message. `known` words name something else: a context, a place, an experiment.
 pub(in super::super) fn changes(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Vec<Change> {
     let mut starts: Vec<usize> = (0..text.words.len()).filter(|at| begins(text, *at)).collect();
     if let Some(first) = starts.first_mut() {
@@ -95,7 +94,7 @@ pub(in super::super) fn changes(text: &Text, kinds: &[String], known: &dyn Fn(&s
 
 const LEADS: [&str; 9] = ["add", "put", "place", "remove", "delete", "take", "drop", "let", "only"];
 
-/// Whether the word says to include or to exclude.
+/// Whether the word means to include or to exclude.
 fn begins(text: &Text, at: usize) -> bool {
     side_of_verb(text, at).is_some()
 }
@@ -119,7 +118,7 @@ fn side_of_verb(text: &Text, at: usize) -> Option<Side> {
     }
 }
 
-/// "Blacklist zoe", and not "the blacklist": what stands at the head of a clause is a verb.
+/// "Blacklist zoe", but not "the blacklist": a word at the head of a clause is a verb.
 fn is_order(text: &Text, at: usize) -> bool {
     let follows = text.words.get(at + 1).is_some_and(|next| !next.is(&["of", "for", "in", "is", "has"]));
     let head = |at: usize| at.checked_sub(1).and_then(|at| text.words.get(at));
@@ -161,7 +160,7 @@ fn change(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Option
     found.then_some(Change { side, removes, only, users, groups })
 }
 
-/// "Zoe should not be in Hints": whoever stands in the sentence, as a student unless his kind is named.
+/// "Zoe should not be in Hints": the subject, as a student unless a kind of group is given.
 fn of_sentence(
     sentence: Membership,
     text: &Text,
@@ -204,7 +203,7 @@ fn bare(text: &Text, kinds: &[String], known: &dyn Fn(&str) -> bool) -> Vec<Stri
     let from = verb + 1 + text.words[verb + 1..].iter().take_while(skip).count();
     let ids = students::listed(text, from);
     let group = |id: &String| students::kind_of(id, kinds).is_some();
-    // "Add the decision point X", "add pilot to the tags": a part of the design, and nobody.
+    // "Add the decision point X", "add pilot to the tags": a part of the design, not a member.
     let of_part = text.words.get(from + 1).is_some_and(|next| {
         let parts = [C::Point, C::Tag, C::Condition, C::Weight, C::Description];
         lexicon::concepts(next).iter().any(|concept| parts.contains(concept))

@@ -1,5 +1,5 @@
-//! Sentences that put somebody into an experiment or keep him out of it, without a verb of listing: "zoe
-//! should not be in Hints", "make zoe part of Hints", "keep zoe away from Hints".
+//! Sentences about membership without a verb of listing: "zoe should not be in Hints", "make zoe part of
+//! Hints", "keep zoe away from Hints".
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use super::super::text::{Text, Word};
 use super::lists::Side;
 use super::students;
 
-/// Who shall be in, or out.
+/// The members, and whether they are included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Membership {
     pub(in super::super) side: Side,
-    /// The members as they are written; a group's id comes after its kind.
+    /// The members as written; the id of a group comes after its kind.
     pub(in super::super) members: Vec<String>,
-    /// The words that say it, from the first verb to the last preposition.
+    /// The words of the sentence, from the first verb to the last preposition.
     pub(in super::super) words: Range<usize>,
 }
 
-/// What makes one a member, after the members; `|` separates alternatives.
+/// Phrases of inclusion, after the members; `|` separates alternatives.
 const JOINS: &[&str] = &[
     "take part in|at",
     "takes part in|at",
@@ -40,7 +40,7 @@ const JOINS: &[&str] = &[
     "in",
 ];
 
-/// What keeps one out, after the members.
+/// Phrases of exclusion, after the members.
 const LEAVES: &[&str] = &[
     "be out|outside of",
     "be kept|left|held out|away of|from",
@@ -55,18 +55,18 @@ const LEAVES: &[&str] = &[
     "from",
 ];
 
-/// Verbs that have the members as their object and want a join or a leave after them.
+/// Verbs with the members as object, followed by an inclusion or exclusion.
 const PUTS: &[&str] = &[
     "make", "let", "have", "get", "bring", "allow", "admit", "want", "need", "keep", "hold", "prevent", "put",
 ];
 
-/// What may stand between the members and what shall become of them.
+/// Words that may be between the members and the phrase.
 const AUXILIARIES: &[&str] = &[
     "should", "must", "shall", "may", "can", "has", "have", "needs", "need", "ought", "is", "are", "does",
     "do", "to", "not", "never", "no", "longer", "really", "also", "only",
 ];
 
-/// Those of them that tell a duty or a leave.
+/// Those of them that express a duty or an exclusion.
 const DUTIES: &[&str] = &["should", "must", "shall", "may", "can", "ought", "to", "need", "needs"];
 
 const NEGATIONS: &[&str] = &["not", "never", "no"];
@@ -83,7 +83,7 @@ fn by_subject(text: &Text) -> Option<Membership> {
     let after = (verb..text.words.len()).find(|at| !is(*at, AUXILIARIES))?;
     let any = |all: &[&str]| (verb..after).any(|at| is(at, all));
     let (side, end) = link(text, after, any(NEGATIONS))?;
-    // "Zoe is in Hints" tells: only a duty or a ban is a wish.
+    // "Zoe is in Hints" is a statement: only a duty or a ban is a request.
     let made_sure = text.has_phrase("make sure") || text.has(&["ensure"]);
     let wished = any(DUTIES) || any(NEGATIONS) || made_sure || is(after, &["belong", "belongs"]);
     let (members, from) = students::enumerated_before(text, verb)?;
@@ -109,7 +109,7 @@ fn put(text: &Text, verb: usize) -> Option<Membership> {
     let not = is(end, NEGATIONS);
     let after = end + usize::from(not);
     let (side, last) = link(text, after + usize::from(is(after, &["to"])), forbidden != not)?;
-    // "I want Hints in assign-prog" is about an experiment, and "put it on hold" about none of its members.
+    // "I want Hints in assign-prog" is about an experiment, and "put it on hold" about no member.
     let bare = last == after + 1 && is(after, &["in"]);
     let named = members.first()?.starts_with(char::is_uppercase);
     (!(bare && named)).then_some(Membership { side, members, words: verb..last })
@@ -119,20 +119,20 @@ fn is_kind(word: &Word) -> bool {
     students::is_person(word) || super::lists::is_group_noun(word)
 }
 
-/// What stands at a place: a join or a leave, and where it ends. Something must come after it.
+/// The phrase at a position, and where it ends. Something must follow it.
 fn link(text: &Text, at: usize, negated: bool) -> Option<(Side, usize)> {
     let found = |all: &[&str]| all.iter().find_map(|phrase| ends(text, at, phrase));
     let (out, end) = match found(LEAVES) {
         Some(end) => (true, end),
         None => (false, found(JOINS)?),
     };
-    // What somebody sees or gets is no wish for a list, unless it is forbidden.
+    // Statements about what somebody sees or gets are not requests, unless they are forbidden.
     let weak = end == at + 1 && text.words[at].is(&["see", "sees", "get", "gets"]);
     let side = if out != negated { Side::Exclusion } else { Side::Inclusion };
     (end < text.words.len() && (!weak || negated)).then_some((side, end))
 }
 
-/// Where a phrase ends that begins at a place.
+/// The end of a phrase that starts at a position.
 fn ends(text: &Text, at: usize, phrase: &str) -> Option<usize> {
     let wanted: Vec<&str> = phrase.split(' ').collect();
     let end = at + wanted.len();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_shall_be_in_or_out_is_found() {
+    fn members_to_include_or_exclude_are_found() {
         for (message, wanted) in [
             ("zoe should not be in Hints", "ex zoe"),
             ("make zoe part of Hints", "in zoe"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_asks_or_is_about_an_experiment_is_no_wish() {
+    fn statements_and_questions_about_an_experiment_are_not_requests() {
         for message in [
             "zoe is in Hints",
             "should zoe be in Hints?",

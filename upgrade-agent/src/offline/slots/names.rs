@@ -1,4 +1,4 @@
-//! Which of the server's names a message means.
+//! Matches names in a message with names on the server.
 
 use super::super::lexicon;
 use super::super::text::{Text, folded, is_slip_of};
@@ -11,19 +11,18 @@ pub(in super::super) struct KnownName {
     pub(in super::super) name: String,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Match {
     One(KnownName),
-    /// Several fit equally well.
+    /// Several match equally well.
     Several(Vec<KnownName>),
     None,
 }
 
-/// Looks for the experiment that the message names, by id, name, slip of a name, or part of a name.
+/// Finds the experiment of a message: by id, by name, by a misspelled name, or by part of a name.
 ///
-/// What is written as a name (`mention`) and has more words than a known name is another one: `Unit 2` is not
-/// `Unit`.
+/// A `mention` with more words than a known name is another name: `Unit 2` is not `Unit`.
 pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[KnownName]) -> Match {
     let message: Vec<String> = text.words.iter().flat_map(|word| split(&word.low)).collect();
     let by_id = known.iter().find(|named| text.words.iter().any(|word| word.low == named.id.to_lowercase()));
@@ -46,8 +45,8 @@ pub(in super::super) fn resolve(text: &Text, mention: Option<&str>, known: &[Kno
     }
 }
 
-/// The first signs of an id, as lists tell it where experiments have the same name; enough of them are no
-/// word.
+/// The first characters of an id, as lists show them for experiments of the same name; long enough not to be
+/// a word.
 fn by_short_id<'k>(text: &Text, known: &'k [KnownName]) -> Option<&'k KnownName> {
     let short = |low: &str| {
         let hexadecimal = low.chars().all(|sign| sign.is_ascii_hexdigit() || sign == '-');
@@ -60,7 +59,7 @@ fn by_short_id<'k>(text: &Text, known: &'k [KnownName]) -> Option<&'k KnownName>
     })
 }
 
-/// How many signs of an id are told.
+/// The number of characters of a shortened id.
 const SHORT_ID: usize = 8;
 
 /// Whether a name has this word.
@@ -74,7 +73,7 @@ fn split(low: &str) -> Vec<String> {
     folded(low).split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whole names before slips of them, slips before parts; among wholes the longer one.
+/// Whole names before misspelled ones, those before parts; of whole names the longest.
 fn score(named: &KnownName, message: &[String], mention: Option<&str>) -> usize {
     let name = folded(&named.name);
     let words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
@@ -95,7 +94,7 @@ fn score(named: &KnownName, message: &[String], mention: Option<&str>) -> usize 
     }
 }
 
-/// A wrong number is no slip: `Unit 2` and `Unit 3` are two names.
+/// A different number is not a misspelling: `Unit 2` and `Unit 3` are two names.
 fn has_numbers_of(message: &[String], name: &[&str]) -> bool {
     let is_number = |word: &&&str| word.starts_with(|sign: char| sign.is_ascii_digit());
     name.iter().filter(is_number).all(|number| message.iter().any(|word| word == number))
@@ -106,7 +105,7 @@ fn is_grammar(word: &str) -> bool {
     text.words.iter().all(lexicon::is_function)
 }
 
-/// Whether what was written has the whole name in it and a further word that means something.
+/// Whether the text contains the whole name and another meaningful word.
 fn says_more(mention: &str, name: &[&str]) -> bool {
     let written: Vec<&str> = mention.split(' ').collect();
     let near = |one: &str, other: &str| one == other || is_slip_of(one, other);
@@ -117,7 +116,7 @@ fn says_more(mention: &str, name: &[&str]) -> bool {
     covers && more.next().is_some()
 }
 
-/// How far the nearest run of words is from the name.
+/// The edit distance from the name to the nearest run of words.
 fn nearest_window(message: &[String], name: &str, length: usize) -> Option<usize> {
     let lengths = [length, length + 1, length.saturating_sub(1)];
     let windows = lengths.into_iter().filter(|length| *length > 0).flat_map(|length| message.windows(length));
@@ -131,7 +130,7 @@ fn nearest_window(message: &[String], name: &str, length: usize) -> Option<usize
         .min()
 }
 
-/// One slip in six letters; short names must be right.
+/// One wrong letter in six; short names must match exactly.
 fn allowed(name: &str) -> usize {
     match name.chars().count() {
         0..=3 => 0,
@@ -152,8 +151,8 @@ fn partial(message: &[String], mention: Option<&str>, name: &[&str]) -> usize {
     message.iter().map(String::as_str).filter(telling).filter(|word| in_name(word)).count()
 }
 
-/// The known word that the message names: a context, a site, a group type. Exact before slips, longer before
-/// shorter.
+/// The known word in the message: a context, a site, a group type. Exact matches before misspellings, longer
+/// before shorter.
 pub(in super::super) fn word_of<'a>(
     text: &Text,
     known: impl IntoIterator<Item = &'a str>,

@@ -1,9 +1,9 @@
-//! "The second one": a place in a list that was read out a moment ago.
+//! "The second one": a position in the list of the last reply.
 
 use super::super::text::{Text, Word, folded};
 use super::names::KnownName;
 
-/// A place in a list.
+/// A position in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Place {
     /// Counted from 0.
@@ -34,7 +34,7 @@ pub(in super::super) fn is_word(word: &Word) -> bool {
     WORDS.iter().any(|(name, _)| word.low == *name)
 }
 
-/// The place that a message speaks of: "the second one", "the third", "number 2".
+/// The position in a message: "the second one", "the third", "number 2".
 pub(in super::super) fn place(text: &Text) -> Option<Place> {
     let number = text.words.windows(2).find_map(|pair| {
         let named = pair[0].is(&["number", "no", "nr"]);
@@ -53,7 +53,7 @@ pub(in super::super) fn place(text: &Text) -> Option<Place> {
     number.map(|number| Place::At(number - 1)).or_else(|| (0..text.words.len()).find_map(word))
 }
 
-/// The places of the words that say which: "the second one", "number 2".
+/// The positions of the words for it: "the second one", "number 2".
 pub(in super::super) fn words(text: &Text) -> Vec<usize> {
     let says = |(at, word): (usize, &Word)| {
         let after_number = at > 0 && text.words[at - 1].is(&["number", "no", "nr"]);
@@ -62,7 +62,7 @@ pub(in super::super) fn words(text: &Text) -> Vec<usize> {
     text.words.iter().enumerate().filter_map(says).collect()
 }
 
-/// What stands at this place among the experiments that a text reads out; none if it names fewer than two.
+/// The experiment at this position in a text; none if the text names fewer than two.
 pub(in super::super) fn in_list(place: Place, said: &str, known: &[KnownName]) -> Option<KnownName> {
     if let Some(listed) = in_lines(said, known) {
         let at = match place {
@@ -74,7 +74,7 @@ pub(in super::super) fn in_list(place: Place, said: &str, known: &[KnownName]) -
     let mut rest = format!(" {} ", folded(said));
     let mut names: Vec<(String, &KnownName)> =
         known.iter().map(|named| (format!(" {} ", folded(&named.name)), named)).collect();
-    // "Test" does not stand in "Running Test".
+    // "Test" does not occur in "Running Test".
     names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     let mut found: Vec<(usize, &KnownName)> = Vec::new();
     for (name, named) in names.iter().filter(|(name, _)| !name.trim().is_empty()) {
@@ -99,7 +99,7 @@ pub(in super::super) fn in_list(place: Place, said: &str, known: &[KnownName]) -
 }
 
 /// The experiments of a list with a line each, "- Foo (inactive in assign-prog)"; none if it has fewer than
-/// two. Of two with the same name the line tells the first signs of the id.
+/// two. For equal names the line has the start of the id.
 fn in_lines<'k>(said: &str, known: &'k [KnownName]) -> Option<Vec<&'k KnownName>> {
     let of_line = |line: &str| {
         let line = line.strip_prefix("- ")?;

@@ -1,10 +1,10 @@
-//! Contexts and decision points: the words of a message that a context offers.
+//! Contexts and decision points: the words of a context's vocabulary in a message.
 
 use super::super::slots::is_free;
 use super::super::text::{Text, folded};
 use super::names::word_of;
 
-/// The site and the target that the message names, each if it does. A context with one site needs none named.
+/// The site and the target in a message. If a context has only one site, it need not be named.
 pub(in super::super) fn point(
     text: &Text,
     sites: &[String],
@@ -14,7 +14,7 @@ pub(in super::super) fn point(
     (named(sites), named(targets))
 }
 
-/// What is written as a context but need not be one: "in the foo context", "context foo", "in foo-app".
+/// A text that may be a context: "in the foo context", "context foo", "in foo-app".
 pub(in super::super) fn context_guess(text: &Text) -> Option<String> {
     let words = &text.words;
     let noun = |at: usize| words.get(at).is_some_and(|word| word.is(&["context", "app", "application"]));
@@ -38,8 +38,8 @@ pub(in super::super) fn context_guess(text: &Text) -> Option<String> {
     })
 }
 
-/// The context that a question about experiments is limited to: "in mathstream". What only looks like one is
-/// none.
+/// The context of a question about experiments: "in mathstream". A text that only resembles a context is
+/// ignored.
 pub(in super::super) fn named_context(text: &Text) -> Option<String> {
     let idle = [
         "total",
@@ -73,7 +73,7 @@ fn looks_like_context(raw: &str) -> bool {
     raw.contains(['-', '_']) || folded(raw).contains("context")
 }
 
-/// Whether the person leaves a choice to us.
+/// Whether the person leaves a choice to the agent.
 pub(in super::super) fn leaves_it_open(text: &Text) -> bool {
     text.has(&[
         "any",

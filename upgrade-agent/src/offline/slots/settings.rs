@@ -1,12 +1,11 @@
-//! A setting that is said with its name: "the name should be Epsilon", "description: for the pilot", "rename
-//! Foo to Bar".
+//! A setting with its name: "the name should be Epsilon", "description: for the pilot", "rename Foo to Bar".
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::text::{Text, Word, is_slip_of};
 
-/// Words that lead to the value.
+/// Words that introduce the value.
 const TO: [&str; 7] = ["to", "into", "as", "be", "is", "it", "="];
-/// Words at the end of a wish that are no part of a value.
+/// Words at the end of a request that are not part of a value.
 const AFTER: [&str; 14] = [
     "please", "instead", "thanks", "thank", "you", "pls", "plz", "now", "rather", "kindly", "then", "ok",
     "thx", "cheers",
@@ -21,7 +20,7 @@ pub(in super::super) fn is_set(text: &Text, nouns: &[&str]) -> bool {
     })
 }
 
-/// Whether an experiment is to get another name.
+/// Whether an experiment is to be renamed.
 pub(in super::super) fn renames(text: &Text) -> bool {
     let slip = |word: &Word| !word.quoted && !word.is_capital() && is_slip_of(&word.low, "rename");
     text.has(&["rename", "renamed", "renaming"]) || text.words.iter().any(slip)
@@ -41,7 +40,7 @@ pub(in super::super) fn before_the_new_name(text: &Text) -> Text {
     Text { words, quotes, asks: text.asks }
 }
 
-/// The name that something shall get: up to another order, politeness not counted.
+/// The new name: up to another order, without polite words.
 pub(in super::super) fn name(text: &Text) -> Option<String> {
     let from = match noun(text, &["name", "title"])
         .filter(|at| text.words.get(at + 1).is_some_and(|next| next.new_clause))
@@ -75,14 +74,14 @@ pub(in super::super) fn name(text: &Text) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Where a wish for another name begins: "I want to rename ...".
+/// The start of a request for another name: "I want to rename ...".
 fn verb(text: &Text) -> usize {
     let names =
         |word: &Word| word.is(&["name", "title"]) || is_slip_of(&word.low, "rename") || word.stem == "renam";
     text.words.iter().position(|word| !word.quoted && names(word)).unwrap_or_default()
 }
 
-/// The description as it was written, without quotes: after a colon, or after "to" and "be".
+/// The description as written, without quotes: after a colon, or after "to" and "be".
 pub(in super::super) fn description(text: &Text, message: &str) -> Option<String> {
     let at = noun(text, &["description"])?;
     let low = message.to_lowercase();

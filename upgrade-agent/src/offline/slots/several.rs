@@ -1,4 +1,4 @@
-//! Whether a message is about more than one experiment. Actions take one each, and none is picked for the
+//! Messages about more than one experiment. An action takes one, and the model does not choose for the
 //! person.
 
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::names::KnownName;
 /// "All experiments", "every running test", "all of them", "delete everything".
 pub(in super::super) fn wants_all(text: &Text) -> bool {
     let alone = |at: usize| text.words.get(at + 1).is_none_or(|next| next.new_clause || is_small(next));
-    // "Exclude all" is a way to filter students.
+    // "Exclude all" is a filter mode.
     let filters = |at: usize| {
         let before = at.checked_sub(1).and_then(|at| text.words.get(at));
         before.is_some_and(|word| word.is(&["exclude", "include"]))
@@ -23,7 +23,7 @@ pub(in super::super) fn wants_all(text: &Text) -> bool {
     })
 }
 
-/// After a quantifier: a few words that describe, then the noun or what stands for it.
+/// After a quantifier: a few adjectives, then the noun or a pronoun.
 fn is_of_experiments(text: &Text, from: usize) -> bool {
     let mut rest = text.words.iter().skip(from).take(5);
     let noun = rest.find(|word| !is_small(word) && super::status_of(word).is_none());
@@ -43,8 +43,8 @@ fn is_small(word: &Word) -> bool {
     ])
 }
 
-/// The experiments whose whole names stand in the message, each at a place of its own. "Foo test" is one
-/// name, though there may be an experiment called Test.
+/// The experiments whose whole names occur in the message, without overlap. "Foo test" is one name, even if
+/// an experiment is called Test.
 pub(in super::super) fn named(text: &Text, known: &[KnownName]) -> Vec<KnownName> {
     let end = new_name_from(text);
     let mut found: Vec<(Range<usize>, &KnownName)> =
@@ -59,7 +59,7 @@ pub(in super::super) fn named(text: &Text, known: &[KnownName]) -> Vec<KnownName
     found.into_iter().map(|(_, named)| named.clone()).collect()
 }
 
-/// "Rename Foo to Hints": what comes after "to" is no experiment.
+/// "Rename Foo to Hints": the name after "to" is not an experiment.
 fn new_name_from(text: &Text) -> usize {
     let renames = text.has(&["rename", "renamed", "name", "call", "title", "called", "named"]);
     let to = || text.words.iter().position(|word| word.is(&["to", "into", "as", "called", "named"]));

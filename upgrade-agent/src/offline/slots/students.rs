@@ -1,4 +1,4 @@
-//! Students and groups: ids, how many, and which kinds of groups.
+//! Students and groups: ids, numbers, and kinds of groups.
 
 use super::super::lexicon::{self, Concept as C};
 use super::super::text::{Text, Word};
@@ -12,13 +12,13 @@ pub(in super::super) fn users(text: &Text) -> Vec<String> {
         let skip = ["id", "ids", "with", "named", "called", "whose", "is", "are", "the"];
         let from = text.words[at + 1..].iter().take_while(|word| word.is(&skip)).count() + at + 1;
         let ids = listed(text, from);
-        // "A user jounrey" is a slip and names nobody.
+        // "A user jounrey" is a misspelling and has no id.
         let any = at > 0 && text.words[at - 1].is(&["a", "an", "each", "every"]);
         if any && text.words.get(from).is_some_and(|word| !word.quoted && !lexicon::concepts(word).is_empty())
         {
             continue;
         }
-        // "20 learners walk" names nobody, "the two students ann and bob" does.
+        // "20 learners walk" has no id, "the two students ann and bob" has.
         let counted = counted_before(text, at);
         if counted.is_some_and(|count| count != ids.len() || count == 1) {
             continue;
@@ -32,19 +32,19 @@ pub(in super::super) fn users(text: &Text) -> Vec<String> {
     found
 }
 
-/// The number of the persons that a noun stands for: "20 learners", "twenty test users".
+/// The number before a noun: "20 learners", "twenty test users".
 fn counted_before(text: &Text, noun: usize) -> Option<usize> {
     let near = noun.saturating_sub(3)..noun;
     let count = near.rev().find_map(|at| number(text, at, text.words.get(at)?))?;
     usize::try_from(count).ok()
 }
 
-/// The ids of an enumeration that begins at a word: free words with commas or "and" between them.
+/// The ids of an enumeration from a position on: unknown words with commas or "and" between them.
 pub(in super::super) fn listed(text: &Text, from: usize) -> Vec<String> {
     enumerated(text, from).0
 }
 
-/// The same, and the place after them.
+/// The ids, and the position after them.
 pub(in super::super) fn enumerated(text: &Text, from: usize) -> (Vec<String>, usize) {
     let mut ids: Vec<String> = Vec::new();
     let mut joined = true;
@@ -71,13 +71,13 @@ pub(in super::super) fn enumerated(text: &Text, from: usize) -> (Vec<String>, us
     (ids, end)
 }
 
-/// "200 users": a number and no id.
+/// "200 users": a number and not an id.
 fn is_quantity(text: &Text, at: usize) -> bool {
     let number = text.words.get(at).is_some_and(|word| word.raw.parse::<f64>().is_ok());
     number && text.words.iter().skip(at + 1).take(3).take_while(|word| !word.new_clause).any(is_person)
 }
 
-/// The ids that end before a word: "bob and ann should be excluded".
+/// The ids that end before a position: "bob and ann should be excluded".
 pub(in super::super) fn listed_before(text: &Text, end: usize) -> Vec<String> {
     let words = text.words[..end.min(text.words.len())].iter().rev();
     let mut ids: Vec<String> = words
@@ -89,8 +89,8 @@ pub(in super::super) fn listed_before(text: &Text, end: usize) -> Vec<String> {
     ids
 }
 
-/// The ids of an enumeration that ends before a word, and the place of the first: "zoe, kim and bob". Two
-/// words without a comma or an "and" between them are one name and no ids, but for a kind and its id.
+/// The ids of an enumeration that ends before a position, and the position of the first: "zoe, kim and bob".
+/// Two words without a comma or an "and" between them are one name and not ids, except a kind and its id.
 pub(in super::super) fn enumerated_before(text: &Text, end: usize) -> Option<(Vec<String>, usize)> {
     let mut ids: Vec<String> = Vec::new();
     let mut first = end;
@@ -129,7 +129,7 @@ pub(in super::super) fn is_person(word: &Word) -> bool {
     lexicon::concepts(word).contains(&C::User) && !word.is_capital()
 }
 
-/// "Let bob visit", "as bob": the id after a word that leads to one, without a noun, and its place.
+/// "Let bob visit", "as bob": the id after a word that introduces one, without a noun, and its position.
 pub(in super::super) fn after_a_lead(text: &Text) -> Option<(usize, String)> {
     let lead = ["let", "have", "make", "send", "bring", "take", "as", "pretend", "impersonate", "for", "by"];
     let mut words = text.words.iter().enumerate();
@@ -179,7 +179,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("billion", 1_000_000_000),
 ];
 
-/// How many students: "200 users", "50 simulated students", "a hundred learners", "n=200", "with 200".
+/// The number of students: "200 users", "50 simulated students", "a hundred learners", "n=200", "with 200".
 pub(in super::super) fn count(text: &Text) -> Option<i64> {
     let before_noun = |at: usize| {
         let near = text.words.iter().skip(at + 1).take(4);
@@ -214,7 +214,7 @@ fn number(text: &Text, at: usize, word: &Word) -> Option<i64> {
     }
     let digits = word.raw.replace([',', '\''], "");
     if let Ok(number) = digits.parse() {
-        // Too few and too many are left to the action to refuse.
+        // The action rejects numbers that are too small or too large.
         return Some(number);
     }
     if let Some(Ok(thousands)) = word.low.strip_suffix('k').map(str::parse::<i64>) {
@@ -252,13 +252,13 @@ pub(in super::super) fn counts(text: &Text, at: usize, wanted: i64) -> bool {
     (first..=last).any(|at| number(text, at, &text.words[at]).is_some_and(|number| number == wanted))
 }
 
-/// Words that no id is, also where one is announced: "user from", "the student should".
+/// Words that are never ids, even after a word that introduces one: "user from", "the student should".
 const NO_IDS: &str = "in from to of on at for into with without by who that which whose is are was were has have had should must shall \
     can could would does do did get gets see sees visit visits the a an and or not never only please then now id ids named called \
     simulation data account accounts list lists group groups journey journeys visits test-run";
 
-/// Whether the word at this place is the id of a student because it follows "user" or "student", whatever
-/// else it may mean: `mark`, `will` and `test` are names.
+/// Whether the word at this position is an id because it follows "user" or "student": `mark`, `will` and
+/// `test` are names then.
 pub(in super::super) fn is_announced(text: &Text, at: usize) -> bool {
     let Some(word) = text.words.get(at).filter(|word| !word.new_clause) else { return false };
     let noun = at.checked_sub(1).and_then(|at| text.words.get(at)).is_some_and(|noun| {
@@ -282,13 +282,13 @@ pub(in super::super) fn is_announced(text: &Text, at: usize) -> bool {
     noun && !stops() && !counted && (certain && !plural || !article && (ends || led && !plural))
 }
 
-/// The ids that follow "user" or "student", and those that are listed behind them.
+/// The ids after "user" or "student", and the enumeration after them.
 pub(in super::super) fn announced(text: &Text) -> Vec<String> {
     let places = (0..text.words.len()).filter(|at| is_announced(text, *at));
     places.flat_map(|at| listed(text, at)).collect()
 }
 
-/// "Alice and mark from Foo": what stands between an "and" and where the list ends.
+/// "Alice and mark from Foo": the words between an "and" and the end of the list.
 fn is_joined(text: &Text, at: usize) -> bool {
     let Some(word) = text.words.get(at) else { return false };
     let joined = word.new_clause || at > 0 && text.words[at - 1].is(&["and", "&", "or"]);
@@ -296,8 +296,7 @@ fn is_joined(text: &Text, at: usize) -> bool {
     joined && named && !is_person(word) && leads_to_a_place(text, at)
 }
 
-/// Whether nothing but further words of an enumeration stands between a word and what it is all done to:
-/// "from Foo".
+/// Whether only further words of an enumeration are between a word and the object: "from Foo".
 fn leads_to_a_place(text: &Text, at: usize) -> bool {
     let mut rest = text.words.iter().skip(at + 1);
     while let Some(next) = rest.next() {
@@ -312,7 +311,7 @@ fn leads_to_a_place(text: &Text, at: usize) -> bool {
     false
 }
 
-/// The groups that a message names, by kind: "class c1", "schools s1 and s2", "classId=c1".
+/// The groups in a message, by kind: "class c1", "schools s1 and s2", "classId=c1".
 pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for (at, word) in text.words.iter().enumerate().filter(|(_, word)| !word.quoted) {
@@ -324,7 +323,7 @@ pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, St
         let ids = match given {
             Some(id) => vec![id.to_owned()],
             None => {
-                // "Class c7 and student dan": the list of classes ends where students are named.
+                // "Class c7 and student dan": the list of classes ends at the students.
                 let end =
                     text.words.iter().skip(at).position(is_person).map_or(text.words.len(), |far| at + far);
                 let text = Text { words: text.words[..end].to_vec(), ..Text::default() };
@@ -341,7 +340,7 @@ pub(in super::super) fn groups(text: &Text, kinds: &[String]) -> Vec<(String, St
     found
 }
 
-/// The kind of group that a noun means: `class` and `classes` for an application's `classId`.
+/// The kind of group of a noun: `class` and `classes` for an application's `classId`.
 pub(in super::super) fn kind_of<'k>(noun: &str, kinds: &'k [String]) -> Option<&'k String> {
     let low = noun.to_lowercase();
     let plain = |name: &str| name.trim_end_matches("id").trim_end_matches(['_', '-']).to_owned();

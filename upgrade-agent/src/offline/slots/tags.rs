@@ -6,7 +6,7 @@ use super::is_free;
 const NOUNS: [&str; 7] = ["tag", "tags", "tagged", "label", "labels", "labelled", "labeled"];
 const LEADS: [&str; 6] = ["with", "as", "to", "is", "are", "be"];
 
-/// The tags that a message names; none if it speaks of no tags.
+/// The tags in a message; none if it mentions no tags.
 pub(in super::super) fn given(text: &Text) -> Option<Vec<String>> {
     let at = text.words.iter().position(|word| !word.quoted && word.is(&NOUNS))?;
     let before = at.checked_sub(1).and_then(|at| text.words.get(at));
@@ -26,7 +26,7 @@ pub(in super::super) fn given(text: &Text) -> Option<Vec<String>> {
     Some(if ahead.is_empty() { led() } else { ahead })
 }
 
-/// Words from a place on, with commas or "and" between them.
+/// Words from a position on, with commas or "and" between them.
 fn listed(text: &Text, from: usize) -> Vec<String> {
     let mut tags = Vec::new();
     let mut joined = true;

@@ -2,7 +2,8 @@
 
 #![deny(warnings)]
 
-use agentgraph::{END, Route, RouteTarget};
+use agentgraph::{END, Route};
+use agentgraph::node::RouteTarget;
 
 #[derive(Route)]
 enum Next<T: serde::Serialize + Send + Sync + 'static> {

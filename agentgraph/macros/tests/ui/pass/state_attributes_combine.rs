@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use agentgraph::reduce::{Reducer, StoredReducer};
-use agentgraph::{Keyed, State, StoredState};
+use agentgraph::{Keyed, State};
+use agentgraph::state::StoredState;
 use serde::{Deserialize, Serialize};
 
 /// Hides what derived code must not mean.

@@ -1,6 +1,7 @@
 //! Nothing is moved out of the state, so it may implement `Drop`.
 
-use agentgraph::{Lifetime, State};
+use agentgraph::State;
+use agentgraph::state::Lifetime;
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Default)]

@@ -1,5 +1,5 @@
-//! The bodies that the original declares, property by property. Where 6.2 and 6.5 differ there is a
-//! form for each.
+//! The bodies that the original declares, property by property. Where 6.2 and 6.5 differ there is a form for
+//! each.
 
 mod flags;
 
@@ -13,7 +13,7 @@ pub(super) use flags::{
 };
 
 const TEXT: &[Check] = &[Text];
-/// A text that is not empty.
+/// A non-empty text.
 const NAME: &[Check] = &[Text, Filled];
 
 static PAYLOAD: Form = Form::of(&[&[must("type", &[OneOf(&words::PAYLOADS), Filled]), must("value", TEXT)]]);
@@ -94,7 +94,7 @@ static PARTICIPANTS: Form = Form::of(&[&[must("segment", &[Filled]).form(&LIST)]
 
 static STRATUM: Form = Form::of(&[&[must("stratificationFactorName", &[Filled, Text])]]);
 
-/// What is the same in both versions.
+/// The common properties of both versions.
 static EXPERIMENT: [Field; 24] = [
     may("id", TEXT),
     must("name", &[Filled, Text]),
@@ -175,12 +175,12 @@ fn is_between_subjects(experiment: &Value) -> bool {
     !is_within_subjects(experiment)
 }
 
-/// Such an algorithm is another service's, which wants to be told more.
+/// Such an algorithm needs an external service, with more parameters.
 fn is_adaptive(experiment: &Value) -> bool {
     experiment["assignmentAlgorithm"] == "ts_configurable"
 }
 
-/// A kind of group is named exactly when groups are assigned.
+/// A kind of group is present exactly if groups are assigned.
 fn group_agrees(unit: &Value, experiment: &Value) -> bool {
     let group = experiment.get("group").unwrap_or(&Value::Null);
     let is_named = group.as_str().is_some_and(|name| !name.is_empty());
@@ -243,7 +243,7 @@ const GROUPS: Check = Own("IsGroupRecord", "The Group is not a valid Record<stri
 const WORKING_GROUPS: Check =
     Own("IsWorkingGroupRecord", "The WorkingGroup is not a valid Record<string, string>", is_working_groups);
 
-/// Nothing but groups may be said of a student.
+/// Only groups may be set for a student.
 pub(super) static INIT: Form =
     Form { fields: &[&[may("group", &[GROUPS]), may("workingGroup", &[WORKING_GROUPS])]], closed: true };
 pub(super) static GROUP_MEMBERSHIP: Form =
@@ -343,7 +343,7 @@ pub(super) static V5_MARK: Form = Form::of(&[&ANY_USER, &MARK_FIELDS]);
 pub(super) static V5_LOG: Form = Form::of(&[&USER, &LOG_FIELDS]);
 pub(super) static V5_ALIASES: Form = Form::of(&[&ANY_USER, &ALIAS_FIELDS]);
 
-/// A name and whether a metric is declared well, group by group.
+/// A name, and whether a metric is declared correctly, group by group.
 const METRICS: Check = Own(
     "validateMetricUnit",
     "The MetricUnit array is not a valid ISingleMetric or IGroupMetric",

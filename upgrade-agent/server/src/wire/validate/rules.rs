@@ -1,5 +1,5 @@
-//! What a body must look like, judged as the original's validator judges: every rule that fails is
-//! told, under the property that it is about. Which bodies there are, this file does not know.
+//! The evaluation of forms, like in the original's validator: every violated rule is reported under its
+//! property. The forms themselves are elsewhere.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::wire::shape;
 /// The properties of an object.
 pub(super) struct Form {
     pub(super) fields: &'static [&'static [Field]],
-    /// Whether a property that is not named is refused.
+    /// Whether unknown properties are rejected.
     pub(super) closed: bool,
 }
 
@@ -18,7 +18,7 @@ impl Form {
     }
 }
 
-/// One property. Its checks stand in the order in which the original runs them.
+/// A property. Its checks are in the order of the original.
 pub(super) struct Field {
     name: &'static str,
     when: Applicability,
@@ -26,10 +26,10 @@ pub(super) struct Field {
     inner: Option<NestedForm>,
 }
 
-/// When a property is looked at.
+/// The condition under which a property is checked.
 enum Applicability {
     Always,
-    /// If it is there and not null.
+    /// If it is present and not null.
     Given,
     /// If this holds for the whole object.
     If(fn(&Value) -> bool),
@@ -41,12 +41,12 @@ struct NestedForm {
     each: bool,
 }
 
-/// A property that must be there.
+/// A required property.
 pub(super) const fn must(name: &'static str, checks: &'static [Check]) -> Field {
     Field { name, when: Applicability::Always, checks, inner: None }
 }
 
-/// A property that may be there.
+/// An optional property.
 pub(super) const fn may(name: &'static str, checks: &'static [Check]) -> Field {
     Field { name, when: Applicability::Given, checks, inner: None }
 }
@@ -77,7 +77,7 @@ pub(super) enum Check {
     Number,
     Integer,
     Array,
-    /// An array with something in it.
+    /// A non-empty array.
     Some,
     OneOf(&'static [&'static str]),
     Date,
@@ -87,7 +87,7 @@ pub(super) enum Check {
     Alphanumeric,
     AtLeastTwo,
     AtMostTwo,
-    /// A rule of its own, on the value and the object that has it: name, message, test.
+    /// A special rule on the value and its object: name, message, test.
     Own(&'static str, &'static str, fn(&Value, &Value) -> bool),
 }
 
@@ -165,12 +165,12 @@ impl Check {
     }
 }
 
-/// What is no array fails as a whole.
+/// A value that is not an array fails as a whole.
 fn each(value: &Value, test: fn(&Value) -> bool) -> bool {
     value.as_array().is_some_and(|entries| entries.iter().all(test))
 }
 
-/// What is wrong with a property, or with the properties below it.
+/// The complaint about a property, or about the properties below it.
 #[derive(Debug)]
 pub(crate) struct Complaint {
     property: String,
@@ -187,7 +187,7 @@ impl Complaint {
         self.constraints.is_empty() && self.children.is_empty()
     }
 
-    /// As it goes out on the wire.
+    /// In the form of the wire.
     pub(crate) fn told(&self) -> Value {
         let children = self.children.iter().map(Self::told).collect::<Vec<_>>();
         let mut told = json!({ "property": self.property, "children": children });
@@ -199,7 +199,7 @@ impl Complaint {
         told
     }
 
-    /// The paths of the properties that fail themselves, each with the names of the rules.
+    /// The paths of the violating properties, each with the names of the rules.
     pub(super) fn failures(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         self.fail_below("", &mut all);
@@ -220,7 +220,7 @@ impl Complaint {
     }
 }
 
-/// Everything that is wrong with an object.
+/// All complaints about an object.
 pub(super) fn judge(form: &Form, object: &Value) -> Vec<Complaint> {
     let fields = || form.fields.iter().copied().flatten();
     let told = fields().map(|field| judge_field(field, object));
@@ -294,12 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_not_complained_of() {
+    fn valid_bodies_have_no_complaints() {
         assert_eq!(told(json!({ "name": "n", "state": null, "entries": [{ "id": "1" }] })), json!([]));
     }
 
     #[test]
-    fn every_rule_that_fails_is_told_where_it_fails() {
+    fn every_violated_rule_is_reported_at_its_property() {
         let entries = json!([{ "id": "1" }, { "id": 2 }, 3]);
         let expected = json!([
             {

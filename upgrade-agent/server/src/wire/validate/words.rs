@@ -1,8 +1,8 @@
-//! The words that a property may hold, in the order in which the original tells them.
+//! The words of enum properties, in the order of the original's messages.
 
 pub(super) use crate::wire::spans::RANGES;
 
-/// The states that a body may name, in both vocabularies.
+/// The states that a body may have, in both vocabularies.
 pub(super) const STATES_65: [&str; 11] = [
     "inactive",
     "draft",

@@ -1,4 +1,4 @@
-//! The bodies about feature flags, and the files that flags come in.
+//! The bodies about feature flags, and the files of flags.
 
 use super::super::rules::Check::*;
 use super::super::rules::{Field, Form, may, must};
@@ -11,7 +11,7 @@ pub(in super::super) static FLAG_LIST: Form = Form::of(&[&[
     must("listType", &[Text, Filled]),
     may("segment", &[]).form(&SEGMENT),
 ]]);
-/// What a flag and a file of one have in common.
+/// The common properties of a flag and its file.
 static FLAG_FIELDS: [Field; 8] = [
     may("id", &[Uuid]),
     must("name", NAME),
@@ -59,7 +59,7 @@ pub(in super::super) static FLAG_LIST_FILES: Form = Form::of(&[&[
     must("flagId", &[Filled, Uuid]),
 ]]);
 
-/// What all segments in files have.
+/// The common properties of segments in files.
 static SEGMENT_FIELDS: [Field; 5] = [
     may("id", &[Uuid]),
     must("name", NAME),
@@ -81,7 +81,7 @@ static LIST_FILE: Form = Form::of(&[&[
     must("listType", NAME),
     may("segment", &[]).form(&SEGMENT_FILE),
 ]]);
-/// What a file that makes a flag has in it.
+/// The properties of a file that creates a flag.
 pub(in super::super) static FLAG_FILE: Form = Form::of(&[
     &FLAG_FIELDS,
     &[
