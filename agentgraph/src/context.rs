@@ -64,7 +64,8 @@ pub(crate) struct GraphShared {
 /// The dependencies that nodes take with [`Dep`](crate::Dep), by type.
 pub(crate) type Deps = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-/// The data shared by the tasks of one run.
+/// The data shared by the tasks of one run. One field per part, each with its own lock where it changes, so
+/// that a task takes no lock for parts it does not use.
 pub(crate) struct RunShared {
     pub(crate) graph: Arc<GraphShared>,
     pub(crate) run: RunId,

@@ -1,7 +1,7 @@
 //! Nodes: a plain `async fn` whose arguments are extractors, and whose result is a [`Step`].
 //!
-//! Every node is an [`IntoNode`], such as a plain function; it becomes a [`Node`], which has the settings
-//! of the node beside the type-erased call. A node does not know its graph.
+//! [`IntoNode`] turns a function into a [`Node`] and adds its settings. [`FromTask`] is the trait of
+//! arguments, [`IntoStep`] the trait of results. A node does not know its graph.
 
 pub(crate) mod inner;
 
@@ -127,7 +127,7 @@ pub trait IntoNode<S: State, M>: Sized {
     }
 
     /// Lets another node of the graph handle this node's failure after its retries. The handler replaces
-    /// the node in the superstep: it reads the same snapshot, the same [`Input`](crate::Input) and the
+    /// the node in the superstep: it reads the same snapshot, the same [`Input`] and the
     /// [`Failure`](crate::Failure), and its update and its targets are used instead of the failed node's.
     /// If the handler fails too, the run fails; when the run continues, only the handler runs again.
     fn on_error(self, handler: impl Into<String>) -> Node<S> {
@@ -229,10 +229,10 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Keeps the last output of this node, so that a temporary edit can [`skip`](crate::edit::Edits::skip) it:
-    /// its update, its gotos and its dispatches, but not its edits. With a checkpointer the thread stores
-    /// it, so that a later run can use it; without one it lasts for the run. It costs a copy of every
-    /// update of the node.
+    /// Keeps the last output of this node, so that a temporary edit can
+    /// [`skip`](crate::edit::Edits::skip) it: its update, its gotos and its dispatches, but not its edits.
+    /// With a checkpointer the thread stores it, so that a later run can use it; without one it lasts for
+    /// the run. It costs a copy of every update of the node.
     fn keep_output(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.keeps_output = true;

@@ -1,7 +1,7 @@
 //! Policies for slow and failing nodes: timeouts and retries.
 //!
-//! Every attempt is a fresh call of the node on the same snapshot. A node that waits for an answer has not
-//! failed: no further attempt starts while a request of its task is open.
+//! Every attempt is a new call of the node with the same snapshot. A node that waits for an answer has not
+//! failed: no further attempt starts while an interrupt of its task is open.
 
 mod on_end;
 mod panic;

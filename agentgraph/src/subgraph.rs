@@ -1,8 +1,8 @@
 //! Subgraphs: a compiled graph as a node of another one.
 //!
 //! A graph over the same state is a node directly: it reads the state of its parent graph, and the sum of
-//! its updates is the node's update. A graph over another state becomes a node by [`CompiledGraph::embed`],
-//! with a function for each direction.
+//! its updates is the update of the node. A graph over another state becomes a node by
+//! [`CompiledGraph::embed`], with one function for its input and one for its result.
 
 mod namespace;
 
