@@ -18,7 +18,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(crate) async fn go_on(&mut self) -> Result<Pause, Error> {
         if let Some(driver) = self.driver.clone() {
             let Some(run) = R::here(self) else {
-                let problem = "the nodes of a dependency graph run where its passes do";
+                let problem = "the nodes of a dependency graph cannot run on a host";
                 return Err(Error::new(Code::Host, problem));
             };
             return driver.drive(run).await;

@@ -156,7 +156,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let node = self.activation(key).map_or(0, Activation::actor);
         match why {
             NoOutput::Waits(_) | NoOutput::Inside(ChildPause::Waits(..)) if detached => {
-                let problem = "it asks with `interrupt`, which a detached node cannot: nobody waits for it";
+                let problem =
+                    "it calls `interrupt`, which a detached node cannot do: no call waits for its answer";
                 let error = Error::new(Code::NodeFailed, problem).at_node(self.position.graph.name(node));
                 self.fail(course, key, detached, error).await
             }

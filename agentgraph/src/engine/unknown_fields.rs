@@ -56,7 +56,7 @@ pub(crate) fn refuse<'a>(
         namespace => format!(" (in the subgraph `{namespace}`)"),
     };
     let problem = format!(
-        "{}, and {holder}{inside} holds what going on would lose: {}, or carry it on with `.keeps_unknown_fields()`; nothing was stored",
+        "{}, and {holder}{inside} contains values that continuing would lose: {}, or keep them with `.keeps_unknown_fields()`; nothing was stored",
         there_is_none(&names),
         remedies(first)
     );

@@ -159,7 +159,7 @@ pub enum ProblemKind {
         problem: &'static str,
     },
     /// A dropped field that the state has.
-    #[error("`.drops(\"{field}\")` lets a stored field go that the state has a channel for")]
+    #[error("`.drops(\"{field}\")` drops a stored field that the state has a channel for")]
     DropsChannel {
         /// The field.
         field: String,

@@ -149,7 +149,7 @@ impl Ground<'_> {
     fn is_busy(&self, thread: &str) -> Error {
         busy(
             thread,
-            "a run goes on in it at the moment: wait for its end, or say with `.when_busy(..)` what is to happen",
+            "another run is active on it: wait for its end, or choose a policy with `.when_busy(..)`",
         )
     }
 

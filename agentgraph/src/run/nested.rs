@@ -464,8 +464,8 @@ impl<C: State> ChildCall<'_, C> {
             }
             Pause::Stopped(reason) => Err(ChildStop::Stands(ChildPause::Stopped(reason))),
             Pause::Interrupted(_) if self.cannot_go_on() => {
-                let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so nobody \
-                               could go on with it: give it `Memory::PerCall`";
+                let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so the \
+                               call could not be continued: give it `Memory::PerCall`";
                 Err(ChildStop::Failed(Error::new(Code::NoCheckpointer, problem)))
             }
             Pause::Interrupted(interrupts) => {

@@ -234,7 +234,7 @@ async fn edit_state<S: State, R: TaskRunner<S>>(
 }
 
 fn edits_of_an_earlier_run() -> Error {
-    let problem = "`.for_this_run(..)` edits the graph of a run that begins, and this call goes on with one: let a node \
+    let problem = "`.for_this_run(..)` edits the graph of a new run, and this call continues one: let a node \
                    edit it, with `ctx.edits()`";
     Error::new(Code::EditRejected, problem)
 }

@@ -189,7 +189,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     fn not_of_a_pass(&self) -> Error {
-        let problem = "the thread has an unfinished run of a state graph: go on with it there, or begin with `.abandon()`";
+        let problem = "the thread has an unfinished run of a state graph: continue it with that graph, or give it up with `.abandon()`";
         Error::new(Code::GraphChanged, problem).on_thread(self.run.runtime.shared.thread.as_deref())
     }
 }

@@ -281,7 +281,7 @@ pub(super) fn check_detached<S: State>(
             Some(node) if is_detached(*node) => {
                 add(
                     *node,
-                    "so nobody waits for it, and an interrupt there would wait for somebody",
+                    "so no call waits for it, and an interrupt there would never be answered",
                     declared.place,
                 );
             }

@@ -131,8 +131,8 @@ async fn with_edits(
 
 fn gone(place: Place<'_>, id: CheckpointId) -> Error {
     let problem = format!(
-        "the thread goes on from checkpoint {id} of the memory `{}`, which the store does not have any more: \
-         go on from a later checkpoint of the thread, or begin another thread",
+        "the thread continues from checkpoint {id} of the memory `{}`, which the store no longer has: \
+         continue from a later checkpoint of the thread, or start another thread",
         place.namespace
     );
     Error::new(Code::UnknownCheckpoint, problem).on_thread(Some(place.thread))
