@@ -228,10 +228,7 @@ pub(crate) struct ShownState<'a, S>(pub(crate) &'a S);
 
 impl<S: State + fmt::Debug> fmt::Debug for ShownState<'_, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match S::HIDES {
-            true => HiddenValue::of::<S>().fmt(out),
-            false => self.0.fmt(out),
-        }
+        if S::HIDES { HiddenValue::of::<S>().fmt(out) } else { self.0.fmt(out) }
     }
 }
 

@@ -143,10 +143,7 @@ impl Nest {
     /// attempt are dropped.
     pub(crate) fn put_stuck(&self, call: CallKey, joins: Vec<StoredStuck>) {
         let mut stuck = lock(&self.stuck);
-        match joins.is_empty() {
-            true => drop(stuck.remove(&call)),
-            false => drop(stuck.insert(call, joins)),
-        }
+        if joins.is_empty() { drop(stuck.remove(&call)) } else { drop(stuck.insert(call, joins)) }
     }
 
     /// Takes the joins of all supersteps up to this one, in task order.

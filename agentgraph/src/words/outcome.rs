@@ -251,9 +251,6 @@ impl fmt::Display for StuckJoin {
             |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         write!(out, "the join into `{}` still waits for {}", self.to, names(&self.missing))?;
         write!(out, " after {}", names(&self.arrived))?;
-        match self.namespace.is_empty() {
-            true => Ok(()),
-            false => write!(out, " in the subgraph `{}`", self.namespace),
-        }
+        if self.namespace.is_empty() { Ok(()) } else { write!(out, " in the subgraph `{}`", self.namespace) }
     }
 }
