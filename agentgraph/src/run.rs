@@ -221,7 +221,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// Changes the graph for the run that this call starts, before START's edges are followed. A call that
-    /// continues a run refuses it with [`Code::EditRejected`](crate::Code::EditRejected): there, only nodes
+    /// continues a run refuses it with [`Code::EditRejected`]: there, only nodes
     /// edit.
     ///
     /// ```
@@ -304,7 +304,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// Sets the views of the stream; updates and custom events by default. It always ends with
-    /// [`EventKind::Ended`](crate::EventKind::Ended).
+    /// [`EventKind::Ended`].
     pub fn views(self, views: impl IntoIterator<Item = View>) -> Self {
         self.change(|plan| plan.stream.views = Views::of(views))
     }

@@ -37,7 +37,8 @@ impl<S: State> StateGraph<S> {
     /// list of targets may lead to both, there is no warning.
     ///
     /// # Errors
-    /// All [`Problem`](crate::graph::Problem)s of the graph, each with the file and line of the call that caused it.
+    /// All [`Problem`](crate::graph::Problem)s of the graph, each with the file and line of the call that
+    /// caused it.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
         Ok(CompiledGraph::of(compile::compile(self)?))
     }

@@ -34,8 +34,8 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
     /// Checks the graph and makes it runnable.
     ///
     /// # Errors
-    /// All [`Problem`](crate::graph::Problem)s of the graph, including cycles, each with the file and line of the
-    /// call that caused it.
+    /// All [`Problem`](crate::graph::Problem)s of the graph, including cycles, each with the file and line of
+    /// the call that caused it.
     pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
         let (compiled, wiring) = compile(self)?;
         let driver = Arc::clone(&wiring) as Arc<dyn Driver<Outputs<O, S>>>;

@@ -15,8 +15,8 @@ use crate::words::Outcome;
 const HISTORY: usize = 16;
 
 /// A series of passes of one graph. Each has the last outputs of all nodes, which
-/// [skipped](crate::dependency::PassEdits::skip) nodes use again. A failed pass leaves the outputs of its finished nodes;
-/// a dropped one leaves nothing.
+/// [skipped](crate::dependency::PassEdits::skip) nodes use again. A failed pass leaves the outputs of its
+/// finished nodes; a dropped one leaves nothing.
 ///
 /// For passes that outlive the process, add a [checkpointer](crate::CompiledDependencyGraph::checkpointer) to
 /// the graph: a thread is such a series of passes, too.

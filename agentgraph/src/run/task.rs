@@ -22,8 +22,8 @@ use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 
 /// # As the far side of a host
 impl<S: StoredState> CompiledGraph<S> {
-    /// Runs one task that a [`Host`](crate::host::Host) has sent, with the node's layers and policies. This is the
-    /// remote side of a host; the graph must have the node that the call names.
+    /// Runs one task that a [`Host`](crate::host::Host) has sent, with the node's layers and policies. This
+    /// is the remote side of a host; the graph must have the node that the call names.
     ///
     /// Channels that are never stored have their initial values here, there are no sessions, and events are
     /// dropped.
