@@ -362,8 +362,8 @@ impl<S: State> StateGraph<S> {
     /// however long others take. A task reads the state of the moment at which it was reached.
     ///
     /// - A node that is reached twice runs twice. Only joins wait, also a join of one source, as in
-    ///   `.edge(["work"], "report")`. A join counts a dispatched source when all dispatches of its command are
-    ///   done.
+    ///   `.edge(["work"], "report")`. A join counts a dispatched source when all dispatches of its command
+    ///   are done.
     /// - Updates merge in the order in which tasks finish, and checkpoints record this order. A task fails
     ///   with [`Code::ConcurrentUpdate`](crate::Code::ConcurrentUpdate) if it writes a channel without a
     ///   reducer that another task has written meanwhile.

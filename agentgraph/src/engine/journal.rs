@@ -502,7 +502,7 @@ impl<S: State> Journal<S> {
             None => Ok(false),
             Some(stored) => {
                 stored?;
-                self.stands(prepared, commit);
+                self.note_committed(prepared, commit);
                 Ok(true)
             }
         }
@@ -516,7 +516,7 @@ impl<S: State> Journal<S> {
     ) -> Result<(), Error> {
         let segment = if prepared.folds { Some(self.fold(prepared.time, commit).await?) } else { None };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
-        self.stands(prepared, commit);
+        self.note_committed(prepared, commit);
         Ok(())
     }
 
@@ -534,7 +534,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    fn stands(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
+    fn note_committed(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
         let Position { graph, joins, frontier, .. } = commit.position;
         self.replay = prepared.replay;
         self.deltas = if prepared.full || prepared.folds { 0 } else { self.deltas + 1 };
