@@ -374,7 +374,7 @@ impl Plan {
                 if lost != standing.lost {
                     self.nodes[node as usize].lost = lost;
                     if lost {
-                        self.tell(
+                        self.update_dependents(
                             node,
                             &mut changed,
                             |standing| {
@@ -384,7 +384,7 @@ impl Plan {
                             |standing| standing.before -= 1,
                         )
                     } else {
-                        self.tell(
+                        self.update_dependents(
                             node,
                             &mut changed,
                             |standing| {
@@ -407,13 +407,13 @@ impl Plan {
             standing.waits += 1;
             standing.lost_sources -= 1;
         };
-        self.tell(node, &mut changed, back, |standing| standing.before += 1);
+        self.update_dependents(node, &mut changed, back, |standing| standing.before += 1);
         for node in changed {
             self.settle(node);
         }
     }
 
-    fn tell(
+    fn update_dependents(
         &mut self,
         node: u32,
         changed: &mut Vec<u32>,

@@ -54,7 +54,7 @@ impl<S: State> Activations<S> {
                 && flow.kept.iter().all(|kept| kept.made != key.made)
             {
                 flow.kept.push(kept_state(core, journal, key.made, state)?);
-                flow.unsaid.kept = true;
+                flow.unsaved.kept = true;
             }
         }
         Ok(())

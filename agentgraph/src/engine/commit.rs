@@ -115,7 +115,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         let Some(journal) = &mut self.records.journal else {
             if let Some(eager) = &mut self.position.eager {
-                eager.flow.said();
+                eager.flow.mark_saved();
             }
             return Ok(None);
         };
@@ -166,7 +166,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn is_committed(&mut self, source: Source) {
         self.records.outputs.is_stored();
         if let Some(eager) = &mut self.position.eager {
-            eager.flow.said();
+            eager.flow.mark_saved();
             if let Some(nest) = &self.runtime.shared.nest {
                 nest.stands(self.records.journal.as_ref().and_then(Journal::checkpoint));
             }

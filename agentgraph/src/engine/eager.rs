@@ -107,7 +107,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let executor = self.executor();
         for (request, result) in ended {
             if course.started(request.index).is_some() {
-                executor.tell(request, result, &mut Vec::new(), &mut course.ends());
+                executor.report(request, result, &mut Vec::new(), &mut course.ends());
             }
         }
     }
@@ -168,7 +168,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             NoOutput::Inside(ChildPause::Waits(asked, untold)) => {
                 self.report.untold.extend(untold);
                 course.inside.insert(key, asked);
-                self.stands(key, Phase::Waits);
+                self.set_phase(key, Phase::Waits);
                 self.forget_error(key);
                 Ok(())
             }
@@ -179,7 +179,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.fail(course, key, detached, error).await
             }
             NoOutput::Inside(ChildPause::Stopped(reason)) => {
-                self.stands(key, Phase::Stands);
+                self.set_phase(key, Phase::Unfinished);
                 course.stop(Stop::Soft(reason));
                 Ok(())
             }
@@ -189,7 +189,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             // This applies to detached tasks too: the run itself cannot continue.
             NoOutput::Inside(ChildPause::Broken(error)) => {
                 let error = error.at_node(self.position.graph.name(node));
-                self.stands(key, Phase::Stands);
+                self.set_phase(key, Phase::Unfinished);
                 course.failed.push((key, Arc::new(self.failure_of(node, &error))));
                 course.break_off(error);
                 if self.runtime.siblings == Siblings::Cancel {
@@ -198,7 +198,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Ok(())
             }
             NoOutput::Leaves(left) => {
-                self.stands(key, Phase::Stands);
+                self.set_phase(key, Phase::Unfinished);
                 let stop = match course.stop.take() {
                     Some(Stop::Left(_)) => {
                         let problem =
@@ -226,7 +226,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             tracing::warn!(target: "agentgraph", error = %error, "a detached task failed");
             return self.end_without_result(key).await;
         }
-        self.stands(key, Phase::Stands);
+        self.set_phase(key, Phase::Unfinished);
         self.note_error(course, key, &error);
         course.stop(Stop::Failed(error));
         if self.runtime.siblings == Siblings::Cancel {
@@ -285,8 +285,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(())
     }
 
-    /// Marks an activation as not to be tried again in this call.
-    fn stands(&mut self, key: Key, phase: Phase) {
+    /// Sets the phase of an activation that is not tried again in this call.
+    fn set_phase(&mut self, key: Key, phase: Phase) {
         if let Some(activation) = self.activation_mut(key) {
             activation.phase = phase;
         }

@@ -178,7 +178,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
         let plain = self.events.is_none() && !self.runtime.shared.control.in_use();
         match result {
-            Ok(Step::Update(update)) if plain => Ok(TaskOutput { update: Some(update), goes: None }),
+            Ok(Step::Update(update)) if plain => Ok(TaskOutput { update: Some(update), routing: None }),
             result => self.end_slowly(request, result),
         }
     }
@@ -263,7 +263,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     ///
     /// When a task fails, no further task starts; the started ones are finished or dropped, according to the
     /// policy for siblings.
-    pub(crate) async fn many(
+    pub(crate) async fn run_tasks(
         &self,
         tasks: impl Iterator<Item = PlannedTask<'_>> + Send,
         ledger: &mut impl Ledger<S>,
@@ -305,7 +305,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                     Ok(None) => continue,
                     Err(cut) => return Ok(Some(cut)),
                 };
-                failed |= self.tell(request, result, &mut handlers, ledger);
+                failed |= self.report(request, result, &mut handlers, ledger);
             }
             if let Some(events) = self.events {
                 events.room().await;
@@ -330,7 +330,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         stored?;
         let any = !ended.is_empty();
         for (request, result) in ended {
-            *failed |= self.tell(request, result, handlers, ledger);
+            *failed |= self.report(request, result, handlers, ledger);
         }
         Ok(any)
     }
@@ -393,7 +393,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 Poll::Ready(result) => {
                     drop(future);
                     guard.lift();
-                    self.tell(request, result, handlers, ledger)
+                    self.report(request, result, handlers, ledger)
                 }
                 Poll::Pending => {
                     pending.push(RunningTask { request, task: CatchPanic::of(future) });
@@ -401,12 +401,12 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 }
             }
         });
-        started.unwrap_or_else(|panicked| self.tell(request, Err(panicked.into()), handlers, ledger))
+        started.unwrap_or_else(|panicked| self.report(request, Err(panicked.into()), handlers, ledger))
     }
 
     /// Reports the end of a task to the ledger. Returns true if the task failed.
     #[inline]
-    pub(super) fn tell(
+    pub(super) fn report(
         &self,
         request: TaskRequest,
         result: NodeResult<S>,

@@ -67,7 +67,7 @@ pub(crate) enum Phase {
     /// It waits for an answer, or for a call that continues past a static interrupt.
     Waits,
     /// It did not reach its end, and is not tried again in this call.
-    Stands,
+    Unfinished,
 }
 
 impl Activation {
@@ -146,7 +146,7 @@ pub(crate) struct Flow {
     /// States that open activations read and no checkpoint stores.
     pub(in crate::engine) kept: Vec<StoredState>,
     /// Changes that no record contains yet.
-    pub(in crate::engine) unsaid: UnsavedChanges,
+    pub(in crate::engine) unsaved: UnsavedChanges,
 }
 
 #[derive(Default)]
@@ -200,7 +200,7 @@ impl Flow {
 
     /// Logs a commit that merges nothing.
     pub(crate) fn pass(&mut self, commit: NextCommit) {
-        self.unsaid.log.push(MergeEntry { at: commit.at, ..MergeEntry::default() });
+        self.unsaved.log.push(MergeEntry { at: commit.at, ..MergeEntry::default() });
         self.at = commit.at;
     }
 
@@ -215,7 +215,7 @@ impl Flow {
             self.groups.entry(key.made).or_default().open += 1;
         }
         self.ready.push_back(key);
-        self.unsaid.begun.push(key);
+        self.unsaved.begun.push(key);
         self.open.insert(key, activation);
     }
 
@@ -224,7 +224,7 @@ impl Flow {
     pub(crate) fn end(&mut self, key: Key, detached: bool, arrives: bool) -> Vec<u32> {
         let Some(activation) = self.open.remove(&key) else { return Vec::new() };
         self.normal = self.normal.saturating_sub(usize::from(!detached));
-        self.unsaid.ended.push(key);
+        self.unsaved.ended.push(key);
         self.forget_kept(key.made);
         if !activation.is_dispatched() {
             return Vec::new();
@@ -235,7 +235,7 @@ impl Flow {
         if arrives && !group.arrived.contains(&actor) {
             group.arrived.push(actor);
         }
-        self.unsaid.groups = true;
+        self.unsaved.groups = true;
         match group.open {
             0 => self.groups.remove(&key.made).map(|group| group.arrived).unwrap_or_default(),
             _ => Vec::new(),
@@ -247,14 +247,14 @@ impl Flow {
         let is_read = |open: &BTreeMap<Key, Activation>| open.keys().any(|key| key.made == made);
         if self.kept.iter().any(|kept| kept.made == made) && !is_read(&self.open) {
             self.kept.retain(|kept| kept.made != made);
-            self.unsaid.kept = true;
+            self.unsaved.kept = true;
         }
     }
 
     /// Marks an activation as changed, so that the next record contains it.
     pub(crate) fn change(&mut self, key: Key) {
-        if !self.unsaid.begun.contains(&key) {
-            self.unsaid.begun.push(key);
+        if !self.unsaved.begun.contains(&key) {
+            self.unsaved.begun.push(key);
         }
     }
 
@@ -312,8 +312,8 @@ impl Flow {
     }
 
     /// Clears the changes, after the record that contains them is stored.
-    pub(crate) fn said(&mut self) {
-        let UnsavedChanges { begun, ended, log, writes, groups, kept } = &mut self.unsaid;
+    pub(crate) fn mark_saved(&mut self) {
+        let UnsavedChanges { begun, ended, log, writes, groups, kept } = &mut self.unsaved;
         begun.clear();
         ended.clear();
         log.clear();

@@ -476,7 +476,7 @@ impl<S: State> Journal<S> {
             None => Ok(false),
             Some(stored) => {
                 stored?;
-                self.stands(prepared, commit);
+                self.note_committed(prepared, commit);
                 Ok(true)
             }
         }
@@ -490,7 +490,7 @@ impl<S: State> Journal<S> {
     ) -> Result<(), Error> {
         let segment = if prepared.folds { Some(self.fold(prepared.time, commit).await?) } else { None };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
-        self.stands(prepared, commit);
+        self.note_committed(prepared, commit);
         Ok(())
     }
 

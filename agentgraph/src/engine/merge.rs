@@ -48,7 +48,7 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
         let exits = self.core.topology.exits(node);
         if exits.fallible_routers {
-            let done = TaskOutput { update: Some(update), goes: None };
+            let done = TaskOutput { update: Some(update), routing: None };
             return self.single(state, node, done);
         }
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
@@ -109,9 +109,9 @@ impl<S: State> Merge<'_, S> {
     ) -> Result<(), Error> {
         let replaces_edges = done.replaces_edges();
         let routes_first = !replaces_edges && self.core.exits(node).fallible_routers;
-        let mut goes = done.goes.take();
+        let mut routing = done.routing.take();
         if routes_first {
-            self.follow_targets(node, goes.take());
+            self.follow_targets(node, routing.take());
             self.route_on_own_update(state, node, &mut done)?;
         }
         let pruned = self.prune_joins();
@@ -131,7 +131,7 @@ impl<S: State> Merge<'_, S> {
                 }
             }
         }
-        self.follow_targets(node, goes);
+        self.follow_targets(node, routing);
         if !replaces_edges && !routes_first && self.core.exits(node).routers {
             self.ask_routers(node, state)?;
         }
@@ -143,7 +143,7 @@ impl<S: State> Merge<'_, S> {
 
     /// Merges the tasks of a superstep, in task order, whose writes do not clash. Everything that may fail
     /// comes before joins and state are changed.
-    pub(crate) fn many(
+    pub(crate) fn merge_tasks(
         &mut self,
         state: &mut S,
         actors: Actors<'_>,
@@ -155,7 +155,7 @@ impl<S: State> Merge<'_, S> {
             let Some(done) = done else { continue };
             let node = actors.node(index);
             let replaces_edges = done.replaces_edges();
-            self.follow_targets(node, done.goes.take());
+            self.follow_targets(node, done.routing.take());
             if replaces_edges { replaces.push(index) } else { self.route_on_own_update(state, node, done)? }
         }
         self.prune_joins();
@@ -190,7 +190,7 @@ impl<S: State> Merge<'_, S> {
     pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
         let start = self.core.topology.start();
         if self.core.is_edited() {
-            self.single(state, start, TaskOutput { update: Some(input), goes: None })
+            self.single(state, start, TaskOutput { update: Some(input), routing: None })
         } else {
             self.update(state, start, input)
         }
@@ -382,7 +382,7 @@ impl<S: State> Merge<'_, S> {
                     let mut gone = None;
                     decide(state, &mut |pick| {
                         let Some(target) = router.targets.get(pick.target) else { return };
-                        match core.stands_in_for(*target) {
+                        match core.current_target(*target) {
                             Some(target) => self.go(node, target, pick.input),
                             None => gone = Some(*target),
                         }
@@ -413,9 +413,9 @@ impl<S: State> Merge<'_, S> {
         Err(undeclared_target(self.core, "branch", "its list", found.node).at_node(from))
     }
 
-    fn follow_targets(&mut self, node: u32, goes: Option<Box<Routing>>) {
-        let Some(goes) = goes else { return };
-        for target in goes.targets {
+    fn follow_targets(&mut self, node: u32, routing: Option<Box<Routing>>) {
+        let Some(routing) = routing else { return };
+        for target in routing.targets {
             // A target removed by a parallel task is cancelled like all other tasks of that node.
             if !self.core.is_removed(target.node) {
                 self.go(node, target.node, target.input);

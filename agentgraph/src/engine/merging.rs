@@ -106,7 +106,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             merging: &mut self.position.merging,
             now,
         };
-        merge.many(state, actors, done, &self.buffers.uses)?;
+        merge.merge_tasks(state, actors, done, &self.buffers.uses)?;
         self.position.merging = false;
         self.keep(keeps);
         self.lay_down();

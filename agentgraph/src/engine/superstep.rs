@@ -44,7 +44,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// future of every run stays small: for a short run, a large future would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
         if let Some(pause) = self.take_halted() {
-            return self.tell(pause).await;
+            return self.mark_told(pause).await;
         }
         let is_express = self.is_express();
         loop {
@@ -58,7 +58,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                         (Pause::Stopped(StopReason::Limit), Some(node)) => {
                             Box::pin(self.beyond_limit(node)).await
                         }
-                        (pause, _) => self.tell(pause).await,
+                        (pause, _) => self.mark_told(pause).await,
                     };
                 }
                 self.begin_step();
@@ -77,7 +77,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let stop = match progress {
                 Progress::Merged(node) => self.break_after(&[node]),
                 Progress::NotDone => return Box::pin(self.pause()).await,
-                _ => match self.many().await? {
+                _ => match self.run_tasks().await? {
                     Some(pause) => return Ok(pause),
                     None => self.take_next_frontier(),
                 },
@@ -86,7 +86,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Box::pin(self.commit_later(prepared)).await?;
             }
             if let Some(pause) = stop {
-                return self.tell(pause).await;
+                return self.mark_told(pause).await;
             }
             if let Some(events) = &self.listeners.events {
                 events.room().await;

@@ -14,7 +14,7 @@ use crate::words::{END, GraphEdit, START};
 pub(crate) struct TaskOutput<S: State> {
     pub(crate) update: Option<S::Update>,
     /// The rest of a command. Boxed, since every result has room for it and few have it.
-    pub(crate) goes: Option<Box<Routing>>,
+    pub(crate) routing: Option<Box<Routing>>,
 }
 
 /// The routing of a command.
@@ -27,24 +27,24 @@ pub(crate) struct Routing {
 
 impl<S: State> TaskOutput<S> {
     pub(crate) fn targets(&self) -> &[Target] {
-        self.goes.as_ref().map_or(&[], |goes| &goes.targets)
+        self.routing.as_ref().map_or(&[], |routing| &routing.targets)
     }
 
     pub(crate) fn edits(&self) -> &[ProposedEdit] {
-        self.goes.as_ref().map_or(&[], |goes| &goes.edits)
+        self.routing.as_ref().map_or(&[], |routing| &routing.edits)
     }
 
     /// Takes the edits, which are examined before anything is routed.
     pub(crate) fn take_edits(&mut self) -> Vec<ProposedEdit> {
-        self.goes.as_mut().map(|goes| std::mem::take(&mut goes.edits)).unwrap_or_default()
+        self.routing.as_mut().map(|routing| std::mem::take(&mut routing.edits)).unwrap_or_default()
     }
 
     /// Looks up the targets that edits of this task or of others have added. Returns the names that do not
     /// exist.
     pub(crate) fn find_late_targets(&mut self, graph: &RunGraph<S>) -> Vec<String> {
         let mut lost = Vec::new();
-        let Some(goes) = &mut self.goes else { return lost };
-        goes.targets.retain_mut(|target| {
+        let Some(routing) = &mut self.routing else { return lost };
+        routing.targets.retain_mut(|target| {
             let Some(name) = target.late.take() else { return true };
             match graph.id(&name) {
                 Some(node) => target.node = node,
@@ -59,7 +59,7 @@ impl<S: State> TaskOutput<S> {
     }
 
     pub(crate) fn replaces_edges(&self) -> bool {
-        self.goes.as_ref().is_some_and(|goes| goes.replaces_edges)
+        self.routing.as_ref().is_some_and(|routing| routing.replaces_edges)
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn resolve<S: State>(
         Step::Command(command) => (command.update, command.targets, command.replaces_edges),
     };
     if targets.is_empty() && edits.is_empty() && !replaces_edges {
-        return Ok(TaskOutput { update, goes: None });
+        return Ok(TaskOutput { update, routing: None });
     }
     let declared = core.entry(node).and_then(|node| node.targets.as_deref());
     let targets = targets.into_iter().map(|goto| {
@@ -111,7 +111,7 @@ pub(crate) fn resolve<S: State>(
         }
     });
     let targets = targets.collect::<Result<_, Error>>()?;
-    Ok(TaskOutput { update, goes: Some(Box::new(Routing { targets, replaces_edges, edits })) })
+    Ok(TaskOutput { update, routing: Some(Box::new(Routing { targets, replaces_edges, edits })) })
 }
 
 pub(super) fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place: &str, node: u32) -> Error {
@@ -122,7 +122,7 @@ pub(super) fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place:
 }
 
 /// The last edit of a task about a name: `true` if it adds the node, `false` if it removes it.
-fn said_of(edits: &[ProposedEdit], wanted: &str) -> Option<bool> {
+fn last_edit_of(edits: &[ProposedEdit], wanted: &str) -> Option<bool> {
     edits.iter().rev().find_map(|one| match &one.edit {
         GraphEdit::AddNode { name, .. } if name == wanted => Some(true),
         GraphEdit::RemoveNode { name } if name == wanted => Some(false),
@@ -142,7 +142,7 @@ pub(super) fn target<S: State>(
     if name == END {
         return Ok(Target { node: END_ID, input: None, late: None });
     }
-    let node = match said_of(edits, &name) {
+    let node = match last_edit_of(edits, &name) {
         Some(true) => return Ok(Target { node: END_ID, input, late: Some(Arc::from(&*name)) }),
         Some(false) => None,
         None => core.id(&name),

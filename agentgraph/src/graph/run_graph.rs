@@ -193,7 +193,7 @@ impl<S: State> RunGraph<S> {
     }
 
     /// The target of a route: the named node or, if that was removed, the temporary node of that name.
-    pub(crate) fn stands_in_for(&self, node: u32) -> Option<u32> {
+    pub(crate) fn current_target(&self, node: u32) -> Option<u32> {
         if self.is_removed(node) { self.id(self.name(node)) } else { Some(node) }
     }
 

@@ -46,7 +46,7 @@ impl<S: State> CompiledGraph<S> {
     /// written. `None` for a thread that does not exist.
     ///
     /// # Errors
-    /// Without a checkpointer, or if the store fails or its bytes are damaged.
+    /// Without a checkpointer, or if the store fails or its bytes cannot be read.
     pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
         crate::run::view::state(self, thread).await
     }
@@ -55,7 +55,7 @@ impl<S: State> CompiledGraph<S> {
     /// it. `None` if there is no checkpoint with that id.
     ///
     /// # Errors
-    /// Without a checkpointer, or if the store fails or its bytes are damaged.
+    /// Without a checkpointer, or if the store fails or its bytes cannot be read.
     pub async fn state_at(
         &self,
         thread: &str,
@@ -100,7 +100,7 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     ///
     /// # Errors
-    /// Without a checkpointer, if the store fails or its bytes are damaged, and with
+    /// Without a checkpointer, if the store fails or its bytes cannot be read, and with
     /// [`Code::GraphChanged`](crate::Code::GraphChanged) if the edits no longer fit this graph.
     pub async fn topology_at(
         &self,

@@ -101,7 +101,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// thread that does not exist.
     ///
     /// # Errors
-    /// Without a checkpointer, or if the store fails or its bytes are damaged.
+    /// Without a checkpointer, or if the store fails or its bytes cannot be read.
     pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<Outputs<O, S>>>, Error> {
         self.graph.state(thread).await
     }

@@ -133,7 +133,7 @@ pub(crate) async fn enter<C: State>(
             }
             Ok(end)
         }
-        Err(ChildStop::Stands(inside)) => Err(outer.control.put_inside(request, inside).into()),
+        Err(ChildStop::Paused(inside)) => Err(outer.control.put_inside(request, inside).into()),
         Err(ChildStop::Failed(error)) => Err(error.into()),
     }
 }
@@ -141,7 +141,7 @@ pub(crate) async fn enter<C: State>(
 /// The reason why a call did not reach its end.
 enum ChildStop {
     /// It continues when its task is called again; no retry or handler can help.
-    Stands(ChildPause),
+    Paused(ChildPause),
     /// A node in it failed.
     Failed(Error),
 }
@@ -150,7 +150,7 @@ impl From<Error> for ChildStop {
     /// Failures of nodes are left to the policies of the parent task; errors of a store or an answer are not.
     fn from(error: Error) -> Self {
         if error.code().ends_the_run() {
-            ChildStop::Stands(ChildPause::Broken(error))
+            ChildStop::Paused(ChildPause::Broken(error))
         } else {
             ChildStop::Failed(error)
         }
@@ -462,7 +462,7 @@ impl<C: State> ChildCall<'_, C> {
                 self.tell_stuck(end.stuck_inside);
                 Ok(ChildEnd::Left(left))
             }
-            Pause::Stopped(reason) => Err(ChildStop::Stands(ChildPause::Stopped(reason))),
+            Pause::Stopped(reason) => Err(ChildStop::Paused(ChildPause::Stopped(reason))),
             Pause::Interrupted(_) if self.cannot_go_on() => {
                 let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so the \
                                call could not be continued: give it `Memory::PerCall`";
@@ -470,7 +470,7 @@ impl<C: State> ChildCall<'_, C> {
             }
             Pause::Interrupted(interrupts) => {
                 let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
-                Err(ChildStop::Stands(ChildPause::Waits(named, end.untold)))
+                Err(ChildStop::Paused(ChildPause::Waits(named, end.untold)))
             }
         }
     }

@@ -231,7 +231,7 @@ async fn add_left_over<S: State>(
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
         let (step, _) = shown_step(core, &persistence.codec, place.thread, result)?;
-        Ok(Some(TaskOutput { update: update_of(step), goes: None }))
+        Ok(Some(TaskOutput { update: update_of(step), routing: None }))
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
     keep_overwrites(core, &mut finished);

@@ -155,9 +155,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     async fn leave_behind(&mut self) -> Result<(), Error> {
         self.end_waiting().await?;
         let Some(eager) = &self.position.eager else { return Ok(()) };
-        let unsaid: HashSet<Key> = eager.flow.unsaid.begun.iter().copied().collect();
-        let mut writes = self.errors_unsaid(&unsaid)?;
-        writes.extend(self.asked_in_flow(&unsaid)?);
+        let unsaved: HashSet<Key> = eager.flow.unsaved.begun.iter().copied().collect();
+        let mut writes = self.unsaved_errors(&unsaved)?;
+        writes.extend(self.asked_in_flow(&unsaved)?);
         match &mut self.records.journal {
             Some(journal) if !writes.is_empty() => journal.put_writes(&writes).await,
             _ => Ok(()),
@@ -165,10 +165,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The errors of open tasks, and the notes that an error is over, if no record contains them yet.
-    fn errors_unsaid(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
+    fn unsaved_errors(&self, unsaved: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
         let mut writes = Vec::new();
         for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
-            let Some(task) = self.activation_id(*key).filter(|_| unsaid.contains(key)) else { continue };
+            let Some(task) = self.activation_id(*key).filter(|_| unsaved.contains(key)) else { continue };
             match &activation.error {
                 Some(failure) => writes.push(error_write(task, failure)?),
                 None if activation.error_is_over => writes.push(no_error(task)),
@@ -185,14 +185,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The open questions of open tasks as pending writes, since a store finds waiting threads by these. For
-    /// `unsaid` activations, all their questions.
-    pub(in crate::engine) fn asked_in_flow(&self, unsaid: &HashSet<Key>) -> Result<Vec<PendingWrite>, Error> {
+    /// `unsaved` activations, all their questions.
+    pub(in crate::engine) fn asked_in_flow(
+        &self,
+        unsaved: &HashSet<Key>,
+    ) -> Result<Vec<PendingWrite>, Error> {
         let mut writes = Vec::new();
         for (key, activation) in self.position.eager.iter().flat_map(|eager| &eager.flow.open) {
             let (Some(left), Some(task)) = (&activation.left, self.activation_id(*key)) else { continue };
             let open: Vec<u32> = left.open().map(|(n, _)| *n).collect();
-            let unsaid = unsaid.contains(key);
-            for (n, request) in left.requests.iter().filter(|(n, _)| unsaid || open.contains(n)) {
+            let unsaved = unsaved.contains(key);
+            for (n, request) in left.requests.iter().filter(|(n, _)| unsaved || open.contains(n)) {
                 let slot = PendingWrite::request_slot(*n);
                 writes.push(PendingWrite { task, slot, bytes: to_bytes(request)? });
                 // A store takes a request for open unless an answer or a void is stored beside it.

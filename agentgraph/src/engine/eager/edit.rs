@@ -50,7 +50,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(eager) = &mut self.position.eager {
             if updated {
                 eager.flow.kept.clear();
-                eager.flow.unsaid.kept = true;
+                eager.flow.unsaved.kept = true;
             }
             eager.flow.pass(commit);
         }
@@ -78,7 +78,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for (node, update) in edits {
             let open = self.position.eager.iter().flat_map(|eager| &eager.flow.open);
             let ending = open.filter(|(_, one)| one.actor() == node).map(|(key, _)| *key).next();
-            let done = TaskOutput { update: Some(update), goes: None };
+            let done = TaskOutput { update: Some(update), routing: None };
             self.merge_into_flow(ending, node, Some(done), true)?;
             self.position.merging = false;
             self.commit(Source::Update, None).await?;

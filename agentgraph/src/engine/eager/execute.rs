@@ -59,12 +59,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let key = *self.position.eager.as_ref()?.flow.ready.front()?;
             if self.waits_for_somebody(key) {
                 self.position.eager.as_mut()?.flow.ready.pop_front();
-                self.stands(key, Phase::Waits);
+                self.set_phase(key, Phase::Waits);
                 continue;
             }
             if !self.is_worth_waiting_for(course, key) {
                 self.position.eager.as_mut()?.flow.ready.pop_front();
-                self.stands(key, Phase::Stands);
+                self.set_phase(key, Phase::Unfinished);
                 continue;
             }
             if let Some(stop) = self.stop_before_start() {
@@ -260,6 +260,6 @@ pub(super) fn poll_running<S: State, R: TaskRunner<S>>(
     cx: &mut Context<'_>,
 ) -> bool {
     let Poll::Ready(Some((request, result))) = course.poll_result(cx) else { return false };
-    executor.tell(request, result, &mut Vec::new(), &mut course.ends());
+    executor.report(request, result, &mut Vec::new(), &mut course.ends());
     true
 }

@@ -57,8 +57,8 @@ impl Flow {
             core.breaks.as_ref().is_some_and(|breaks| breaks.after.get(actor as usize) == Some(&true));
         self.make(core, merge.next, commit, actor, after.then_some(actor));
         self.note_writes(S::channels(&core.schema).len(), &writes, commit.at, actor);
-        self.unsaid.writes.append(&mut writes);
-        self.unsaid.log.push(MergeEntry { at: commit.at, ended: ending, timed });
+        self.unsaved.writes.append(&mut writes);
+        self.unsaved.log.push(MergeEntry { at: commit.at, ended: ending, timed });
         self.at = commit.at;
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Flow {
         let has_begun = |one: &Activation| match one.phase {
             Phase::Runs => true,
             Phase::Waits => one.left.is_some() || !one.is_held(core),
-            Phase::Ready | Phase::Stands => one.left.is_some(),
+            Phase::Ready | Phase::Unfinished => one.left.is_some(),
         };
         let of_removed = self.open.iter().filter(|(_, one)| removed.contains(&one.node));
         let (begun, gone): (Vec<_>, Vec<_>) = of_removed.partition(|(_, one)| has_begun(one));
@@ -99,7 +99,7 @@ impl<S: State> Activations<S> {
         commit: NextCommit,
     ) -> Result<(), Error> {
         let merging = MergeSubject { ending: None, actor: merge.core.topology.start(), commit, again: None };
-        self.flow.merge(merge, state, Some(TaskOutput { update: Some(input), goes: None }), &merging)
+        self.flow.merge(merge, state, Some(TaskOutput { update: Some(input), routing: None }), &merging)
     }
 }
 

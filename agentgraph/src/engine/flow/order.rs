@@ -74,7 +74,7 @@ impl Order {
         let key = made.map(|made| Key { made, index: *index });
         let open = key.and_then(|key| Some((key, flow.open.get(&key)?)));
         match open {
-            Some((key, one)) if core.name(one.node) == node && !stands(one.phase) => {
+            Some((key, one)) if core.name(one.node) == node && !is_waiting(one.phase) => {
                 OrderTurn::Activation(key)
             }
             _ => OrderTurn::Lost,
@@ -95,6 +95,6 @@ impl Order {
     }
 }
 
-fn stands(phase: Phase) -> bool {
-    matches!(phase, Phase::Waits | Phase::Stands)
+fn is_waiting(phase: Phase) -> bool {
+    matches!(phase, Phase::Waits | Phase::Unfinished)
 }

@@ -24,8 +24,8 @@ impl Flow {
         core: &RunGraph<S>,
         whole: bool,
     ) -> Result<(), Error> {
-        let unsaid = &self.unsaid;
-        let log: Vec<_> = unsaid
+        let unsaved = &self.unsaved;
+        let log: Vec<_> = unsaved
             .log
             .iter()
             .map(|merged| StoredMerge {
@@ -42,28 +42,28 @@ impl Flow {
             header.value("next", &open.collect::<Result<Vec<_>, Error>>()?);
             header.value("written", &self.stored_written(core));
         } else {
-            if !unsaid.ended.is_empty() {
+            if !unsaved.ended.is_empty() {
                 header.value(
                     "ended",
-                    &unsaid.ended.iter().map(|key| (key.made, key.index)).collect::<Vec<_>>(),
+                    &unsaved.ended.iter().map(|key| (key.made, key.index)).collect::<Vec<_>>(),
                 );
             }
-            let begun = unsaid.begun.iter().filter_map(|key| Some(stored(core, *key, self.open.get(key)?)));
+            let begun = unsaved.begun.iter().filter_map(|key| Some(stored(core, *key, self.open.get(key)?)));
             let begun = begun.collect::<Result<Vec<_>, Error>>()?;
             if !begun.is_empty() {
                 header.value("begun", &begun);
             }
-            if !unsaid.writes.is_empty() {
+            if !unsaved.writes.is_empty() {
                 let channels = S::channels(&core.schema);
-                let writes = unsaid.writes.iter();
+                let writes = unsaved.writes.iter();
                 let writes = writes.map(|(channel, overwrote)| (&*channels[*channel].name, *overwrote));
                 header.value("writes", &writes.collect::<Vec<_>>());
             }
         }
-        if whole || unsaid.groups {
+        if whole || unsaved.groups {
             header.value("groups", &self.stored_groups(core));
         }
-        if unsaid.kept || (whole && !self.kept.is_empty()) {
+        if unsaved.kept || (whole && !self.kept.is_empty()) {
             header.value("kept", &self.kept);
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Flow {
             }
         }
         flow.kept.clone_from(&header.eager.kept);
-        flow.said();
+        flow.mark_saved();
         flow
     }
 }

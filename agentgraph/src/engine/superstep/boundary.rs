@@ -60,7 +60,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. The
     /// note is not made earlier, since a caller dropped before was not asked.
-    pub(super) async fn tell(&mut self, pause: Pause) -> Result<Pause, Error> {
+    pub(super) async fn mark_told(&mut self, pause: Pause) -> Result<Pause, Error> {
         if matches!(pause, Pause::Interrupted(_)) {
             Box::pin(self.end_waiting()).await?;
         }

@@ -47,7 +47,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         for (name, update) in writers {
             edits.push((
                 node_to_act_as(&self.position.graph, &name)?,
-                TaskOutput { update: Some(update), goes: None },
+                TaskOutput { update: Some(update), routing: None },
             ));
         }
         let mut finished = self.finished_beside(behind)?;

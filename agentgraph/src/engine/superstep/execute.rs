@@ -90,7 +90,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Runs a superstep of several tasks, or one that an earlier call has started.
-    pub(super) async fn many(&mut self) -> Result<Option<Pause>, Error> {
+    pub(super) async fn run_tasks(&mut self) -> Result<Option<Pause>, Error> {
         self.buffers.ends.begin(self.position.frontier.len());
         let chosen = self.take_left_over()?;
         let chosen = self.take_skipped(chosen)?;
@@ -114,7 +114,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, shared, nowhere };
         let mut halt = self.listeners.halt.take();
         let cut = match ledger.store().await {
-            Ok(()) => self.executor().many(tasks, &mut ledger, halt.as_deref_mut()).await,
+            Ok(()) => self.executor().run_tasks(tasks, &mut ledger, halt.as_deref_mut()).await,
             Err(error) => Err(error),
         };
         self.listeners.halt = halt;

@@ -82,6 +82,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             now,
         };
         let actors = Actors { frontier: &self.position.frontier, handled: &self.buffers.ends.handled };
-        merge.many(state, actors, done, &self.buffers.uses)
+        merge.merge_tasks(state, actors, done, &self.buffers.uses)
     }
 }

@@ -160,7 +160,7 @@ impl<S: State> EventQueue<S> {
         inner.step = inner.step.max(step);
         if let Some(inside) = &self.inside {
             drop(inner);
-            inside.tell(run, step, task, kind);
+            inside.send(run, step, task, kind);
             return;
         }
         self.append(inner, Event { seq: 0, run, namespace: Arc::from(""), step, task, kind });
