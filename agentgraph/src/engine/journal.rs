@@ -508,7 +508,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    fn stands(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
+    fn note_committed(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
         self.size.stored(prepared.replay, self.next.buffer.len() as u64, (prepared.full, prepared.folds));
         self.head.step = Some(prepared.id.step);
         self.next.must_be_full = false;
