@@ -298,7 +298,7 @@ impl Control {
 
     /// The reason why the task waits, if it does; read before its result. The result of a run inside it is
     /// returned once.
-    pub(crate) fn standing(&self, index: u32) -> Option<TaskVerdict> {
+    pub(crate) fn verdict(&self, index: u32) -> Option<TaskVerdict> {
         let mut cells = self.cells();
         let cell = cells.get_mut(&index)?;
         if let Some(inside) = cell.inside.take() {

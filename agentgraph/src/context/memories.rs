@@ -21,7 +21,7 @@ struct Inner {
     /// The names in the last commit, or in the next one if a superstep is merged and not committed.
     named: StoredMemories,
     /// The memories whose names differ from those in the head.
-    unsaid: BTreeSet<String>,
+    unsaved: BTreeSet<String>,
     /// The head contains the names of an earlier call.
     foreign: bool,
     /// The memories called by tasks that are not merged, by task index, with their checkpoints after calls
@@ -95,13 +95,13 @@ impl Memories {
     pub(crate) fn changes(&self) -> Option<StoredMemories> {
         let inner = self.inner();
         let at = |memory: &String| Some((memory.clone(), *inner.named.get(memory)?));
-        (!inner.foreign).then(|| inner.unsaid.iter().filter_map(at).collect())
+        (!inner.foreign).then(|| inner.unsaved.iter().filter_map(at).collect())
     }
 
     /// A record with all names is committed.
-    pub(crate) fn said(&self) {
+    pub(crate) fn committed(&self) {
         let mut inner = self.inner();
-        inner.unsaid.clear();
+        inner.unsaved.clear();
         inner.foreign = false;
     }
 
@@ -129,7 +129,7 @@ impl Inner {
         for (memory, at) in called {
             let Some(at) = at else { continue };
             if self.named.get(&memory) != Some(&at) {
-                self.unsaid.insert(memory.clone());
+                self.unsaved.insert(memory.clone());
                 self.named.insert(memory, at);
             }
         }

@@ -112,7 +112,7 @@ impl Nest {
     }
 
     /// Records the new head checkpoint.
-    pub(crate) fn stands(&self, head: Option<CheckpointId>) {
+    pub(crate) fn set_head(&self, head: Option<CheckpointId>) {
         lock(&self.step).head = head;
     }
 

@@ -168,7 +168,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(eager) = &mut self.position.eager {
             eager.flow.mark_saved();
             if let Some(nest) = &self.runtime.shared.nest {
-                nest.stands(self.records.journal.as_ref().and_then(Journal::checkpoint));
+                nest.set_head(self.records.journal.as_ref().and_then(Journal::checkpoint));
             }
         }
         self.announce_checkpoint(source);

@@ -207,7 +207,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 
     fn judge(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
         if self.runtime.shared.control.in_use()
-            && let Some(standing) = self.runtime.shared.control.standing(request.index)
+            && let Some(standing) = self.runtime.shared.control.verdict(request.index)
         {
             return Err(NoOutput::of(standing, self.core.name(request.node)));
         }

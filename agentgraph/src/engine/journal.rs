@@ -517,7 +517,7 @@ impl<S: State> Journal<S> {
         self.next.writes.clear();
         self.next.updates = None;
         if let Some(memories) = &self.memories {
-            memories.said();
+            memories.committed();
         }
         self.notes.stored(commit, prepared.full || prepared.folds);
     }

@@ -78,7 +78,7 @@ impl<S: StoredState> CompiledGraph<S> {
         let task = Task { state: &state, shared: &shared, request, input, failure };
         let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
         let result = make_edits(&shared, request, result);
-        let reply = match (shared.control.standing(0), result) {
+        let reply = match (shared.control.verdict(0), result) {
             (Some(TaskVerdict::Waits(asks)), _) => {
                 let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
                 Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?)

@@ -11,7 +11,7 @@ use crate::delta::encode;
 use crate::frame::{HeaderWriter, open};
 
 /// Keys and values of one record, in the order of writing.
-type Said = Vec<(&'static str, Value)>;
+type HeaderKeys = Vec<(&'static str, Value)>;
 
 /// Open activations in the order in which they were made.
 fn activations() -> impl Strategy<Value = Value> {
@@ -51,26 +51,26 @@ fn one() -> impl Strategy<Value = (&'static str, Value)> {
 }
 
 /// A record contains each key once; `run` and `log`, if it has them, come first.
-fn record() -> impl Strategy<Value = Said> {
+fn record() -> impl Strategy<Value = HeaderKeys> {
     let log = (0..50_u64, "[x-z]").prop_map(|(at, node)| json!([{"at": at, "ended": [0, 0, node]}]));
     (proptest::option::of(0..3_u8), log, proptest::collection::vec(one(), 0..8)).prop_map(
         |(run, log, more)| {
-            let mut said: Said = run.map(|run| ("run", json!(run))).into_iter().collect();
-            said.push(("log", log));
+            let mut keys: HeaderKeys = run.map(|run| ("run", json!(run))).into_iter().collect();
+            keys.push(("log", log));
             for (key, value) in more {
-                if said.iter().all(|(known, _)| *known != key) {
-                    said.push((key, value));
+                if keys.iter().all(|(known, _)| *known != key) {
+                    keys.push((key, value));
                 }
             }
-            said
+            keys
         },
     )
 }
 
-fn bytes_of(said: &Said) -> Vec<u8> {
+fn bytes_of(keys: &HeaderKeys) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut header = HeaderWriter::begin(&mut bytes);
-    said.iter().for_each(|(key, value)| header.value(key, value));
+    keys.iter().for_each(|(key, value)| header.value(key, value));
     header.finish(&[]);
     bytes
 }
@@ -93,11 +93,11 @@ fn key_of(item: &Value) -> Option<(u64, u64)> {
 }
 
 /// Applies the rules to one more record.
-fn follow(model: &mut BTreeMap<String, Value>, said: &Said) {
+fn follow(model: &mut BTreeMap<String, Value>, keys: &HeaderKeys) {
     for key in ["source", "abandoned", "halt", "wrote", "log"] {
         model.remove(key);
     }
-    for (key, value) in said {
+    for (key, value) in keys {
         let items = value.as_array().cloned().unwrap_or_default();
         match *key {
             "run" => {
@@ -153,9 +153,9 @@ proptest! {
     #[test]
     fn headers_add_up_as_the_rules_say(records in proptest::collection::vec(record(), 1..8)) {
         let (mut map, mut model) = (HeaderMap::default(), BTreeMap::new());
-        for said in &records {
-            applied(&mut map, &bytes_of(said));
-            follow(&mut model, said);
+        for keys in &records {
+            applied(&mut map, &bytes_of(keys));
+            follow(&mut model, keys);
             prop_assert_eq!(&all_of(&map), &model);
         }
         // A full with all of it reads as the same.

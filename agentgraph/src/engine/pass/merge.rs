@@ -30,7 +30,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         result: NodeResult<Outputs<O, S>>,
     ) -> Result<(), Error> {
         let control = &self.run.runtime.shared.control;
-        let standing = if control.in_use() { control.standing(request.index) } else { None };
+        let standing = if control.in_use() { control.verdict(request.index) } else { None };
         match (standing, result) {
             (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
                 self.finish(request, Some(output))
