@@ -15,7 +15,7 @@ pub use control::Interrupted;
 pub(crate) use control::{ChildPause, Control, TaskVerdict, UntoldStops};
 pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
-pub(crate) use nest::{Call, Nest, Outer};
+pub(crate) use nest::{Nest, Outer, SubgraphCall};
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
 pub(crate) use spending::Spending;
@@ -56,13 +56,13 @@ pub(crate) struct TaskRequest {
 /// The data shared by all runs of one compiled graph.
 pub(crate) struct GraphShared {
     pub(crate) names: Arc<[Arc<str>]>,
-    pub(crate) deps: Deps,
+    pub(crate) deps: DepsByType,
     pub(crate) sessions: Arc<[SessionKind]>,
     pub(crate) services: Arc<dyn Services>,
 }
 
 /// The dependencies that nodes take with [`Dep`](crate::Dep), by type.
-pub(crate) type Deps = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+pub(crate) type DepsByType = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 /// The data shared by the tasks of one run. One field per part, each with its own lock where it changes, so
 /// that a task takes no lock for parts it does not use.

@@ -38,13 +38,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::context::Deps as Dependencies;
+use crate::context::DepsByType as Dependencies;
 use crate::error::BoxError;
 use crate::policy::{Policies, RetryPolicy, Siblings};
 use crate::session::SessionKind;
 use wiring::Template;
 
-type Place = &'static Location<'static>;
+type CodePlace = &'static Location<'static>;
 
 /// A builder of a dependency graph. `O` is the output of a node, `S` the input of a pass.
 ///
@@ -83,10 +83,10 @@ type Place = &'static Location<'static>;
 pub struct DependencyGraph<O, S = ()> {
     names: Names,
     nodes: Vec<DeclaredNode<O, S>>,
-    edges: Vec<Edge>,
+    edges: Vec<DeclaredEdge>,
     /// Order-only edges, each with the number of edges that were added before it.
-    orders: Vec<(Edge, usize)>,
-    templates: Vec<(Arc<str>, Template<O, S>, Place)>,
+    orders: Vec<(DeclaredEdge, usize)>,
+    templates: Vec<(Arc<str>, Template<O, S>, CodePlace)>,
     deps: Dependencies,
     sessions: Vec<SessionKind>,
     siblings: Siblings,
@@ -118,14 +118,14 @@ impl Names {
 struct DeclaredNode<O, S> {
     name: u32,
     node: DependencyNode<O, S>,
-    place: Place,
+    place: CodePlace,
 }
 
 #[derive(Clone, Copy)]
-struct Edge {
+struct DeclaredEdge {
     from: u32,
     to: u32,
-    place: Place,
+    place: CodePlace,
 }
 
 impl<O> DependencyGraph<O> {
@@ -197,8 +197,8 @@ impl<O, S> DependencyGraph<O, S> {
         self
     }
 
-    fn pair(&mut self, from: &str, to: &str, place: Place) -> Edge {
-        Edge { from: self.names.id(from), to: self.names.id(to), place }
+    fn pair(&mut self, from: &str, to: &str, place: CodePlace) -> DeclaredEdge {
+        DeclaredEdge { from: self.names.id(from), to: self.names.id(to), place }
     }
 
     /// Adds a template: a function that makes nodes during a pass, from the arguments of an edit. A pass with

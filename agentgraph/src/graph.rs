@@ -32,7 +32,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::context::Deps;
+use crate::context::DepsByType;
 use crate::error::BoxError;
 use crate::node::{IntoNode, Node};
 use crate::policy::{Policies, RetryPolicy, Siblings};
@@ -81,36 +81,36 @@ pub struct StateGraph<S: State> {
     edges: Vec<DeclaredEdge>,
     routers: Vec<DeclaredRouter<S>>,
     breaks: Vec<DeclaredBreak>,
-    deps: Deps,
+    deps: DepsByType,
     sessions: Vec<SessionKind>,
     siblings: Siblings,
-    on_limit: Option<(Name, Place)>,
+    on_limit: Option<(Name, CodePlace)>,
     stuck_fails: bool,
     eager: bool,
     /// The policies of nodes without their own.
     policies: Policies,
-    on_error: Option<(Name, Place)>,
+    on_error: Option<(Name, CodePlace)>,
     version: u32,
-    migrations: Vec<(u32, Migrate, Place)>,
-    drops: Vec<(Name, Place)>,
+    migrations: Vec<(u32, Migrate, CodePlace)>,
+    drops: Vec<(Name, CodePlace)>,
     keeps_unknown_fields: bool,
-    templates: Vec<(Name, template::Template<S>, Place)>,
+    templates: Vec<(Name, template::Template<S>, CodePlace)>,
 }
 
 type Name = Cow<'static, str>;
-type Place = &'static Location<'static>;
+type CodePlace = &'static Location<'static>;
 
 struct DeclaredNode<S: State> {
     name: Name,
     node: Node<S>,
-    place: Place,
+    place: CodePlace,
 }
 
 /// One source makes an edge, several a join.
 struct DeclaredEdge {
     from: Sources,
     target: Name,
-    place: Place,
+    place: CodePlace,
 }
 
 struct DeclaredRouter<S: State> {
@@ -120,7 +120,7 @@ struct DeclaredRouter<S: State> {
     word: &'static str,
     /// Whether one call may pick several targets.
     picks_several: bool,
-    place: Place,
+    place: CodePlace,
 }
 
 struct DeclaredTarget {
@@ -131,7 +131,7 @@ struct DeclaredTarget {
 struct DeclaredBreak {
     node: Name,
     when: Break,
-    place: Place,
+    place: CodePlace,
 }
 
 /// The position of a static interrupt.
@@ -164,7 +164,7 @@ impl<S: State> StateGraph<S> {
             edges: Vec::new(),
             routers: Vec::new(),
             breaks: Vec::new(),
-            deps: Deps::new(),
+            deps: DepsByType::new(),
             sessions: Vec::new(),
             siblings: Siblings::default(),
             on_limit: None,
@@ -294,7 +294,7 @@ impl<S: State> StateGraph<S> {
         mut self,
         nodes: impl IntoIterator<Item = T>,
         when: Break,
-        place: Place,
+        place: CodePlace,
     ) -> Self {
         self.breaks.extend(nodes.into_iter().map(|node| DeclaredBreak { node: node.into(), when, place }));
         self

@@ -58,10 +58,10 @@ pub enum JsonReducer {
 
 /// The keys of a [`JsonState`], each with its initial value and its reducer. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct JsonChannels(Arc<Table>);
+pub struct JsonChannels(Arc<ChannelTable>);
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Table {
+struct ChannelTable {
     channels: Vec<Channel>,
     reducers: Vec<JsonReducer>,
     initial: Vec<Value>,

@@ -306,14 +306,14 @@ struct FnNode<F, M> {
 pin_project! {
     /// The future of a user's function, with the result type of the loop. Its box contains nothing else:
     /// `map` would add a flag and move the result once more, an async block would store the future twice.
-    struct Call<F, S> {
+    struct NodeCallFuture<F, S> {
         #[pin]
         function: F,
         state: PhantomData<fn() -> S>,
     }
 }
 
-impl<S, F> Future for Call<F, S>
+impl<S, F> Future for NodeCallFuture<F, S>
 where
     S: State,
     F: Future,
@@ -368,7 +368,7 @@ macro_rules! function_nodes {
                         Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
                     };
                 )*
-                Box::pin(Call { function: (self.function)($($argument,)*), state: PhantomData })
+                Box::pin(NodeCallFuture { function: (self.function)($($argument,)*), state: PhantomData })
             }
         }
     };

@@ -52,10 +52,10 @@ use agentgraph_checkpoint::delta::{EncodeError, encode};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Session<T>(Arc<Cell<T>>);
+pub struct Session<T>(Arc<SessionCell<T>>);
 
 /// A value, and the number of its uses.
-struct Cell<T> {
+struct SessionCell<T> {
     value: Mutex<T>,
     uses: AtomicU64,
 }
@@ -98,8 +98,12 @@ impl<S: State, T: Send + 'static> FromTask<S> for Session<T> {
     type Error = MissingSession;
 
     fn from_task(task: &Task<'_, S>) -> Result<Self, MissingSession> {
-        let found =
-            task.shared.sessions.cells.iter().find_map(|cell| Arc::clone(cell).downcast::<Cell<T>>().ok());
+        let found = task
+            .shared
+            .sessions
+            .cells
+            .iter()
+            .find_map(|cell| Arc::clone(cell).downcast::<SessionCell<T>>().ok());
         found.map(Session).ok_or(MissingSession(type_name::<T>()))
     }
 
@@ -129,11 +133,13 @@ impl SessionKind {
             id: TypeId::of::<T>(),
             open: |stored, used| {
                 let value = stored.map_or_else(|| Ok(T::default()), agentgraph_checkpoint::delta::decode)?;
-                Ok(Arc::new(Cell { value: Mutex::new(value), uses: AtomicU64::new(used.into()) }))
+                Ok(Arc::new(SessionCell { value: Mutex::new(value), uses: AtomicU64::new(used.into()) }))
             },
-            uses: |cell| cell.downcast_ref::<Cell<T>>().map_or(0, |cell| cell.uses.load(Ordering::Acquire)),
+            uses: |cell| {
+                cell.downcast_ref::<SessionCell<T>>().map_or(0, |cell| cell.uses.load(Ordering::Acquire))
+            },
             encode: |cell, bytes| {
-                let cell = cell.downcast_ref::<Cell<T>>();
+                let cell = cell.downcast_ref::<SessionCell<T>>();
                 let cell = cell.ok_or_else(|| EncodeError::new("its cell has another type"))?;
                 encode(bytes, &*cell.value.lock().unwrap_or_else(PoisonError::into_inner))
             },

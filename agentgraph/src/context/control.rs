@@ -32,13 +32,13 @@ pub(crate) struct Control {
     /// The superstep of these cells.
     step: AtomicU64,
     used: AtomicBool,
-    cells: Mutex<HashMap<u32, Cell>>,
+    cells: Mutex<HashMap<u32, TaskCell>>,
     /// The running tasks of a run without supersteps, where each task has its own index.
     running: Option<Mutex<HashSet<u32>>>,
 }
 
 #[derive(Default)]
-struct Cell {
+struct TaskCell {
     questions: Questions,
     /// The number of its attempts, if more than one.
     attempts: u32,
@@ -46,11 +46,11 @@ struct Cell {
     inside: Option<ChildPause>,
     is_inside: bool,
     /// The temporary edits of the running attempt.
-    edits: Option<Box<Draft>>,
+    edits: Option<Box<EditDraft>>,
 }
 
 /// The temporary edits of one attempt, checked and not yet applied.
-struct Draft {
+struct EditDraft {
     attempt: u32,
     /// The overlay when the attempt started to edit. Without supersteps, other edits may be merged before
     /// it ends.
@@ -59,7 +59,7 @@ struct Draft {
     proposed: Vec<ProposedEdit>,
 }
 
-impl Cell {
+impl TaskCell {
     /// Whether the task waits, or cannot continue.
     fn is_closed(&self) -> bool {
         self.questions.are_closed() || self.is_inside
@@ -192,9 +192,9 @@ impl Control {
         cell.edits.take_if(|draft| draft.attempt < task.attempt);
         let fresh = || {
             let top = empty(base.as_deref());
-            Box::new(Draft { attempt: task.attempt, base, top, proposed: Vec::new() })
+            Box::new(EditDraft { attempt: task.attempt, base, top, proposed: Vec::new() })
         };
-        let Draft { base, top, proposed, .. } = &mut **cell.edits.get_or_insert_with(fresh);
+        let EditDraft { base, top, proposed, .. } = &mut **cell.edits.get_or_insert_with(fresh);
         proposed.push(check(base.as_deref(), top)?);
         self.used.store(true, Ordering::Release);
         Ok(())
@@ -293,7 +293,7 @@ impl Control {
 
     /// Whether the task waits, so that it must not be called again.
     pub(crate) fn is_closed(&self, index: u32) -> bool {
-        self.in_use() && self.cells().get(&index).is_some_and(Cell::is_closed)
+        self.in_use() && self.cells().get(&index).is_some_and(TaskCell::is_closed)
     }
 
     /// The reason why the task waits, if it does; read before its result. The result of a run inside it is
@@ -314,7 +314,7 @@ impl Control {
         questions.asks().cloned().map(TaskVerdict::Waits)
     }
 
-    fn cells(&self) -> MutexGuard<'_, HashMap<u32, Cell>> {
+    fn cells(&self) -> MutexGuard<'_, HashMap<u32, TaskCell>> {
         lock(&self.cells)
     }
 }

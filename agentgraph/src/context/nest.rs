@@ -34,7 +34,7 @@ pub(crate) struct Nest {
     pub(crate) drain: Option<CancellationToken>,
     /// The tasks of the first superstep may have been started by an earlier call.
     pub(crate) resumed: bool,
-    step: Mutex<Step>,
+    step: Mutex<RunningStep>,
     /// Pending writes were stored on the head without the journal.
     wrote: AtomicBool,
     /// Serializes writes, so that the newest one is stored last.
@@ -51,14 +51,14 @@ pub(crate) type CallKey = (u64, u32, bool);
 
 /// The running superstep.
 #[derive(Default)]
-struct Step {
+struct RunningStep {
     head: Option<CheckpointId>,
-    calls: HashMap<(u32, bool), Call>,
+    calls: HashMap<(u32, bool), SubgraphCall>,
 }
 
 /// A task of the superstep that calls a subgraph.
 #[derive(Clone, Copy)]
-pub(crate) struct Call {
+pub(crate) struct SubgraphCall {
     pub(crate) task: TaskId,
     /// It was called before, so an earlier call may be continued.
     pub(crate) again: bool,
@@ -91,12 +91,18 @@ impl Nest {
     }
 
     /// Records the superstep that starts, and which of its tasks call subgraphs.
-    pub(crate) fn begin_step(&self, head: Option<CheckpointId>, calls: HashMap<(u32, bool), Call>) {
-        *lock(&self.step) = Step { head, calls };
+    pub(crate) fn begin_step(&self, head: Option<CheckpointId>, calls: HashMap<(u32, bool), SubgraphCall>) {
+        *lock(&self.step) = RunningStep { head, calls };
     }
 
     /// Records the start of a task that belongs to no superstep, and whether it calls a subgraph.
-    pub(crate) fn enter(&self, head: Option<CheckpointId>, index: u32, handles: bool, call: Option<Call>) {
+    pub(crate) fn enter(
+        &self,
+        head: Option<CheckpointId>,
+        index: u32,
+        handles: bool,
+        call: Option<SubgraphCall>,
+    ) {
         let mut step = lock(&self.step);
         step.head = head;
         if let Some(call) = call {
@@ -117,10 +123,10 @@ impl Nest {
     }
 
     /// Returns a call and marks it as called.
-    pub(crate) fn call(&self, request: TaskRequest) -> Option<Call> {
+    pub(crate) fn call(&self, request: TaskRequest) -> Option<SubgraphCall> {
         let mut step = lock(&self.step);
         let call = step.calls.get_mut(&(request.index, request.handles))?;
-        Some(Call { again: std::mem::replace(&mut call.again, true), ..*call })
+        Some(SubgraphCall { again: std::mem::replace(&mut call.again, true), ..*call })
     }
 
     /// The head checkpoint.

@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use super::base::{Base, Pair};
-use super::node::Kind;
+use super::node::CallKind;
 use super::outputs::{OutputTable, Outputs};
-use super::wiring::{Entry, Wiring};
-use super::{DeclaredNode, DependencyGraph, Edge, Names, Place};
+use super::wiring::{WiredNode, Wiring};
+use super::{CodePlace, DeclaredEdge, DeclaredNode, DependencyGraph, Names};
 use crate::context::GraphShared;
 use crate::error::nearest;
 use crate::extract::RequirementKind;
@@ -76,14 +76,14 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     let fingerprint = fingerprint(&base, &declared, made.keys());
     let is_plain = base.is_strict()
         && nodes.iter().all(|node| {
-            node.node.call.kind() == Kind::Plain
+            node.node.call.kind() == CallKind::Plain
                 && node.node.settings.policies.clone().or(&graph.policies).is_empty()
         });
     let wiring = Arc::new(Wiring {
         base: Arc::new(base),
         names: Arc::clone(&declared),
         by_name: Arc::clone(&by_name),
-        nodes: nodes.into_iter().map(|node| Entry::of(node.node, &graph.policies)).collect(),
+        nodes: nodes.into_iter().map(|node| WiredNode::of(node.node, &graph.policies)).collect(),
         templates: made,
         policies: graph.policies,
         deps: known.deps,
@@ -160,7 +160,7 @@ impl Check {
         check
     }
 
-    fn add(&mut self, kind: ProblemKind, place: Place) {
+    fn add(&mut self, kind: ProblemKind, place: CodePlace) {
         self.problems.push(Problem { kind, place: Some(place) });
     }
 
@@ -200,12 +200,12 @@ impl Check {
     }
 
     /// The edges by the declared places of their ends, and the places in the code that added them.
-    fn edges(&mut self, names: &Names, edges: &[Edge]) -> (Vec<Pair>, Vec<Place>) {
+    fn edges(&mut self, names: &Names, edges: &[DeclaredEdge]) -> (Vec<Pair>, Vec<CodePlace>) {
         let resolved = edges.iter().filter_map(|edge| Some((self.pair(names, "edge", edge)?, edge.place)));
         resolved.unzip()
     }
 
-    fn orders(&mut self, names: &Names, orders: &[(Edge, usize)], edges: &[Pair]) -> Vec<Pair> {
+    fn orders(&mut self, names: &Names, orders: &[(DeclaredEdge, usize)], edges: &[Pair]) -> Vec<Pair> {
         let mut first: HashMap<Pair, usize> = HashMap::new();
         if !orders.is_empty() {
             first = edges.iter().enumerate().rev().map(|(at, pair)| (*pair, at)).collect();
@@ -223,13 +223,13 @@ impl Check {
         resolved
     }
 
-    fn duplicate(&mut self, names: &Names, edge: &Edge) {
+    fn duplicate(&mut self, names: &Names, edge: &DeclaredEdge) {
         let from = format!("`{}`", names.list[edge.from as usize]);
         let to = names.list[edge.to as usize].to_string();
         self.add(ProblemKind::DuplicateEdge { from, to }, edge.place);
     }
 
-    fn pair(&mut self, names: &Names, what: &'static str, edge: &Edge) -> Option<Pair> {
+    fn pair(&mut self, names: &Names, what: &'static str, edge: &DeclaredEdge) -> Option<Pair> {
         let mut end = |name: u32| {
             let id = self.ids[name as usize];
             if id == UNDECLARED {
@@ -246,7 +246,7 @@ impl Check {
     }
 
     /// Reports edges that were added twice. A mark per target costs less than a set of edges.
-    fn duplicates(&mut self, names: &Names, edges: &[Pair], places: &[Place]) {
+    fn duplicates(&mut self, names: &Names, edges: &[Pair], places: &[CodePlace]) {
         let nodes = self.declared.len() as u32;
         let rows = Rows::grouped(nodes, (0_u32..).zip(edges).map(|(at, (from, _))| (*from, at)));
         let mut seen_from = vec![u32::MAX; nodes as usize];
@@ -262,7 +262,7 @@ impl Check {
         }
     }
 
-    fn cycle(&mut self, names: &Names, cycle: &[u32], edges: &[Pair], places: &[Place]) {
+    fn cycle(&mut self, names: &Names, cycle: &[u32], edges: &[Pair], places: &[CodePlace]) {
         let round: Vec<Pair> = cycle.iter().copied().zip(cycle.iter().copied().cycle().skip(1)).collect();
         let last = edges.iter().rposition(|edge| round.contains(edge));
         let place = last.map(|at| places[at]);

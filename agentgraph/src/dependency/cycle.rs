@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use super::base::Pair;
-use super::layer::{Graph, Layer};
+use super::layer::{EditLayer, Graph};
 
 /// The place of a temporary node that has none yet: after all others.
 const FRESH: u64 = 1 << 62;
@@ -34,7 +34,7 @@ pub(crate) fn judge(graph: Graph<'_>, edge: Pair, is_done: &dyn Fn(u32) -> bool)
 }
 
 /// Applies the result for an added edge to the layer that contains it.
-pub(crate) fn keep(layer: &mut Layer, verdict: Verdict) {
+pub(crate) fn keep(layer: &mut EditLayer, verdict: Verdict) {
     match verdict {
         Verdict::Fits(moved) => layer.places.extend(moved),
         Verdict::NoRoom => layer.unordered = true,
@@ -233,13 +233,13 @@ mod tests {
     /// A graph under edit, with a count of the dependencies that its searches have examined.
     struct Edited {
         base: Base,
-        layer: Layer,
+        layer: EditLayer,
         looked_at: Cell<usize>,
     }
 
     impl Edited {
         fn of(base: Base) -> Self {
-            Edited { layer: Layer::above(base.nodes), base, looked_at: Cell::new(0) }
+            Edited { layer: EditLayer::above(base.nodes), base, looked_at: Cell::new(0) }
         }
 
         fn graph<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::edits::{Desk, Transaction};
+use super::edits::{PassDesk, Transaction};
 use super::outputs::{Output, Outputs, PassInput};
 use super::wiring::Wiring;
 use crate::graph::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode, escape};
@@ -34,13 +34,13 @@ fn declare(text: &mut String, id: usize, name: &str) {
 
 /// The graph of a pass, with its edits.
 struct Edited<O, S> {
-    desk: Desk<O, S>,
+    desk: PassDesk<O, S>,
     skipped: HashSet<u32>,
 }
 
 impl<O: Output, S: PassInput> Edited<O, S> {
     fn of(wiring: &Arc<Wiring<O, S>>, outputs: &Outputs<O, S>) -> Self {
-        let desk = Desk::new(Arc::clone(wiring), Vec::new(), false);
+        let desk = PassDesk::new(Arc::clone(wiring), Vec::new(), false);
         let mut skipped = HashSet::new();
         for edit in outputs.edits() {
             let edit = match edit {

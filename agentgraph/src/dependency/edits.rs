@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use before::BeforePass;
-pub(crate) use desk::{Desk, SettledEdits, Transaction};
+pub(crate) use desk::{PassDesk, SettledEdits, Transaction};
 
 use super::node::{DependencyNode, IntoDependencyNode};
 use super::outputs::Outputs;

@@ -9,7 +9,7 @@ use super::base::{Base, Join, Pair};
 
 /// Differences from the layers below. Added nodes have the ids that follow those below.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Layer {
+pub(crate) struct EditLayer {
     /// The id of the first added node.
     pub(in crate::dependency) first: u32,
     pub(in crate::dependency) added: Vec<AddedNode>,
@@ -47,10 +47,10 @@ struct NodeEdges {
     had_sources: bool,
 }
 
-impl Layer {
+impl EditLayer {
     /// An empty layer whose nodes start at that id.
     pub(crate) fn above(first: u32) -> Self {
-        Layer { first, ..Layer::default() }
+        EditLayer { first, ..EditLayer::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -118,7 +118,7 @@ impl Layer {
     }
 
     /// Adopts the places of nodes from a layer whose edges were added here.
-    pub(crate) fn adopt_places(&mut self, layer: Layer) {
+    pub(crate) fn adopt_places(&mut self, layer: EditLayer) {
         self.places.extend(layer.places);
         self.unordered |= layer.unordered;
     }
@@ -144,12 +144,12 @@ impl Layer {
 pub(crate) struct Graph<'a> {
     pub(in crate::dependency) base: &'a Base,
     /// The lowest first; at most two.
-    pub(in crate::dependency) layers: &'a [&'a Layer],
+    pub(in crate::dependency) layers: &'a [&'a EditLayer],
 }
 
 impl<'a> Graph<'a> {
     /// The highest layer, and the graph without it.
-    fn below(self) -> Option<(&'a Layer, Graph<'a>)> {
+    fn below(self) -> Option<(&'a EditLayer, Graph<'a>)> {
         let (top, layers) = self.layers.split_last()?;
         Some((top, Graph { layers, ..self }))
     }

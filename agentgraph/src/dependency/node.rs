@@ -26,7 +26,7 @@ where
     O: Output,
     S: PassInput,
 {
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> CallKind;
 
     /// Calls a sync node.
     fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError>;
@@ -34,7 +34,7 @@ where
 
 /// The needs of a node's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CallKind {
     /// Only the outputs.
     Plain,
     /// The outputs and the task.
@@ -127,12 +127,12 @@ pub trait IntoDependencyNode<O, S, M> {
 /// ```
 pub struct DependencyNode<O, S = ()> {
     pub(in crate::dependency) call: Arc<dyn DependencyCall<O, S>>,
-    pub(in crate::dependency) settings: Settings,
+    pub(in crate::dependency) settings: DependencySettings,
 }
 
 /// The settings of a node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct DependencySettings {
     pub(in crate::dependency) policies: Policies,
     pub(in crate::dependency) join: Join,
     pub(in crate::dependency) requirements: Vec<Requirement>,
@@ -233,7 +233,7 @@ impl<F: 'static, M: 'static> FnNode<F, M> {
         Self: DependencyCall<O, S>,
     {
         let requirements = requirements.iter().copied().flatten().collect();
-        let settings = Settings { requirements, ..Settings::default() };
+        let settings = DependencySettings { requirements, ..DependencySettings::default() };
         DependencyNode { call: Arc::new(FnNode::<F, M> { function, marker: PhantomData }), settings }
     }
 }
@@ -292,8 +292,8 @@ where
     F: Fn() -> Out + Send + Sync + 'static,
     Out: IntoOutput<O> + 'static,
 {
-    fn kind(&self) -> Kind {
-        Kind::Plain
+    fn kind(&self) -> CallKind {
+        CallKind::Plain
     }
 
     fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
@@ -303,14 +303,14 @@ where
 
 pin_project! {
     /// The future of a user's function, with the output type of the loop.
-    struct Call<F, O, S> {
+    struct OutputFuture<F, O, S> {
         #[pin]
         function: F,
         outputs: PhantomData<fn() -> (O, S)>,
     }
 }
 
-impl<O, S, F> Future for Call<F, O, S>
+impl<O, S, F> Future for OutputFuture<F, O, S>
 where
     O: Output,
     S: PassInput,
@@ -370,7 +370,7 @@ macro_rules! function_nodes {
             Out: IntoOutput<O> + 'static,
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
-            fn kind(&self) -> Kind {
+            fn kind(&self) -> CallKind {
                 $kind
             }
 
@@ -418,7 +418,7 @@ macro_rules! async_nodes {
                         Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
                     };
                 )*
-                Box::pin(Call::<_, O, S> { function: (self.function)($($argument,)*), outputs: PhantomData })
+                Box::pin(OutputFuture::<_, O, S> { function: (self.function)($($argument,)*), outputs: PhantomData })
             }
         }
 
@@ -430,8 +430,8 @@ macro_rules! async_nodes {
             Fut: Future<Output: IntoOutput<O>> + Send + 'static,
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
-            fn kind(&self) -> Kind {
-                Kind::Async
+            fn kind(&self) -> CallKind {
+                CallKind::Async
             }
 
             fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
@@ -441,14 +441,14 @@ macro_rules! async_nodes {
     };
 }
 
-function_nodes!(Kind::Plain,);
-function_nodes!(Kind::Sync, A1);
-function_nodes!(Kind::Sync, A1 A2);
-function_nodes!(Kind::Sync, A1 A2 A3);
-function_nodes!(Kind::Sync, A1 A2 A3 A4);
-function_nodes!(Kind::Sync, A1 A2 A3 A4 A5);
-function_nodes!(Kind::Sync, A1 A2 A3 A4 A5 A6);
-function_nodes!(Kind::Sync, A1 A2 A3 A4 A5 A6 A7);
+function_nodes!(CallKind::Plain,);
+function_nodes!(CallKind::Sync, A1);
+function_nodes!(CallKind::Sync, A1 A2);
+function_nodes!(CallKind::Sync, A1 A2 A3);
+function_nodes!(CallKind::Sync, A1 A2 A3 A4);
+function_nodes!(CallKind::Sync, A1 A2 A3 A4 A5);
+function_nodes!(CallKind::Sync, A1 A2 A3 A4 A5 A6);
+function_nodes!(CallKind::Sync, A1 A2 A3 A4 A5 A6 A7);
 async_nodes!();
 async_nodes!(A1);
 async_nodes!(A1 A2);

@@ -13,7 +13,7 @@ pub use report::{NotRun, NotRunReason};
 pub(crate) use report::{Report, StoredDropped};
 
 use super::deps::{HeldOutput, Slot};
-use super::edits::{Desk, Op};
+use super::edits::{Op, PassDesk};
 use crate::context::TaskRequest;
 use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
 use crate::words::{DroppedEdits, GraphEdit};
@@ -80,7 +80,7 @@ pub struct Outputs<O, S = ()> {
 /// The view of a task on its pass.
 struct View<O, S> {
     held: Option<Arc<[HeldOutput<O>]>>,
-    desk: Arc<Desk<O, S>>,
+    desk: Arc<PassDesk<O, S>>,
 }
 
 impl<O, S> Outputs<O, S> {
@@ -230,7 +230,7 @@ impl<O, S> Outputs<O, S> {
 
 /// The view of a task. It is a separate value, so that no task's reference makes the loop copy the outputs.
 impl<O: Output, S: PassInput> Outputs<O, S> {
-    pub(crate) fn view(&self, held: Option<Arc<[HeldOutput<O>]>>, desk: &Arc<Desk<O, S>>) -> Self {
+    pub(crate) fn view(&self, held: Option<Arc<[HeldOutput<O>]>>, desk: &Arc<PassDesk<O, S>>) -> Self {
         Outputs {
             table: self.table.clone(),
             slots: Vec::new(),
@@ -298,10 +298,10 @@ impl<O: fmt::Debug, S> fmt::Debug for Outputs<O, S> {
 
 /// The nodes of a dependency graph as channels. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct OutputTable(Arc<Table>);
+pub struct OutputTable(Arc<NodeTable>);
 
 #[derive(Debug)]
-struct Table {
+struct NodeTable {
     names: Arc<[Arc<str>]>,
     by_name: Arc<HashMap<Arc<str>, u32>>,
     /// Built when a checkpointer needs them, which saves memory in large graphs without one.
@@ -310,7 +310,7 @@ struct Table {
 
 impl OutputTable {
     pub(crate) fn of(names: Arc<[Arc<str>]>, by_name: Arc<HashMap<Arc<str>, u32>>) -> Self {
-        OutputTable(Arc::new(Table { names, by_name, channels: OnceLock::new() }))
+        OutputTable(Arc::new(NodeTable { names, by_name, channels: OnceLock::new() }))
     }
 
     fn nodes(&self) -> usize {

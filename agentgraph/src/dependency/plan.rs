@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::base::{Base, Join, Pair};
-use super::layer::{Graph, Layer};
+use super::layer::{EditLayer, Graph};
 use super::ready::ReadySet;
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ pub(crate) enum MissReason {
 /// The plan of one pass.
 pub(crate) struct Plan {
     base: Arc<Base>,
-    pub(in crate::dependency) overlay: Layer,
+    pub(in crate::dependency) overlay: EditLayer,
     nodes: Vec<NodeStanding>,
     /// The node at each place of the queue.
     queue: Vec<u32>,
@@ -115,7 +115,7 @@ impl Plan {
         let standing =
             |node| NodeStanding::of(base.sources.row(node).len() as u32, base.before.row(node).len() as u32);
         let mut plan = Plan {
-            overlay: Layer::above(base.nodes),
+            overlay: EditLayer::above(base.nodes),
             nodes: (0..base.nodes).map(standing).collect(),
             queue: Vec::new(),
             ready: ReadySet::default(),
@@ -133,12 +133,12 @@ impl Plan {
 
     /// Calls `look` with the current graph.
     pub(crate) fn look<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {
-        let layers: &[&Layer] = if self.overlay.is_empty() { &[] } else { &[&self.overlay] };
+        let layers: &[&EditLayer] = if self.overlay.is_empty() { &[] } else { &[&self.overlay] };
         look(Graph { base: &self.base, layers })
     }
 
     /// Calls `look` with the graph as it would be with a layer on top.
-    pub(crate) fn look_with<T>(&self, layer: &Layer, look: impl FnOnce(Graph<'_>) -> T) -> T {
+    pub(crate) fn look_with<T>(&self, layer: &EditLayer, look: impl FnOnce(Graph<'_>) -> T) -> T {
         look(Graph { base: &self.base, layers: &[&self.overlay, layer] })
     }
 

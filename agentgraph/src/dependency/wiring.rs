@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::base::Base;
-use super::node::{DependencyCall, DependencyNode, Kind, Settings};
+use super::node::{CallKind, DependencyCall, DependencyNode, DependencySettings};
 use crate::error::BoxError;
 use crate::extract::RequirementKind;
 use crate::policy::Policies;
@@ -21,7 +21,7 @@ pub(crate) struct Wiring<O, S> {
     pub(crate) base: Arc<Base>,
     pub(crate) names: Arc<[Arc<str>]>,
     pub(in crate::dependency) by_name: Arc<HashMap<Arc<str>, u32>>,
-    pub(crate) nodes: Vec<Entry<O, S>>,
+    pub(crate) nodes: Vec<WiredNode<O, S>>,
     pub(in crate::dependency) templates: HashMap<Arc<str>, Template<O, S>>,
     /// The policies of nodes without their own.
     pub(crate) policies: Policies,
@@ -35,36 +35,36 @@ pub(crate) struct Wiring<O, S> {
 }
 
 /// A node and its effective policies.
-pub(crate) struct Entry<O, S> {
+pub(crate) struct WiredNode<O, S> {
     pub(crate) call: Arc<dyn DependencyCall<O, S>>,
     pub(crate) policies: Option<Arc<Policies>>,
 }
 
-impl<O, S> Clone for Entry<O, S> {
+impl<O, S> Clone for WiredNode<O, S> {
     fn clone(&self) -> Self {
-        Entry { call: Arc::clone(&self.call), policies: self.policies.clone() }
+        WiredNode { call: Arc::clone(&self.call), policies: self.policies.clone() }
     }
 }
 
-impl<O: Output, S: PassInput> Entry<O, S> {
+impl<O: Output, S: PassInput> WiredNode<O, S> {
     pub(crate) fn of(node: DependencyNode<O, S>, defaults: &Policies) -> Self {
         let policies = node.settings.policies.or(defaults);
         let policies = Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new);
-        Entry { call: node.call, policies }
+        WiredNode { call: node.call, policies }
     }
 
     /// The kind of its call; a node with policies is called as an async one.
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> CallKind {
         match self.policies {
             None => self.call.kind(),
-            Some(_) => Kind::Async,
+            Some(_) => CallKind::Async,
         }
     }
 }
 
 impl<O, S> Wiring<O, S> {
     /// Describes a requirement of a node that the graph does not provide.
-    pub(crate) fn missing(&self, settings: &Settings) -> Option<String> {
+    pub(crate) fn missing(&self, settings: &DependencySettings) -> Option<String> {
         settings.requirements.iter().find_map(|need| {
             let name = need.name;
             match need.kind {

@@ -17,7 +17,7 @@ use crate::engine::unknown_fields::{Misfit, UnknownField, fit, is_unknown, migra
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
-use crate::graph::topology::Join;
+use crate::graph::topology::JoinShape;
 use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
@@ -492,7 +492,7 @@ fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<St
 /// is one.
 fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
     let to = if stored.to == END { "END" } else { &stored.to };
-    let sources = |join: &Join| join.sources.iter().map(|source| core.name(*source)).collect::<Vec<_>>();
+    let sources = |join: &JoinShape| join.sources.iter().map(|source| core.name(*source)).collect::<Vec<_>>();
     let mut joins =
         core.topology.joins.iter().filter(|join| core.name(join.target) == stored.to).map(sources);
     let today = joins.find(|sources| sources.iter().any(|name| stored.sources.iter().any(|old| old == name)));

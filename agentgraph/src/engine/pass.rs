@@ -21,7 +21,7 @@ use futures_util::stream::FuturesUnordered;
 use crate::context::edits;
 use crate::context::edits::CollectedEdit;
 use crate::dependency::deps::Slot;
-use crate::dependency::edits::{Desk, Op, SettledEdits, Transaction};
+use crate::dependency::edits::{Op, PassDesk, SettledEdits, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{Output, PassInput, inline};
@@ -48,7 +48,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         kept: bool,
     ) -> Result<Vec<u32>, Error> {
         if let Some(begins) = input.begins.as_ref().filter(|begins| !begins.before.is_empty()) {
-            let desk = Desk::new(Arc::clone(&self), state.kept(), kept);
+            let desk = PassDesk::new(Arc::clone(&self), state.kept(), kept);
             settle_before(&desk, &begins.before)?;
         }
         // The list is only needed for a record; an unstored pass has none.
@@ -69,7 +69,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
     }
 
     fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &Leftovers) -> Result<(), Error> {
-        let desk = Desk::new(self, state.kept(), true);
+        let desk = PassDesk::new(self, state.kept(), true);
         let asked = left.values().filter_map(TaskRemains::asked_by).collect();
         let mut again = PassReplay::new(&desk, thread, &asked);
         again.begin(&state.before);
@@ -91,7 +91,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         done: Vec<PassTurn<Outputs<O, S>>>,
         asked: &HashSet<String>,
     ) -> Result<Vec<String>, Error> {
-        let desk = Desk::new(self, state.kept(), true);
+        let desk = PassDesk::new(self, state.kept(), true);
         let mut again = PassReplay::new(&desk, thread, asked);
         let made = again.begin(&state.before);
         nodes_added(state, made.added);
@@ -161,7 +161,7 @@ fn bare<O: Output, S: PassInput>(
 
 /// Applies the edits that were requested before the pass.
 fn settle_before<O: Output, S: PassInput>(
-    desk: &Desk<O, S>,
+    desk: &PassDesk<O, S>,
     before: &[Op<O, S>],
 ) -> Result<SettledEdits, Error> {
     let mut before = Transaction { ops: before.to_vec() };
@@ -181,7 +181,7 @@ where
 {
     run: &'a mut Loop<Outputs<O, S>, LocalRunner>,
     wiring: Arc<Wiring<O, S>>,
-    desk: Arc<Desk<O, S>>,
+    desk: Arc<PassDesk<O, S>>,
     /// The view for nodes that take no outputs from it.
     view: Arc<Outputs<O, S>>,
     running: FuturesUnordered<RunningTask<Outputs<O, S>>>,
@@ -216,7 +216,7 @@ where
 {
     /// The pass at its position: at its start, or at the point that earlier calls reached.
     fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, LocalRunner>) -> Result<Self, Error> {
-        let desk = Arc::new(Desk::new(
+        let desk = Arc::new(PassDesk::new(
             Arc::clone(&wiring),
             run.position.state.kept(),
             run.records.journal.is_some(),

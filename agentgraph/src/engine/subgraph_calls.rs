@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Call, RunShared, UntoldStops};
+use crate::context::{RunShared, SubgraphCall, UntoldStops};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::step_results::{id_of, sessions_write};
@@ -37,13 +37,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 };
                 let several = || self.position.frontier.nodes().filter(|other| *other == node).count() > 1;
                 let shares_memory = memory == Memory::PerThread && several();
-                calls.insert((index as u32, false), Call { task: self.callee(id), again, shares_memory });
+                calls.insert(
+                    (index as u32, false),
+                    SubgraphCall { task: self.callee(id), again, shares_memory },
+                );
             }
             let handler = self.position.graph.handler(node);
             if let Some(handler) = handler.filter(|handler| self.memory_of(*handler).is_some()) {
                 let (failed, name) = (self.position.graph.name(node), self.position.graph.name(handler));
                 let id = handler_id(self.step_place(), failed, index, name);
-                let call = Call { task: self.callee(id), again, shares_memory: false };
+                let call = SubgraphCall { task: self.callee(id), again, shares_memory: false };
                 calls.insert((index as u32, true), call);
             }
         }

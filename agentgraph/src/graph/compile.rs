@@ -22,8 +22,8 @@ use shape::{Shape, check_detached};
 use super::core::{Discipline, GraphCore, NodeEntry, Router};
 use super::problem::{CompileError, Problem, ProblemKind};
 use super::template::{Defaults, Template, Templates};
-use super::{DeclaredNode, Name, Place, StateGraph};
-use crate::context::{Deps, GraphShared};
+use super::{CodePlace, DeclaredNode, Name, StateGraph};
+use crate::context::{DepsByType, GraphShared};
 use crate::extract::RequirementKind;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::{Migrate, Migrations, UnknownFields};
@@ -175,7 +175,7 @@ fn lay_out<S: State>(
 fn check_requirements<S: State>(
     nodes: &[DeclaredNode<S>],
     sessions: &[SessionKind],
-    deps: &Deps,
+    deps: &DepsByType,
     problems: &mut Problems,
 ) {
     for node in nodes {
@@ -253,7 +253,7 @@ fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
 
 fn check_migrations(
     version: u32,
-    declared: Vec<(u32, Migrate, Place)>,
+    declared: Vec<(u32, Migrate, CodePlace)>,
     problems: &mut Problems,
 ) -> Migrations {
     let mut migrations = Migrations { version, steps: Vec::new() };
@@ -273,7 +273,7 @@ fn check_migrations(
 
 fn check_drops<S: State>(
     schema: &S::Schema,
-    declared: Vec<(Name, Place)>,
+    declared: Vec<(Name, CodePlace)>,
     problems: &mut Problems,
 ) -> Vec<Name> {
     let channels = S::channels(schema);
@@ -288,13 +288,17 @@ fn check_drops<S: State>(
     drops
 }
 
-fn default_handler(names: &Names, declared: Option<&(Name, Place)>, problems: &mut Problems) -> Option<u32> {
+fn default_handler(
+    names: &Names,
+    declared: Option<&(Name, CodePlace)>,
+    problems: &mut Problems,
+) -> Option<u32> {
     let (name, place) = declared?;
     names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok()
 }
 
 fn check_templates<S: State>(
-    declared: Vec<(Name, Template<S>, Place)>,
+    declared: Vec<(Name, Template<S>, CodePlace)>,
     problems: &mut Problems,
 ) -> Templates<S> {
     let mut templates = Templates::with_capacity(declared.len());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::topology::{Join, Topology};
+use super::topology::{JoinShape, Topology};
 use crate::record::header::StoredStuck;
 
 /// The progress of one run's joins. Two allocations for a graph with joins, none for a graph without.
@@ -36,7 +36,7 @@ struct Round {
 pub(crate) struct OpenRound<'a> {
     /// The number of the join.
     pub(crate) at: u32,
-    pub(crate) join: &'a Join,
+    pub(crate) join: &'a JoinShape,
     /// The places of the sources that arrived.
     pub(crate) arrived: Vec<u32>,
     pub(crate) fired: bool,
@@ -120,7 +120,7 @@ impl Joins {
         self.touched = touched;
     }
 
-    fn let_in(&mut self, topology: &Topology, shape: &Join, join: u32, now: u64) {
+    fn let_in(&mut self, topology: &Topology, shape: &JoinShape, join: u32, now: u64) {
         let words = shape.first_word as usize..shape.first_word as usize + shape.words();
         let (arrived, gathered) = self.arrived.split_at(topology.join_words as usize);
         let repeats = words.clone().any(|word| arrived[word] & gathered[word] != 0);
@@ -141,7 +141,7 @@ impl Joins {
     }
 
     /// Counts sources whose bits were set. The first of them starts the round.
-    fn add(&mut self, shape: &Join, join: u32, new: u32, now: u64) {
+    fn add(&mut self, shape: &JoinShape, join: u32, new: u32, now: u64) {
         let round = &mut self.rounds[join as usize];
         if round.missing == shape.sources.len() as u32 {
             self.open.push(join);
@@ -151,7 +151,7 @@ impl Joins {
     }
 
     /// Whether a join fires with the arrived sources. Ends its round if these are all.
-    fn judge(&mut self, shape: &Join, join: u32) -> bool {
+    fn judge(&mut self, shape: &JoinShape, join: u32) -> bool {
         let gone = self.pruned.get(&join).map_or(0, |places| places.len() as u32);
         let all = shape.sources.len() as u32;
         let round = &mut self.rounds[join as usize];
@@ -264,7 +264,7 @@ impl Joins {
         self.open.push(join);
     }
 
-    fn end_round(&mut self, shape: &Join, join: u32) {
+    fn end_round(&mut self, shape: &JoinShape, join: u32) {
         self.open.retain(|open| *open != join);
         self.rounds[join as usize] = Round::of(shape);
         self.arrived[shape.first_word as usize..][..shape.words()].fill(0);
@@ -292,7 +292,7 @@ impl Joins {
 }
 
 impl Round {
-    fn of(join: &Join) -> Self {
+    fn of(join: &JoinShape) -> Self {
         Round { missing: join.sources.len() as u32, fired: false, due: None }
     }
 }

@@ -71,7 +71,7 @@ pub(crate) struct Topology {
     pub(crate) wide: HashMap<u32, HashSet<u32>>,
     /// For each source: its joins, and its place in each.
     pub(crate) join_sources: Rows<(u32, u32)>,
-    pub(crate) joins: Vec<Join>,
+    pub(crate) joins: Vec<JoinShape>,
     pub(crate) join_words: u32,
     /// Whether some join has a timeout, so that merges read the clock.
     pub(crate) times_joins: bool,
@@ -85,7 +85,7 @@ pub(crate) struct Topology {
 
 /// A join: its target, its sources, its rule for firing, and the place of its bits in the run's table.
 #[derive(Clone, Debug)]
-pub(crate) struct Join {
+pub(crate) struct JoinShape {
     pub(crate) sources: Vec<u32>,
     pub(crate) target: u32,
     /// The number of sources that make it fire.
@@ -96,7 +96,7 @@ pub(crate) struct Join {
     pub(in crate::graph) first_word: u32,
 }
 
-impl Join {
+impl JoinShape {
     /// The number of words of its bits.
     pub(crate) fn words(&self) -> usize {
         self.sources.len().div_ceil(64)

@@ -37,7 +37,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The leases of one graph's runs.
 #[derive(Default)]
 pub(crate) struct Keeper {
-    held: Mutex<Held>,
+    held: Mutex<HeldLeases>,
     /// Notifies when a task that renewed leases has ended with its runtime.
     unrenewed: Notify,
     /// The runs that wait for each thread, in order of arrival.
@@ -45,28 +45,28 @@ pub(crate) struct Keeper {
 }
 
 #[derive(Default)]
-struct Held {
-    leases: Vec<Kept>,
-    renewer: Option<AtWork>,
+struct HeldLeases {
+    leases: Vec<HeldLease>,
+    renewer: Option<RenewalTask>,
     renewers: u64,
 }
 
 /// The task that renews leases.
-struct AtWork {
+struct RenewalTask {
     /// Distinguishes it from earlier ones.
     number: u64,
     /// The time of its last activity.
     seen: Instant,
 }
 
-struct Kept {
+struct HeldLease {
     thread: Arc<str>,
     fence: u64,
     lost: CancellationToken,
 }
 
 /// The store, services and keeper with which leases are taken.
-pub(crate) struct Ground<'a> {
+pub(crate) struct LeaseSource<'a> {
     pub(in crate::persistence) saver: &'a Arc<dyn Checkpointer>,
     pub(in crate::persistence) services: &'a Arc<dyn Services>,
     pub(in crate::persistence) keeper: &'a Arc<Keeper>,
@@ -105,27 +105,27 @@ impl RunLease {
 }
 
 /// A thread that was taken.
-pub(crate) struct Taken {
+pub(crate) struct TakenThread {
     pub(crate) lease: RunLease,
     /// Whether another run had the thread.
     pub(crate) replaces: bool,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> LeaseSource<'a> {
     pub(crate) fn of<S: State>(persistence: &'a Persistence<S>, services: &'a Arc<dyn Services>) -> Self {
         let Persistence { saver, keeper, lease, .. } = persistence;
-        Ground { saver, services, keeper, length: (*lease).min(ENDLESS) }
+        LeaseSource { saver, services, keeper, length: (*lease).min(ENDLESS) }
     }
 }
 
-impl Ground<'_> {
+impl LeaseSource<'_> {
     /// Takes the thread. If another run has it, does what the caller asked for in that case.
     pub(crate) async fn take(
         &self,
         thread: &Arc<str>,
         when_busy: WhenBusy,
         cancel: Option<&CancellationToken>,
-    ) -> Result<Taken, Error> {
+    ) -> Result<TakenThread, Error> {
         if when_busy == WhenBusy::Queue {
             let waiting = self.wait_for(thread);
             return match cancel {
@@ -153,7 +153,7 @@ impl Ground<'_> {
         )
     }
 
-    async fn wait_for(&self, thread: &Arc<str>) -> Result<Taken, Error> {
+    async fn wait_for(&self, thread: &Arc<str>) -> Result<TakenThread, Error> {
         let line = self.keeper.line(thread);
         let _first = line.lock().await;
         loop {
@@ -182,7 +182,7 @@ impl Ground<'_> {
         after(now, if self.saver.outlives_its_process() { self.length } else { ENDLESS })
     }
 
-    fn taken(&self, thread: &Arc<str>, fence: u64, replaces: bool) -> Taken {
+    fn taken(&self, thread: &Arc<str>, fence: u64, replaces: bool) -> TakenThread {
         let lost = CancellationToken::new();
         let renewal = (fence > 0 && self.saver.outlives_its_process()).then(|| Renewal {
             saver: Arc::downgrade(self.saver),
@@ -190,14 +190,14 @@ impl Ground<'_> {
             length: self.length,
         });
         if fence > 0 {
-            self.keeper.keep(Kept { thread: Arc::clone(thread), fence, lost: lost.clone() });
+            self.keeper.keep(HeldLease { thread: Arc::clone(thread), fence, lost: lost.clone() });
         }
         if let Some(renewal) = &renewal {
             self.keeper.see_to_renewal(renewal);
         }
         let (saver, keeper, thread) = (Arc::clone(self.saver), Arc::clone(self.keeper), Arc::clone(thread));
         let services = Arc::clone(self.services);
-        Taken { lease: RunLease { saver, services, keeper, thread, fence, lost, renewal }, replaces }
+        TakenThread { lease: RunLease { saver, services, keeper, thread, fence, lost, renewal }, replaces }
     }
 }
 
@@ -268,7 +268,7 @@ impl Drop for RunLease {
 }
 
 impl Keeper {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldLeases> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -284,7 +284,7 @@ impl Keeper {
     }
 
     /// Records a lease, and notifies runs of this graph that had the thread.
-    fn keep(&self, kept: Kept) {
+    fn keep(&self, kept: HeldLease) {
         let mut held = self.held();
         held.leases.retain(|other| {
             let replaced = other.thread == kept.thread;
@@ -307,7 +307,7 @@ impl Keeper {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
         held.renewers += 1;
         let number = held.renewers;
-        held.renewer = Some(AtWork { number, seen: Instant::now() });
+        held.renewer = Some(RenewalTask { number, seen: Instant::now() });
         // A runtime that is shutting down drops the task at once, and the drop takes the lock.
         drop(held);
         runtime.spawn(renew(Renewer { keeper: Arc::downgrade(self), number }, renewal.clone()));

@@ -35,7 +35,7 @@ pub(crate) enum CallRequest<S: State> {
 }
 
 /// The state of a thread, as a call finds it.
-pub(super) struct Thread<'a, S: State> {
+pub(super) struct FoundThread<'a, S: State> {
     persistence: &'a Persistence<S>,
     name: Arc<str>,
     found: Option<FoundCheckpoint>,
@@ -57,7 +57,7 @@ struct FoundCheckpoint {
     order: Option<Order>,
 }
 
-impl<'a, S: State> Thread<'a, S> {
+impl<'a, S: State> FoundThread<'a, S> {
     /// Reads the checkpoint `from`, or the newest one.
     pub(super) async fn open(
         core: &Arc<GraphCore<S>>,
@@ -87,7 +87,7 @@ impl<'a, S: State> Thread<'a, S> {
                 Some(FoundCheckpoint { replayed, left, writes: tail.writes, forks, order })
             }
         };
-        Ok(Thread { persistence, name, found, gives_up: false, rolled_back: None, copied_from: None })
+        Ok(FoundThread { persistence, name, found, gives_up: false, rolled_back: None, copied_from: None })
     }
 
     /// Reads the checkpoint that the newest run of the thread started on.
@@ -98,7 +98,7 @@ impl<'a, S: State> Thread<'a, S> {
     ) -> Result<Self, Error> {
         let newest = newest_run(&*persistence.saver, persistence.place(&name)).await?;
         let found = match newest.as_ref().map(|run| run.before) {
-            Some(None) => Thread {
+            Some(None) => FoundThread {
                 persistence,
                 name,
                 found: None,
@@ -109,7 +109,7 @@ impl<'a, S: State> Thread<'a, S> {
             None => Self::open(core, persistence, name, None).await?,
             Some(before) => Self::open(core, persistence, name, before).await?,
         };
-        Ok(Thread { rolled_back: newest, ..found })
+        Ok(FoundThread { rolled_back: newest, ..found })
     }
 
     /// Sets the thread that this one is a copy of. The remains of tasks have the ids of that thread.
@@ -178,11 +178,11 @@ pub(super) struct Opening<S: State> {
     pub(super) sessions_changed: bool,
     /// The amounts that earlier calls of the run used up.
     pub(super) spent: Spent,
-    pub(super) next: FirstMove<S>,
+    pub(super) next: FirstAction<S>,
 }
 
 /// The first action of the call.
-pub(super) enum FirstMove<S: State> {
+pub(super) enum FirstAction<S: State> {
     Input {
         input: S::Update,
         abandoned: Option<RunId>,
@@ -209,15 +209,16 @@ impl<S: State> Opening<S> {
     pub(super) fn of(
         graph: &CompiledGraph<S>,
         start: CallRequest<S>,
-        thread: Option<Thread<'_, S>>,
+        thread: Option<FoundThread<'_, S>>,
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
         let core = &*graph.core;
         let new_run = RunId::new(&*graph.shared.services);
-        let Some(Thread { persistence, name, found, gives_up, rolled_back, copied_from }) = thread else {
+        let Some(FoundThread { persistence, name, found, gives_up, rolled_back, copied_from }) = thread
+        else {
             return match start {
                 CallRequest::Invoke(input) => {
-                    let next = FirstMove::Input { input, abandoned: None };
+                    let next = FirstAction::Input { input, abandoned: None };
                     Ok(Opening { next, ..fresh_parts(graph, None, new_run) })
                 }
                 CallRequest::Resume(_) | CallRequest::Proceed | CallRequest::Edit(_) => {
@@ -232,13 +233,14 @@ impl<S: State> Opening<S> {
                 CallRequest::Invoke(input) => {
                     journal.begin_on(rolled_back.as_ref().map_or(0, |gone| gone.branch));
                     let abandoned = rolled_back.map(|gone| gone.run);
-                    let next = FirstMove::Input { input, abandoned };
+                    let next = FirstAction::Input { input, abandoned };
                     Ok(Opening { next, ..fresh_parts(graph, journal, new_run) })
                 }
                 CallRequest::Edit(Edit::Here(None)) => Err(nothing_to_resume("the thread does not exist")),
-                CallRequest::Edit(edit) => {
-                    Ok(Opening { next: FirstMove::Edit(edit, None), ..fresh_parts(graph, journal, new_run) })
-                }
+                CallRequest::Edit(edit) => Ok(Opening {
+                    next: FirstAction::Edit(edit, None),
+                    ..fresh_parts(graph, journal, new_run)
+                }),
                 CallRequest::Resume(_) | CallRequest::Proceed => {
                     Err(nothing_to_resume("the thread does not exist"))
                 }
@@ -271,7 +273,7 @@ impl<S: State> Opening<S> {
             return Ok(Opening {
                 position: Position::first(&graph.core, state),
                 outputs: replayed.header.outputs,
-                next: FirstMove::Input { input, abandoned },
+                next: FirstAction::Input { input, abandoned },
                 ..fresh_parts(graph, journal, new_run)
             });
         }
@@ -289,12 +291,12 @@ impl<S: State> Opening<S> {
         let Replay { header, id, .. } = replayed;
         let edited = EditBase { run: header.run, id, ahead: header.ahead, writes, thread: copied_from };
         let next = match start {
-            CallRequest::Edit(edit) => FirstMove::Edit(edit, Some(edited).filter(|_| forks.is_none())),
-            CallRequest::Resume(answers) => FirstMove::Answer(answers, inside),
-            _ if forks.is_some() => FirstMove::Fork,
-            _ => FirstMove::GoOn,
+            CallRequest::Edit(edit) => FirstAction::Edit(edit, Some(edited).filter(|_| forks.is_none())),
+            CallRequest::Resume(answers) => FirstAction::Answer(answers, inside),
+            _ if forks.is_some() => FirstAction::Fork,
+            _ => FirstAction::GoOn,
         };
-        let begins = matches!(&next, FirstMove::Edit(Edit::AsStart(_), _));
+        let begins = matches!(&next, FirstAction::Edit(Edit::AsStart(_), _));
         // Answers and the results of siblings belong to the checkpoint, so a new branch starts without them.
         let left = if forks.is_some() { Remains::default() } else { left };
         // A new run inherits neither the sessions nor the spent amounts of the run before.
@@ -333,7 +335,7 @@ fn fresh_parts<S: State>(
         sessions: StoredSessions::new(),
         sessions_changed: false,
         spent: Spent::default(),
-        next: FirstMove::GoOn,
+        next: FirstAction::GoOn,
     }
 }
 

@@ -7,9 +7,9 @@ use tracing::Instrument;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::Error;
-use crate::persistence::lease::{Ground, Taken};
+use crate::persistence::lease::{LeaseSource, TakenThread};
 use crate::policy::Siblings;
-use crate::run::begin::{CallRequest, Thread};
+use crate::run::begin::{CallRequest, FoundThread};
 use crate::run::event::EventQueue;
 use crate::run::ready::{OpenedThread, PreparedCall};
 use crate::run::{CompiledGraph, RunFuture, begin, upkeep, view};
@@ -162,8 +162,8 @@ impl<S: State> CallPlan<S> {
         let graph = self.graph.clone();
         persistence.settle(&name).await;
         let services = Arc::clone(&self.graph.shared.services);
-        let ground = Ground::of(&persistence, &services);
-        let Taken { mut lease, replaces } =
+        let ground = LeaseSource::of(&persistence, &services);
+        let TakenThread { mut lease, replaces } =
             ground.take(&name, self.keeping.when_busy, self.limits.halt.cancel.as_ref()).await?;
         if self.keeping.durability == Durability::Async {
             lease.through(persistence.behind()?);
@@ -174,9 +174,9 @@ impl<S: State> CallPlan<S> {
         let (from, fence, began_at) = (self.from, lease.fence(), OnceLock::new());
         let work = async {
             let mut thread = if rolls_back && from.is_none() {
-                Box::pin(Thread::before_newest_run(&graph.core, &persistence, name)).await?
+                Box::pin(FoundThread::before_newest_run(&graph.core, &persistence, name)).await?
             } else {
-                Box::pin(Thread::open(&graph.core, &persistence, name, from)).await?
+                Box::pin(FoundThread::open(&graph.core, &persistence, name, from)).await?
             };
             thread.gives_up = self.keeping.abandons || replaces;
             if let Some(original) = &self.copied_from {

@@ -10,7 +10,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::context::edits::Desk;
-use crate::context::{Call, ChildPause, Control, Nest, Outer, RunShared, Sink, Spending, TaskRequest};
+use crate::context::{
+    ChildPause, Control, Nest, Outer, RunShared, Sink, Spending, SubgraphCall, TaskRequest,
+};
 use crate::engine::call::end::CallEnd;
 use crate::engine::executor::ParentExit;
 use crate::engine::host::{LocalRunner, TaskRunner};
@@ -103,7 +105,7 @@ pub(crate) async fn enter<C: State>(
     outer: Arc<RunShared>,
     request: TaskRequest,
 ) -> Result<ChildEnd<C>, BoxError> {
-    let nowhere = Call { task: TaskId::from_u128(0), again: false, shares_memory: false };
+    let nowhere = SubgraphCall { task: TaskId::from_u128(0), again: false, shares_memory: false };
     let nest = outer.nest.as_deref();
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
     let node = &*outer.name_of(request.node);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 
-use super::begin::{CallRequest, EditBase, FirstMove, Opening, Thread};
+use super::begin::{CallRequest, EditBase, FirstAction, FoundThread, Opening};
 use super::call_plan::CallPlan;
 use super::event::EventQueue;
 use super::nested;
@@ -35,7 +35,7 @@ use crate::words::{Durability, OpenRequest, Outcome};
 /// written and moved before the first node runs.
 pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
     run: Loop<S, R>,
-    next: FirstMove<S>,
+    next: FirstAction<S>,
     edits: Vec<MakeEdits>,
     /// Whether it edits the state instead of running nodes.
     is_edit: bool,
@@ -43,7 +43,7 @@ pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
 
 /// The thread of a stored call, as opened.
 pub(super) struct OpenedThread<'a, S: State> {
-    pub(super) thread: Thread<'a, S>,
+    pub(super) thread: FoundThread<'a, S>,
     pub(super) fence: u64,
     /// The open requests of its subgraphs.
     pub(super) inside: Vec<OpenRequest>,
@@ -85,7 +85,7 @@ impl<S: State> CallPlan<S> {
         let spending = Spending::new(self.limits.budget, begun.spent, || services.now());
         let nest = self.graph.core.has_graphs.then(|| {
             let saver = begun.journal.as_ref().map(Journal::saver);
-            let resumed = !matches!(begun.next, FirstMove::Input { .. } | FirstMove::Fork);
+            let resumed = !matches!(begun.next, FirstAction::Input { .. } | FirstAction::Fork);
             let drain = self.limits.halt.drain.clone();
             let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
             let mut nest = Nest::new(
@@ -135,7 +135,7 @@ impl<S: State> CallPlan<S> {
         let driver = self.graph.driver.clone();
         let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, driver);
         run.show_edits();
-        let is_edit = matches!(begun.next, FirstMove::Edit(..));
+        let is_edit = matches!(begun.next, FirstAction::Edit(..));
         Ok(PreparedCall { run, next: begun.next, edits: self.edits, is_edit })
     }
 }
@@ -173,23 +173,23 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
     async fn begin(&mut self) -> Result<(), Error> {
         let edits = std::mem::take(&mut self.edits);
         let run = &mut self.run;
-        match std::mem::replace(&mut self.next, FirstMove::GoOn) {
-            FirstMove::Input { input, abandoned } => {
+        match std::mem::replace(&mut self.next, FirstAction::GoOn) {
+            FirstAction::Input { input, abandoned } => {
                 let input = run.edit_before(edits, input)?;
                 run.input(input, abandoned).await
             }
             _ if !edits.is_empty() => Err(edits_of_an_earlier_run()),
-            FirstMove::Answer(answers, inside) => {
+            FirstAction::Answer(answers, inside) => {
                 run.adopt_failures();
                 run.check_left_over()?;
                 Box::pin(run.give_answers(answers, inside)).await
             }
-            FirstMove::GoOn => {
+            FirstAction::GoOn => {
                 run.adopt_failures();
                 Ok(())
             }
-            FirstMove::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
-            FirstMove::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
+            FirstAction::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
+            FirstAction::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::persistence::Persistence;
-use crate::persistence::lease::{Ground, Taken};
+use crate::persistence::lease::{LeaseSource, TakenThread};
 use crate::record::header::Header;
 use crate::run::CompiledGraph;
 use crate::state::State;
@@ -98,8 +98,8 @@ impl<S: State> Prune<S> {
 
     async fn prune(&self, persistence: &Persistence<S>, thread: &Arc<str>) -> Result<u64, Error> {
         let services = &self.graph.shared.services;
-        let ground = Ground::of(persistence, services);
-        let Taken { lease, .. } = ground.take(thread, WhenBusy::Refuse, None).await?;
+        let ground = LeaseSource::of(persistence, services);
+        let TakenThread { lease, .. } = ground.take(thread, WhenBusy::Refuse, None).await?;
         let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence() };
         let pruned = lease.keep_up(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
         lease.end().await;

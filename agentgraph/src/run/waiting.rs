@@ -88,7 +88,7 @@ impl<S: State> WaitingThreads<S> {
     async fn ask(mut self) -> Result<Vec<WaitingThread>, Error> {
         let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let mut asking =
-            Asking { saver: Arc::clone(&persistence.saver), after: self.after.take(), at_once: None };
+            WaitingWalk { saver: Arc::clone(&persistence.saver), after: self.after.take(), at_once: None };
         let mut waiting = Vec::new();
         while self.limit.is_none_or(|limit| waiting.len() < limit) {
             let page = asking.page(self.limit.map(|limit| limit - waiting.len())).await?;
@@ -104,7 +104,7 @@ impl<S: State> WaitingThreads<S> {
 
     /// The interrupts of a thread; `None` if it does not wait, since the call that asked is no longer open.
     async fn thread(&self, thread: String, found: Result<Vec<Waiting>, Error>) -> Option<WaitingThread> {
-        let read = async { self.interrupts(&thread, Found::of(found?)?).await };
+        let read = async { self.interrupts(&thread, OpenInterrupts::of(found?)?).await };
         match read.await {
             Ok(interrupts) if interrupts.is_empty() => None,
             Ok(interrupts) => Some(WaitingThread { thread, interrupts, problem: None }),
@@ -115,8 +115,8 @@ impl<S: State> WaitingThreads<S> {
         }
     }
 
-    async fn interrupts(&self, thread: &str, found: Found) -> Result<Vec<Interrupt>, Error> {
-        let Found { mut asked, asks_inside, stops } = found;
+    async fn interrupts(&self, thread: &str, found: OpenInterrupts) -> Result<Vec<Interrupt>, Error> {
+        let OpenInterrupts { mut asked, asks_inside, stops } = found;
         let inside = |(namespace, _): &(String, Vec<_>)| !namespace.is_empty();
         let mut open = Vec::new();
         if asks_inside || stops.iter().any(inside) {
@@ -142,16 +142,16 @@ impl<S: State> WaitingThreads<S> {
 
 /// The result of one query for a thread.
 #[derive(Default)]
-struct Found {
+struct OpenInterrupts {
     asked: Vec<Interrupt>,
     asks_inside: bool,
     /// The static interrupts, by namespace.
     stops: Vec<(String, Vec<StoredStop>)>,
 }
 
-impl Found {
+impl OpenInterrupts {
     fn of(waiting: Vec<Waiting>) -> Result<Self, Error> {
-        let mut found = Found::default();
+        let mut found = OpenInterrupts::default();
         for Waiting { namespace, request, .. } in waiting {
             if request.is_note() {
                 found.stops.push((namespace, told_of(&request.bytes)?));
@@ -167,7 +167,7 @@ impl Found {
 }
 
 /// A walk over the waiting threads of a store.
-struct Asking {
+struct WaitingWalk {
     saver: Arc<dyn Checkpointer>,
     after: Option<String>,
     /// Page size after an unreadable thread: the threads before it can still be read.
@@ -175,21 +175,21 @@ struct Asking {
 }
 
 #[derive(Default)]
-struct Page {
+struct WaitingPage {
     threads: BTreeMap<String, Result<Vec<Waiting>, Error>>,
     /// Whether no threads follow.
     is_last: bool,
 }
 
-impl Asking {
-    async fn page(&mut self, limit: Option<usize>) -> Result<Page, Error> {
+impl WaitingWalk {
+    async fn page(&mut self, limit: Option<usize>) -> Result<WaitingPage, Error> {
         let limit = limit.into_iter().chain(self.at_once).min();
         let query = WaitingQuery { after: self.after.as_deref(), limit };
         let found = match catalog::waiting(&*self.saver, query).await {
             Ok(found) => found,
             Err(error) => return self.stop_at(limit, error.into()),
         };
-        let mut page = Page::default();
+        let mut page = WaitingPage::default();
         for waiting in found {
             let of = page.threads.entry(waiting.thread.clone());
             if let Ok(all) = of.or_insert_with(|| Ok(Vec::new())) {
@@ -203,7 +203,7 @@ impl Asking {
     }
 
     /// An error about one thread must not hide the others.
-    fn stop_at(&mut self, limit: Option<usize>, error: Error) -> Result<Page, Error> {
+    fn stop_at(&mut self, limit: Option<usize>, error: Error) -> Result<WaitingPage, Error> {
         let thread = error.thread().map(str::to_owned);
         let Some(thread) = thread.filter(|thread| self.after.as_ref().is_none_or(|after| thread > after))
         else {
@@ -211,11 +211,11 @@ impl Asking {
         };
         if limit != Some(1) {
             self.at_once = Some(1);
-            return Ok(Page::default());
+            return Ok(WaitingPage::default());
         }
         self.at_once = None;
         self.after = Some(thread.clone());
-        Ok(Page { threads: BTreeMap::from([(thread, Err(error))]), is_last: false })
+        Ok(WaitingPage { threads: BTreeMap::from([(thread, Err(error))]), is_last: false })
     }
 }
 

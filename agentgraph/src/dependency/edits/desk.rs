@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Op;
 use super::judge::{EditEffect, Judge, Occasion};
 use crate::context::{RunShared, TaskRequest, edits};
-use crate::dependency::layer::Layer;
+use crate::dependency::layer::EditLayer;
 use crate::dependency::node::DependencyNode;
 use crate::dependency::outputs::{Output, PassInput};
 use crate::dependency::plan::{Plan, Status};
@@ -16,7 +16,7 @@ use crate::graph::run_graph::lacking;
 use crate::words::{EditError, GraphEdit, Rejection};
 
 /// The part of one pass that its tasks share with its loop.
-pub(crate) struct Desk<O, S> {
+pub(crate) struct PassDesk<O, S> {
     wiring: Arc<Wiring<O, S>>,
     /// Whether each node has an output of an earlier pass.
     kept: Vec<bool>,
@@ -32,7 +32,7 @@ pub(crate) struct PassProgress<O, S> {
     /// The added nodes, in order of their ids.
     pub(crate) added: Vec<DependencyNode<O, S>>,
     /// The edits submitted by running tasks, by the index of the task.
-    drafts: HashMap<u32, Draft<O, S>>,
+    drafts: HashMap<u32, PassDraft<O, S>>,
     /// The number of transactions that have changed the graph.
     settled: u64,
     /// The current attempts of tasks after their first one: edits of earlier attempts are refused.
@@ -40,12 +40,12 @@ pub(crate) struct PassProgress<O, S> {
 }
 
 /// The edits of one attempt.
-struct Draft<O, S> {
+struct PassDraft<O, S> {
     node: u32,
     attempt: u32,
     /// The number of transactions below its layer.
     above: u64,
-    layer: Layer,
+    layer: EditLayer,
     ops: Vec<Op<O, S>>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct SettledEdits {
     pub(crate) edits: Vec<GraphEdit>,
 }
 
-impl<O, S> Draft<O, S> {
+impl<O, S> PassDraft<O, S> {
     fn is_of(&self, request: TaskRequest) -> bool {
         (self.node, self.attempt) == (request.node, request.attempt)
     }
@@ -79,7 +79,7 @@ impl<O, S> Transaction<O, S> {
     }
 }
 
-impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
+impl<O: Output, S: PassInput> edits::Desk for PassDesk<O, S> {
     fn submit(
         &self,
         _: &RunShared,
@@ -115,7 +115,7 @@ impl<O: Output, S: PassInput> edits::Desk for Desk<O, S> {
     }
 }
 
-impl<O, S> Desk<O, S> {
+impl<O, S> PassDesk<O, S> {
     pub(crate) fn new(wiring: Arc<Wiring<O, S>>, kept: Vec<bool>, stored: bool) -> Self {
         let plan = Plan::new(Arc::clone(&wiring.base));
         let pass = PassProgress {
@@ -125,7 +125,7 @@ impl<O, S> Desk<O, S> {
             settled: 0,
             attempts: HashMap::new(),
         };
-        Desk { wiring, kept, stored, pass: Mutex::new(pass) }
+        PassDesk { wiring, kept, stored, pass: Mutex::new(pass) }
     }
 
     pub(crate) fn pass(&self) -> MutexGuard<'_, PassProgress<O, S>> {
@@ -160,11 +160,11 @@ impl<O, S> Desk<O, S> {
             return Err(Rejection::TooLate);
         }
         let end = plan.overlay.end();
-        let draft = drafts.entry(request.index).or_insert_with(|| Draft {
+        let draft = drafts.entry(request.index).or_insert_with(|| PassDraft {
             node: request.node,
             attempt: request.attempt,
             above: *settled,
-            layer: Layer::above(end),
+            layer: EditLayer::above(end),
             ops: Vec::new(),
         });
         if draft.above != *settled {
@@ -182,8 +182,8 @@ impl<O, S> Desk<O, S> {
     /// Rebuilds the layer of a draft on top of the edits settled meanwhile. Edits that have become impossible
     /// are left out: they are reported when the task is done, and do not count against the edit that is
     /// checked next.
-    fn judge_anew(&self, plan: &Plan, added: &[DependencyNode<O, S>], draft: &mut Draft<O, S>) {
-        draft.layer = Layer::above(plan.overlay.end());
+    fn judge_anew(&self, plan: &Plan, added: &[DependencyNode<O, S>], draft: &mut PassDraft<O, S>) {
+        draft.layer = EditLayer::above(plan.overlay.end());
         for op in &draft.ops {
             let _ = self.deed(plan, added, &mut draft.layer, op, Occasion::Merge);
         }
@@ -194,7 +194,7 @@ impl<O, S> Desk<O, S> {
         &self,
         plan: &Plan,
         added: &[DependencyNode<O, S>],
-        layer: &mut Layer,
+        layer: &mut EditLayer,
         op: &Op<O, S>,
         occasion: Occasion,
     ) -> Result<EditEffect, Rejection> {
@@ -262,7 +262,7 @@ impl<O, S> Desk<O, S> {
             made.map_err(|why| gone.push(lacking(&op.edit, why))).is_ok()
         });
         let mut pass = self.pass();
-        let mut layer = Layer::above(pass.plan.overlay.end());
+        let mut layer = EditLayer::above(pass.plan.overlay.end());
         let deeds = ops.iter().map(|op| {
             let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, Occasion::Replay);
             deed.unwrap_or_else(|why| {
@@ -288,7 +288,7 @@ impl<O, S> Desk<O, S> {
             self.make(op).map_err(|why| EditError::new(op.edit.clone(), why))?;
         }
         let mut pass = self.pass();
-        let mut layer = Layer::above(pass.plan.overlay.end());
+        let mut layer = EditLayer::above(pass.plan.overlay.end());
         let deeds = transaction.ops.iter().map(|op| {
             let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, occasion);
             deed.map_err(|why| EditError::new(op.edit.clone(), why))
@@ -298,7 +298,13 @@ impl<O, S> Desk<O, S> {
     }
 
     /// Whether another task has added the same node, and the edits in `layer` have not removed it.
-    fn coincides(&self, plan: &Plan, added: &[DependencyNode<O, S>], layer: &Layer, op: &Op<O, S>) -> bool {
+    fn coincides(
+        &self,
+        plan: &Plan,
+        added: &[DependencyNode<O, S>],
+        layer: &EditLayer,
+        op: &Op<O, S>,
+    ) -> bool {
         let GraphEdit::AddNode { name, .. } = &op.edit else { return false };
         let Some(node) = plan.look_with(layer, |graph| graph.named(name)).flatten() else { return false };
         let other = node.checked_sub(self.wiring.base.nodes).and_then(|at| added.get(at as usize));
@@ -330,7 +336,7 @@ impl<O, S> Desk<O, S> {
 
 impl<O, S> PassProgress<O, S> {
     /// Applies the edits of a transaction, which are possible and whose node places are in `layer`.
-    fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<EditEffect>, layer: Layer) -> SettledEdits {
+    fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<EditEffect>, layer: EditLayer) -> SettledEdits {
         let plan = &mut self.plan;
         let first = layer.first;
         let mut made = SettledEdits::default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::dependency::base::{Join, Pair};
 use crate::dependency::cycle::{self, Verdict};
-use crate::dependency::layer::{Graph, Layer};
+use crate::dependency::layer::{EditLayer, Graph};
 use crate::dependency::plan::{Plan, Status};
 use crate::error::nearest;
 use crate::words::{GraphEdit, Rejection};
@@ -46,7 +46,7 @@ impl Judge<'_> {
     /// Checks an edit against the graph with `layer` on top, and records it there.
     pub(super) fn judge(
         &self,
-        layer: &mut Layer,
+        layer: &mut EditLayer,
         edit: &GraphEdit,
         join: Join,
     ) -> Result<EditEffect, Rejection> {
@@ -60,16 +60,16 @@ impl Judge<'_> {
         }
     }
 
-    fn look<T>(&self, layer: &Layer, look: impl FnOnce(Graph<'_>) -> T) -> T {
+    fn look<T>(&self, layer: &EditLayer, look: impl FnOnce(Graph<'_>) -> T) -> T {
         self.plan.look_with(layer, look)
     }
 
-    fn find(&self, layer: &Layer, name: &str) -> Option<u32> {
+    fn find(&self, layer: &EditLayer, name: &str) -> Option<u32> {
         let base = || self.by_name.get(name).copied();
         self.look(layer, |graph| graph.named(name)).unwrap_or_else(base)
     }
 
-    fn node(&self, layer: &Layer, name: &str) -> Result<u32, Rejection> {
+    fn node(&self, layer: &EditLayer, name: &str) -> Result<u32, Rejection> {
         self.find(layer, name).ok_or_else(|| {
             let added = self.plan.overlay.added.iter().chain(&layer.added).map(|added| &*added.name);
             let known = self.names.iter().map(|name| &**name).chain(added);
@@ -78,7 +78,7 @@ impl Judge<'_> {
         })
     }
 
-    fn add_node(&self, layer: &mut Layer, name: &str, join: Join) -> Result<EditEffect, Rejection> {
+    fn add_node(&self, layer: &mut EditLayer, name: &str, join: Join) -> Result<EditEffect, Rejection> {
         if name.is_empty() || name.starts_with("__") {
             return Err(Rejection::ReservedName);
         }
@@ -103,7 +103,7 @@ impl Judge<'_> {
 
     fn add_edge(
         &self,
-        layer: &mut Layer,
+        layer: &mut EditLayer,
         (from, to): (&str, &str),
         front: bool,
     ) -> Result<EditEffect, Rejection> {
@@ -136,7 +136,7 @@ impl Judge<'_> {
         self.names.get(node as usize).or_else(added).map_or_else(String::new, |name| name.to_string())
     }
 
-    fn remove_edge(&self, layer: &mut Layer, (from, to): (&str, &str)) -> Result<EditEffect, Rejection> {
+    fn remove_edge(&self, layer: &mut EditLayer, (from, to): (&str, &str)) -> Result<EditEffect, Rejection> {
         let edge = (self.node(layer, from)?, self.node(layer, to)?);
         if !self.look(layer, |graph| graph.has_edge(edge)) {
             if self.merges() && self.plan.overlay.has_cut(edge) {
@@ -153,7 +153,7 @@ impl Judge<'_> {
         Ok(if self.runs(edge.1) { EditEffect::Nothing } else { EditEffect::RemoveEdge(edge) })
     }
 
-    fn remove_node(&self, layer: &mut Layer, name: &str) -> Result<EditEffect, Rejection> {
+    fn remove_node(&self, layer: &mut EditLayer, name: &str) -> Result<EditEffect, Rejection> {
         if self.merges() && self.look(layer, |graph| graph.named(name)) == Some(None) {
             return Ok(EditEffect::Nothing);
         }
@@ -180,7 +180,7 @@ impl Judge<'_> {
         }
     }
 
-    fn skip(&self, layer: &mut Layer, names: &[String]) -> Result<EditEffect, Rejection> {
+    fn skip(&self, layer: &mut EditLayer, names: &[String]) -> Result<EditEffect, Rejection> {
         let mut nodes = Vec::with_capacity(names.len());
         for name in names {
             let node = self.node(layer, name)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::context::Call;
+use crate::context::SubgraphCall;
 use crate::engine::eager::course::{Course, StartedTask, Stop};
 use crate::engine::eager::request;
 use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
@@ -239,7 +239,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let call = self.memory_of(request.node).map(|memory| {
             let before = activation.left.as_ref().and_then(|left| left.call);
             let shares_memory = memory == Memory::PerThread && self.is_called(key, request.node);
-            Call { task: before.unwrap_or(id), again: activation.again, shares_memory }
+            SubgraphCall { task: before.unwrap_or(id), again: activation.again, shares_memory }
         });
         let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
         nest.enter(head, request.index, request.handles, call);

@@ -7,9 +7,9 @@ use tracing::level_filters::LevelFilter;
 
 use crate::context::TaskRequest;
 use crate::dependency::deps::{Deps, HeldOutput, Slot};
-use crate::dependency::node::{Kind, begin};
+use crate::dependency::node::{CallKind, begin};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
-use crate::dependency::wiring::Entry;
+use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
 use crate::engine::host::in_span;
 use crate::engine::pass::Pass;
@@ -42,7 +42,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 let result = output.map(|output| Step::Update(OutputsUpdate::own(output)));
                 self.ended(request, result)
             }
-            Invocation::Entry(entry) if entry.kind() == Kind::Async => {
+            Invocation::Entry(entry) if entry.kind() == CallKind::Async => {
                 let future = self.call(&entry, request);
                 let polled = guarded(|_| {
                     let mut future = future;
@@ -98,10 +98,10 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let Some(entry) = self.wiring.nodes.get(node as usize) else {
             let added = pass.added[node as usize - self.wiring.nodes.len()].clone();
-            return Invocation::Entry(Entry::of(added, &self.wiring.policies));
+            return Invocation::Entry(WiredNode::of(added, &self.wiring.policies));
         };
         drop(pass);
-        if entry.kind() != Kind::Plain {
+        if entry.kind() != CallKind::Plain {
             return Invocation::Entry(entry.clone());
         }
         let outputs = &*self.run.position.state;
@@ -109,7 +109,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         Invocation::Plain(caught(|| entry.call.call_now(deps, None)))
     }
 
-    fn call_now(&self, entry: &Entry<O, S>, request: TaskRequest) -> Result<O, BoxError> {
+    fn call_now(&self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
         let outputs = &*self.run.position.state;
         let task =
             Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
@@ -121,7 +121,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// Makes the future of an async node, which owns the outputs that it depends on.
-    fn call(&mut self, entry: &Entry<O, S>, request: TaskRequest) -> NodeFuture<Outputs<O, S>> {
+    fn call(&mut self, entry: &WiredNode<O, S>, request: TaskRequest) -> NodeFuture<Outputs<O, S>> {
         let held = self.held();
         let view = Arc::new(self.run.position.state.view(held, &self.desk));
         let task =
@@ -161,7 +161,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 /// The invocation of a node.
 enum Invocation<O, S> {
     Plain(Result<O, BoxError>),
-    Entry(Entry<O, S>),
+    Entry(WiredNode<O, S>),
 }
 
 fn caught<O>(call: impl FnOnce() -> Result<O, BoxError>) -> Result<O, BoxError> {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::dependency::edits::{Desk, Op, SettledEdits, Transaction};
+use crate::dependency::edits::{Op, PassDesk, SettledEdits, Transaction};
 use crate::dependency::outputs::Outputs;
 use crate::dependency::plan::Status;
 use crate::dependency::{Output, PassInput};
@@ -32,7 +32,7 @@ pub(super) fn turns(left: &Leftovers) -> Result<Vec<StoredTurn>, Error> {
 
 /// The replay of a pass.
 pub(super) struct PassReplay<'a, O, S> {
-    desk: &'a Desk<O, S>,
+    desk: &'a PassDesk<O, S>,
     thread: &'a str,
     /// The nodes that have asked and are not done.
     asked: &'a HashSet<String>,
@@ -41,7 +41,7 @@ pub(super) struct PassReplay<'a, O, S> {
 }
 
 impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
-    pub(super) fn new(desk: &'a Desk<O, S>, thread: &'a str, asked: &'a HashSet<String>) -> Self {
+    pub(super) fn new(desk: &'a PassDesk<O, S>, thread: &'a str, asked: &'a HashSet<String>) -> Self {
         PassReplay { desk, thread, asked, gone: Vec::new() }
     }
 

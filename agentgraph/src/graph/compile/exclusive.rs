@@ -11,7 +11,7 @@ use petgraph::algo::dominators::{Dominators, simple_fast};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::resolve::{CommandTargets, Edge, RouteShape};
+use super::resolve::{CommandTargets, ResolvedEdge, RouteShape};
 use super::shape::Shape;
 use crate::graph::problem::{Warning, WarningKind};
 use crate::graph::topology::END_ID;
@@ -20,7 +20,7 @@ use crate::graph::topology::END_ID;
 const LOOKED_AT: usize = 20_000_000;
 
 pub(super) fn exclusive_sources(shape: &Shape) -> Vec<Warning> {
-    let joins: Vec<(usize, &Edge)> =
+    let joins: Vec<(usize, &ResolvedEdge)> =
         shape.edges.iter().enumerate().filter(|(_, edge)| waits_for_several(edge)).collect();
     if joins.is_empty() || !shape.routes.iter().any(chooses) || !shape.templates.is_empty() {
         return Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn exclusive_sources(shape: &Shape) -> Vec<Warning> {
     warnings
 }
 
-fn waits_for_several(edge: &Edge) -> bool {
+fn waits_for_several(edge: &ResolvedEdge) -> bool {
     edge.is_join()
         && edge.sources.len() > 1
         && edge.needed as usize == edge.sources.len()
@@ -127,7 +127,7 @@ impl Reach {
     }
 
     /// A route, and two of its targets that different sources of the join hang on.
-    fn exclusive(&self, join: &Edge, budget: &mut usize) -> Option<(usize, u32, u32)> {
+    fn exclusive(&self, join: &ResolvedEdge, budget: &mut usize) -> Option<(usize, u32, u32)> {
         let mut picked: HashMap<usize, u32> = HashMap::new();
         for source in &join.sources {
             for vertex in self.dominators.dominators(NodeIndex::new(*source as usize))? {
@@ -146,7 +146,7 @@ impl Reach {
     }
 }
 
-fn is_way(at: usize, edge: &Edge, without: Option<usize>) -> bool {
+fn is_way(at: usize, edge: &ResolvedEdge, without: Option<usize>) -> bool {
     without != Some(at) && edge.target != END_ID
 }
 

@@ -1,10 +1,10 @@
 //! Checks for edges, joins and routes without input that lead to nodes with one.
 
 use super::names::{Names, Problems};
-use super::resolve::{Edge, RouteShape};
+use super::resolve::{ResolvedEdge, RouteShape};
 use crate::extract::RequirementKind;
 use crate::graph::problem::ProblemKind;
-use crate::graph::{DeclaredNode, Place};
+use crate::graph::{CodePlace, DeclaredNode};
 use crate::state::State;
 
 /// Adds a problem for each call that leads to a node without the input that the node takes.
@@ -14,7 +14,7 @@ use crate::state::State;
 pub(super) fn check_inputs<S: State>(
     names: &Names,
     nodes: &[DeclaredNode<S>],
-    (edges, routes, on_limit): (&[Edge], &[RouteShape], Option<(u32, Place)>),
+    (edges, routes, on_limit): (&[ResolvedEdge], &[RouteShape], Option<(u32, CodePlace)>),
     problems: &mut Problems,
 ) {
     let input_of = |node: u32| {

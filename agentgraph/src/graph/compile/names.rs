@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::nearest;
 use crate::graph::problem::{Problem, ProblemKind};
 use crate::graph::topology::END_ID;
-use crate::graph::{DeclaredNode, Place};
+use crate::graph::{CodePlace, DeclaredNode};
 use crate::state::State;
 use crate::words::{END, START};
 
@@ -16,7 +16,7 @@ pub(super) struct Problems {
 }
 
 impl Problems {
-    pub(super) fn add(&mut self, kind: ProblemKind, place: Place) {
+    pub(super) fn add(&mut self, kind: ProblemKind, place: CodePlace) {
         self.list.push(Problem { kind, place: Some(place) });
     }
 

@@ -8,7 +8,7 @@ use crate::graph::core::Breaks;
 use crate::graph::problem::ProblemKind;
 use crate::graph::sources::JoinPolicy;
 use crate::graph::topology::END_ID;
-use crate::graph::{Break, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Place, Sources};
+use crate::graph::{Break, CodePlace, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Sources};
 use crate::state::State;
 
 /// The targets of a node's commands.
@@ -39,17 +39,17 @@ pub(super) fn resolve_command_targets<S: State>(
     nodes.iter().map(|node| resolve(node, problems)).collect()
 }
 
-pub(super) struct Edge {
+pub(super) struct ResolvedEdge {
     pub(super) sources: Vec<u32>,
     pub(super) needed: u32,
     pub(super) timeout: Option<Duration>,
     pub(super) target: u32,
     /// A list of one source is a join only if it has something to wait for.
     pub(super) joins: bool,
-    pub(super) place: Place,
+    pub(super) place: CodePlace,
 }
 
-impl Edge {
+impl ResolvedEdge {
     pub(super) fn is_join(&self) -> bool {
         self.joins
     }
@@ -60,8 +60,8 @@ pub(super) fn resolve_edges(
     declared: &[DeclaredEdge],
     eager: bool,
     problems: &mut Problems,
-) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::with_capacity(declared.len());
+) -> Vec<ResolvedEdge> {
+    let mut edges: Vec<ResolvedEdge> = Vec::with_capacity(declared.len());
     let mut seen = HashSet::new();
     for edge in declared {
         let declared = &edge.from;
@@ -98,7 +98,7 @@ pub(super) fn resolve_edges(
         let needed = needed as u32;
         let timeout = declared.timeout;
         let joins = sources.len() > 1 || (eager && declared.joins);
-        edges.push(Edge { sources, needed, timeout, target, joins, place: edge.place });
+        edges.push(ResolvedEdge { sources, needed, timeout, target, joins, place: edge.place });
     }
     edges
 }
@@ -127,7 +127,7 @@ pub(super) struct RouteShape {
     pub(super) word: &'static str,
     /// Whether one call may pick several targets.
     pub(super) picks_several: bool,
-    pub(super) place: Place,
+    pub(super) place: CodePlace,
 }
 
 pub(super) fn resolve_routers<S: State>(

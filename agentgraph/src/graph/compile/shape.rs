@@ -8,11 +8,11 @@ use petgraph::visit::{Dfs, Reversed};
 
 use super::exclusive::exclusive_sources;
 use super::names::{Names, Problems};
-use super::resolve::{CommandTargets, Edge, RouteShape};
+use super::resolve::{CommandTargets, ResolvedEdge, RouteShape};
 use crate::graph::core::Breaks;
 use crate::graph::draw::{Drawing, Line, LineKind};
 use crate::graph::problem::{ProblemKind, Warning, WarningKind};
-use crate::graph::topology::{END_ID, Exits, Join, Rows, Topology, WIDE};
+use crate::graph::topology::{END_ID, Exits, JoinShape, Rows, Topology, WIDE};
 use crate::graph::{DeclaredBreak, DeclaredNode};
 use crate::state::State;
 
@@ -20,7 +20,7 @@ use crate::state::State;
 /// builder.
 pub(super) struct Shape {
     pub(super) names: Names,
-    pub(super) edges: Vec<Edge>,
+    pub(super) edges: Vec<ResolvedEdge>,
     pub(super) routes: Vec<RouteShape>,
     pub(super) targets: Vec<CommandTargets>,
     pub(super) breaks: Option<Breaks>,
@@ -210,7 +210,7 @@ impl Shape {
                     for (place, source) in sources.iter().enumerate() {
                         join_sources[*source as usize].push((joins.len() as u32, place as u32));
                     }
-                    joins.push(Join {
+                    joins.push(JoinShape {
                         sources: sources.to_vec(),
                         target: edge.target,
                         needed: edge.needed,
@@ -243,7 +243,7 @@ impl Shape {
             wide: wide.collect(),
             successors: Rows::of(successors),
             join_sources: Rows::of(join_sources),
-            times_joins: joins.iter().any(|join: &Join| join.timeout.is_some()),
+            times_joins: joins.iter().any(|join: &JoinShape| join.timeout.is_some()),
             joins,
             join_words,
             deferred: self.deferred.to_vec(),
