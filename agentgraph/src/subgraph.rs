@@ -6,6 +6,7 @@
 
 mod namespace;
 
+pub use crate::words::Memory;
 pub(crate) use namespace::namespace;
 
 use std::any::type_name;
@@ -21,7 +22,6 @@ use crate::run::CompiledGraph;
 use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step};
-use crate::words::Memory;
 
 /// A graph that becomes a node of a graph over `P`: see [`CompiledGraph::embed`] and
 /// [`CompiledGraph::memory`].
