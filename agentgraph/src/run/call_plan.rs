@@ -107,7 +107,7 @@ impl<S: State> CallPlan<S> {
             gen_ai.operation.name = "invoke_workflow",
             gen_ai.conversation.id = thread.as_deref(),
         );
-        let outcome = match self.way(events) {
+        let outcome = match self.choose_drive(events) {
             Ok(Drive::Alone(mut ready)) => {
                 let driven = ready.drive_to_the_end().instrument(span).await;
                 ready.outcome(driven)
@@ -118,7 +118,7 @@ impl<S: State> CallPlan<S> {
         outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
     }
 
-    fn way(self, events: Option<Arc<EventQueue<S>>>) -> Result<Drive<S>, Error> {
+    fn choose_drive(self, events: Option<Arc<EventQueue<S>>>) -> Result<Drive<S>, Error> {
         match (self.graph.host.clone(), self.graph.persistence.is_some()) {
             (None, false) => Ok(Drive::Alone(Box::new(self.make_ready_alone(LocalRunner, events)?))),
             (None, true) => Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events)))),
@@ -162,9 +162,9 @@ impl<S: State> CallPlan<S> {
         let graph = self.graph.clone();
         persistence.settle(&name).await;
         let services = Arc::clone(&self.graph.shared.services);
-        let ground = LeaseSource::of(&persistence, &services);
+        let leases = LeaseSource::of(&persistence, &services);
         let TakenThread { mut lease, replaces } =
-            ground.take(&name, self.keeping.when_busy, self.limits.halt.cancel.as_ref()).await?;
+            leases.take(&name, self.keeping.when_busy, self.limits.halt.cancel.as_ref()).await?;
         if self.keeping.durability == Durability::Async {
             lease.through(persistence.behind()?);
         }
