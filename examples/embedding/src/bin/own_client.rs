@@ -51,10 +51,10 @@ async fn preview(client: &UpgradeClient) -> Result<Experiment, ClientError> {
     Ok(hints)
 }
 
-/// The server finds and sorts; the client reads page by page.
+/// The server finds, and sorts within a page; the client reads page by page.
 async fn list(client: &UpgradeClient) -> Result<(), ClientError> {
     client.create(&NewExperiment::new("More hints", "assign-prog").per_group("classId")).await?;
-    let by_name = PageQuery::new(1).sort(SortKey::Name, SortDirection::Ascending);
+    let by_name = PageQuery::new(10).sort(SortKey::Name, SortDirection::Ascending);
     let pages: Vec<_> = client.pages(by_name).try_collect().await?;
     let names: Vec<_> =
         pages.iter().flat_map(|page| &page.experiments).map(|found| found.name.as_str()).collect();
