@@ -1,5 +1,5 @@
-//! Counts the allocations of every case. Linking the counter replaces the allocator, so no time is taken
-//! here.
+//! Counts the allocations of every case. Linking the counter replaces the allocator, so times are not
+//! measured here.
 
 use agentgraph_benches::Allocated;
 

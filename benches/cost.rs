@@ -1,4 +1,4 @@
-//! Takes the time of every case; see the crate's documentation for the arguments.
+//! Measures the time of every case; see the crate's documentation for the arguments.
 
 fn main() -> Result<(), agentgraph_benches::Problem> {
     agentgraph_benches::take_times()

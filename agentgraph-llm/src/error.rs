@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_has_a_text_of_its_own() {
+    fn every_code_has_its_own_text() {
         let mut texts: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
         texts.sort_unstable();
         texts.dedup();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_cause_ends_the_retries_and_another_one_does_not() {
+    fn only_a_terminal_cause_ends_the_retries() {
         let failed = || Error::new(Code::ToolFailed, "");
         assert!(failed().with_source("disk full").is_retryable());
         assert!(!failed().with_source(Terminal::new("card refused")).is_retryable());

@@ -171,12 +171,12 @@ impl<'t> Scan<'t> {
     fn bracket(&mut self) {
         match read_value(self.text.as_bytes(), self.at) {
             Reading::Value(end) => {
-                self.found(self.at..end);
+                self.add_value(self.at..end);
                 self.at = end;
             }
             Reading::Prose { first, resume, depth } => {
                 if let Some(first) = first {
-                    self.found(first);
+                    self.add_value(first);
                 }
                 if self.open > 0 {
                     self.open += depth;
@@ -214,7 +214,7 @@ impl<'t> Scan<'t> {
         self.open = self.open.saturating_sub(1);
     }
 
-    fn found(&mut self, value: Range<usize>) {
+    fn add_value(&mut self, value: Range<usize>) {
         if self.fence.is_some_and(|fence| fence.is_json) {
             self.in_blocks.push(value);
         } else {

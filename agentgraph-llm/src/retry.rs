@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_back_off_is_cut_to_its_bound() {
+    fn the_back_off_never_exceeds_its_longest_wait() {
         let longest = Duration::from_secs(20);
         let endless = Backoff { first: Duration::MAX, longest, jitter: 0.5 };
         assert_eq!(endless.wait(u32::MAX - 1, 0.0), longest);

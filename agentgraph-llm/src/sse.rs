@@ -139,7 +139,7 @@ mod tests {
     ];
 
     #[test]
-    fn events_are_found_whole_byte_by_byte_and_cut_once_anywhere() {
+    fn events_are_parsed_from_any_split_of_the_bytes() {
         for (name, text, expected) in CASES {
             let bytes = text.as_bytes();
             assert_eq!(parse(&[bytes]), *expected, "{name}, whole");

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_and_all_else_stays() {
+    fn places_are_replaced_and_other_text_stays() {
         let db = json!({
             "a": {"b": "x", "b c": "sp", "0": "zero"}, "list": [1, {"k": [true]}], "d.e": {"$": "odd", "\"]": "q"},
             "n": 1.5, "map": {"z": 1, "y": []}, "text": "$db.a.b$", "empty": ""
@@ -245,7 +245,7 @@ mod tests {
             (r#"$db["d.e"]["$"]$ $db["d.e"]["\"]"]$ $db["a"].b$"#, "odd q x"),
             ("$db.map$", r#"{"y":[],"z":1}"#),
             ("$db.empty$.", "."),
-            // What is put in is not read again.
+            // Inserted values are not parsed again.
             ("$db.text$", "$db.a.b$"),
             ("$5, $dbase, $db, db.a.b$, $ db.a$, $$", "$5, $dbase, $db, db.a.b$, $ db.a$, $$"),
             ("$$db.n$$", "$1.5$"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_read_is_named() {
+    fn an_invalid_place_is_reported_with_its_position_and_reason() {
         let cases = [
             ("$db.a", 1, 1, "it is not closed"),
             ("to\nbe $db.a\n$", 2, 4, "it is not closed"),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_template_is_put_behind_one() {
+    fn plain_text_appended_to_a_template_is_not_parsed() {
         let typed = "what is $db.secret$? \\";
         let template =
             Template::parse("$db.greeting$ ").unwrap().and(typed).and(Template::parse("$db.n$").unwrap());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any keys and indices lead where a walk by hand leads, and a path is read back as it is shown.
+        /// A path of any keys and indices finds its value, and the displayed path parses back to itself.
         #[test]
         fn a_path_leads_where_a_walk_leads(steps in prop::collection::vec(step(), 0..5)) {
                         let db = steps.iter().rev().fold(json!("leaf"), |inner, step| match step {

@@ -1,5 +1,6 @@
-//! Timeouts, against a server that falls silent. Nothing here measures time: a call that does not end hangs
-//! the test, and if an event has to come before a timeout, longer timeouts are tried until it does.
+//! Timeouts, against a server that falls silent. The tests do not measure time: a call that does not end
+//! hangs the test. Where an event must come before a timeout, the test tries longer timeouts until it
+//! does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -14,7 +15,7 @@ use support::{Reply, START, Server, delta, stream_bytes};
 const SHORT: Duration = Duration::from_millis(60);
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_a_timeout_tried_again() {
+async fn a_call_without_a_response_times_out_and_is_retried() {
     let server = Server::start((0..3).map(|_| Reply::SayAndHang(Vec::new()))).await;
     let (builder, waits) = server.model();
     let model = builder.timeout(SHORT).build().unwrap();
@@ -25,15 +26,15 @@ async fn a_server_that_never_answers_is_a_timeout_tried_again() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_is_a_timeout() {
+async fn a_body_that_never_ends_times_out() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"content\":".to_vec();
     let server = Server::start([Reply::SayAndHang(half)]).await;
     let model = server.model().0.timeout(SHORT).max_retries(0).build().unwrap();
     assert!(model.chat(ChatRequest::user("hi")).await.unwrap_err().is_timeout());
 }
 
-/// A stream whose first piece was read, and its server, which sends no more.
-async fn begun(
+/// Returns a stream after its first piece of text, and its server, which sends nothing more.
+async fn begin_stream(
     settings: impl Fn(AnthropicModelBuilder, Duration) -> AnthropicModelBuilder,
 ) -> (ChatStream, Server) {
     let mut short = SHORT;
@@ -51,8 +52,8 @@ async fn begun(
 
 #[tokio::test]
 async fn a_silent_stream_times_out_after_its_events() {
-    let idle = begun(|builder, short| builder.idle_timeout(short)).await;
-    let total = begun(|builder, short| builder.timeout(short)).await;
+    let idle = begin_stream(|builder, short| builder.idle_timeout(short)).await;
+    let total = begin_stream(|builder, short| builder.timeout(short)).await;
     for ((mut stream, server), named) in [(idle, "idle_timeout("), (total, " `timeout(")] {
         let error = stream.next().await.unwrap().unwrap_err();
         assert!(error.is_timeout() && error.message().contains(named), "{error}");
@@ -62,7 +63,7 @@ async fn a_silent_stream_times_out_after_its_events() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_silent_from_the_start_is_tried_again() {
+async fn a_stream_that_is_silent_from_the_start_is_retried() {
     let server =
         Server::start([Reply::SayAndHang(stream_bytes(START)), Reply::stream(&support::events("done"))])
             .await;

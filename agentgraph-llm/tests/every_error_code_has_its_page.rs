@@ -1,4 +1,4 @@
-//! `docs/errors/` and the codes of this crate say the same.
+//! Each error code of this crate has a page in `docs/errors/`, and each page a code.
 
 use std::collections::BTreeSet;
 use std::fs;

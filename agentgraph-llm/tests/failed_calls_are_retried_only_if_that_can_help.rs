@@ -8,7 +8,7 @@ use agentgraph_llm::{Code, Error};
 use futures_util::StreamExt;
 use support::{Reply, START, STOP, Server, delta, events, stream_bytes};
 
-/// Answers with these failures and then with "done". Returns the result of the call, and the waits.
+/// Calls a server that replies with these failures and then with "done". Returns the result and the waits.
 async fn call(failures: impl IntoIterator<Item = Reply>) -> (Result<String, Error>, Vec<u128>) {
     let server = Server::start(failures.into_iter().chain([Reply::answer("done")])).await;
     let (builder, waits) = server.model();
@@ -17,7 +17,7 @@ async fn call(failures: impl IntoIterator<Item = Reply>) -> (Result<String, Erro
 }
 
 #[tokio::test]
-async fn the_wait_that_a_429_asks_for_is_kept() {
+async fn a_reasonable_retry_after_of_a_429_is_kept() {
     for (header, expected) in [
         ("retry-after: 2\r\n", 2000),
         ("retry-after: 0.5\r\n", 500),
@@ -32,7 +32,7 @@ async fn the_wait_that_a_429_asks_for_is_kept() {
 }
 
 #[tokio::test]
-async fn failures_of_the_server_are_tried_twice_again_with_growing_waits() {
+async fn server_failures_are_retried_twice_with_growing_waits() {
     for status in [408, 409, 429, 500, 502, 503, 504, 529] {
         let failure = || Reply::error(status, "", "api_error");
         let (result, waits) = call([failure(), failure()]).await;
@@ -62,12 +62,12 @@ async fn errors_of_the_caller_are_not_retried() {
         assert_eq!((error.code(), waits.len(), error.is_retryable()), (code, 0, false), "{error}");
         assert!(error.to_string().starts_with(code.as_str()), "{error}");
         let terminal = std::error::Error::source(&error).unwrap();
-        assert!(terminal.is::<agentgraph::Terminal>(), "a node's retry policy sees it, too");
+        assert!(terminal.is::<agentgraph::Terminal>(), "a node's retry policy does not retry it either");
     }
 }
 
 #[tokio::test]
-async fn money_is_not_tried_again_whatever_the_status_and_the_servers_verdict() {
+async fn billing_errors_are_not_retried_even_if_the_server_asks_for_it() {
     for (status, message) in [
         (429, "This request would exceed your organization's monthly spend limit."),
         (400, "Your credit balance is too low to access the API."),
@@ -84,7 +84,7 @@ async fn money_is_not_tried_again_whatever_the_status_and_the_servers_verdict() 
 }
 
 #[tokio::test]
-async fn the_servers_own_verdict_goes_before_the_status() {
+async fn x_should_retry_overrides_the_status() {
     let (result, waits) = call([Reply::error(529, "x-should-retry: false\r\n", "overloaded_error")]).await;
     let error = result.unwrap_err();
     assert!(error.is_overloaded() && !error.is_retryable() && waits.is_empty(), "{error}");
@@ -95,7 +95,7 @@ async fn the_servers_own_verdict_goes_before_the_status() {
 }
 
 #[tokio::test]
-async fn errors_that_are_no_json_are_errors_like_others() {
+async fn errors_without_json_are_handled_by_their_status() {
     let page = "<html>413 Request Entity Too Large</html>";
     let (result, _) = call([Reply::json(413, "", page)]).await;
     assert_eq!(result.unwrap_err().code(), Code::TooLarge);
@@ -104,7 +104,7 @@ async fn errors_that_are_no_json_are_errors_like_others() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_tried_again() {
+async fn a_broken_connection_is_retried() {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"content\":";
     for bytes in ["", "HTTP/1.1 200 OK\r\nconte", head] {
@@ -114,7 +114,7 @@ async fn a_broken_connection_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_named_and_was_tried_again() {
+async fn a_refused_connection_is_retried_and_the_error_names_it() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -137,7 +137,7 @@ async fn the_number_of_retries_can_be_set() {
     assert_eq!(server.requests().len(), 1 + 5);
 }
 
-/// Streams these replies. Returns the texts, the end, and the number of requests.
+/// Streams from a server with these replies. Returns the texts, the end, and the number of requests.
 async fn stream(replies: impl IntoIterator<Item = Reply>) -> (Vec<String>, Result<String, Error>, usize) {
     let server = Server::start(replies).await;
     let model = server.model().0.build().unwrap();
@@ -160,7 +160,7 @@ async fn stream(replies: impl IntoIterator<Item = Reply>) -> (Vec<String>, Resul
 }
 
 #[tokio::test]
-async fn a_stream_is_tried_again_until_its_first_event() {
+async fn a_stream_is_retried_until_its_first_event() {
     let overloaded =
         "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let failures = [
@@ -181,7 +181,7 @@ async fn a_stream_is_tried_again_until_its_first_event() {
 }
 
 #[tokio::test]
-async fn a_stream_is_not_tried_again_after_its_first_event() {
+async fn a_stream_is_not_retried_after_its_first_event() {
     let cut = stream_bytes(&format!("{START}{}", delta("Once ")));
     let chunked = [
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n1000\r\n"
@@ -207,7 +207,7 @@ async fn a_stream_is_not_tried_again_after_its_first_event() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_none_is_named_and_not_tried_again() {
+async fn a_response_that_is_no_stream_is_an_error_without_a_retry() {
     for reply in [
         Reply::answer("not streamed"),
         Reply::Say(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html>".to_vec()),

@@ -1,13 +1,14 @@
 //! Finding JSON in the prose of an answer: texts that models write, random values in random prose, random
 //! brackets against a slow reference, and hostile texts.
 //!
-//! Faults made by hand that these tests caught: escapes not known, raw line feeds taken into strings, `01`
-//! taken for a number, a depth off by one, brackets closed by the wrong ones, prose looked at again only
-//! behind its string, its strings not forgotten, JSON that misses a comma taken for prose, doubled braces
-//! taken for JSON, cut strings taken for prose, the first value of a cut array kept, inner values of broken
-//! JSON kept (outside and inside of blocks, and when it breaks once more), brackets and strings within broken
-//! JSON not told apart, its depth forgotten, empty blocks taken for blocks, broken blocks passed over, short
-//! fences that close long ones, quotes looked for again and again.
+//! Deliberate faults that these tests detect:
+//! - in strings and numbers: escapes ignored, raw line feeds accepted, `01` accepted;
+//! - in nesting: a depth off by one, a bracket closed by one of the other kind, doubled braces read as JSON;
+//! - in prose: read again only after its string, its strings remembered, quotes searched for repeatedly;
+//! - in broken JSON: a missing comma or a cut string read as prose, the first value of a cut array kept,
+//!   inner values kept (outside and inside of blocks, and after a second break), brackets in strings counted,
+//!   the depth forgotten;
+//! - in blocks: an empty one counted, a broken one skipped, a long fence closed by a short one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::json_in_text::{JsonInText, last_json};
@@ -32,7 +33,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
         ("{}", &["{}"]),
         ("", &[]),
         ("no JSON here", &[]),
-        // Numbers that are none, words of other languages.
+        // Invalid numbers, and words of other languages.
         (r#"{"a": NaN}"#, &[]),
         (r#"{"a": Infinity}"#, &[]),
         (r#"{"a": 01}"#, &[]),
@@ -51,7 +52,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
         (r#"{"so to say} {"a": 1}"#, &[r#"{"a": 1}"#]),
         ("an open [ and\n{\"a\": 1}", &[r#"{"a": 1}"#]),
         ("He said \"{\" and \"[\": {\"a\": 1}", &[r#"{"a": 1}"#]),
-        // Half an answer is not an answer.
+        // Incomplete or invalid values, whose inner values do not count either.
         (r#"{"a": {"b": 1}, "c": [1, 2]"#, &[]),
         (r#"{"steps": [{"name": "a"}, {"name": "#, &[]),
         (r#"{"a": {"b": 1},}"#, &[]),
@@ -61,7 +62,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
         (r#"[{"a": 1}}"#, &[]),
         (r#"{"a": NaN, "b": {"c": 1}, "d": {"e": 2, f}}"#, &[]),
         ("{\"a\": {\"b\": 1}, \"text\": \"two\nlines {\"}", &[]),
-        // ... but an unclosed bracket does not hide what follows.
+        // An unclosed bracket does not hide a value on a later level or line.
         (r#"{"a": [1} {"b": 2}"#, &[r#"{"b": 2}"#]),
         ("{\"a\":\n{\"b\": 2", &[]),
         ("{\"a\": 1\n\n{\"b\": 2}", &[r#"{"b": 2}"#]),
@@ -79,7 +80,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
         ("{\"a\": 0}\n```json\n{\"a\": oops}\n```\n[3]", &[]),
         ("```json\n{\"a\": [1}\n```\n```json\n{\"a\": 1}\n```", &[r#"{"a": 1}"#]),
         ("```jsonc\n[1]\n```", &["[1]"]),
-        // Lone values in an otherwise empty text.
+        // Scalars that are the whole text or block.
         (" 42\n", &["42"]),
         (r#""yes""#, &[r#""yes""#]),
         ("I have 3 apples", &[]),
@@ -97,7 +98,7 @@ fn texts_that_models_write_give_the_json_they_mean() {
 }
 
 #[test]
-fn json_that_broke_off_after_the_last_value_is_named() {
+fn broken_json_after_the_last_value_is_reported() {
     let broken = |text: &str| JsonInText::of(text).broken().map(|broken| broken.to_string());
     assert_eq!(broken(r#"{"a": 1,}"#).unwrap(), "trailing comma at line 1 column 9");
     assert_eq!(broken(r#"so: {"a": [1}"#).unwrap(), "expected `,` or `]` at line 1 column 9");
@@ -111,18 +112,18 @@ fn json_that_broke_off_after_the_last_value_is_named() {
 }
 
 #[test]
-fn as_deep_as_serde_json_reads_and_no_deeper() {
+fn nesting_is_limited_as_in_serde_json() {
     for depth in [1, 126, 127, 128, 129, 300] {
         let text = "[".repeat(depth) + &"]".repeat(depth);
         let readable = serde_json::from_str::<Value>(&text).is_ok();
         assert_eq!(last_json(&text) == Some(&text), readable, "{depth}");
-        assert_eq!(last_json(&text).is_some(), readable, "nothing inside of it counts: {depth}");
+        assert_eq!(last_json(&text).is_some(), readable, "no inner value counts: {depth}");
     }
 }
 
-/// Each of these takes hours if a text is read again from each of its brackets or quotes.
+/// A reader that starts again at each bracket or quote takes hours for each of these texts.
 #[test]
-fn texts_made_to_hurt_are_read_in_one_pass() {
+fn hostile_texts_are_read_in_one_pass() {
     let patterns = [
         "[",
         "{",
@@ -168,7 +169,7 @@ fn texts_made_to_hurt_are_read_in_one_pass() {
     }
 }
 
-/// A JSON value, printed tight or pretty.
+/// Generates an array or object, printed compactly or pretty.
 fn container() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
         Just(json!(null)),
@@ -193,7 +194,7 @@ fn container() -> impl Strategy<Value = String> {
     })
 }
 
-/// Prose that is not JSON in any context.
+/// Generates prose that contains no JSON in any context.
 fn prose() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zé🦀 .,:!?()0-9'*_-]{0,12}",
@@ -210,7 +211,7 @@ fn prose() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..6).prop_map(|pieces| format!("So {} ", pieces.join(" ")))
 }
 
-/// 400, or the number in the environment.
+/// Returns the number of cases in the environment, or 400.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
 }
@@ -234,7 +235,7 @@ proptest! {
         prop_assert_eq!(all(&text), inside);
     }
 
-    /// A value that is cut anywhere is not a value, and neither is anything in it.
+    /// A value that is cut anywhere is not found, and neither are its inner values.
     #[test]
     fn a_cut_value_gives_nothing(json in container(), prose in prose(), cut in any::<prop::sample::Index>()) {
         let mut end = cut.index(json.len());
@@ -269,7 +270,7 @@ proptest! {
     }
 }
 
-/// The rules once more, by trying all ends and all completions: slow, and with another parser.
+/// A slow second implementation of the rules, which tries all ends and completions with another parser.
 mod reference {
     use serde_json::Value;
 
@@ -277,7 +278,8 @@ mod reference {
         serde_json::from_str::<Value>(text).is_ok()
     }
 
-    /// The longest piece from `start` on that some text could complete to JSON, and the completion.
+    /// Returns the end of the longest piece from `start` that some text completes to JSON, and its open
+    /// parts.
     fn longest_prefix(text: &str, start: usize) -> (usize, Stack) {
         let mut best = (start + 1, Stack::of(&text[start..=start]));
         for end in start + 1..=text.len() {
@@ -289,10 +291,10 @@ mod reference {
         best
     }
 
-    /// The open containers at the end of a piece that can be completed.
+    /// The open containers at the end of a piece.
     struct Stack {
         open: Vec<char>,
-        /// A string that is the last token, or is not closed yet.
+        /// The start of the last string since a closing bracket.
         string: Option<usize>,
         in_string: bool,
     }
@@ -483,7 +485,7 @@ mod reference {
         marks.contains(&true)
     }
 
-    /// The start of the value that ends a piece.
+    /// Returns the start of the value at the end of a piece.
     fn value_that_ends(read: &str) -> usize {
         let is_start = |at: &usize| matches!(read.as_bytes()[*at], b'{' | b'[') && is_json(&read[*at..]);
         (0..read.len()).find(is_start).unwrap()

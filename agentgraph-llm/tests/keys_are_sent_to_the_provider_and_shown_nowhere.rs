@@ -31,7 +31,7 @@ async fn a_call_is_one_post_with_key_version_and_body() {
         ("Hello".into(), response.usage, response.stop)
     );
     let ids = (response.message.id.as_str(), streamed.message.id.as_str());
-    assert_eq!(ids, ("m-1", "m-2"), "ids are ours: a server may repeat its own");
+    assert_eq!(ids, ("m-1", "m-2"), "ids are our own, because a server may repeat its ids");
 
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
@@ -53,8 +53,8 @@ async fn a_call_is_one_post_with_key_version_and_body() {
     );
 }
 
-/// The server repeats the key in each place it can.
-fn telltale(status: u16) -> Reply {
+/// Returns an error response that repeats the key in every possible place.
+fn echo_key(status: u16) -> Reply {
     let body = serde_json::json!({"type": "error", "error": {"type": "authentication_error",
         "message": format!("invalid x-api-key {KEY}")}, "request_id": format!("req_{KEY}")});
     Reply::json(status, &format!("request-id: req_{KEY}\r\n"), &body.to_string())
@@ -65,7 +65,7 @@ async fn the_key_is_in_no_error_and_no_debug_text() {
     let event = format!(
         "data: {{\"type\":\"error\",\"error\":{{\"type\":\"authentication_error\",\"message\":\"{KEY}\"}}}}\n\n"
     );
-    let server = Server::start([telltale(401), telltale(500), Reply::stream(&event)]).await;
+    let server = Server::start([echo_key(401), echo_key(500), Reply::stream(&event)]).await;
     let builder = server.model().0.max_retries(0);
     assert!(!format!("{builder:?}").contains("hunter2"));
     let model = builder.build().unwrap();

@@ -1,14 +1,15 @@
-//! Nodes of a dependency graph that call a model: their requests, their checks, their further attempts, the
-//! undone traces of refused answers, and the usage.
+//! Nodes of a dependency graph that call a model: their requests, checks and tries, the undone effects of
+//! refused answers, and the usage.
 //!
 //! A fake model named `A` answers `A1`, `A2`, ...; a conversation is shown as `s:S,u:A,a:A1,u:..`.
 //!
-//! Faults made by hand that these tests caught: edits of refused tries kept, changes of the database made at
-//! once, feedback that grows when it should not and that does not when it should, no reason given, the reason
-//! noted at the wrong try, one try too few and one too many, refusals asked again, cut answers accepted, a
-//! fallback not said to be one, dependencies in the wrong order, names in place of prompts, shorthands not
-//! known, tokens not spent, passes and totals not counted, a length that is only a lower bound, types not
-//! read, the pass's input not read.
+//! Deliberate faults that these tests detect:
+//! - tries: one too few or too many, a refusal by the model tried again, a cut answer accepted, edits of a
+//!   refused try kept, changes of the database made at once, a fallback not marked as one;
+//! - feedback: accumulated or dropped against the setting, without a reason, or with it at the wrong try;
+//! - requests: dependencies in the wrong order, names in place of prompts, shorthands ignored;
+//! - usage: tokens not spent, runs or totals not counted;
+//! - checks and values: a length that is only a lower bound, types not read, the input of the pass not read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use serde_json::json;
 
 type Graph = DependencyGraph<Answer>;
 
-/// Answers `<name>1`, `<name>2`, ...
+/// Returns a model that answers `<name>1`, `<name>2`, ...
 fn fake(name: &'static str) -> ScriptedModel {
     let count = AtomicUsize::new(0);
     ScriptedModel::from_fn(move |_| {
@@ -39,7 +40,7 @@ fn fake(name: &'static str) -> ScriptedModel {
     })
 }
 
-/// A node of the fake model of that name, whose prompt is the name.
+/// Returns a node with the fake model of this name and the name as its prompt, and the model.
 fn node(name: &'static str) -> (LlmNode, ScriptedModel) {
     let model = fake(name);
     (LlmNode::new(model.clone(), name).system("S"), model)
@@ -97,11 +98,11 @@ async fn dependencies_are_questions_and_answers_in_the_order_of_edges() {
     let graph = Graph::new().node("A", a).node("B", b).node("C", c);
     let graph = graph.edge("B", "C").edge("A", "C").compile().unwrap();
     assert_eq!(run(&graph).await, ["A=A1", "B=B1", "C=C1"]);
-    assert_eq!(asked(&model), ["s:S,u:B,a:B1,u:A,a:A1,u:C"], "edges, not evaluation");
+    assert_eq!(asked(&model), ["s:S,u:B,a:B1,u:A,a:A1,u:C"], "in the order of the edges, not of the runs");
 }
 
 #[tokio::test]
-async fn other_nodes_and_other_outputs_are_turns_too() {
+async fn outputs_of_nodes_without_a_model_are_turns_too() {
     let model = fake("B");
     let graph = DependencyGraph::<String>::new()
         .node("count", || "3".to_owned())
@@ -110,7 +111,7 @@ async fn other_nodes_and_other_outputs_are_turns_too() {
         .compile()
         .unwrap();
     assert_eq!(graph.invoke(()).await.unwrap().into_finished().unwrap()["B"], "B1");
-    assert_eq!(asked(&model), ["u:count,a:3,u:B"], "a node without a prompt is called by its name");
+    assert_eq!(asked(&model), ["u:count,a:3,u:B"], "the question of a node without a prompt is its name");
 
     let model = fake("B");
     let graph = Graph::new()
@@ -148,7 +149,7 @@ async fn feedback_is_the_last_answer_or_all_of_them() {
 }
 
 #[tokio::test]
-async fn refused_to_the_end_a_node_fails_or_goes_on_with_another_text() {
+async fn a_node_whose_answers_are_all_refused_fails_or_uses_its_fallback() {
     let ((a, model), (b, behind)) = (node("A"), node("B"));
     let meter = Meter::new();
     let graph = Graph::new().node("A", a.meter(&meter).after(refuse("no"))).node("B", b).edge("A", "B");
@@ -162,7 +163,7 @@ async fn refused_to_the_end_a_node_fails_or_goes_on_with_another_text() {
         (refused.reasons.as_slice(), refused.usage),
         (&["no"; 3].map(String::from)[..], Usage::new(30, 3))
     );
-    assert_eq!(meter.total().answers, 3, "a node that failed has cost what it has cost");
+    assert_eq!(meter.total().answers, 3, "the usage of a failed node is counted");
 
     let ((a, model), (b, behind)) = (node("A"), node("B"));
     let a = a.after(refuse("no")).otherwise("N/A");
@@ -175,7 +176,7 @@ async fn refused_to_the_end_a_node_fails_or_goes_on_with_another_text() {
 }
 
 #[tokio::test]
-async fn as_many_tries_as_it_is_given_and_at_least_one() {
+async fn a_node_makes_the_set_number_of_tries_and_at_least_one() {
     for (tries, calls) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
         let (a, model) = node("A");
         let a = a.tries(tries).after(refuse("no")).otherwise("");
@@ -193,7 +194,7 @@ async fn a_refused_try_leaves_no_edits_text_or_changes() {
         after.set_text(format!("replaced {number}"));
         after.change_db(move |db| db["n"] = (db["n"].as_u64().unwrap() + 10 + number as u64).into());
         assert_eq!(after.db(|db| db["n"].clone()), 0);
-        // The same name in each attempt, because the edits of refused ones are undone.
+        // Each try can add the same name, because the edits of refused tries are undone.
         after.edits().add_fn("T", LlmNode::new(fake("T"), format!("T of {number}")))?;
         after.edits().add_edge("A", "T")?;
         after.edits().add_edge("T", "B")?;
@@ -206,7 +207,7 @@ async fn a_refused_try_leaves_no_edits_text_or_changes() {
 }
 
 #[tokio::test]
-async fn with_a_fallback_nothing_of_the_refused_tries_stays() {
+async fn a_fallback_keeps_nothing_of_the_refused_tries() {
     let ((a, _), (b, behind)) = (node("A"), node("B"));
     let db = Database::new(json!({"n": 0}));
     let a = a.db(db.clone()).otherwise("N/A").after(|after| {
@@ -231,7 +232,7 @@ impl std::fmt::Display for OwnError {
 impl std::error::Error for OwnError {}
 
 #[tokio::test]
-async fn another_error_ends_the_node_at_once_and_the_next_pass_is_whole() {
+async fn any_other_error_ends_the_node_at_once_and_the_next_pass_is_complete() {
     let ((a, model), (b, _)) = (node("A"), node("B"));
     let fails = AtomicUsize::new(1);
     let a = a.after(move |after| {
@@ -245,7 +246,7 @@ async fn another_error_ends_the_node_at_once_and_the_next_pass_is_whole() {
     assert_eq!(asked(&model).len(), 1, "no further try");
     assert!(
         passes.last().is_none_or(|outputs| outputs.last("A").is_none()),
-        "what was set went with the try"
+        "the text of the failed try is dropped"
     );
     let outputs = passes.invoke(()).await.unwrap().into_finished().unwrap();
     let texts: Vec<_> = outputs.iter().map(|(name, answer)| format!("{name}={}", answer.text)).collect();
@@ -253,7 +254,7 @@ async fn another_error_ends_the_node_at_once_and_the_next_pass_is_whole() {
 }
 
 #[tokio::test]
-async fn an_edit_that_is_refused_is_a_value_to_go_on_with_or_to_fail_by() {
+async fn a_rejected_edit_is_an_error_that_the_code_may_ignore_or_return() {
     for propagates in [false, true] {
         let ((a, model), (b, _)) = (node("A"), node("B"));
         let a = a.after(move |after| {
@@ -273,7 +274,7 @@ async fn an_edit_that_is_refused_is_a_value_to_go_on_with_or_to_fail_by() {
 }
 
 #[tokio::test]
-async fn the_models_own_errors_are_not_tries_and_a_retry_policy_asks_from_the_start() {
+async fn errors_of_the_model_are_not_tries_and_a_retry_policy_starts_over() {
     let failing = || {
         let overloaded = || Reply::error(agentgraph_llm::Error::new(Code::Overloaded, "later"));
         ScriptedModel::new(["not yet".into(), overloaded(), "not yet".into(), "done".into()])
@@ -316,7 +317,7 @@ async fn code_after_an_answer_may_await() {
     assert_eq!(asked(&model).len(), 2);
 }
 
-/// The result of a node with this check for these answers: the number of attempts, and the reasons.
+/// Runs a node with this check on these answers. Returns the number of tries, and the reasons of refusals.
 async fn checked(check: JsonCheck, answers: [&str; 3]) -> (usize, Vec<String>) {
     let node = LlmNode::new(ScriptedModel::new(answers), "A").json(check).otherwise("N/A");
     let graph = Graph::new().node("A", node).compile().unwrap();
@@ -411,11 +412,15 @@ async fn a_typed_answer_is_shown_its_schema_and_read() {
     let model = ScriptedModel::new([r#"{"steps": []}"#]);
     let node = LlmNode::new(model.clone(), "Plan it.").json(JsonCheck::typed::<Plan>());
     run(&Graph::new().node("plan", node).compile().unwrap()).await;
-    assert_eq!(model.requests()[0].system, None, "only told when it does not fit");
+    assert_eq!(
+        model.requests()[0].system,
+        None,
+        "the schema is shown only after an answer that does not fit"
+    );
 }
 
 #[tokio::test]
-async fn own_code_reads_json_of_a_node_without_a_check_and_refuses_by_it() {
+async fn code_of_a_node_without_a_check_may_read_json_and_refuse_an_answer() {
     let model = ScriptedModel::new(["prose", r#"{"n": "x"}"#, r#"{"n": 3}"#]);
     #[derive(Deserialize)]
     struct Count {
@@ -436,7 +441,7 @@ async fn own_code_reads_json_of_a_node_without_a_check_and_refuses_by_it() {
 }
 
 #[tokio::test]
-async fn an_answer_of_any_text_is_an_answer() {
+async fn any_text_is_an_answer() {
     for text in ["ab", "", "N/A", "None"] {
         let model = ScriptedModel::new([text]);
         let ((b, behind), a) = (node("B"), LlmNode::new(model, "A"));
@@ -447,7 +452,7 @@ async fn an_answer_of_any_text_is_an_answer() {
 }
 
 #[tokio::test]
-async fn cut_answers_are_asked_for_again_and_refusals_are_not() {
+async fn cut_answers_are_tried_again_and_refusals_are_not() {
     let cut = || Reply::text(r#"{"a": 1} and"#).with_stop(StopReason::MaxTokens);
     let model = ScriptedModel::new([cut(), Reply::text("short")]);
     assert_eq!(
@@ -511,7 +516,11 @@ async fn prompts_get_their_values_and_dependents_see_them() {
     assert_eq!(asked(&c), ["s:S of sail,u:Is 'sail' worth it?,a:A1,s:The weather:\n\nB1,u:C of sail"]);
     db.change(|db| db["goal"]["text"] = "row".into());
     run(&graph).await;
-    assert!(asked(&c)[1].ends_with("u:C of row"), "the database lives on: {:?}", asked(&c));
+    assert!(
+        asked(&c)[1].ends_with("u:C of row"),
+        "the next run sees the change of the database: {:?}",
+        asked(&c)
+    );
 }
 
 #[tokio::test]
@@ -535,7 +544,7 @@ async fn a_missing_value_fails_the_node_before_the_model_is_asked() {
 }
 
 #[tokio::test]
-async fn a_plain_text_is_no_template() {
+async fn a_plain_text_is_not_a_template() {
     let model = fake("A");
     run(&Graph::new()
         .node("A", LlmNode::new(model.clone(), "What is $db.x$?").db(json!({"x": 1})))
@@ -563,7 +572,7 @@ async fn values_come_from_the_input_of_the_pass() {
 }
 
 #[tokio::test]
-async fn the_database_of_a_run_is_its_own_and_is_stored_with_it() {
+async fn each_run_has_its_own_database_which_is_stored_with_it() {
     let model = fake("B");
     let a = LlmNode::new(fake("A"), "A").session_db().after(|after| {
         let text = after.text().to_owned();
@@ -593,7 +602,7 @@ async fn the_database_of_a_run_is_its_own_and_is_stored_with_it() {
 }
 
 #[tokio::test]
-async fn a_question_can_be_composed_otherwise() {
+async fn a_node_can_compose_its_own_request() {
     let ((a, _), model) = (node("A"), fake("B"));
     let b = LlmNode::new(model.clone(), "B").system("S").compose(|question: &Composition<'_, Answer>| {
         assert_eq!((question.node, question.deps.iter().count()), ("B", 1));
@@ -607,7 +616,7 @@ async fn a_question_can_be_composed_otherwise() {
 }
 
 #[tokio::test]
-async fn a_skipped_node_asks_nothing_and_its_last_answer_stands() {
+async fn a_skipped_node_asks_nothing_and_keeps_its_last_answer() {
     let ((a, _), (b, skipped), (c, behind)) = (node("A"), node("B"), node("C"));
     let skips = Arc::new(AtomicUsize::new(0));
     let a = a.after({
@@ -628,7 +637,7 @@ async fn a_skipped_node_asks_nothing_and_its_last_answer_stands() {
 }
 
 #[tokio::test]
-async fn usage_is_counted_by_try_pass_node_and_in_all() {
+async fn usage_is_counted_by_run_and_node_and_in_total() {
     let ((a, _), (b, _)) = (node("A"), node("B"));
     let meter = Meter::new();
     let a = a.meter(&meter).after(refuse_first(1));
@@ -651,7 +660,7 @@ async fn usage_is_counted_by_try_pass_node_and_in_all() {
 }
 
 #[tokio::test]
-async fn rounds_that_came_to_no_answer_are_spent_and_counted() {
+async fn rounds_without_an_answer_are_spent_and_counted() {
     #[derive(Deserialize, JsonSchema)]
     struct Nothing {}
 
@@ -672,7 +681,7 @@ async fn rounds_that_came_to_no_answer_are_spent_and_counted() {
 }
 
 #[tokio::test]
-async fn no_more_tools_of_a_node_run_at_the_same_time_than_it_allows() {
+async fn a_node_limits_how_many_of_its_tools_run_at_the_same_time() {
     #[derive(Deserialize, JsonSchema)]
     struct Nothing {}
 
@@ -724,7 +733,7 @@ async fn the_models_output_is_streamed_even_if_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_node_of_a_template_goes_on_where_the_run_stood() {
+async fn a_resumed_run_still_has_its_nodes_from_templates() {
     let (model, (b, behind)) = (fake("T"), node("B"));
     let (a, first) = node("A");
     let a = a.after(|after| {
@@ -758,10 +767,8 @@ async fn a_node_of_a_template_goes_on_where_the_run_stood() {
     assert_eq!(asked(&behind), ["s:S,u:gate,a:yes,u:T of A1,a:T1,u:B"]);
 }
 
-/// The last value of the text counts, whoever wraps it; a question is one turn of a conversation of any
-/// model.
 #[tokio::test]
-async fn a_fenced_answer_is_as_good_as_a_bare_one() {
+async fn json_in_a_fenced_block_is_the_answer() {
     let model = ScriptedModel::new(["Like [1]:\n```json\n{\"answer\": \"}\"}\n```\nOr {}."]);
     let node = LlmNode::new(model, "A").json(JsonCheck::object().required(["answer"]));
     let graph = Graph::new().node("A", node).compile().unwrap();
@@ -772,7 +779,7 @@ async fn a_fenced_answer_is_as_good_as_a_bare_one() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any sequence of refusals, compared with a second implementation of the rule.
+    /// For any sequence of refusals, the questions and effects equal those of a second implementation.
     #[test]
     fn any_refusals_give_the_questions_and_traces_of_the_rule(
         refused in prop::collection::vec(any::<bool>(), 6), tries in 1usize..6, accumulates in any::<bool>(),

@@ -53,7 +53,11 @@ async fn logs_at_the_finest_level_hold_neither_key_nor_conversation() {
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("trying the call again") && log.contains("chat claude-test"), "{log}");
     let closed = |line: &&str| line.contains(": close ") && line.contains("gen_ai.usage.input_tokens=3");
-    assert_eq!(log.lines().filter(closed).count(), 2, "called and streamed, each span tells its cost: {log}");
+    assert_eq!(
+        log.lines().filter(closed).count(),
+        2,
+        "the spans of the call and of the stream show their cost: {log}"
+    );
     for secret in ["hunter2", "swordfish", "mellon", "abracadabra"] {
         assert!(!log.contains(secret), "{secret} in {log}");
     }

@@ -16,7 +16,7 @@ fn through_json<T: Serialize + DeserializeOwned>(value: &T) -> T {
     serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
 }
 
-/// Through a value, as a state that holds JSON would do it: the order of our own keys is lost, nothing else.
+/// Converts to a value and back, like a state that holds JSON. Only the order of our own keys is lost.
 fn through_value<T: Serialize + DeserializeOwned>(value: &T) -> T {
     serde_json::from_value(serde_json::to_value(value).unwrap()).unwrap()
 }
@@ -32,7 +32,8 @@ fn check(message: &Message) {
     }
 }
 
-/// JSON that no parsed value keeps: order, spelling of numbers, escapes, repeated keys, white space.
+/// JSON texts that a parsed value does not preserve: order, spelling of numbers, escapes, repeated keys,
+/// spaces.
 const ODD: &[&str] = &[
     r#"{"z":1,"a":2,"m":{"y":0,"b":0}}"#,
     r#"{"n":1.0,"e":1e400,"f":-0.0,"g":1E+2,"big":123456789012345678901234567890,"tiny":0.1000000000000000055511151231257827}"#,
@@ -63,7 +64,7 @@ fn odd_json_is_kept_in_arguments_unknown_blocks_and_unknown_fields() {
 }
 
 #[test]
-fn json_deeper_than_a_parser_goes_is_kept() {
+fn json_deeper_than_the_limit_of_the_parser_is_kept() {
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let message =
         Message::new(Role::Assistant, [Block::Unknown(RawJson::parse_text(deep.as_str()).unwrap())]);
@@ -99,9 +100,9 @@ fn thoughts_keep_their_signatures() {
     assert!(sent(&message).contains(&serde_json::to_string(signature).unwrap()));
 }
 
-/// The stored form is a promise to every checkpoint that exists.
+/// Existing checkpoints hold this form, so it must not change.
 #[test]
-fn the_stored_form_stays_what_it_is() {
+fn the_stored_form_does_not_change() {
     let mut image = Image::base64("image/png", "iVBOR");
     image.extra.insert("cache_control", json!({"type": "ephemeral"}));
     let mut cut = ToolUse::new("c2", "add", json!({}));

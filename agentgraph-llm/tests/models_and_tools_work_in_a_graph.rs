@@ -41,7 +41,7 @@ async fn agent(ctx: Ctx, chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Res
     Ok(Chat::update().messages(outcome.messages))
 }
 
-/// A turn that a provider refuses unless it comes back exactly as it was.
+/// Returns a turn that a provider accepts back only if it is unchanged.
 fn fragile_turn() -> Reply {
     let mut call =
         ToolUse::new("call-1", "buy", RawJson::parse_text(r#"{"item": "tea",  "n": 1.0}"#).unwrap());
@@ -51,7 +51,7 @@ fn fragile_turn() -> Reply {
 }
 
 #[tokio::test]
-async fn parallel_calls_that_ask_get_their_own_answers_in_whatever_order_the_model_makes_them() {
+async fn parallel_calls_that_interrupt_get_their_own_answers_in_any_order() {
     let calls = |items: [&str; 2]| {
         items.into_iter().fold(Reply::thinking("both", "EqQBCg=="), |reply, item| {
             let arguments = RawJson::parse_text(json!({ "item": item }).to_string()).unwrap();
@@ -60,7 +60,7 @@ async fn parallel_calls_that_ask_get_their_own_answers_in_whatever_order_the_mod
     };
     let model = ScriptedModel::new([
         calls(["tea", "a yacht"]),
-        // In the second run, it makes the calls in the other order.
+        // When the node runs again, the model makes the calls in the other order.
         calls(["a yacht", "tea"]),
         Reply::text("Enjoy your tea."),
     ]);
@@ -74,7 +74,7 @@ async fn parallel_calls_that_ask_get_their_own_answers_in_whatever_order_the_mod
     let answers = asked.interrupts().iter().map(|one| (one.id.unwrap(), one.value == "buy tea?"));
     let chat = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
     let results: Vec<_> = chat.messages[2].results().map(|result| result.as_text()).collect();
-    assert_eq!(results, ["not bought", "bought"], "of the yacht, and of the tea");
+    assert_eq!(results, ["not bought", "bought"], "the results of the yacht and of the tea");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The output of chat models within a node is in the run's messages, without any code in the node.
+//! The run's messages contain the output of chat models in nodes, without any code in the node.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -38,8 +38,8 @@ fn talking<M>(model: impl ChatModel + 'static, node: impl IntoNode<Talk, M>) -> 
     graph.compile().unwrap()
 }
 
-/// The pieces of text in the messages, and the number of finished responses.
-async fn heard(run: RunBuilder<Talk>) -> (Vec<String>, usize) {
+/// Returns the pieces of text in the messages, and the number of finished responses.
+async fn collect_messages(run: RunBuilder<Talk>) -> (Vec<String>, usize) {
     let events: Vec<Event<Talk>> = run.views([View::Messages]).stream().collect().await;
     let mut pieces = Vec::new();
     let mut finished = 0;
@@ -60,7 +60,7 @@ async fn heard(run: RunBuilder<Talk>) -> (Vec<String>, usize) {
     (pieces, finished)
 }
 
-/// Says three words, one a chunk, and has no stream of its own.
+/// A model without a stream of its own.
 struct Whole;
 
 #[async_trait::async_trait]
@@ -74,7 +74,7 @@ impl ChatModel for Whole {
     }
 }
 
-/// Wraps another model's stream in a new one, as a model with retries would.
+/// A model that wraps another model's stream in a new one, like a model with retries.
 struct Wrapped<M>(M);
 
 #[async_trait::async_trait]
@@ -93,10 +93,10 @@ impl<M: ChatModel> ChatModel for Wrapped<M> {
 }
 
 #[tokio::test]
-async fn every_piece_is_heard_once_however_the_model_is_asked() {
+async fn every_piece_is_streamed_once_however_the_model_is_called() {
     let (pieces, finished) =
-        heard(talking(ScriptedModel::new(["one two three"]), reads).invoke(Talk::update())).await;
-    assert!(pieces.len() > 1, "piece by piece: {pieces:?}");
+        collect_messages(talking(ScriptedModel::new(["one two three"]), reads).invoke(Talk::update())).await;
+    assert!(pieces.len() > 1, "the text comes in pieces: {pieces:?}");
     assert_eq!((pieces.concat().as_str(), finished), ("one two three", 1));
     for graph in [
         talking(ScriptedModel::new(["one two three"]), asks),
@@ -106,31 +106,34 @@ async fn every_piece_is_heard_once_however_the_model_is_asked() {
         talking(Wrapped(Wrapped(ScriptedModel::new(["one two three"]))), reads),
         talking(Arc::new(Arc::new(Whole)), asks),
     ] {
-        let (pieces, finished) = heard(graph.invoke(Talk::update())).await;
+        let (pieces, finished) = collect_messages(graph.invoke(Talk::update())).await;
         assert_eq!((pieces.concat().as_str(), finished), ("one two three", 1));
     }
 }
 
 #[tokio::test]
-async fn a_tool_loop_is_heard_round_by_round() {
+async fn a_tool_loop_is_streamed_round_by_round() {
     async fn looping(model: Dep<Model>) -> agentgraph::Result<TalkUpdate> {
         let tool = FnTool::new("now", "The time.", async |_: Nothing| Ok::<_, ToolError>("noon"));
         let outcome = ToolLoop::new(&**model).tool(tool).run(ChatRequest::user("time?")).await?;
         Ok(Talk::update().said([outcome.text()]))
     }
     let replies = || ScriptedModel::new([Reply::tool_call("now", json!({})), Reply::text("It is noon.")]);
-    let (pieces, finished) = heard(talking(replies(), looping).invoke(Talk::update())).await;
+    let (pieces, finished) = collect_messages(talking(replies(), looping).invoke(Talk::update())).await;
     assert_eq!((pieces.concat().as_str(), finished), ("It is noon.", 2));
 }
 
 #[tokio::test]
-async fn messages_and_results_are_the_same_whether_anybody_listens_or_not() {
+async fn a_run_without_the_messages_view_has_the_same_results_and_no_messages() {
     for node in [asks.into_node(), reads.into_node()] {
         let graph = talking(ScriptedModel::new(["one", "two"]), node);
         let alone = graph.invoke(Talk::update()).await.unwrap();
         let events: Vec<Event<Talk>> = graph.invoke(Talk::update()).stream().collect().await;
         assert_eq!(alone.output().said, ["one"]);
-        assert!(!events.iter().any(|event| matches!(event.kind, EventKind::Message { .. })), "not asked for");
+        assert!(
+            !events.iter().any(|event| matches!(event.kind, EventKind::Message { .. })),
+            "messages come only in their view"
+        );
         let EventKind::Ended(Ok(outcome)) = &events.last().unwrap().kind else { panic!() };
         assert_eq!(outcome.output().said, ["two"]);
     }
@@ -156,7 +159,7 @@ async fn a_model_is_not_read_faster_than_the_stream() {
 }
 
 #[tokio::test]
-async fn parallel_nodes_are_heard_under_their_own_names() {
+async fn parallel_nodes_are_streamed_under_their_own_names() {
     async fn named(ctx: Ctx, model: Dep<Model>) -> agentgraph::Result<TalkUpdate> {
         let response = model.chat(ChatRequest::user(ctx.node())).await?;
         Ok(Talk::update().said([response.message.text()]))
@@ -166,14 +169,14 @@ async fn parallel_nodes_are_heard_under_their_own_names() {
     let graph = graph.edge(START, "left").edge(START, "right").compile().unwrap();
     let events: Vec<Event<Talk>> =
         graph.invoke(Talk::update()).views([View::Messages]).stream().collect().await;
-    let mut heard = 0;
+    let mut count = 0;
     for event in events {
         if let EventKind::Message { node, piece } = event.kind
             && let Ok(ChatEvent::TextDelta { text, .. }) = serde_json::from_value(piece)
         {
             assert!(node.starts_with(text.trim()) || node.contains(&text), "{node} said {text}");
-            heard += 1;
+            count += 1;
         }
     }
-    assert!(heard >= 2);
+    assert!(count >= 2);
 }

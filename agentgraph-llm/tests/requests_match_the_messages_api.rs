@@ -1,4 +1,4 @@
-//! Requests as bodies: each case is a request and the exact bytes that are sent.
+//! Bodies of requests: each case is a request and the exact bytes that are sent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::*;
@@ -8,7 +8,7 @@ fn body(request: ChatRequest) -> String {
     anthropic::encode("m", &request, false).get().to_owned()
 }
 
-/// The list of messages as it is sent.
+/// Returns the list of messages as it is sent.
 fn turns(messages: impl IntoIterator<Item = Message>) -> String {
     let body = body(ChatRequest::new(messages));
     let (_, turns) = body.split_once("\"messages\":").unwrap();
@@ -20,7 +20,7 @@ fn text(text: &str) -> String {
 }
 
 #[test]
-fn settings_are_written_as_they_were_set_and_left_out_when_not() {
+fn settings_are_sent_if_they_are_set() {
     assert_eq!(body(ChatRequest::new([])), r#"{"model":"m","max_tokens":4096,"messages":[]}"#);
     let request = ChatRequest::new([])
         .with_system("Be brief.")
@@ -73,7 +73,7 @@ fn tools_come_with_their_schema_and_a_choice_other_than_auto() {
 }
 
 #[test]
-fn system_messages_join_the_system_wherever_they_stand() {
+fn system_messages_join_the_system_prompt_from_any_position() {
     let request = ChatRequest::new([Message::user("a"), Message::system("two")]).with_system("one");
     assert_eq!(
         body(request),
@@ -167,7 +167,8 @@ fn every_kind_of_block_is_written_with_its_further_fields() {
     }
 }
 
-/// The output of a model is sent back unchanged: every block that is not a plain known one has the same text.
+/// The output of a model is sent back unchanged: every block that is unknown or has further fields keeps
+/// its text.
 #[test]
 fn an_assistant_turn_goes_back_unchanged() {
     let blocks = [

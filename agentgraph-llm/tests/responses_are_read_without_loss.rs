@@ -1,8 +1,8 @@
-//! Responses of the Messages API as they come over the wire, and their decoded form.
+//! Responses of the Messages API in their wire form and in their decoded form.
 //!
-//! Each `tests/wire/NAME.sse` or `NAME.json` has a `NAME.expected` beside it: the events, the message as it
-//! would go back, and what else the response says. `UPDATE_EXPECTED=1` writes these files; read the
-//! difference before you keep it.
+//! Each `tests/wire/NAME.sse` or `NAME.json` has an `.expected` file beside it: the events, the message
+//! as it would be sent back, and the other fields of the response. `UPDATE_EXPECTED=1` writes these
+//! files; read the difference before you keep it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;
@@ -158,7 +158,7 @@ fn stop_reasons_are_known_or_kept() {
     }
 }
 
-/// Pieces of real events, so that random input passes the first check.
+/// Generates pieces of real events, so that random input passes the first check.
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let known: &[&str] = &[
         "data: ",

@@ -77,7 +77,7 @@ async fn clones_share_the_script_and_the_records() {
 }
 
 #[tokio::test]
-async fn a_stream_without_a_last_event_is_cut_and_one_with_more_ends_there() {
+async fn a_stream_without_a_last_event_is_truncated_and_later_events_are_dropped() {
     let piece = || Ok(ChatEvent::TextDelta { index: 0, text: "a".to_owned() });
     let finished =
         || Ok(ChatEvent::Finished(ChatResponse::new(Message::assistant("a"), StopReason::EndTurn)));

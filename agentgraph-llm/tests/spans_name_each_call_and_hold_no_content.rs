@@ -16,7 +16,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Each closed span as `parent > name`, and its fields.
+/// The closed spans: each as `parent > name`, with its fields.
 #[derive(Clone, Default)]
 struct Closed(Arc<Mutex<Vec<(String, Fields)>>>);
 
@@ -80,7 +80,7 @@ async fn a_loop_gives_one_tree_of_spans_with_names_numbers_and_errors() {
     let closed = closed.0.lock().unwrap();
     let count = |name: &str| closed.iter().filter(|(path, _)| path == name).count();
     assert_eq!((count("node > chat"), count("node > execute_tool"), count("- > node")), (2, 101, 1));
-    assert_eq!(count("execute_tool > inside"), 100, "a tool runs in its own span, however many run at once");
+    assert_eq!(count("execute_tool > inside"), 100, "every tool has its own span, although many run at once");
     assert_eq!(closed.len(), 204, "nothing outside the node");
     assert!(!format!("{closed:?}").contains("swordfish"), "content is in no span");
 

@@ -20,7 +20,7 @@ struct Text {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// Returns its text, and counts calls.
+/// Returns a tool that returns its text and counts its calls.
 fn echo(count: &Arc<AtomicUsize>) -> FnTool {
     let count = Arc::clone(count);
     FnTool::new("echo", "Gives back its text.", move |input: Text| {
@@ -29,7 +29,7 @@ fn echo(count: &Arc<AtomicUsize>) -> FnTool {
     })
 }
 
-/// Each message as one line.
+/// Returns each message as one line.
 fn show(messages: &[Message]) -> Vec<String> {
     let block = |block: &Block| match block {
         Block::Text(text) => text.text.clone(),
@@ -48,7 +48,8 @@ fn show(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| format!("{:?}: {}", message.role, line(message))).collect()
 }
 
-/// Runs the script with `echo`, and returns the number of its calls. In every case each call has a result.
+/// Runs the script with `echo`, asserts that each call has a result, and returns the number of runs of
+/// `echo`.
 async fn run(script: impl IntoIterator<Item = Reply>, max_rounds: usize) -> (ToolLoopOutcome, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let model = ScriptedModel::new(script);
@@ -83,7 +84,7 @@ async fn the_model_gets_the_results_of_all_its_calls_in_one_message() {
 }
 
 #[tokio::test]
-async fn the_model_is_asked_with_everything_so_far_and_the_tools() {
+async fn the_model_gets_the_whole_conversation_and_the_tools() {
     let model = ScriptedModel::new([Reply::tool_call("echo", json!({"text": "a"})), Reply::text("Done.")]);
     let tool = echo(&Arc::default());
     let spec = tool.spec();
@@ -112,7 +113,7 @@ async fn a_forced_call_is_forced_in_the_first_round_only() {
 }
 
 #[tokio::test]
-async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls() {
+async fn calls_run_at_the_same_time_and_results_are_in_the_order_of_the_calls() {
     let barrier = Arc::new(Barrier::new(3));
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
@@ -140,7 +141,7 @@ async fn calls_run_at_the_same_time_and_results_stand_in_the_order_of_the_calls(
 }
 
 #[tokio::test]
-async fn no_more_calls_run_at_the_same_time_than_are_allowed_and_each_has_its_turn() {
+async fn at_most_the_allowed_calls_run_at_the_same_time_and_each_gets_its_turn() {
     for (allowed, most) in [(Some(3), 3), (Some(1), 1), (Some(0), 1), (None, 16)] {
         let running = Arc::new(AtomicUsize::new(0));
         let peak = Arc::new(AtomicUsize::new(0));
@@ -176,7 +177,7 @@ async fn no_more_calls_run_at_the_same_time_than_are_allowed_and_each_has_its_tu
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_run_is_answered_and_the_loop_goes_on() {
+async fn a_call_that_cannot_run_is_answered_and_the_loop_continues() {
     let cases = [
         (Reply::tool_call("ehco", json!({})), "there is no tool `ehco`; there are `echo`"),
         (Reply::tool_call("echo", json!({"txt": "a"})), "invalid arguments: missing field `text`"),
@@ -224,12 +225,12 @@ async fn the_model_reads_failures_and_a_fatal_one_ends_the_loop_after_all_calls(
     assert_eq!(error.code(), Code::ToolFailed);
     assert_eq!(error.cause::<std::io::Error>().unwrap().kind(), std::io::ErrorKind::NotFound);
     assert!(error.message().contains("tool `fatal` failed"), "{error}");
-    assert_eq!(ended.load(Ordering::SeqCst), 2, "the sibling of a fatal call ran to its end");
+    assert_eq!(ended.load(Ordering::SeqCst), 2, "the sibling of a fatal call runs to its end");
     assert!(error.into_cause().unwrap().is::<std::io::Error>());
 }
 
 #[tokio::test]
-async fn tools_with_one_name_or_an_impossible_one_are_refused_before_the_model_is_asked() {
+async fn tools_with_equal_or_invalid_names_are_refused_before_the_model_is_called() {
     let model = ScriptedModel::new(["never"]);
     let named = |name: &str| FnTool::new(name, "", async |_: Nothing| Ok::<_, ToolError>(""));
     let twice = ToolLoop::new(&model).tool(named("a")).tool(named("a")).run(ChatRequest::user("go")).await;
@@ -283,7 +284,7 @@ async fn a_call_cut_by_the_token_limit_is_not_run_even_if_it_reads_as_json() {
 }
 
 #[tokio::test]
-async fn a_cut_or_refused_answer_is_named_so() {
+async fn a_cut_or_refused_answer_is_reported_as_such() {
     for (stop, expected) in [
         (StopReason::MaxTokens, LoopEnd::Truncated),
         (StopReason::ContextWindowExceeded, LoopEnd::Truncated),
@@ -382,7 +383,7 @@ async fn the_usage_of_rounds_before_a_failure_is_in_the_error() {
     });
     let model = ScriptedModel::new([call()]);
     let error = ToolLoop::new(&model).tool(fatal).run(ChatRequest::user("go")).await.unwrap_err();
-    // The usage of the round is counted; the usage of the tool's own model is the tool's.
+    // The usage of the round is counted; that of the tool's own model is not.
     assert_eq!((error.code(), error.usage()), (Code::ToolFailed, Usage::new(10, 1)));
 
     let model = ScriptedModel::new([Reply::error(Error::new(Code::Overloaded, "later"))]);
@@ -390,7 +391,7 @@ async fn the_usage_of_rounds_before_a_failure_is_in_the_error() {
     assert_eq!(error.usage(), Usage::default());
 }
 
-/// A loop runs in a node on any runtime: its future is `Send`, and tools may be shared or borrowed.
+/// A loop can run in a node on any runtime: its future is `Send`, and its tools may be shared or borrowed.
 #[tokio::test]
 async fn a_loop_can_be_spawned_with_shared_and_borrowed_tools() {
     let shared: Vec<Arc<dyn Tool>> = vec![Arc::new(echo(&Arc::default()))];

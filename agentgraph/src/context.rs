@@ -12,7 +12,7 @@ mod spending;
 
 use agentgraph_checkpoint::RunId;
 pub use control::Interrupted;
-pub(crate) use control::{ChildPause, Control, TaskVerdict, UntoldStops};
+pub(crate) use control::{ChildPause, Control, TaskVerdict, UnreportedStops};
 pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Nest, Outer, SubgraphCall};
@@ -124,16 +124,16 @@ impl RunShared {
 
     /// The part of the run now visible to tasks that edit.
     pub(crate) fn visible(&self) -> VisibleEdits {
-        self.see().clone()
+        self.lock_visible().clone()
     }
 
-    pub(crate) fn see(&self) -> MutexGuard<'_, VisibleEdits> {
+    pub(crate) fn lock_visible(&self) -> MutexGuard<'_, VisibleEdits> {
         self.visible.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The desk that accepts edits now.
     pub(crate) fn desk_now(&self) -> Arc<dyn Desk> {
-        self.see().desk.as_ref().map_or_else(|| Arc::clone(&self.desk), Arc::clone)
+        self.lock_visible().desk.as_ref().map_or_else(|| Arc::clone(&self.desk), Arc::clone)
     }
 
     /// Submits a temporary edit of a task, and reports a refusal to the stream.
@@ -317,7 +317,7 @@ impl Ctx {
     /// subgraph's node.
     pub async fn emit(&self, value: impl Serialize) {
         self.heartbeat();
-        let (shared, request) = self.shared.heard(self.request);
+        let (shared, request) = self.shared.streamed_run(self.request);
         let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_custom) else { return };
         let value = serde_json::to_value(value)
             .unwrap_or_else(|error| serde_json::Value::String(format!("(not encodable: {error})")));
@@ -346,7 +346,7 @@ impl Ctx {
     /// stream is full: see [`poll_room`](Ctx::poll_room).
     pub fn message(&self, piece: impl Serialize) {
         self.heartbeat();
-        let (shared, request) = self.shared.heard(self.request);
+        let (shared, request) = self.shared.streamed_run(self.request);
         let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_messages) else { return };
         if let Ok(piece) = serde_json::to_value(piece) {
             sink.message(request, piece);

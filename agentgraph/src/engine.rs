@@ -158,7 +158,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The id of the task or handler that acts at `index`. Without a journal, the id is known only to this
     /// call.
-    fn acting(&self, index: usize) -> TaskId {
+    fn actor_id(&self, index: usize) -> TaskId {
         id_of(
             &self.position.graph,
             self.step_place(),
@@ -227,7 +227,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         if let Some(events) = &self.listeners.events {
             let tasks = 0..self.position.frontier.len();
-            events.begin_step(self.position.step, tasks.map(|index| self.acting(index)).collect());
+            events.begin_step(self.position.step, tasks.map(|index| self.actor_id(index)).collect());
         }
     }
 }

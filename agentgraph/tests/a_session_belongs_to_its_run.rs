@@ -22,7 +22,7 @@ struct Talk {
 #[derive(Default, Serialize, Deserialize)]
 struct Notes(Vec<String>);
 
-/// Serialises fine and cannot be read back.
+/// A value that serializes but cannot be deserialized.
 #[derive(Default, Serialize)]
 struct WriteOnly;
 
@@ -56,7 +56,7 @@ fn talk() -> CompiledGraph<Talk> {
 }
 
 #[tokio::test]
-async fn it_survives_an_interrupt_and_another_process_and_is_new_in_the_next_run() {
+async fn a_session_survives_an_interrupt_and_a_new_process_and_is_new_in_the_next_run() {
     let saver = Arc::new(MemorySaver::new());
     let graph = || talk().checkpointer(Arc::clone(&saver));
     for answer in ["one", "two"] {
@@ -67,11 +67,11 @@ async fn it_survives_an_interrupt_and_another_process_and_is_new_in_the_next_run
 }
 
 #[tokio::test]
-async fn it_is_new_in_a_run_that_an_edit_begins_and_goes_over_to_one_that_goes_on() {
-    for answer_of_the_first in [None, Some("done")] {
+async fn a_session_is_new_after_an_edit_as_start_and_kept_after_an_edit_within_the_run() {
+    for answer_to_the_first in [None, Some("done")] {
         let graph = talk().checkpointer(MemorySaver::new());
         graph.invoke(Talk::update()).thread("a").await.unwrap();
-        if let Some(answer) = answer_of_the_first {
+        if let Some(answer) = answer_to_the_first {
             graph.resume(answer).thread("a").await.unwrap();
         }
         graph.update_state("a").as_start(Talk::update()).await.unwrap();
@@ -84,7 +84,7 @@ async fn it_is_new_in_a_run_that_an_edit_begins_and_goes_over_to_one_that_goes_o
 }
 
 #[tokio::test]
-async fn two_runs_at_once_have_two() {
+async fn two_runs_at_once_have_separate_sessions() {
     let graph = talk().checkpointer(MemorySaver::new());
     let begin = |thread| graph.invoke(Talk::update()).thread(thread);
     let (a, b) = tokio::join!(begin("a"), begin("b"));
@@ -96,14 +96,14 @@ async fn two_runs_at_once_have_two() {
 }
 
 #[tokio::test]
-async fn it_is_read_back_through_a_segment_and_a_full() {
+async fn a_session_is_read_back_through_a_segment_and_a_full() {
     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
     struct Steps {
         left: u32,
         counted: u64,
     }
     async fn count(steps: Snapshot<Steps>, total: Session<u64>) -> StepsUpdate {
-        // Only now and then, so that most records leave the session out.
+        // Only every hundredth step, so that most records leave the session out.
         if steps.left.is_multiple_of(100) {
             total.with(|total| *total += 1);
         }
@@ -129,13 +129,13 @@ async fn it_is_read_back_through_a_segment_and_a_full() {
 }
 
 #[test]
-fn a_missing_one_is_a_problem_at_compile() {
+fn a_missing_session_is_a_problem_at_compile() {
     let error = StateGraph::<Talk>::new().node("note", note).edge(START, "note").compile().unwrap_err();
     assert!(matches!(&error.problems()[0].kind, ProblemKind::MissingSession { node, .. } if node == "note"));
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_read_is_a_typed_error_that_names_it() {
+async fn an_unreadable_session_is_a_typed_error_that_names_it() {
     async fn wait(ctx: Ctx, cell: Session<WriteOnly>) -> Result<()> {
         cell.with(|_| {});
         ctx.interrupt::<bool>("?")?;
@@ -150,7 +150,7 @@ async fn one_that_cannot_be_read_is_a_typed_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn what_a_finished_task_did_to_it_outlives_a_sibling_that_asks() {
+async fn session_writes_of_a_finished_task_survive_an_interrupt_of_a_sibling() {
     async fn write(notes: Session<Notes>) {
         notes.with(|notes| notes.0.push("written".into()));
     }
@@ -173,9 +173,9 @@ async fn what_a_finished_task_did_to_it_outlives_a_sibling_that_asks() {
     assert_eq!(state.seen, ["written"]);
 }
 
-/// Two tasks begin together: one writes into the session, and the other one is cut off when the first is
-/// stored.
-async fn dropped_when_one_is_stored(eager: bool, fails: bool) {
+/// Asserts that a session write survives a dropped run. The writing task is stored when the run is
+/// dropped; its parallel task, or its error handler if `fails`, still runs.
+async fn assert_write_survives_a_dropped_run(eager: bool, fails: bool) {
     let (saver, written) = (Arc::new(MemorySaver::new()), Arc::new(AtomicU32::new(0)));
     let graph = || {
         let written = Arc::clone(&written);
@@ -210,28 +210,28 @@ async fn dropped_when_one_is_stored(eager: bool, fails: bool) {
     }
     drop(run);
     let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
-    assert!(eager || !tail.writes.is_empty(), "the task that ended is stored");
+    assert!(eager || !tail.writes.is_empty(), "the finished task is stored");
     let state = graph().proceed().thread("t").await.unwrap().into_finished().unwrap();
-    assert_eq!(written.load(Ordering::Relaxed), 1, "it is not run again");
+    assert_eq!(written.load(Ordering::Relaxed), 1, "the finished task does not run again");
     assert_eq!(state.seen, ["written", "slow"], "eager: {eager}, fails: {fails}");
 }
 
 #[tokio::test]
-async fn what_a_finished_task_did_to_it_outlives_a_run_that_is_dropped() {
+async fn session_writes_of_a_finished_task_survive_a_dropped_run() {
     for eager in [false, true] {
-        dropped_when_one_is_stored(eager, false).await;
+        assert_write_survives_a_dropped_run(eager, false).await;
     }
 }
 
 #[tokio::test]
-async fn what_a_task_did_to_it_before_it_failed_outlives_a_run_that_is_dropped_under_its_handler() {
+async fn session_writes_of_a_failed_task_survive_a_run_dropped_during_its_handler() {
     for eager in [false, true] {
-        dropped_when_one_is_stored(eager, true).await;
+        assert_write_survives_a_dropped_run(eager, true).await;
     }
 }
 
 #[tokio::test]
-async fn what_a_node_of_a_pass_did_to_it_outlives_a_pass_that_is_dropped() {
+async fn session_writes_of_a_node_survive_a_dropped_pass() {
     let (saver, written) = (Arc::new(MemorySaver::new()), Arc::new(AtomicU32::new(0)));
     let graph = || {
         let written = Arc::clone(&written);
@@ -255,6 +255,6 @@ async fn what_a_node_of_a_pass_did_to_it_outlives_a_pass_that_is_dropped() {
     }
     drop(pass);
     let outputs = graph().proceed().thread("t").await.unwrap().into_finished().unwrap();
-    assert_eq!(written.load(Ordering::Relaxed), 1, "it is not run again");
+    assert_eq!(written.load(Ordering::Relaxed), 1, "the finished task does not run again");
     assert_eq!(outputs["read"], "written");
 }

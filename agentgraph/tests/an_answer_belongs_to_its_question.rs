@@ -1,5 +1,5 @@
-//! An answer is delivered to the question that it was given to, and to no other: in every kind of graph,
-//! whatever the task asks when it runs again, and wherever the run was stopped.
+//! An answer is delivered only to the question that it was given to: in every kind of graph, whatever the
+//! task asks when it runs again, and wherever the run was stopped.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,7 +21,7 @@ use common::words::{Words, WordsUpdate, text};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-/// The world outside: whom a task would pay next, and who was paid.
+/// The outside world: the payee that a task would pay next, and the payees that were paid.
 #[derive(Clone)]
 struct World {
     next: Arc<Mutex<&'static str>>,
@@ -33,7 +33,7 @@ impl World {
         World { next: Arc::new(Mutex::new("the baker")), paid: Arc::default() }
     }
 
-    fn turn_to(&self, name: &'static str) {
+    fn set_next(&self, name: &'static str) {
         *self.next.lock().unwrap() = name;
     }
 
@@ -50,18 +50,18 @@ impl World {
         Ok(Words::update().seen([name]))
     }
 
-    /// A graph with a node that pays.
+    /// Returns a graph of one node, which pays.
     fn graph(&self) -> StateGraph<Words> {
         let world = self.clone();
         StateGraph::new().node("pay", move |ctx: Ctx| world.clone().pay(ctx)).edge(START, "pay")
     }
 }
 
-/// Has the tasks run by the same graph, and sends text.
-struct Elsewhere(CompiledGraph<Words>);
+/// A host that runs each task by a graph of its own. The call and the reply pass through JSON text.
+struct JsonHost(CompiledGraph<Words>);
 
 #[async_trait::async_trait]
-impl Host for Elsewhere {
+impl Host for JsonHost {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
         let call: TaskCall = serde_json::from_str(&serde_json::to_string(&call)?)?;
         let reply = self.0.run_task(call).await?;
@@ -71,7 +71,7 @@ impl Host for Elsewhere {
 
 const KINDS: [&str; 7] = ["plain", "eager", "per call", "per thread", "handler", "host", "deep"];
 
-/// A graph of that kind in which `build` makes what is to be tested.
+/// Returns a graph of the given kind around the graph of `build`, which is under test.
 fn graph_of(kind: &str, build: impl Fn() -> StateGraph<Words>) -> CompiledGraph<Words> {
     let within = |graph: StateGraph<Words>, memory| {
         let child = graph.compile().unwrap().memory(memory);
@@ -83,12 +83,12 @@ fn graph_of(kind: &str, build: impl Fn() -> StateGraph<Words>) -> CompiledGraph<
         "per call" => within(build(), Memory::PerCall).compile().unwrap(),
         "per thread" => within(build(), Memory::PerThread).compile().unwrap(),
         "deep" => within(within(build().eager(), Memory::PerCall), Memory::PerThread).compile().unwrap(),
-        "host" => build().compile().unwrap().host(Elsewhere(build().compile().unwrap())),
+        "host" => build().compile().unwrap().host(JsonHost(build().compile().unwrap())),
         _ => panic!("{kind}"),
     }
 }
 
-fn paying(kind: &str, world: &World) -> CompiledGraph<Words> {
+fn paying_graph(kind: &str, world: &World) -> CompiledGraph<Words> {
     if kind != "handler" {
         return graph_of(kind, || world.graph());
     }
@@ -104,14 +104,14 @@ fn id(interrupts: &[Interrupt]) -> InterruptId {
     interrupts[0].id.unwrap()
 }
 
-async fn asked(graph: &CompiledGraph<Words>) -> Vec<Interrupt> {
+async fn stored_interrupts(graph: &CompiledGraph<Words>) -> Vec<Interrupt> {
     graph.state("t").await.unwrap().unwrap().interrupts
 }
 
-/// What is open by every way to ask for it.
-async fn open(graph: &CompiledGraph<Words>, outcome: &Outcome<Words>) -> Vec<Interrupt> {
+/// Returns the open interrupts of an outcome. Asserts that `state` and `waiting` return the same ones.
+async fn open_interrupts(graph: &CompiledGraph<Words>, outcome: &Outcome<Words>) -> Vec<Interrupt> {
     let open = outcome.interrupts().to_vec();
-    assert_eq!(asked(graph).await, open);
+    assert_eq!(stored_interrupts(graph).await, open);
     let waiting = graph.waiting().await.unwrap();
     let mut waiting: Vec<_> = waiting.into_iter().flat_map(|one| one.interrupts).collect();
     waiting.sort_by_key(|one| open.iter().position(|other| other == one));
@@ -124,15 +124,15 @@ async fn an_answer_is_not_delivered_to_another_question() {
     for kind in KINDS {
         for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
             let world = World::new();
-            let graph = paying(kind, &world).checkpointer(MemorySaver::new());
+            let graph = paying_graph(kind, &world).checkpointer(MemorySaver::new());
             let baker = graph.invoke(Words::update()).thread("t").durability(durability).await.unwrap();
-            let baker = open(&graph, &baker).await;
+            let baker = open_interrupts(&graph, &baker).await;
             assert_eq!((&baker[0].value, &baker[0].replaces), (&json!("Pay the baker?"), &None), "{kind}");
 
-            world.turn_to("mallory");
+            world.set_next("mallory");
             let mallory = graph.resume(true).thread("t").durability(durability).await.unwrap();
             assert_eq!(world.paid(), [] as [&str; 0], "{kind}");
-            let mallory = open(&graph, &mallory).await;
+            let mallory = open_interrupts(&graph, &mallory).await;
             assert_eq!(mallory[0].value, "Pay mallory?");
             assert_ne!(id(&mallory), id(&baker), "{kind}");
             let replaced = mallory[0].replaces.clone().unwrap();
@@ -142,13 +142,13 @@ async fn an_answer_is_not_delivered_to_another_question() {
             let late =
                 graph.resume_many([(id(&baker), true)]).thread("t").durability(durability).await.unwrap_err();
             assert_eq!(late.code(), Code::UnknownInterrupt, "{kind}");
-            assert_eq!(asked(&graph).await, mallory, "{kind}");
+            assert_eq!(stored_interrupts(&graph).await, mallory, "{kind}");
 
-            // The baker again: his answer was voided, and is not found again.
-            world.turn_to("the baker");
+            // The task asks for the baker again. The voided answer is not used.
+            world.set_next("the baker");
             let again =
                 graph.resume_many([(id(&mallory), true)]).thread("t").durability(durability).await.unwrap();
-            let again = open(&graph, &again).await;
+            let again = open_interrupts(&graph, &again).await;
             assert_eq!((&again[0].value, world.paid().len()), (&json!("Pay the baker?"), 0), "{kind}");
             let replaced = again[0].replaces.clone().unwrap();
             assert_eq!((replaced.id, replaced.times), (id(&mallory), 2), "{kind}");
@@ -162,7 +162,7 @@ async fn an_answer_is_not_delivered_to_another_question() {
 }
 
 #[tokio::test]
-async fn the_same_holds_in_a_pass() {
+async fn an_answer_is_not_delivered_to_another_question_in_a_pass() {
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         let world = World::new();
         let pays = world.clone();
@@ -179,7 +179,7 @@ async fn the_same_holds_in_a_pass() {
         let saver = Arc::new(MemorySaver::new());
         let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));
         let baker = id(graph.invoke(()).thread("t").durability(durability).await.unwrap().interrupts());
-        world.turn_to("mallory");
+        world.set_next("mallory");
         let outcome = graph.resume(true).thread("t").durability(durability).await.unwrap();
         let mallory = outcome.interrupts().to_vec();
         assert_eq!((&mallory[0].value, world.paid().len()), (&json!("Pay mallory?"), 0));
@@ -203,27 +203,27 @@ fn text_of(update: WordsUpdate) -> String {
 }
 
 #[tokio::test]
-async fn the_questions_and_the_answers_that_they_void_are_one_write() {
+async fn a_new_question_and_the_answers_that_it_voids_are_one_write() {
     let world = World::new();
     let saver = NotingSaver::memory();
     let graph = world.graph().compile().unwrap().checkpointer(saver.clone());
     graph.invoke(Words::update()).thread("t").await.unwrap();
-    world.turn_to("mallory");
+    world.set_next("mallory");
     let before = saver.writes_by_call().len();
     graph.resume(true).thread("t").await.unwrap();
     let calls = saver.writes_by_call().split_off(before);
     let slots: Vec<Vec<u32>> =
         calls.iter().map(|call| call.iter().map(|write| write.slot).collect()).collect();
-    assert_eq!(slots, [vec![2], vec![2, 3]], "the answer; then that it is void, and the new question");
+    assert_eq!(slots, [vec![2], vec![2, 3]], "first the answer; then its void and the new question");
 }
 
 #[tokio::test]
 async fn the_stream_says_which_answer_was_voided_and_why() {
     for kind in KINDS {
         let world = World::new();
-        let graph = paying(kind, &world).checkpointer(MemorySaver::new());
+        let graph = paying_graph(kind, &world).checkpointer(MemorySaver::new());
         let baker = id(graph.invoke(Words::update()).thread("t").await.unwrap().interrupts());
-        world.turn_to("mallory");
+        world.set_next("mallory");
         let mut events = graph.resume(true).thread("t").subgraphs().views([View::Tasks]).stream();
         let (mut voided, mut ended) = (Vec::new(), None);
         while let Some(event) = events.next().await {
@@ -245,8 +245,7 @@ async fn the_stream_says_which_answer_was_voided_and_why() {
     }
 }
 
-/// What a node asks each time it runs: whether it is the run's turn or not, the last script is the one of all
-/// later runs.
+/// The questions that a node asks in each of its executions. The last list is used for all later executions.
 #[derive(Clone)]
 struct Script(Arc<Mutex<std::collections::VecDeque<Vec<Value>>>>);
 
@@ -256,7 +255,7 @@ impl Script {
         Script(Arc::new(Mutex::new(runs.collect())))
     }
 
-    /// Asks one after the other, and says what was asked and answered.
+    /// Returns a graph of one node, which asks its questions in order and writes each with its answer.
     fn graph(&self) -> StateGraph<Words> {
         let script = self.clone();
         let node = move |ctx: Ctx| {
@@ -276,9 +275,9 @@ impl Script {
     }
 }
 
-/// Runs a script to its end. Each question gets an answer of its own: its text, and which answer of the run
-/// it is. Gives what was asked, and what the node made of it.
-async fn played(kind: &str, script: &Script) -> (Vec<String>, String) {
+/// Runs a script to its end. Each answer is the text of the question and the number of the answer in the run.
+/// Returns the questions in the order in which they were asked, and the words that the node wrote.
+async fn play(kind: &str, script: &Script) -> (Vec<String>, String) {
     let graph = graph_of(kind, || script.graph()).checkpointer(MemorySaver::new());
     let mut outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
     let (mut asked, mut ids) = (Vec::new(), std::collections::HashSet::new());
@@ -293,11 +292,12 @@ async fn played(kind: &str, script: &Script) -> (Vec<String>, String) {
 }
 
 #[tokio::test]
-async fn another_question_voids_the_later_answers_too() {
+async fn a_changed_question_voids_the_later_answers_too() {
     for kind in KINDS.into_iter().filter(|kind| *kind != "handler") {
-        // In the third run the first question changes, so the second one, which was answered, is asked again.
+        // In the third execution the first question changes, so the second one is asked again although it was
+        // answered.
         let script = Script::new([&["a"], &["a", "b"], &["x", "b"]]);
-        let (asked, seen) = played(kind, &script).await;
+        let (asked, seen) = play(kind, &script).await;
         assert_eq!((asked.join(" "), &*seen), ("a b x b".to_owned(), "x=x2 b=b3"), "{kind}");
     }
 }
@@ -305,31 +305,31 @@ async fn another_question_voids_the_later_answers_too() {
 #[tokio::test]
 async fn an_earlier_answer_stays_when_a_later_question_changes() {
     let script = Script::new([&["a"], &["a", "b"], &["a", "y"]]);
-    let (asked, seen) = played("plain", &script).await;
+    let (asked, seen) = play("plain", &script).await;
     assert_eq!((asked.join(" "), &*seen), ("a b y".to_owned(), "a=a0 y=y2"));
 }
 
 #[tokio::test]
-async fn two_questions_that_change_places_do_not_change_answers() {
+async fn two_questions_that_swap_places_do_not_swap_answers() {
     let script = Script::new([&["a", "b"], &["a", "b"], &["b", "a"]]);
-    let (asked, seen) = played("plain", &script).await;
+    let (asked, seen) = play("plain", &script).await;
     assert_eq!((asked.join(" "), &*seen), ("a b b a".to_owned(), "b=b2 a=a3"));
 }
 
 #[tokio::test]
-async fn a_question_that_goes_and_comes_back_has_its_answer_unless_another_one_took_its_place() {
+async fn an_answer_stays_if_fewer_questions_are_asked_but_not_if_another_one_takes_its_place() {
     let script = Script::new([&["a"], &["a", "b"], &["a"]]);
-    assert_eq!(played("plain", &script).await.1, "a=a0", "fewer are asked");
-    // A run that fails asks nothing and voids nothing.
+    assert_eq!(play("plain", &script).await.1, "a=a0", "`b` is not asked any more");
+    // `b` voids the answer to `a`, so the third execution asks `a` again.
     for kind in ["plain", "eager", "per call", "host"] {
         let script = Script::new([&["a"], &["b"], &["a"]]);
-        let (asked, seen) = played(kind, &script).await;
+        let (asked, seen) = play(kind, &script).await;
         assert_eq!((asked.join(" "), &*seen), ("a b a".to_owned(), "a=a2"), "{kind}");
     }
 }
 
 #[tokio::test]
-async fn equal_json_is_the_same_question_however_it_was_made() {
+async fn values_with_equal_json_are_the_same_question() {
     #[derive(serde::Serialize)]
     struct Priced {
         item: &'static str,
@@ -348,7 +348,7 @@ async fn equal_json_is_the_same_question_however_it_was_made() {
             json!({"count": u64::MAX, "rate": 5e-324, "price": 0.1 + 0.2, "weight": 0.1_f32, "item": "tea"});
         ctx.interrupt(value)
     };
-    // What is no number in JSON is null there, each time.
+    // JSON has neither NaN nor infinity; both become null.
     let not_a_number: Ask = |ctx| ctx.interrupt([f64::NAN, f64::INFINITY]);
     let hash_map: Ask = |ctx| {
         let map: std::collections::HashMap<_, _> = (0..50).map(|n| (format!("key {n}"), n)).collect();
@@ -380,12 +380,12 @@ async fn equal_json_is_the_same_question_however_it_was_made() {
 }
 
 #[tokio::test]
-async fn a_number_that_text_does_not_carry_over_is_the_same_at_a_host() {
-    // Reading JSON, serde_json makes another number of some. A host that sends text must not change a
-    // question by that.
+async fn a_number_that_changes_in_json_text_is_the_same_question_at_a_host() {
+    // serde_json reads some numbers back as different ones. A question must stay the same at a host that
+    // sends text.
     let parsed = |number: f64| serde_json::from_str::<f64>(&serde_json::to_string(&number).unwrap()).unwrap();
     let number = (1..100_000).map(|n| f64::from(n) * 1.1e-7 + 3e5).find(|number| parsed(*number) != *number);
-    // If that is so no more, any will do.
+    // If serde_json reads all of them back exactly, any number will do.
     let number = number.unwrap_or(0.1);
     let build = || {
         let node = move |ctx: Ctx| {
@@ -406,13 +406,14 @@ struct Amount {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Little {
+struct SmallAmount {
     #[schemars(range(max = 5))]
     amount: u32,
 }
 
-/// Asks the same under one schema the first time, and under another one then. `keyed` or not.
-fn schemas(keyed: bool) -> impl Fn() -> StateGraph<Words> {
+/// Builds graphs whose node asks with the schema of `Amount` in its first execution and with that of
+/// `SmallAmount` later. `keyed` is whether the question has a key.
+fn graphs_with_two_schemas(keyed: bool) -> impl Fn() -> StateGraph<Words> {
     let runs = Arc::new(Mutex::new(0));
     move || {
         let runs = Arc::clone(&runs);
@@ -420,7 +421,7 @@ fn schemas(keyed: bool) -> impl Fn() -> StateGraph<Words> {
             let mut runs = runs.lock().unwrap();
             *runs += 1;
             let amount = |one: Amount| one.amount;
-            let little = |one: Little| one.amount;
+            let little = |one: SmallAmount| one.amount;
             let amount = match (*runs, keyed) {
                 (1, false) => ctx.interrupt_with_schema("how much?").map(amount),
                 (1, true) => ctx.interrupt_as_with_schema("key", "how much?").map(amount),
@@ -434,11 +435,11 @@ fn schemas(keyed: bool) -> impl Fn() -> StateGraph<Words> {
 }
 
 #[tokio::test]
-async fn the_schema_does_not_decide_whether_it_is_the_same_question() {
+async fn a_question_with_another_schema_is_the_same_question() {
     for (kind, keyed) in
         [("plain", false), ("plain", true), ("eager", false), ("per call", true), ("host", true)]
     {
-        let graph = graph_of(kind, schemas(keyed)).checkpointer(MemorySaver::new());
+        let graph = graph_of(kind, graphs_with_two_schemas(keyed)).checkpointer(MemorySaver::new());
         graph.invoke(Words::update()).thread("t").await.unwrap();
         let done = graph.resume(json!({ "amount": 4 })).thread("t").await.unwrap();
         assert_eq!(text(done.output()), "4", "{kind}");
@@ -447,17 +448,17 @@ async fn the_schema_does_not_decide_whether_it_is_the_same_question() {
 
 #[cfg(feature = "validate")]
 #[tokio::test]
-async fn under_another_schema_the_answer_is_validated_anew() {
+async fn an_answer_is_validated_again_under_a_changed_schema() {
     for (kind, keyed) in
         [("plain", false), ("plain", true), ("eager", false), ("per call", true), ("host", true)]
     {
-        let graph = graph_of(kind, schemas(keyed)).checkpointer(MemorySaver::new());
+        let graph = graph_of(kind, graphs_with_two_schemas(keyed)).checkpointer(MemorySaver::new());
         let first = graph.invoke(Words::update()).thread("t").await.unwrap();
         let error = graph.resume(json!({ "amount": 50 })).thread("t").await.unwrap_err();
         assert_eq!((error.code(), error.node()), (Code::BadAnswer, Some("asks")), "{kind}");
         assert!(error.to_string().contains("at `/amount`, value is greater"), "{kind}: {error}");
-        // The same question, under its id, with the schema of today.
-        let open = asked(&graph).await;
+        // The question keeps its id and has the new schema.
+        let open = stored_interrupts(&graph).await;
         assert_eq!(id(&open), id(first.interrupts()), "{kind}");
         assert_eq!(open[0].schema.as_ref().unwrap()["properties"]["amount"]["maximum"], 5, "{kind}");
         assert_eq!(open[0].replaces, None, "{kind}");
@@ -468,7 +469,7 @@ async fn under_another_schema_the_answer_is_validated_anew() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_null_is_an_answer_after_a_kill_too() {
+async fn a_null_answer_survives_a_kill() {
     let world = Arc::new(Mutex::new(0));
     let runs = Arc::clone(&world);
     let node = move |ctx: Ctx| {
@@ -485,23 +486,23 @@ async fn an_answer_that_is_null_is_an_answer_after_a_kill_too() {
     graph.invoke(Words::update()).thread("t").await.unwrap();
     assert!(at_most(Box::pin(graph.resume(Value::Null).thread("t").into_future()), 5).await.is_none());
     assert_eq!(*world.lock().unwrap(), 1);
-    assert_eq!((asked(&graph).await, graph.waiting().await.unwrap()), (vec![], vec![]));
+    assert_eq!((stored_interrupts(&graph).await, graph.waiting().await.unwrap()), (vec![], vec![]));
     assert_eq!(text(graph.proceed().thread("t").await.unwrap().output()), "None");
 }
 
-/// Asks about each item, with the item as its key and `how` it asks, and buys those with a yes.
+/// Builds graphs whose node asks about each item by `ask` and buys the items that are answered with a yes.
 fn shop(
     items: &'static [&'static str],
-    how: impl Fn(&Ctx, &'static str) -> std::result::Result<bool, agentgraph::node::Interrupted>
+    ask: impl Fn(&Ctx, &'static str) -> std::result::Result<bool, agentgraph::node::Interrupted>
     + Clone
     + Send
     + Sync
     + 'static,
 ) -> impl Fn() -> StateGraph<Words> {
     move || {
-        let how = how.clone();
+        let ask = ask.clone();
         let node = move |ctx: Ctx| {
-            let asked: Vec<_> = items.iter().map(|item| (*item, how(&ctx, item))).collect();
+            let asked: Vec<_> = items.iter().map(|item| (*item, ask(&ctx, item))).collect();
             async move {
                 let mut bought = Vec::new();
                 for (item, answer) in asked {
@@ -516,7 +517,7 @@ fn shop(
 
 const ITEMS: &[&str] = &["tea", "milk", "a yacht"];
 
-fn by_key(open: &[Interrupt], key: &str) -> InterruptId {
+fn id_of_key(open: &[Interrupt], key: &str) -> InterruptId {
     open.iter().find(|one| one.key.as_deref() == Some(key)).unwrap().id.unwrap()
 }
 
@@ -527,14 +528,14 @@ async fn questions_with_keys_are_open_together_and_answered_in_any_order() {
             let shop = shop(ITEMS, |ctx, item| ctx.interrupt_as(item, format!("Buy {item}?")));
             let graph = graph_of(kind, shop).checkpointer(MemorySaver::new());
             let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
-            let all = open(&graph, &outcome).await;
+            let all = open_interrupts(&graph, &outcome).await;
             assert_eq!(
                 all.iter().map(|one| one.value.clone()).collect::<Vec<_>>(),
                 ["Buy tea?", "Buy milk?", "Buy a yacht?"],
                 "{kind}"
             );
             let answers = [("a yacht", false), ("tea", true), ("milk", true)];
-            let answers = answers.map(|(item, yes)| (by_key(&all, item), yes));
+            let answers = answers.map(|(item, yes)| (id_of_key(&all, item), yes));
             assert_eq!(graph.resume(true).thread("t").await.unwrap_err().code(), Code::AmbiguousAnswer);
             if !one_by_one {
                 let done = graph.resume_many(answers).thread("t").await.unwrap();
@@ -543,7 +544,7 @@ async fn questions_with_keys_are_open_together_and_answered_in_any_order() {
             }
             for (left, answer) in (0..3).rev().zip(answers) {
                 let outcome = graph.resume_many([answer]).thread("t").await.unwrap();
-                let still = open(&graph, &outcome).await;
+                let still = open_interrupts(&graph, &outcome).await;
                 assert_eq!(still.len(), left, "{kind}");
                 assert!(still.iter().all(|one| all.contains(one)), "{kind}: {still:?}");
                 let again = graph.resume_many([answer]).thread("t").await.unwrap_err();
@@ -571,15 +572,15 @@ async fn questions_with_keys_are_open_together_in_a_pass() {
     let graph = graph.checkpointer(MemorySaver::new());
     let all = graph.invoke(()).thread("t").await.unwrap().interrupts().to_vec();
     assert_eq!(graph.state("t").await.unwrap().unwrap().interrupts, all);
-    let part = graph.resume_many([(by_key(&all, "milk"), true)]).thread("t").await.unwrap();
+    let part = graph.resume_many([(id_of_key(&all, "milk"), true)]).thread("t").await.unwrap();
     assert_eq!(part.interrupts(), [all[0].clone(), all[2].clone()]);
-    let rest = [(by_key(&all, "a yacht"), false), (by_key(&all, "tea"), false)];
+    let rest = [(id_of_key(&all, "a yacht"), false), (id_of_key(&all, "tea"), false)];
     let done = graph.resume_many(rest).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(done.get("shop").unwrap(), "milk");
 }
 
 #[tokio::test]
-async fn another_value_voids_the_answer_of_its_key_alone() {
+async fn a_changed_value_voids_only_the_answer_of_its_key() {
     for kind in ["plain", "eager", "per call", "host"] {
         let runs = Arc::new(Mutex::new(0));
         let node = move || {
@@ -600,19 +601,19 @@ async fn another_value_voids_the_answer_of_its_key_alone() {
         };
         let graph = graph_of(kind, node).checkpointer(MemorySaver::new());
         let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
-        let first = open(&graph, &outcome).await;
+        let first = open_interrupts(&graph, &outcome).await;
         let answers = first.iter().map(|one| (one.id.unwrap(), true));
         let outcome = graph.resume_many(answers).thread("t").await.unwrap();
-        let milk = open(&graph, &outcome).await;
+        let milk = open_interrupts(&graph, &outcome).await;
         assert_eq!((&*milk[0].key.clone().unwrap(), &milk[0].value), ("milk", &json!("Buy milk for 500?")));
-        assert_eq!(milk[0].replaces.as_ref().unwrap().id, by_key(&first, "milk"), "{kind}");
+        assert_eq!(milk[0].replaces.as_ref().unwrap().id, id_of_key(&first, "milk"), "{kind}");
         let done = graph.resume_many([(id(&milk), false)]).thread("t").await.unwrap();
         assert_eq!(text(done.output()), "true true false", "{kind}");
     }
 }
 
 #[tokio::test]
-async fn a_key_for_any_value_keeps_its_answer() {
+async fn a_key_for_any_value_keeps_its_answer_when_the_value_changes() {
     for kind in ["plain", "eager", "per call", "host"] {
         let clock = Arc::new(Mutex::new(0));
         let shop = shop(&["tea"], move |ctx, item| {
@@ -627,8 +628,8 @@ async fn a_key_for_any_value_keeps_its_answer() {
 }
 
 #[tokio::test]
-async fn questions_with_keys_do_not_count_among_those_without() {
-    // The second run asks one with a key more, before the one without.
+async fn questions_with_keys_do_not_shift_the_positions_of_those_without() {
+    // The second execution asks a question with a key before the one without.
     let runs = Arc::new(Mutex::new(0));
     let node = move |ctx: Ctx| {
         let mut runs = runs.lock().unwrap();
@@ -649,16 +650,20 @@ async fn questions_with_keys_do_not_count_among_those_without() {
 }
 
 #[tokio::test]
-async fn one_key_twice_in_an_attempt_is_an_error_and_in_two_attempts_is_not() {
+async fn a_key_may_be_asked_once_per_attempt() {
     for kind in ["plain", "eager", "host"] {
         let shop = shop(&["tea", "tea"], |ctx, item| ctx.interrupt_as(item, "Buy?"));
         let graph = graph_of(kind, shop).checkpointer(MemorySaver::new());
         let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
         assert_eq!((error.code(), error.node()), (Code::SameKey, Some("shop")), "{kind}");
         assert!(error.to_string().contains("\"tea\""), "{error}");
-        assert_eq!((asked(&graph).await, graph.waiting().await.unwrap()), (vec![], vec![]), "{kind}");
+        assert_eq!(
+            (stored_interrupts(&graph).await, graph.waiting().await.unwrap()),
+            (vec![], vec![]),
+            "{kind}"
+        );
     }
-    // Also where both have an answer.
+    // The same, where the key has an answer.
     let runs = Arc::new(Mutex::new(0));
     let node = move |ctx: Ctx| {
         let mut runs = runs.lock().unwrap();
@@ -691,9 +696,9 @@ async fn one_key_twice_in_an_attempt_is_an_error_and_in_two_attempts_is_not() {
     assert_eq!(text(graph.resume("yes").thread("t").await.unwrap().output()), "yes");
 }
 
-/// Two tools that run side by side, each of which asks before it acts. Which of them asks first differs from
-/// run to run.
-fn tools(
+/// Builds graphs whose node runs two tools in parallel. Each tool asks before it acts. The tool that asks
+/// first alternates between executions.
+fn graphs_with_tools(
     ask: fn(&Ctx, &str) -> std::result::Result<bool, agentgraph::node::Interrupted>,
 ) -> impl Fn() -> StateGraph<Words> {
     let runs = Arc::new(Mutex::new(0));
@@ -722,17 +727,18 @@ fn tools(
 #[tokio::test]
 async fn approving_one_of_two_parallel_tools_never_approves_the_other() {
     for kind in KINDS.into_iter().filter(|kind| *kind != "handler") {
-        // With keys both are open together, and each gets its answer.
-        let keyed = tools(|ctx, name| ctx.interrupt_as(name.to_owned(), format!("May I {name}?")));
+        // With keys both questions are open together, and each gets its own answer.
+        let keyed =
+            graphs_with_tools(|ctx, name| ctx.interrupt_as(name.to_owned(), format!("May I {name}?")));
         let graph = graph_of(kind, keyed).checkpointer(MemorySaver::new());
         let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
-        let both = open(&graph, &outcome).await;
-        let answers = [(by_key(&both, "send mail"), true), (by_key(&both, "wipe disk"), false)];
+        let both = open_interrupts(&graph, &outcome).await;
+        let answers = [(id_of_key(&both, "send mail"), true), (id_of_key(&both, "wipe disk"), false)];
         let done = graph.resume_many(answers).thread("t").await.unwrap();
         assert_eq!(text(done.output()), "send mail", "{kind}");
 
-        // Without keys an answer may be voided, and is not given to the other one.
-        let unkeyed = tools(|ctx, name| ctx.interrupt(format!("May I {name}?")));
+        // Without keys an answer may be voided, but the other tool does not get it.
+        let unkeyed = graphs_with_tools(|ctx, name| ctx.interrupt(format!("May I {name}?")));
         let graph = graph_of(kind, unkeyed).checkpointer(MemorySaver::new());
         let mut outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
         for _ in 0..20 {
@@ -745,7 +751,7 @@ async fn approving_one_of_two_parallel_tools_never_approves_the_other() {
 }
 
 #[tokio::test]
-async fn of_answers_given_together_one_may_be_void_and_the_others_count() {
+async fn a_voided_answer_does_not_void_the_answers_given_with_it() {
     for kind in ["plain", "eager", "per call", "host"] {
         let world = World::new();
         let build = || {
@@ -756,12 +762,12 @@ async fn of_answers_given_together_one_may_be_void_and_the_others_count() {
         };
         let graph = graph_of(kind, build).checkpointer(MemorySaver::new());
         let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
-        let both = open(&graph, &outcome).await;
-        world.turn_to("mallory");
+        let both = open_interrupts(&graph, &outcome).await;
+        world.set_next("mallory");
         let answer = |one: &Interrupt| if one.node == "pay" { json!(true) } else { json!("Ada") };
         let answers = both.iter().map(|one| (one.id.unwrap(), answer(one)));
         let outcome = graph.resume_many(answers).thread("t").await.unwrap();
-        let mallory = open(&graph, &outcome).await;
+        let mallory = open_interrupts(&graph, &outcome).await;
         assert_eq!((&mallory[0].value, mallory.len()), (&json!("Pay mallory?"), 1), "{kind}");
         assert_eq!(world.paid(), [] as [&str; 0], "{kind}");
         let done = graph.resume(false).thread("t").await.unwrap();
@@ -771,8 +777,8 @@ async fn of_answers_given_together_one_may_be_void_and_the_others_count() {
     }
 }
 
-/// Asks what the state says.
-fn asks_the_state() -> StateGraph<Words> {
+/// Returns a graph whose node asks a question that contains the text of the state.
+fn graph_asking_about_the_state() -> StateGraph<Words> {
     let node = |ctx: Ctx, words: Snapshot<Words>| async move {
         let yes: bool = ctx.interrupt(format!("Send {:?}?", text(&words)))?;
         Ok::<_, BoxError>(Words::update().seen([if yes { "sent" } else { "kept" }]))
@@ -781,22 +787,22 @@ fn asks_the_state() -> StateGraph<Words> {
 }
 
 #[tokio::test]
-async fn an_answer_to_what_the_state_was_before_an_edit_is_void() {
+async fn an_answer_is_void_if_an_edit_of_the_state_changed_its_question() {
     for kind in ["plain", "eager", "host"] {
-        let graph = graph_of(kind, asks_the_state).checkpointer(MemorySaver::new());
+        let graph = graph_of(kind, graph_asking_about_the_state).checkpointer(MemorySaver::new());
         let first = graph.invoke(Words::update().seen(["draft"])).thread("t").await.unwrap();
         graph.update_state("t").update(Words::update().seen(["of", "mallory"])).await.unwrap();
-        let moved = asked(&graph).await;
+        let moved = stored_interrupts(&graph).await;
         assert_eq!(graph.waiting().await.unwrap()[0].interrupts, moved, "{kind}");
-        assert_eq!(moved[0].value, "Send \"draft\"?", "what was asked is what was asked");
+        assert_eq!(moved[0].value, "Send \"draft\"?", "an edit does not change the stored question");
         assert_ne!(id(&moved), id(first.interrupts()), "{kind}");
         let asked = graph.resume_many([(id(&moved), true)]).thread("t").await.unwrap();
-        let again = open(&graph, &asked).await;
+        let again = open_interrupts(&graph, &asked).await;
         assert_eq!(again[0].value, "Send \"draft of mallory\"?", "{kind}");
         assert_eq!(again[0].replaces.as_ref().unwrap().id, id(&moved), "{kind}");
-        // The questions, voided ones too, go on over another edit that changes nothing.
+        // An edit that changes nothing keeps the question and the question that it replaces.
         graph.update_state("t").await.unwrap();
-        let open = self::asked(&graph).await;
+        let open = stored_interrupts(&graph).await;
         assert_eq!(
             (&open[0].value, open[0].replaces.as_ref().unwrap().times),
             (&again[0].value, 1),
@@ -809,19 +815,19 @@ async fn an_answer_to_what_the_state_was_before_an_edit_is_void() {
 }
 
 #[tokio::test]
-async fn a_copy_of_a_thread_has_the_questions_and_ids_of_its_own() {
+async fn a_copied_thread_has_the_same_questions_under_new_ids() {
     for kind in KINDS {
         let world = World::new();
-        let graph = paying(kind, &world).checkpointer(MemorySaver::new());
+        let graph = paying_graph(kind, &world).checkpointer(MemorySaver::new());
         graph.invoke(Words::update()).thread("t").await.unwrap();
-        world.turn_to("mallory");
+        world.set_next("mallory");
         let mallory = graph.resume(true).thread("t").await.unwrap().interrupts().to_vec();
         graph.copy_thread("t", "copy").await.unwrap();
         if ["per call", "per thread", "deep"].contains(&kind) {
-            // What had begun in a subgraph begins anew in a copy, and with no answer.
+            // In a copy, a subgraph that had begun starts again without its answers.
             let anew = graph.proceed().thread("copy").await.unwrap().interrupts().to_vec();
             assert_eq!((&anew[0].value, &anew[0].replaces), (&json!("Pay mallory?"), &None), "{kind}");
-            assert_eq!((asked(&graph).await, world.paid().len()), (mallory, 0), "{kind}");
+            assert_eq!((stored_interrupts(&graph).await, world.paid().len()), (mallory, 0), "{kind}");
             continue;
         }
         let copied = graph.state("copy").await.unwrap().unwrap().interrupts;
@@ -833,7 +839,7 @@ async fn a_copy_of_a_thread_has_the_questions_and_ids_of_its_own() {
         assert_eq!(copied[0].replaces.as_ref().unwrap().value, "Pay the baker?", "{kind}");
         let foreign = graph.resume_many([(id(&mallory), true)]).thread("copy").await.unwrap_err();
         assert_eq!(foreign.code(), Code::UnknownInterrupt, "{kind}");
-        world.turn_to("the baker");
+        world.set_next("the baker");
         let again = graph.resume_many([(id(&copied), true)]).thread("copy").await.unwrap();
         assert_eq!(
             (&again.interrupts()[0].value, world.paid().len()),
@@ -841,12 +847,13 @@ async fn a_copy_of_a_thread_has_the_questions_and_ids_of_its_own() {
             "{kind}"
         );
         assert_eq!(again.interrupts()[0].replaces.as_ref().unwrap().times, 2, "{kind}");
-        // The original knows nothing of it.
-        assert_eq!(asked(&graph).await, mallory, "{kind}");
+        // The original is unchanged.
+        assert_eq!(stored_interrupts(&graph).await, mallory, "{kind}");
     }
 }
 
-/// Whoever approved gets paid, and nobody else, wherever the run was cut off: after so many polls.
+/// The call that answers is dropped after each number of polls. Only the baker is approved, and the task asks
+/// only about Mallory from then on, so no payment is made.
 #[tokio::test]
 async fn a_kill_between_any_two_writes_delivers_no_answer_to_another_question() {
     for kind in KINDS {
@@ -855,14 +862,14 @@ async fn a_kill_between_any_two_writes_delivers_no_answer_to_another_question() 
             while !seen_all {
                 let world = World::new();
                 let saver = NotingSaver::memory();
-                let graph = paying(kind, &world).checkpointer(saver);
+                let graph = paying_graph(kind, &world).checkpointer(saver);
                 graph.invoke(Words::update()).thread("t").durability(durability).await.unwrap();
-                world.turn_to("mallory");
+                world.set_next("mallory");
                 let run = graph.resume(true).thread("t").durability(durability).into_future();
                 seen_all = at_most(Box::pin(run), polls).await.is_some();
                 assert_eq!(world.paid(), [] as [&str; 0], "{kind}, {durability:?}, after {polls} polls");
-                // What is open is one of the two questions, or none while the answer is on its way.
-                let mut open = asked(&graph).await;
+                // One of the two questions is open, or none if the answer is stored and the task has not run.
+                let mut open = stored_interrupts(&graph).await;
                 for _ in 0..5 {
                     let outcome = match open.first() {
                         None => graph.proceed().thread("t").durability(durability).await.unwrap(),
@@ -883,7 +890,7 @@ async fn a_kill_between_any_two_writes_delivers_no_answer_to_another_question() 
                 polls += 1;
                 assert!(polls < 200);
             }
-            assert!(polls > 3, "{kind}: it was never cut off");
+            assert!(polls > 3, "{kind}: hardly any call was dropped");
         }
     }
 }
@@ -894,32 +901,37 @@ async fn a_store_that_fails_delivers_no_answer_to_another_question() {
         for skip in 0..4 {
             let world = World::new();
             let saver = NotingSaver::memory();
-            let graph = paying(kind, &world).checkpointer(saver.clone());
+            let graph = paying_graph(kind, &world).checkpointer(saver.clone());
             graph.invoke(Words::update()).thread("t").await.unwrap();
-            world.turn_to("mallory");
-            // The answer is stored, or not; what the task asks then, or not.
+            world.set_next("mallory");
+            // Depending on `skip`, the write of the answer fails, or that of the new question, or neither.
             saver.fail_writes_after(skip);
             let ended = graph.resume(true).thread("t").await;
             if let Err(error) = &ended {
                 assert_eq!(error.code(), Code::Store, "{kind}");
             }
             saver.fail_writes(0);
-            let open = match asked(&graph).await {
+            let open = match stored_interrupts(&graph).await {
                 open if open.is_empty() => graph.proceed().thread("t").await.unwrap().interrupts().to_vec(),
                 open => open,
             };
             if open[0].value == "Pay the baker?" {
                 graph.resume(true).thread("t").await.unwrap();
             }
-            assert_eq!(id(&asked(&graph).await).to_string().split_once('-').unwrap().1, "1", "{kind}");
+            assert_eq!(
+                id(&stored_interrupts(&graph).await).to_string().split_once('-').unwrap().1,
+                "1",
+                "{kind}"
+            );
             graph.resume(false).thread("t").await.unwrap();
             assert_eq!(world.paid(), [] as [&str; 0], "{kind}, after {skip}");
         }
     }
 }
 
-/// A request as it was stored before there were keys and places: the node and the value.
-fn plain_request(task: TaskId, n: u32, value: &str) -> [PendingWrite; 2] {
+/// Returns a request in the format that preceded keys and places, with the node and the value only, and its
+/// answer.
+fn old_request(task: TaskId, n: u32, value: &str) -> [PendingWrite; 2] {
     let bytes = |value: &Value| rmp_serde::to_vec_named(value).unwrap();
     let asked = json!({ "node": "asks", "value": value });
     [
@@ -928,7 +940,7 @@ fn plain_request(task: TaskId, n: u32, value: &str) -> [PendingWrite; 2] {
     ]
 }
 
-/// A thread that was asked the first question of a script, and then these writes were put beside it.
+/// Runs a script to its first question, then stores `writes` as pending writes of the task.
 async fn stored(script: &Script, writes: impl Fn(TaskId) -> Vec<PendingWrite>) -> CompiledGraph<Words> {
     let saver = Arc::new(MemorySaver::new());
     let graph = script.graph().compile().unwrap().checkpointer(Arc::clone(&saver));
@@ -941,7 +953,7 @@ async fn stored(script: &Script, writes: impl Fn(TaskId) -> Vec<PendingWrite>) -
 
 #[tokio::test]
 async fn records_without_keys_stay_positional_and_their_values_are_compared() {
-    let old = |task| [plain_request(task, 0, "a"), plain_request(task, 1, "b")].concat();
+    let old = |task| [old_request(task, 0, "a"), old_request(task, 1, "b")].concat();
     let script = Script::new([&["a"], &["a", "b", "c"]]);
     let graph = stored(&script, old).await;
     let asked = graph.proceed().thread("t").await.unwrap();
@@ -956,16 +968,16 @@ async fn records_without_keys_stay_positional_and_their_values_are_compared() {
 }
 
 #[tokio::test]
-async fn numbers_that_leave_no_room_are_an_error() {
+async fn question_numbers_that_leave_no_free_slot_are_an_error() {
     let last = (PendingWrite::SPECIAL - 2) / 2 - 1;
     let script = Script::new([&["a"], &["a", "b"]]);
     for (n, node) in [(last, Some("asks")), (last + 1, None)] {
-        let full = |task| [plain_request(task, 0, "a"), plain_request(task, n, "z")].concat();
+        let full = |task| [old_request(task, 0, "a"), old_request(task, n, "z")].concat();
         let graph = stored(&script, full).await;
         let error = graph.proceed().thread("t").await.unwrap_err();
         assert_eq!((error.code(), error.node()), (Code::CorruptCheckpoint, node), "{error}");
     }
-    let almost = |task| [plain_request(task, 0, "a"), plain_request(task, last - 1, "z")].concat();
+    let almost = |task| [old_request(task, 0, "a"), old_request(task, last - 1, "z")].concat();
     let graph = stored(&script, almost).await;
     let asked = graph.proceed().thread("t").await.unwrap();
     assert_eq!(graph.waiting().await.unwrap()[0].interrupts, asked.interrupts());
@@ -973,9 +985,9 @@ async fn numbers_that_leave_no_room_are_an_error() {
 
 #[tokio::test]
 async fn a_damaged_reply_of_a_host_is_an_error() {
-    struct Damages(CompiledGraph<Words>, &'static str);
+    struct DamagingHost(CompiledGraph<Words>, &'static str);
     #[async_trait::async_trait]
-    impl Host for Damages {
+    impl Host for DamagingHost {
         async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
             let reply = serde_json::to_value(self.0.run_task(call).await?)?;
             assert!(reply.get("Waits").is_some(), "{reply}");
@@ -988,7 +1000,7 @@ async fn a_damaged_reply_of_a_host_is_an_error() {
         let world = World::new();
         let far = world.graph().compile().unwrap();
         let graph =
-            world.graph().compile().unwrap().host(Damages(far, reply)).checkpointer(MemorySaver::new());
+            world.graph().compile().unwrap().host(DamagingHost(far, reply)).checkpointer(MemorySaver::new());
         let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
         assert_eq!(error.code(), code, "{reply}: {error}");
     }

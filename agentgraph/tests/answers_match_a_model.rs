@@ -1,7 +1,7 @@
-//! Random tasks that ask random questions, other ones each time they run, against a small model of what the
-//! design says about answers. Runs are answered in part, edited, dropped half-way, and their store fails.
-//! Whatever happens, an answer is delivered to a question with an equal key and an equal value only, and no
-//! id is ever given to another question.
+//! Random tasks ask random questions, which change from execution to execution, and are compared with a small
+//! model of the rules for answers. Runs are answered in part, edited and dropped half-way, and their store
+//! fails. In every case an answer is delivered only to a question with an equal key and an equal value, and
+//! no id is used for two questions.
 //!
 //! `ANSWER_CASES` sets the number of tasks.
 
@@ -37,24 +37,27 @@ struct Question {
 #[derive(Clone, Debug)]
 struct Execution {
     asks: Vec<Question>,
-    /// It goes on after a question that has no answer, and returns that in the end.
+    /// Whether the task continues after a question without an answer, and returns the interrupt at its end.
     goes_on: bool,
 }
 
-/// What the driver does next.
+/// The next step of the driver.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// Answers those of the open questions whose bits are set, at least one.
+    /// Answers the first open question, and every other one whose bit is set.
     Answer(u8),
     Proceed,
-    /// Stores the thread as it stands under other ids.
+    /// Updates the state without a change, which gives the open questions new ids.
     Edit,
 }
 
+/// The disturbance of a call.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
     None,
+    /// Drops the call after this many polls.
     Drop(u32),
+    /// Fails the writes of the store after this many.
     FailWrites(u32),
 }
 
@@ -74,7 +77,7 @@ fn cases() -> impl Strategy<Value = Case> {
         value,
         any_value: any && key.is_some(),
     });
-    // One key twice in an attempt is an error, which is another test.
+    // A key that is asked twice in one attempt is an error, which another test covers.
     let asks = vec(question, 0..5).prop_map(|mut asks| {
         let mut seen = std::collections::HashSet::new();
         asks.retain(|ask| ask.key.is_none_or(|key| seen.insert(key)));
@@ -95,21 +98,21 @@ fn cases() -> impl Strategy<Value = Case> {
         .prop_map(|(kind, durability, executions, moves)| Case { kind, durability, executions, moves })
 }
 
-/// Where a question stands: with a key, or among those without.
+/// The slot of a question in its task: its key, or its position among the questions without keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Spot {
     Key(u8),
     Nth(usize),
 }
 
-/// What is known of a task's questions: what was asked last at each spot, and the answer.
+/// The model of a task: the value that was asked last at each spot, and its answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     live: BTreeMap<Spot, (u8, Option<String>)>,
 }
 
 impl Model {
-    /// The questions that wait for an answer.
+    /// Returns the key and the value of each question that waits for an answer.
     fn open(&self) -> Vec<(Option<u8>, u8)> {
         let open = self.live.iter().filter(|(_, (_, answer))| answer.is_none());
         let mut open: Vec<_> = open.map(|(spot, (value, _))| (spot.key(), *value)).collect();
@@ -117,13 +120,13 @@ impl Model {
         open
     }
 
-    /// Runs the task. What was answered to its questions; `None` if it waits.
+    /// Runs the task. Returns the answers to its questions, or `None` if it waits.
     fn run(&mut self, execution: &Execution) -> Option<Vec<String>> {
         let (mut nth, mut in_line, mut waits, mut answers) = (0, true, false, Vec::new());
         for ask in &execution.asks {
             let spot = match ask.key {
                 Some(key) => Spot::Key(key),
-                // After one that is open, those without keys wait for it.
+                // A question without a key is not asked while an earlier one of them is open.
                 None if !in_line => continue,
                 None => Spot::Nth(nth),
             };
@@ -166,14 +169,14 @@ impl Spot {
     }
 }
 
-/// What the task does in its executions, and what it saw in them.
+/// The executions of the task, and the answers that each of them got.
 #[derive(Clone, Default)]
 struct Script {
     executions: Arc<Vec<Execution>>,
     seen: Arc<Mutex<Vec<Vec<Delivered>>>>,
 }
 
-/// An answer that the task got, and what it had asked.
+/// An answer that the task got, and the question that it asked.
 #[derive(Clone, Debug)]
 struct Delivered {
     asked: Question,
@@ -228,10 +231,11 @@ impl Script {
     }
 }
 
-struct Elsewhere(CompiledGraph<Words>);
+/// A host that runs each task by a graph of its own. The call and the reply pass through JSON text.
+struct JsonHost(CompiledGraph<Words>);
 
 #[async_trait::async_trait]
-impl Host for Elsewhere {
+impl Host for JsonHost {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
         let call: TaskCall = serde_json::from_str(&serde_json::to_string(&call)?)?;
         Ok(serde_json::from_str(&serde_json::to_string(&self.0.run_task(call).await?)?)?)
@@ -249,11 +253,11 @@ fn graph_of(kind: &str, script: &Script) -> CompiledGraph<Words> {
         "eager" => script.graph().eager().compile().unwrap(),
         "inside" => inside(script.graph()).compile().unwrap(),
         "eager inside" => inside(script.graph().eager()).eager().compile().unwrap(),
-        _ => script.graph().compile().unwrap().host(Elsewhere(script.graph().compile().unwrap())),
+        _ => script.graph().compile().unwrap().host(JsonHost(script.graph().compile().unwrap())),
     }
 }
 
-/// Key and value of a question.
+/// Returns the key and the value of a question.
 fn asked_by(interrupt: &Interrupt) -> (Option<u8>, u8) {
     let key = interrupt.key.as_ref().map(|key| key.parse().unwrap());
     let value = interrupt.value["question"].as_u64().unwrap();
@@ -261,15 +265,17 @@ fn asked_by(interrupt: &Interrupt) -> (Option<u8>, u8) {
     (key, value as u8)
 }
 
+/// One case under way.
 struct Play {
     case: Case,
     script: Script,
     graph: CompiledGraph<Words>,
     saver: NotingSaver,
-    /// What may be so, since a call was cut off.
+    /// Every state that the thread may be in. A call that did not end leaves more than one.
     models: Vec<Model>,
-    /// The question of every id and of every answer.
+    /// The question of each id.
     ids: HashMap<InterruptId, (Option<u8>, u8)>,
+    /// The question of each answer.
     given: HashMap<String, (Option<u8>, u8)>,
 }
 
@@ -293,7 +299,7 @@ impl Play {
         self.graph.state("t").await.unwrap().map(|state| state.interrupts).unwrap_or_default()
     }
 
-    /// Whether the thread has come to its end, or was never stored.
+    /// Whether the run has ended or was never stored.
     async fn is_over(&self) -> bool {
         self.graph.state("t").await.unwrap().is_none_or(|state| state.next.is_empty())
     }
@@ -318,7 +324,7 @@ impl Play {
             end = match step {
                 Move::Edit => {
                     self.saver.fail_writes(0);
-                    // What had begun in a subgraph keeps its ids.
+                    // Tasks inside a subgraph keep their ids.
                     graph.update_state("t").await.unwrap();
                     None
                 }
@@ -343,7 +349,7 @@ impl Play {
         (interrupt.id.unwrap(), answer)
     }
 
-    /// Makes a call, and works out what may be so after it.
+    /// Makes a call, with trouble if there is any, and updates the models. Returns `None` if it did not end.
     async fn call(
         &mut self,
         run: impl Future<Output = Result<Outcome<Words>, agentgraph::Error>>,
@@ -368,7 +374,7 @@ impl Play {
             ended => ended.map(Result::unwrap),
         };
         let ran = self.executed() - executed;
-        assert!(ran <= 1, "a task that waits ran again");
+        assert!(ran <= 1, "the task ran more than once in a call");
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for model in std::mem::take(&mut self.models) {
             let mut answered = model.clone();
@@ -389,7 +395,7 @@ impl Play {
         ended
     }
 
-    /// Whether what is open is what the model says, and what was delivered was delivered to its own question.
+    /// Asserts that a model allows the open questions and that each answer was delivered to its own question.
     async fn check(&mut self, ended: Option<&Outcome<Words>>, edited: bool) {
         let open = self.open().await;
         if let Some(Outcome::Interrupted { interrupts, .. }) = ended {
@@ -408,7 +414,7 @@ impl Play {
         let mut asked: Vec<_> = open.iter().map(asked_by).collect();
         asked.sort_unstable();
         self.models.retain(|model| model.open() == asked);
-        assert!(!self.models.is_empty(), "{asked:?} is open, which cannot be");
+        assert!(!self.models.is_empty(), "{asked:?} is open, which no model allows");
         for one in &open {
             let question = asked_by(one);
             let known = *self.ids.entry(one.id.unwrap()).or_insert(question);
@@ -416,17 +422,16 @@ impl Play {
         }
         for Delivered { asked, answer } in self.script.seen.lock().unwrap().iter().flatten() {
             let (key, value) = self.given[answer];
-            assert_eq!(key, asked.key, "an answer went to another key");
-            assert!(asked.any_value || value == asked.value, "{answer} to {value} went to {asked:?}");
+            assert_eq!(key, asked.key, "an answer was delivered to another key");
+            assert!(asked.any_value || value == asked.value, "{answer} to {value} delivered to {asked:?}");
         }
     }
 }
 
 #[test]
-fn answers_are_delivered_to_the_questions_that_they_were_given_to() {
-    let cases_ = std::env::var("ANSWER_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
-    let mut runner =
-        TestRunner::new(Config { cases: cases_, failure_persistence: None, ..Config::default() });
+fn answers_are_delivered_only_to_their_own_questions() {
+    let count = std::env::var("ANSWER_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
+    let mut runner = TestRunner::new(Config { cases: count, failure_persistence: None, ..Config::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runner
         .run(&cases(), |case| {

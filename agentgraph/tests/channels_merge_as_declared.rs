@@ -1,4 +1,4 @@
-//! Channels: how the writes of a superstep meet, and how long a value lives.
+//! Channels: how the writes of one superstep merge, and how long a value lives.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -31,21 +31,21 @@ struct Desk {
 
 type Write = fn() -> DeskUpdate;
 
-/// Two nodes that run in parallel.
-fn beside(first: Write, second: Write) -> CompiledGraph<Desk> {
+/// Builds a graph of two nodes that run in parallel.
+fn in_parallel(first: Write, second: Write) -> CompiledGraph<Desk> {
     let graph = StateGraph::new()
         .node("first", move || std::future::ready(first()))
         .node("second", move || std::future::ready(second()));
     graph.edge(START, "first").edge(START, "second").compile().unwrap()
 }
 
-async fn both(first: Write, second: Write) -> Result<Desk, agentgraph::Error> {
-    Ok(beside(first, second).invoke(Desk::update()).await?.output().clone())
+async fn run_both(first: Write, second: Write) -> Result<Desk, agentgraph::Error> {
+    Ok(in_parallel(first, second).invoke(Desk::update()).await?.output().clone())
 }
 
 #[tokio::test]
 async fn two_writers_of_a_plain_field_are_an_error_that_names_field_nodes_and_remedy() {
-    let error = both(|| Desk::update().plain(1), || Desk::update().plain(2)).await.unwrap_err();
+    let error = run_both(|| Desk::update().plain(1), || Desk::update().plain(2)).await.unwrap_err();
     assert_eq!(error.code(), Code::ConcurrentUpdate);
     assert_eq!(
         error.to_string(),
@@ -70,7 +70,7 @@ async fn two_tasks_of_one_node_are_two_writers() {
 }
 
 #[tokio::test]
-async fn one_after_the_other_may_write_a_plain_field() {
+async fn sequential_nodes_may_write_a_plain_field() {
     let graph = StateGraph::new()
         .node("a", || async { Desk::update().plain(1) })
         .node("b", |desk: Snapshot<Desk>| async move { Desk::update().plain(desk.plain + 1) });
@@ -79,11 +79,11 @@ async fn one_after_the_other_may_write_a_plain_field() {
 }
 
 #[tokio::test]
-async fn an_overwrite_wins_over_every_other_write_whichever_comes_first() {
+async fn an_overwrite_wins_over_other_writes_in_either_order() {
     let overwrite: Write = || Desk::update().overwrite_list(vec![9]).last("over");
     let append: Write = || Desk::update().list([1, 2]);
     for (first, second) in [(overwrite, append), (append, overwrite)] {
-        let graph = beside(first, second);
+        let graph = in_parallel(first, second);
         let outcome = graph.invoke(Desk::update().list([7])).await.unwrap();
         assert_eq!((&outcome.output().list[..], &outcome.output().last[..]), (&[9][..], "over"));
     }
@@ -92,13 +92,13 @@ async fn an_overwrite_wins_over_every_other_write_whichever_comes_first() {
 #[tokio::test]
 async fn two_overwrites_are_an_error() {
     let overwrite: Write = || Desk::update().overwrite_list(vec![9]);
-    let error = both(overwrite, overwrite).await.unwrap_err();
+    let error = run_both(overwrite, overwrite).await.unwrap_err();
     assert_eq!(error.code(), Code::ConcurrentUpdate);
     assert!(error.to_string().contains("nodes `first` and `second` overwrote `list`"), "{error}");
 }
 
 #[tokio::test]
-async fn last_is_last_in_task_order_and_not_in_time() {
+async fn last_means_last_in_task_order_not_in_time() {
     let graph = StateGraph::new()
         .node("first", || async {
             common::poll::pending_for(4).await;
@@ -112,7 +112,7 @@ async fn last_is_last_in_task_order_and_not_in_time() {
 
 #[tokio::test]
 async fn input_goes_through_the_reducers_and_never_replaces_the_state() {
-    let graph = beside(Desk::update, Desk::update).checkpointer(MemorySaver::new());
+    let graph = in_parallel(Desk::update, Desk::update).checkpointer(MemorySaver::new());
     graph.invoke(Desk::update().list([1]).plain(5)).thread("t").await.unwrap();
     let outcome = graph.invoke(Desk::update().list([2])).thread("t").await.unwrap();
     assert_eq!((&outcome.output().list[..], outcome.output().plain), (&[1, 2][..], 5));
@@ -137,7 +137,7 @@ async fn a_run_channel_is_reset_with_the_input_of_the_next_run_and_kept_on_a_res
     assert_eq!(history[0].values.list, [0, 1]);
 }
 
-/// Four supersteps that each note the flash they see; the first two write one.
+/// Builds a loop of four supersteps. Each notes the flash that it sees; the first two write one.
 fn flashing() -> CompiledGraph<Desk> {
     async fn sees(desk: Snapshot<Desk>) -> DeskUpdate {
         let update = Desk::update().list([desk.flash]);
@@ -159,7 +159,7 @@ async fn an_ephemeral_channel_is_read_in_the_next_superstep_only() {
 }
 
 #[tokio::test]
-async fn an_ephemeral_channel_is_the_same_when_every_superstep_is_a_call_of_its_own() {
+async fn an_ephemeral_channel_behaves_the_same_if_each_superstep_is_its_own_call() {
     let graph = flashing().checkpointer(MemorySaver::new());
     let mut outcome = graph.invoke(Desk::update().flash(5)).thread("t").max_supersteps(1).await.unwrap();
     while let Outcome::Stopped { .. } = outcome {
@@ -168,7 +168,7 @@ async fn an_ephemeral_channel_is_the_same_when_every_superstep_is_a_call_of_its_
     assert_eq!(outcome.output().list, [5, 10, 11, 0]);
     assert!(
         graph.history("t").await.unwrap().iter().any(|one| one.values.flash == 11),
-        "it is stored meanwhile"
+        "the flash is stored between the calls"
     );
 }
 
@@ -211,7 +211,7 @@ fn schema() -> JsonChannels {
 }
 
 #[tokio::test]
-async fn a_json_state_runs_stops_and_goes_on_like_any_other() {
+async fn a_json_state_runs_stops_and_resumes_like_any_other() {
     async fn count(state: Snapshot<JsonState>) -> JsonUpdate {
         let n = state["n"].as_u64().unwrap();
         JsonUpdate::new()
@@ -239,7 +239,7 @@ async fn a_json_state_runs_stops_and_goes_on_like_any_other() {
     assert_eq!(outcome.output().to_value(), expected);
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.to_value(), expected);
     let next = graph.invoke(JsonUpdate::new()).thread("t").max_supersteps(0).await.unwrap();
-    assert_eq!(next.output()["said"], json!(null), "a run channel");
+    assert_eq!(next.output()["said"], json!(null), "the next run resets a run channel");
 }
 
 #[tokio::test]
@@ -260,7 +260,7 @@ async fn an_unknown_key_of_a_json_state_is_an_error_that_names_it_and_the_node()
 }
 
 #[tokio::test]
-async fn two_writers_of_a_json_key_that_takes_one_are_an_error() {
+async fn two_writers_of_a_single_writer_json_key_are_an_error() {
     let node = || std::future::ready(JsonUpdate::new().set("n", 1));
     let graph =
         StateGraph::with_schema(schema()).node("a", node).node("b", node).edge(START, "a").edge(START, "b");
@@ -269,7 +269,7 @@ async fn two_writers_of_a_json_key_that_takes_one_are_an_error() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_kept_sees_no_later_step() {
+async fn a_kept_snapshot_does_not_see_later_steps() {
     let (give, mut take) = tokio::sync::mpsc::unbounded_channel();
     let keeps = move |desk: Snapshot<Desk>| {
         give.send(desk.clone()).unwrap();
@@ -282,7 +282,7 @@ async fn a_snapshot_that_is_kept_sees_no_later_step() {
 }
 
 #[tokio::test]
-async fn a_node_may_own_its_state_and_what_it_does_to_it_goes_nowhere() {
+async fn changes_to_an_owned_state_are_discarded() {
     async fn owns(mut desk: Desk) -> DeskUpdate {
         desk.list.push(99);
         Desk::update().plain(desk.list.len() as u32)

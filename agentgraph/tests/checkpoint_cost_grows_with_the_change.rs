@@ -1,5 +1,5 @@
-//! What a checkpoint costs: bytes and rows in proportion to what changed, never to the state, the graph or
-//! the past. Bytes and rows are counted; nothing is timed.
+//! The bytes and rows of a checkpoint are proportional to the change, not to the state, the graph or the
+//! history. The tests count bytes and rows; they measure no time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,13 +23,13 @@ use serde::{Deserialize, Serialize};
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Long {
     n: u64,
-    /// Written once, and large.
+    /// A large text, written once.
     page: String,
     #[reduce(append)]
     lines: Vec<String>,
     #[reduce(by_id)]
     notes: Vec<Note>,
-    /// Written whole in every superstep.
+    /// A text that each write replaces.
     #[reduce(last)]
     draft: String,
 }
@@ -46,7 +46,7 @@ impl Keyed for Note {
     }
 }
 
-/// One node that runs until `n` is `steps`.
+/// Returns a graph with one node that runs until `n` is `steps`.
 fn looped(steps: u64, write: impl Fn(u64) -> LongUpdate + Clone + Send + Sync + 'static) -> StateGraph<Long> {
     let node = move |state: Snapshot<Long>| {
         let update = write(state.n).n(state.n + 1);
@@ -87,7 +87,7 @@ async fn messages_by_id_of_a_megabyte_take_little_more_than_a_megabyte() {
 }
 
 #[tokio::test]
-async fn a_large_field_that_does_not_change_is_stored_once_also_over_fulls_and_processes() {
+async fn an_unchanged_large_field_is_stored_once_across_full_records_and_processes() {
     let saver = NotingSaver::memory().at_once();
     let build = || {
         let write = |n: u64| match n {
@@ -99,27 +99,27 @@ async fn a_large_field_that_does_not_change_is_stored_once_also_over_fulls_and_p
     build().invoke(Long::update()).thread("t").max_supersteps(100).await.unwrap();
     while let Outcome::Stopped { .. } = build().proceed().thread("t").max_supersteps(100).await.unwrap() {}
     assert_eq!(build().state("t").await.unwrap().unwrap().values.page.len(), 1_000_000);
-    // 1,000 drafts of 3,500 bytes are all there is besides.
+    // Besides the page, the store holds only 1,000 drafts of 3,500 bytes.
     assert!(saver.put_bytes() < 4_800_000, "{} bytes", saver.put_bytes());
     let fulls = rows(&saver, RowKind::Full).await;
-    assert!(fulls.len() > 2, "there were fulls in between: {}", fulls.len());
+    assert!(fulls.len() > 2, "too few full records: {}", fulls.len());
 }
 
 #[tokio::test]
-async fn a_large_list_that_grew_since_it_was_stored_whole_is_not_taken_from_there() {
+async fn a_full_record_does_not_refer_to_a_list_that_has_grown_since() {
     let write = |n: u64| match n {
         0 => Long::update().overwrite_lines(vec!["l".repeat(5000)]),
         1..3 => Long::update().lines([n.to_string()]),
         _ => Long::update().draft("d".repeat(3500)),
     };
-    // In one process, which knows what it stored, and in two, of which the second has read it.
+    // With 0, the second process writes the whole list. With 2, it reads a list that the first one stored.
     for first in [0, 2] {
         let saver = NotingSaver::memory().at_once();
         let build = || looped(60, write).compile().unwrap().checkpointer(saver.clone());
         build().invoke(Long::update()).thread("t").max_supersteps(first).await.unwrap();
         build().proceed().thread("t").await.unwrap();
         let fulls = rows(&saver, RowKind::Full).await;
-        assert!(fulls[0].id.step > 3, "a full was written after the list grew");
+        assert!(fulls[0].id.step > 3, "no full record after the list grew");
         let lines = build().state("t").await.unwrap().unwrap().values.lines;
         assert_eq!((lines.len(), &lines[1..]), (3, &["1".to_owned(), "2".to_owned()][..]));
     }
@@ -157,10 +157,10 @@ async fn the_bytes_of_a_step_do_not_grow_with_the_graph() {
     assert_eq!(longest[0], longest[1]);
 }
 
-/// Segments add to what those before them say. Each call and each run begins with one that says all of its
-/// own.
+/// A segment holds only the edits since the full record or segment before it. The first segment of a call or
+/// run holds all edits of the run.
 #[tokio::test]
-async fn the_bytes_of_temporary_edits_do_not_grow_with_those_before() {
+async fn the_bytes_of_temporary_edits_do_not_grow_with_earlier_edits() {
     async fn edit(ctx: Ctx) -> Result<()> {
         let edits = ctx.edits();
         match ctx.step() % 2 {
@@ -194,11 +194,11 @@ async fn the_bytes_of_temporary_edits_do_not_grow_with_those_before() {
 }
 
 #[tokio::test]
-async fn a_thread_of_three_thousand_steps_is_read_right_at_every_step_and_cheaply() {
+async fn every_step_of_a_long_thread_is_read_correctly_from_few_rows() {
     let write = |n: u64| {
         let note = |n: u64| Note { id: (n % 7).to_string(), text: n.to_string() };
         match n % 5 {
-            // A small state would be written anew before there are so many deltas.
+            // The page makes the state too large for a full record before there are 1,024 deltas.
             _ if n == 0 => Long::update().page("p".repeat(5000)),
             0 => Long::update().lines([n.to_string()]),
             1 => Long::update().notes([note(n)]),
@@ -230,8 +230,8 @@ async fn a_thread_of_three_thousand_steps_is_read_right_at_every_step_and_cheapl
         assert!(count(RowKind::Delta) <= 1024 && count(RowKind::Segment) <= 3, "step {step}");
         segments += count(RowKind::Segment);
     }
-    assert!(segments > 0, "segments are among what is read");
-    // Each step of the history is also read alone, not only as one more row after the step before.
+    assert!(segments > 0, "no read includes a segment");
+    // `history` reads the steps in sequence. These steps are also read alone.
     for step in [1, 1023, 1024, 1025, 2047, 2048, 2049, 2999, 3000] {
         let alone = graph.history("t").before(CheckpointId::new(0, step + 1)).limit(1).await.unwrap();
         assert_eq!(alone[0].values, history[step as usize].values, "step {step}");
@@ -239,7 +239,7 @@ async fn a_thread_of_three_thousand_steps_is_read_right_at_every_step_and_cheapl
 }
 
 #[tokio::test]
-async fn what_is_read_is_at_most_twice_the_live_bytes_and_sixty_four_kibibytes() {
+async fn a_read_takes_at_most_twice_the_live_bytes_plus_64_kib() {
     let saver = Arc::new(MemorySaver::new());
     let write = |n: u64| match n {
         0..300 => Long::update().draft("d".repeat(1 + (n as usize * 37) % 9000)),
@@ -250,7 +250,7 @@ async fn what_is_read_is_at_most_twice_the_live_bytes_and_sixty_four_kibibytes()
     for checkpoint in graph.history("t").await.unwrap() {
         let tail = saver.get(Place::root("t"), Some(checkpoint.id)).await.unwrap().unwrap();
         let live = serde_json::to_string(&checkpoint.values).unwrap().len() as u64;
-        // A row's header is not part of a field: some fifty bytes each.
+        // Live bytes do not include the headers of rows, about fifty bytes each.
         let headers = 64 * tail.rows.len() as u64 + 300;
         assert!(
             bytes(&tail) <= 2 * live + 64 * 1024 + headers,
@@ -261,10 +261,10 @@ async fn what_is_read_is_at_most_twice_the_live_bytes_and_sixty_four_kibibytes()
     }
 }
 
-/// What says which field an entry is of and how long it is counts as live: it is in a full, too. With a few
-/// bytes an entry, every step would be a full otherwise.
+/// The field number and the length of an entry count as live bytes, because a full record has them too.
+/// Otherwise every step of a map with tiny entries would be a full record.
 #[tokio::test]
-async fn a_map_of_very_many_small_entries_is_not_written_anew_at_every_step() {
+async fn a_map_of_many_small_entries_is_not_rewritten_at_every_step() {
     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
     struct Seen {
         #[reduce(merge)]
@@ -290,24 +290,25 @@ async fn a_map_of_very_many_small_entries_is_not_written_anew_at_every_step() {
     }
     assert!(
         saver.put_bytes() < first + 15_000,
-        "{first} bytes at first, and {} in the end",
+        "{first} bytes after the first call, {} at the end",
         saver.put_bytes()
     );
 }
 
-/// The length of a record's header, and of its operations.
-fn parts(record: &[u8]) -> (u64, u64) {
+/// Returns the lengths of a record's header and of its operations.
+fn part_lengths(record: &[u8]) -> (u64, u64) {
     let header = u64::from(u32::from_be_bytes(record[1..5].try_into().unwrap()));
     (header, record.len() as u64 - 5 - header)
 }
 
-/// No header of these threads is longer.
+/// The greatest length of a header in these threads.
 const HEADER: u64 = 700;
 
-/// What a reader goes through: all rows, and what the full refers to and nothing after it has replaced.
-fn reads(tail: &Tail, at_full: Live) -> u64 {
-    let operations = |record: &[u8]| record.len() - parts(record).1 as usize;
-    let mut rows = tail.rows.iter().map(|row| &row.record[operations(&row.record)..]);
+/// Returns the bytes that a reader processes: the operations of all rows, and the values that the full record
+/// refers to unless a later row replaces them.
+fn bytes_read(tail: &Tail, at_full: Live) -> u64 {
+    let start = |record: &[u8]| record.len() - part_lengths(record).1 as usize;
+    let mut rows = tail.rows.iter().map(|row| &row.record[start(&row.record)..]);
     let own: u64 = rows.clone().map(|operations| operations.len() as u64).sum();
     let [mut referred, _] = referred_and_set(rows.next().unwrap());
     let later: Vec<usize> = rows.flat_map(|operations| referred_and_set(operations)[1].clone()).collect();
@@ -315,6 +316,7 @@ fn reads(tail: &Tail, at_full: Live) -> u64 {
     own + referred.iter().map(|field| at_full.0[*field]).sum::<u64>()
 }
 
+/// Returns the ids of the full records of all branches.
 async fn fulls(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) -> Vec<CheckpointId> {
     let mut fulls = Vec::new();
     for branch in 0..=known.keys().next_back().unwrap().branch {
@@ -325,14 +327,14 @@ async fn fulls(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) -> Ve
     fulls
 }
 
-/// What is said at the top of `docs/architecture.md` under "Why reading is bounded" and "Why writing is
+/// Asserts the bounds that `docs/architecture.md` states under "Why reading is bounded" and "Why writing is
 /// bounded".
-async fn costs_are_bounded(calls: &[Call]) {
+async fn assert_costs_are_bounded(calls: &[Call]) {
     let saver = NotingSaver::memory().at_once();
     let known = play(calls, &saver).await;
     let known: BTreeMap<CheckpointId, Known> = known.into_iter().map(|one| (one.id, one)).collect();
     let fulls = fulls(&saver, &known).await;
-    // Most is read right before a full.
+    // A read takes the most bytes right before a full record.
     let before = known.values().zip(known.values().skip(1)).filter(|(_, next)| fulls.contains(&next.id));
     let sample = known.values().rev().step_by(1 + known.len() / 40);
     for one in before.map(|(one, _)| one).chain(sample) {
@@ -341,11 +343,12 @@ async fn costs_are_bounded(calls: &[Call]) {
         assert_eq!((tail.rows[0].kind, count(RowKind::Full)), (RowKind::Full, 1), "{}", one.id);
         let since = (one.id.step - tail.rows[0].id.step) as usize;
         assert!(count(RowKind::Delta) < 1024 && count(RowKind::Segment) == since / 1024, "{}", one.id);
-        let (reads, live) = (reads(&tail, known[&tail.rows[0].id].live), one.live.total());
+        let reads = bytes_read(&tail, known[&tail.rows[0].id].live);
+        let live = one.live.total();
         assert!(reads <= 2 * live + 64 * 1024 + 64, "{}: {reads} bytes for {live}", one.id);
     }
-    few_rows_where_the_state_is_small(&saver, &known).await;
-    let mut written = Written::default();
+    assert_small_states_are_read_in_few_rows(&saver, &known).await;
+    let mut written = WrittenBytes::default();
     for branch in 0..=known.keys().next_back().unwrap().branch {
         let query = ListQuery { branch: Some(branch), ..ListQuery::default() };
         let rows = saver.list(Place::root("t"), query).await.unwrap();
@@ -358,17 +361,20 @@ async fn costs_are_bounded(calls: &[Call]) {
     assert!(written.fulls <= written.updates + 2 * written.forced, "{written:?}");
 }
 
-/// Where fewer bytes are live, the deltas behind a full weigh less than a full would have, once since it was
-/// written.
+/// A state with fewer live bytes is small. The deltas after its full record take no more bytes than the
+/// largest small state since then.
 const SMALL: u64 = 4096;
 
-/// No record is shorter: format, length, and a header that says its time and what is next.
+/// The least length of a record: format, length, and a header with its time and frontier.
 const SHORTEST: u64 = 20;
 
-/// The rows that a read of a small state takes at most.
+/// The greatest number of rows in a read of a small state.
 const ROWS: u64 = 2 + (SMALL + HEADER) / SHORTEST;
 
-async fn few_rows_where_the_state_is_small(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) {
+async fn assert_small_states_are_read_in_few_rows(
+    saver: &NotingSaver,
+    known: &BTreeMap<CheckpointId, Known>,
+) {
     let small = known.values().filter(|one| one.live.total() < SMALL);
     let small: Vec<_> = small.collect();
     for one in small.iter().rev().step_by(1 + small.len() / 200) {
@@ -376,29 +382,33 @@ async fn few_rows_where_the_state_is_small(saver: &NotingSaver, known: &BTreeMap
         assert!(tail.rows.len() as u64 <= ROWS, "{}: {} rows", one.id, tail.rows.len());
         let since = known.range(tail.rows[0].id..=one.id).map(|(_, one)| one.live.total());
         let heaviest = since.filter(|live| *live < SMALL).max().unwrap_or(0);
-        // Of the last of them, only the change is weighed.
+        // The header of the last delta does not count.
         let Some(last) = tail.rows[1..].last() else { continue };
         let deltas = bytes(&tail) - tail.rows[0].record.len() as u64 - last.record.len() as u64;
-        assert!(deltas + parts(&last.record).1 <= heaviest + HEADER, "{}: {deltas} for {heaviest}", one.id);
+        assert!(
+            deltas + part_lengths(&last.record).1 <= heaviest + HEADER,
+            "{}: {deltas} for {heaviest}",
+            one.id
+        );
     }
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct WrittenBytes {
     rows: u64,
     deltas: u64,
     segments: u64,
     fulls: u64,
-    /// What fulls held that were asked for, whatever they cost.
+    /// The live bytes at full records that a call requires regardless of cost.
     forced: u64,
-    /// Every delta, and the changes in whose place a full was written.
+    /// The bytes of all deltas, and an upper bound for each update that was stored as a full record.
     updates: u64,
 }
 
-impl Written {
+impl WrittenBytes {
     fn add(&mut self, row: &agentgraph::checkpoint::Row, known: &Known) {
         self.rows += row.record.len() as u64;
-        let operations = parts(&row.record).1;
+        let operations = part_lengths(&row.record).1;
         match row.kind {
             RowKind::Full => {
                 assert!(
@@ -408,7 +418,7 @@ impl Written {
                     known.live
                 );
                 self.fulls += row.record.len() as u64;
-                self.updates += known.most;
+                self.updates += known.max_bytes;
                 self.forced += if known.forced { known.live.total() + HEADER } else { 0 };
             }
             _ => {
@@ -419,27 +429,27 @@ impl Written {
     }
 }
 
-/// Faults that were put in by hand, one by one, and were seen to be caught by it:
+/// This test caught each of these faults, which were inserted by hand one by one:
 ///
-/// | fault | what it breaks |
+/// | fault | broken bound |
 /// |---|---|
-/// | a full as soon as more is read than is live | writing |
-/// | no full before eight times the live bytes | reading |
-/// | what a full refers to is not counted | reading |
+/// | a full record as soon as a read takes more than the live bytes | writing |
+/// | no full record before a read takes eight times the live bytes | reading |
+/// | values that a full record refers to are not counted | reading |
 /// | no segments | reading |
-/// | the bytes of a thread that was read are not counted | reading |
-/// | fulls from the first one on | writing |
-/// | an entry that is replaced counts as live all the same | reading |
-/// | a small state is not written anew | reading, of small states |
-/// | it is when the deltas weigh a third of a full, or three times as much | writing; reading |
-/// | what a full says beside the state is not weighed | writing, of small states |
-/// | the deltas of a thread that was read are not weighed | reading, of small states |
+/// | the bytes of a thread read from the store are not counted | reading |
+/// | only full records after the first one | writing |
+/// | a replaced entry still counts as live | reading |
+/// | no early full record of a small state | reading, of small states |
+/// | an early full record once the deltas have a third, or three times, its bytes | writing; reading |
+/// | the parts of a full record beside the state are not counted | writing, of small states |
+/// | the deltas of a thread read from the store are not counted | reading, of small states |
 #[test]
-fn reading_and_writing_are_bounded_whatever_is_written_forked_and_begun_anew() {
+fn reading_and_writing_are_bounded_for_random_calls() {
     let config = Config { failure_persistence: None, cases: 40, ..Config::default() };
     proptest!(config, |(calls in calls())| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(costs_are_bounded(&calls));
+        runtime.block_on(assert_costs_are_bounded(&calls));
     });
 }
 
@@ -448,12 +458,13 @@ fn small_states_are_read_in_few_rows_and_cost_no_more_than_twice_their_deltas() 
     let config = Config { failure_persistence: None, cases: 40, ..Config::default() };
     proptest!(config, |(calls in small_calls())| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(costs_are_bounded(&calls));
+        runtime.block_on(assert_costs_are_bounded(&calls));
     });
 }
 
-/// The rows of a thread after so many steps of a state of so many bytes, and what was put.
-async fn counted(steps: u64, page: usize) -> (usize, u64) {
+/// Runs `steps` supersteps over a state with a page of `page` bytes. Returns the number of rows in a read and
+/// the bytes written.
+async fn rows_and_bytes(steps: u64, page: usize) -> (usize, u64) {
     let saver = NotingSaver::memory().at_once();
     let graph = looped(steps, |_| Long::update()).compile().unwrap().checkpointer(saver.clone());
     let input = Long::update().page("p".repeat(page));
@@ -464,16 +475,16 @@ async fn counted(steps: u64, page: usize) -> (usize, u64) {
 #[tokio::test]
 async fn a_counter_is_read_in_a_few_rows_after_any_number_of_steps() {
     for steps in [10, 100, 999, 1000, 1023, 1024, 1025, 3000] {
-        let (rows, written) = counted(steps, 0).await;
+        let (rows, written) = rows_and_bytes(steps, 0).await;
         assert!(rows <= 12, "{rows} rows after {steps} steps");
-        // Above the limit there are deltas only.
-        let deltas = counted(steps, 5000).await.1 - 5000;
+        // With a page of 5,000 bytes the state is not small, so the thread has deltas only.
+        let deltas = rows_and_bytes(steps, 5000).await.1 - 5000;
         assert!(written <= 2 * deltas + HEADER, "{written} bytes where the deltas take {deltas}");
     }
 }
 
 #[tokio::test]
-async fn lists_that_only_grow_are_not_written_anew() {
+async fn lists_that_only_grow_are_not_rewritten() {
     for (bytes, at_most) in [(1000, 1024), (100, 6 * 1024), (10, 24 * 1024)] {
         let saver = NotingSaver::memory().at_once();
         let write = move |_| Long::update().lines(["x".repeat(bytes)]);
@@ -484,9 +495,9 @@ async fn lists_that_only_grow_are_not_written_anew() {
     }
 }
 
-/// The names of very many channels weigh more than a few numbers in them, and stand in every full.
+/// Every full record contains the names of all channels. They take more bytes than the few numbers.
 #[tokio::test]
-async fn very_many_channels_are_not_written_anew_for_a_few_changes() {
+async fn many_channels_are_not_rewritten_for_a_few_changes() {
     let names: Vec<String> = (0..300).map(|n| format!("channel_number_{n:03}")).collect();
     let schema = names.iter().fold(JsonChannels::new(), |schema, name| {
         schema.channel(name, serde_json::Value::Null, JsonReducer::Once)
@@ -504,9 +515,9 @@ async fn very_many_channels_are_not_written_anew_for_a_few_changes() {
     assert!(fulls.len() > 2 && sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{}", fulls.len());
 }
 
-/// What a full says beside the state is weighed, whether it is much or little.
+/// The size of a full record includes the sessions, large or small.
 #[tokio::test]
-async fn a_heavy_session_beside_a_small_state_is_not_written_at_every_turn() {
+async fn a_large_session_beside_a_small_state_is_not_rewritten_at_every_step() {
     #[derive(Clone, Default, Serialize, Deserialize)]
     struct Heavy(String);
     async fn step(ctx: Ctx, state: Snapshot<Long>, heavy: Session<Heavy>) -> LongUpdate {
@@ -525,13 +536,13 @@ async fn a_heavy_session_beside_a_small_state_is_not_written_at_every_turn() {
     let sum =
         |rows: &[agentgraph::checkpoint::Row]| rows.iter().map(|row| row.record.len() as u64).sum::<u64>();
     assert!(sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{} of {}", sum(&fulls), sum(&deltas));
-    // When it is empty, it is found out.
+    // After the session is cleared, a read takes few rows again.
     let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
     assert!(tail.rows.len() < 40, "{} rows", tail.rows.len());
 }
 
 #[tokio::test]
-async fn what_is_open_in_an_eager_run_is_weighed() {
+async fn open_activations_count_towards_the_size_of_a_full_record() {
     let saver = NotingSaver::memory().at_once();
     let plan = || async {
         let inputs = (0..100).map(|n| Dispatch::new("wait", format!("{n}{}", "i".repeat(500))));
@@ -551,12 +562,12 @@ async fn what_is_open_in_an_eager_run_is_weighed() {
 }
 
 #[tokio::test]
-async fn a_small_state_is_read_in_few_rows_through_processes_forks_and_pruning() {
+async fn a_small_state_is_read_in_few_rows_across_processes_forks_and_pruning() {
     use agentgraph::checkpoint::Retention;
     let saver = NotingSaver::memory().at_once();
     let build = || looped(2000, |_| Long::update()).compile().unwrap().checkpointer(saver.clone());
     build().invoke(Long::update()).thread("t").max_supersteps(100).await.unwrap();
-    // Each process stores less than a full weighs.
+    // Each process stores fewer bytes than a full record has.
     for _ in 0..300 {
         build().proceed().thread("t").max_supersteps(1).await.unwrap();
     }

@@ -1,5 +1,5 @@
-//! Checkpoints: one after the input and one after each superstep, each with the state and what has still to
-//! run, whoever reads them and with whichever version of the graph.
+//! The engine stores a checkpoint after the input and after each superstep. A checkpoint holds the state and
+//! the frontier. Other processes and other versions of the graph can read it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,8 +21,8 @@ fn a_to_b() -> StateGraph<Words> {
     StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge("a", "b")
 }
 
-/// The history as text, newest first.
-async fn told(graph: &CompiledGraph<Words>) -> Vec<String> {
+/// Returns the history as text, newest first.
+async fn history_lines(graph: &CompiledGraph<Words>) -> Vec<String> {
     let history = graph.history("t").await.unwrap();
     let line = |one: &agentgraph::Checkpoint<Words>| {
         format!("{} {:?} [{}] -> {}", one.id, one.source, text(&one.values), one.next.join(" "))
@@ -31,18 +31,18 @@ async fn told(graph: &CompiledGraph<Words>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_run_leaves_its_input_and_each_superstep_with_what_runs_next() {
+async fn a_run_stores_a_checkpoint_for_its_input_and_for_each_superstep() {
     let graph = a_to_b().compile().unwrap().checkpointer(MemorySaver::new());
     let outcome = graph.invoke(Words::update().seen(["i"])).thread("t").await.unwrap();
     assert_eq!(outcome.checkpoint(), Some(CheckpointId::new(0, 2)));
     let expected = ["0.2 Loop [i a b] -> ", "0.1 Loop [i a] -> b", "0.0 Input [i] -> a"];
-    assert_eq!(told(&graph).await, expected);
+    assert_eq!(history_lines(&graph).await, expected);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((state.run, state.next.len(), text(&state.values).as_str()), (outcome.run(), 0, "i a b"));
 }
 
 #[tokio::test]
-async fn a_fan_out_is_one_checkpoint_that_names_every_branch() {
+async fn a_fan_out_is_one_checkpoint_that_lists_every_next_node() {
     let graph =
         StateGraph::new().node("a", says("a")).node("b", says("b")).node("c", says("c")).node("d", says("d"));
     let graph = graph.edge(START, "a").edge("a", "b").edge("a", "c").edge(["b", "c"], "d").compile().unwrap();
@@ -50,11 +50,11 @@ async fn a_fan_out_is_one_checkpoint_that_names_every_branch() {
     words_of(&graph).await;
     let expected =
         ["0.3 Loop [a b c d] -> ", "0.2 Loop [a b c] -> d", "0.1 Loop [a] -> b c", "0.0 Input [] -> a"];
-    assert_eq!(told(&graph).await, expected);
+    assert_eq!(history_lines(&graph).await, expected);
 }
 
 #[tokio::test]
-async fn a_second_run_goes_on_from_the_state_of_the_first_and_other_threads_do_not_see_it() {
+async fn a_second_run_starts_from_the_state_of_the_first_and_other_threads_do_not_see_it() {
     let graph = a_to_b().compile().unwrap().checkpointer(MemorySaver::new());
     assert_eq!(words_of(&graph).await, "a b");
     assert_eq!(words_of(&graph).await, "a b a b");
@@ -72,10 +72,10 @@ async fn a_fresh_thread_works_from_every_entry_point() {
     assert_eq!(graph.resume(1).thread("t").await.unwrap_err().code(), Code::NothingToResume);
     let none: [(agentgraph::InterruptId, u8); 0] = [];
     assert_eq!(graph.resume_many(none).thread("t").await.unwrap_err().code(), Code::NothingToResume);
-    assert!(graph.state("t").await.unwrap().is_none(), "asking leaves nothing behind");
+    assert!(graph.state("t").await.unwrap().is_none(), "a refused call creates no thread");
     let streamed = graph.invoke(Words::update()).thread("t").stream().outcome().await.unwrap();
     assert_eq!(text(streamed.output()), "a b");
-    assert_eq!(told(&graph).await.len(), 3);
+    assert_eq!(history_lines(&graph).await.len(), 3);
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn checkpoints_carry_the_time_of_the_runs_services() {
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_fails_the_run_and_the_thread_proceeds_from_the_one_before() {
+async fn a_failed_commit_fails_the_run_and_the_thread_proceeds_from_the_checkpoint_before() {
     let saver = NotingSaver::memory().at_once();
     let graph = a_to_b().compile().unwrap().checkpointer(saver.clone());
     for done in 0..2 {
@@ -121,7 +121,7 @@ async fn a_commit_that_fails_fails_the_run_and_the_thread_proceeds_from_the_one_
 }
 
 #[tokio::test]
-async fn a_first_commit_that_fails_leaves_no_thread() {
+async fn a_failed_first_commit_creates_no_thread() {
     let saver = NotingSaver::memory();
     let graph = a_to_b().compile().unwrap().checkpointer(saver.clone());
     saver.fail_puts(1);
@@ -146,7 +146,7 @@ async fn a_pending_write_that_cannot_be_stored_fails_the_run() {
 }
 
 #[tokio::test]
-async fn a_commit_takes_away_the_pending_writes_that_it_makes_obsolete() {
+async fn a_commit_removes_obsolete_pending_writes() {
     async fn slow() -> WordsUpdate {
         common::poll::pending_for(2).await;
         Words::update().seen(["slow"])
@@ -186,7 +186,7 @@ async fn a_run_whose_thread_was_taken_cannot_commit() {
 }
 
 #[tokio::test]
-async fn a_superstep_of_one_task_stores_no_pending_write_and_several_ready_ones_none_either() {
+async fn supersteps_of_one_task_or_of_ready_tasks_store_no_pending_writes() {
     let saver = NotingSaver::memory();
     let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).node("c", says("c"));
     let graph =
@@ -196,7 +196,7 @@ async fn a_superstep_of_one_task_stores_no_pending_write_and_several_ready_ones_
 }
 
 mod versions {
-    //! The same thread under other versions of its program.
+    //! A thread that another version of its program reads.
     use super::*;
 
     mod old {
@@ -251,12 +251,12 @@ mod versions {
         assert_eq!(
             (&back.title[..], &back.mood[..], back.lines.len()),
             ("t", "", 0),
-            "what the old one does not know is not there"
+            "the old version finds neither the dropped nor the renamed channel"
         );
     }
 
     #[tokio::test]
-    async fn a_finished_task_that_wrote_a_channel_which_is_gone_is_told_with_the_remedy() {
+    async fn a_finished_task_that_wrote_a_removed_channel_is_an_error_with_a_remedy() {
         async fn fails() -> Result<()> {
             Err("no".into())
         }
@@ -271,7 +271,11 @@ mod versions {
         assert_eq!((error.code(), error.thread()), (Code::GraphChanged, Some("t")));
         assert!(error.to_string().contains("there is no channel `mood`"), "{error}");
         assert!(error.to_string().contains("bring the channel back"), "{error}");
-        assert_eq!(graph.state("t").await.unwrap().unwrap().next, ["next"], "who only looks is not refused");
+        assert_eq!(
+            graph.state("t").await.unwrap().unwrap().next,
+            ["next"],
+            "reading the state is not refused"
+        );
     }
 
     #[tokio::test]
@@ -288,7 +292,7 @@ mod versions {
     }
 
     #[tokio::test]
-    async fn a_node_that_is_gone_while_the_thread_waits_at_it_is_an_error_that_names_it() {
+    async fn proceeding_at_a_removed_node_is_an_error_that_names_it() {
         let saver = Arc::new(MemorySaver::new());
         let graph = super::a_to_b().compile().unwrap().checkpointer(Arc::clone(&saver));
         graph.invoke(Words::update()).thread("t").max_supersteps(1).await.unwrap();
@@ -298,12 +302,16 @@ mod versions {
         let error = renamed.proceed().thread("t").await.unwrap_err();
         assert_eq!((error.code(), error.thread()), (Code::GraphChanged, Some("t")));
         assert!(error.to_string().contains("waits at node `b`, which this graph does not have"), "{error}");
-        assert_eq!(renamed.state("t").await.unwrap().unwrap().next, ["b"], "it can still be looked at");
-        assert_eq!(text(graph.proceed().thread("t").await.unwrap().output()), "a b", "and nothing was lost");
+        assert_eq!(renamed.state("t").await.unwrap().unwrap().next, ["b"], "the state can still be read");
+        assert_eq!(
+            text(graph.proceed().thread("t").await.unwrap().output()),
+            "a b",
+            "the old graph has lost nothing"
+        );
     }
 
     #[tokio::test]
-    async fn a_half_full_join_that_is_gone_is_named() {
+    async fn an_error_names_a_removed_half_full_join() {
         let build = |join: bool| {
             let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).node("c", says("c"));
             let graph = graph.node("j", says("j")).edge(START, "a").edge(START, "b").edge("b", "c");

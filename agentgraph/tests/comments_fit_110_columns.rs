@@ -1,14 +1,14 @@
-//! No comment of the workspace is wider than 110 columns, so that it can be read beside the code it is about.
-//! Tables and the code of examples are not wrapped, and neither is a single long word.
+//! No comment of the workspace is wider than 110 columns. Tables, the code of examples and single long words
+//! are exempt.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const MOST: usize = 110;
+const MAX_WIDTH: usize = 110;
 
 #[test]
-fn no_comment_is_wider() {
+fn no_comment_is_wider_than_110_columns() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     for package in ["agentgraph", "agentgraph-llm", "upgrade-agent", "examples", "benches"] {
@@ -16,15 +16,15 @@ fn no_comment_is_wider() {
     }
     assert!(files.len() > 400, "the sources were not found");
     let wide: Vec<String> = files.iter().flat_map(|file| wide_in(file)).collect();
-    assert!(wide.is_empty(), "wider than {MOST} columns: {wide:#?}");
+    assert!(wide.is_empty(), "wider than {MAX_WIDTH} columns: {wide:#?}");
 }
 
-/// Every source, but for those of other programs that a build leaves behind.
+/// Collects the Rust sources of a folder, except those in the output of a build.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let is_left_behind = path.ends_with("target") || path.ends_with("node_modules");
-        if path.is_dir() && !is_left_behind {
+        let is_build_output = path.ends_with("target") || path.ends_with("node_modules");
+        if path.is_dir() && !is_build_output {
             collect(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
@@ -32,7 +32,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The places of comments that are too wide.
+/// Returns the places of comments that are too wide.
 fn wide_in(file: &Path) -> Vec<String> {
     let mut in_example = false;
     let mut wide = Vec::new();
@@ -46,7 +46,7 @@ fn wide_in(file: &Path) -> Vec<String> {
             in_example = !in_example;
         }
         let can_be_wrapped = !in_example && !text.starts_with('|') && text.trim_end().contains(' ');
-        if can_be_wrapped && line.chars().count() > MOST {
+        if can_be_wrapped && line.chars().count() > MAX_WIDTH {
             wide.push(format!("{}:{}", file.display(), at + 1));
         }
     }

@@ -1,5 +1,5 @@
-//! `compile()`: every problem at once, each with its place and a hint; warnings for what is allowed and
-//! probably not meant; the drawing; the fingerprint.
+//! `compile()` reports all problems at once, each with its place and a hint, and warns of graphs that are
+//! allowed but probably not intended. Other tests cover the drawing and the fingerprint.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,9 +15,8 @@ async fn commands() -> Command<Words> {
     said("x")
 }
 
-/// The lines of an error, without the path of this file; line numbers count from the call of this function's
-/// caller.
-fn told(error: &agentgraph::CompileError, from: u32) -> String {
+/// Returns an error as text, without the path of this file and with line numbers relative to `from`.
+fn relative_text(error: &agentgraph::CompileError, from: u32) -> String {
     let text = error.to_string();
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -37,7 +36,7 @@ fn told(error: &agentgraph::CompileError, from: u32) -> String {
 }
 
 #[test]
-fn all_problems_are_told_at_once_each_with_its_line_and_a_hint() {
+fn all_problems_are_reported_at_once_each_with_its_line_and_a_hint() {
     let from = line!();
     let error = StateGraph::new()
         .node("search", says("s"))
@@ -61,7 +60,7 @@ fn all_problems_are_told_at_once_each_with_its_line_and_a_hint() {
         .interrupt_after([END])
         .compile()
         .unwrap_err();
-    insta::assert_snapshot!(told(&error, from), @r#"
+    insta::assert_snapshot!(relative_text(&error, from), @r#"
     E_COMPILE: the graph has 19 problems
       the graph has no entry: add `.edge(START, ..)` or `.route(START, ..)`
       there are two nodes named `search`: names must differ, checkpoints know nodes by them (+3)
@@ -102,7 +101,7 @@ fn an_empty_graph_has_no_entry() {
 }
 
 #[test]
-fn a_typed_route_names_nodes_that_must_be_there() {
+fn a_typed_route_to_a_missing_node_is_a_problem() {
     #[derive(Route)]
     enum Next {
         Serch,
@@ -114,7 +113,7 @@ fn a_typed_route_names_nodes_that_must_be_there() {
         .node("search", says("s"))
         .edge(START, "search")
         .route("search", |words: &Words| if words.seen.is_empty() { Next::Serch } else { Next::Over });
-    insta::assert_snapshot!(told(&graph.compile().unwrap_err(), from), @r#"
+    insta::assert_snapshot!(relative_text(&graph.compile().unwrap_err(), from), @r#"
     E_COMPILE: the graph has 1 problem
       a `route` names `serch`, which is not a node of this graph; did you mean `search`? (+4)
     "#);
@@ -125,7 +124,7 @@ fn warnings(graph: StateGraph<Words>) -> Vec<WarningKind> {
 }
 
 #[test]
-fn what_cannot_run_cannot_end_or_cannot_fire_is_a_warning() {
+fn unreachable_nodes_endless_loops_and_joins_that_never_fire_are_warnings() {
     let graph = StateGraph::new()
         .node("a", says("a"))
         .node("orphan", says("o"))
@@ -144,7 +143,7 @@ fn what_cannot_run_cannot_end_or_cannot_fire_is_a_warning() {
 }
 
 #[test]
-fn commands_without_declared_targets_are_one_warning_and_silence_what_cannot_be_known() {
+fn undeclared_targets_are_one_warning_and_suppress_unreachable_warnings() {
     let graph = || StateGraph::new().node("b", says("b")).edge(START, "a");
     let undeclared = warnings(graph().node("a", commands));
     assert_eq!(undeclared, [WarningKind::UndeclaredTargets { node: "a".into() }]);
@@ -154,7 +153,7 @@ fn commands_without_declared_targets_are_one_warning_and_silence_what_cannot_be_
 }
 
 #[test]
-fn a_warning_says_where() {
+fn a_warning_names_its_place() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a");
     let line = line!() + 1;
     let graph = graph.node("orphan", says("o")).compile().unwrap();
@@ -164,7 +163,7 @@ fn a_warning_says_where() {
 }
 
 #[test]
-fn names_may_hold_any_character_but_not_begin_like_the_engines_own() {
+fn names_may_hold_any_character_but_not_the_reserved_prefix() {
     let odd = ["a b", "a|b:c", "日本", "\"quoted\" <b>", "_one", "seen"];
     let mut graph = StateGraph::new();
     for name in odd {
@@ -230,22 +229,23 @@ fn the_drawing_shows_edges_joins_routes_dispatches_and_commands() {
     "#);
 }
 
-/// The fingerprint of a small graph, changed in one place.
-fn print(change: impl Fn(StateGraph<Words>) -> StateGraph<Words>) -> String {
+/// Returns the fingerprint of a small graph after one change.
+fn fingerprint_after(change: impl Fn(StateGraph<Words>) -> StateGraph<Words>) -> String {
     let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge("a", "b");
     change(graph).compile().unwrap().fingerprint().to_owned()
 }
 
 #[test]
 fn the_fingerprint_does_not_depend_on_the_order_of_calls_or_on_code() {
-    let plain = print(|graph| graph);
+    let plain = fingerprint_after(|graph| graph);
     assert_eq!(plain.len(), 32);
     let other = StateGraph::new().edge("a", "b").edge(START, "a").node("b", || async {}).node("a", says("z"));
     assert_eq!(other.compile().unwrap().fingerprint(), plain);
-    let [left, right] = [["a", "b"], ["b", "a"]].map(|sources| print(|graph| graph.edge(sources, END)));
+    let [left, right] =
+        [["a", "b"], ["b", "a"]].map(|sources| fingerprint_after(|graph| graph.edge(sources, END)));
     assert_eq!(left, right);
     assert_eq!(
-        print(|graph| graph.interrupt_before(["b"])),
+        fingerprint_after(|graph| graph.interrupt_before(["b"])),
         plain,
         "a breakpoint is not part of the graph's shape"
     );
@@ -254,20 +254,22 @@ fn the_fingerprint_does_not_depend_on_the_order_of_calls_or_on_code() {
 #[test]
 fn the_fingerprint_changes_with_each_of_its_ingredients() {
     let mut seen = vec![
-        print(|graph| graph),
-        print(|graph| graph.node("c", says("c"))),
-        print(|graph| graph.edge("b", "a")),
-        print(|graph| graph.edge(START, "b")),
-        print(|graph| graph.edge(["a", "b"], END)),
-        print(|graph| graph.edge("a", END)),
-        print(|graph| graph.branch("b", |_: &Words| "a", ["a"])),
-        print(|graph| graph.branch("b", |_: &Words| "a", ["a", "b"])),
-        print(|graph| graph.branch("a", |_: &Words| "a", ["a"])),
-        print(|graph| graph.route("b", |_: &Words| None::<ToA>)),
+        fingerprint_after(|graph| graph),
+        fingerprint_after(|graph| graph.node("c", says("c"))),
+        fingerprint_after(|graph| graph.edge("b", "a")),
+        fingerprint_after(|graph| graph.edge(START, "b")),
+        fingerprint_after(|graph| graph.edge(["a", "b"], END)),
+        fingerprint_after(|graph| graph.edge("a", END)),
+        fingerprint_after(|graph| graph.branch("b", |_: &Words| "a", ["a"])),
+        fingerprint_after(|graph| graph.branch("b", |_: &Words| "a", ["a", "b"])),
+        fingerprint_after(|graph| graph.branch("a", |_: &Words| "a", ["a"])),
+        fingerprint_after(|graph| graph.route("b", |_: &Words| None::<ToA>)),
     ];
-    for channels in
-        [other::field::<other::Renamed>, other::field::<other::Reduced>, other::field::<other::Lived>]
-    {
+    for channels in [
+        other::fingerprint::<other::Renamed>,
+        other::fingerprint::<other::Reduced>,
+        other::fingerprint::<other::Lived>,
+    ] {
         seen.push(channels());
     }
     let count = seen.len();
@@ -306,7 +308,7 @@ mod other {
         seen: Vec<String>,
     }
 
-    pub(super) fn field<S: State<Schema: Default>>() -> String {
+    pub(super) fn fingerprint<S: State<Schema: Default>>() -> String {
         let node = || async {};
         let graph = StateGraph::<S>::new().node("a", node).node("b", node).edge(START, "a").edge("a", "b");
         graph.compile().unwrap().fingerprint().to_owned()
@@ -314,8 +316,8 @@ mod other {
 }
 
 #[test]
-fn the_fingerprint_of_a_graph_never_changes_with_the_release() {
-    assert_eq!(print(|graph| graph), "340916d53bfd009392d58f404891531e");
+fn the_fingerprint_is_the_same_in_every_release() {
+    assert_eq!(fingerprint_after(|graph| graph), "340916d53bfd009392d58f404891531e");
     assert_eq!(drawn().compile().unwrap().fingerprint(), "906d1e852722d0369a72e92cc89fdd1a");
 }
 

@@ -1,9 +1,9 @@
-//! In which order nodes, edges, joins and their sources are declared changes nothing but the order in which
+//! The order in which nodes, edges, joins and join sources are declared affects only the order in which
 //! tasks merge.
 //!
-//! A random graph is built several times, declared in another order each time. Its state only counts, so the
-//! order of merges does not show in it; nodes and routes choose by what they see. Every checkpoint and every
-//! join that is left half full must be the same.
+//! The test builds a random graph several times, each time declared in another order. The state only
+//! counts, so it does not show the order of merges. Nodes and routes choose their targets by the counts.
+//! Every checkpoint and every stuck join must be the same.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,7 +22,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde::{Deserialize, Serialize};
 
 const NODES: usize = 6;
-/// When so many tasks have run, nothing leads on: dispatches may multiply.
+/// The number of executions after which commands and routes choose no target, since dispatches may
+/// multiply.
 const TASKS: u64 = 60;
 const STEPS: u64 = 12;
 
@@ -42,7 +43,7 @@ fn add(ran: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
     Node(usize),
-    /// So many of them at once.
+    /// Several dispatches to one node at once.
     Dispatch(usize, u64),
 }
 
@@ -51,7 +52,8 @@ type Options = Vec<Vec<Target>>;
 #[derive(Clone, Debug)]
 struct Shape {
     defers: Vec<bool>,
-    /// Whether it replaces the edges, and where it goes.
+    /// The command of each node, if it has one: whether it replaces the edges, and the targets to choose
+    /// from.
     commands: Vec<Option<(bool, Options)>>,
     edges: BTreeSet<(usize, usize)>,
     joins: Vec<(BTreeSet<usize>, usize, usize)>,
@@ -59,7 +61,7 @@ struct Shape {
     entries: BTreeSet<usize>,
 }
 
-/// What is declared when, and the sources of each join.
+/// An order of declarations and of join sources, chosen by a seed.
 #[derive(Clone, Debug)]
 struct Order(Vec<u64>);
 
@@ -86,7 +88,7 @@ fn targets() -> impl Strategy<Value = Options> {
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let join = (btree_set(0..NODES, 2..4), 0..4_usize, 0..NODES).prop_map(|(sources, spared, to)| {
-        // Half of them wait for all.
+        // Half of the joins wait for all sources.
         let needed = sources.len() - spared.saturating_sub(1).min(sources.len() - 1);
         (sources, needed, to)
     });
@@ -106,12 +108,12 @@ fn name(node: usize) -> String {
     format!("n{node}")
 }
 
-/// The choice among options, by what is seen.
-fn choose(options: &Options, tally: &Tally, who: &str) -> Vec<Goto> {
+/// Chooses one of the options by the counts and the name of the chooser.
+fn choose(options: &Options, tally: &Tally, chooser: &str) -> Vec<Goto> {
     if tally.ran.values().sum::<u64>() > TASKS {
         return Vec::new();
     }
-    let option = &options[hash(&(&tally.ran, who)) as usize % options.len()];
+    let option = &options[hash(&(&tally.ran, chooser)) as usize % options.len()];
     let goto = |target: &Target| match *target {
         Target::Node(node) => vec![name(node).into_goto()],
         Target::Dispatch(node, times) => {
@@ -135,11 +137,11 @@ fn node(shape: &Arc<Shape>, at: usize) -> Node<Tally> {
     let shape = Arc::clone(shape);
     let run = move |tally: Snapshot<Tally>, MaybeInput(input): MaybeInput| {
         let task = input.map_or_else(|| name(at), |input| format!("{}({input})", name(at)));
-        let goes = shape.commands[at]
+        let choice = shape.commands[at]
             .as_ref()
             .map(|(replaces, options)| (*replaces, choose(options, &tally, &task)));
         let command = Command::update(Tally::update().ran(BTreeMap::from([(task, 1)])));
-        std::future::ready(match goes {
+        std::future::ready(match choice {
             None => command,
             Some((true, targets)) => command.goto(targets),
             Some((false, targets)) => command.also_goto(targets),
@@ -171,7 +173,7 @@ fn build(shape: &Shape, order: &Order) -> CompiledGraph<Tally> {
     graph.compile().unwrap().checkpointer(MemorySaver::new())
 }
 
-/// A checkpoint, without the order of tasks.
+/// A checkpoint without the order of its tasks.
 #[derive(Debug, PartialEq)]
 struct Seen {
     ran: BTreeMap<String, u64>,
@@ -183,12 +185,12 @@ struct Seen {
 type Stuck = (String, BTreeSet<String>, BTreeSet<String>);
 
 #[derive(Debug, PartialEq)]
-struct Came {
+struct Observed {
     steps: Vec<Seen>,
     stuck: Option<BTreeSet<Stuck>>,
 }
 
-fn came(shape: &Shape, order: &Order) -> Came {
+fn observe(shape: &Shape, order: &Order) -> Observed {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let graph = build(shape, order);
@@ -210,7 +212,7 @@ fn came(shape: &Shape, order: &Order) -> Came {
             next: sorted(one.next),
             deferred: sorted(one.deferred),
         });
-        Came { steps: steps.collect(), stuck }
+        Observed { steps: steps.collect(), stuck }
     })
 }
 
@@ -230,47 +232,52 @@ proptest! {
         shape in shapes(),
         orders in vec(any::<u64>().prop_map(|seed| Order(vec![seed])), 3),
     ) {
-        let first = came(&shape, &Order(Vec::new()));
+        let first = observe(&shape, &Order(Vec::new()));
         for order in &orders {
-            prop_assert_eq!(&came(&shape, order), &first, "{:?}", order);
+            prop_assert_eq!(&observe(&shape, order), &first, "{:?}", order);
         }
     }
 }
 
-/// Most of what joins can get wrong needs several things at once; too few of the graphs would say nothing.
+/// Most faults of joins need several conditions at once. This test asserts that enough of the random
+/// graphs meet each condition.
 #[test]
-fn the_graphs_have_what_joins_can_get_wrong() {
+fn the_random_graphs_meet_the_conditions_of_join_faults() {
     let mut runner = TestRunner::deterministic();
     let mut found = BTreeMap::<&str, usize>::new();
     for _ in 0..200 {
         let shape = shapes().new_tree(&mut runner).unwrap().current();
-        let came = came(&shape, &Order(Vec::new()));
-        let crowd = |node: &str| {
-            came.steps.iter().any(|step| step.next.iter().filter(|one| *one == node).count() > 1)
+        let observed = observe(&shape, &Order(Vec::new()));
+        let runs_several_times_at_once = |node: &str| {
+            observed.steps.iter().any(|step| step.next.iter().filter(|one| *one == node).count() > 1)
         };
-        let again =
-            |node: &str| came.steps.iter().filter(|step| step.next.iter().any(|one| one == node)).count() > 1;
+        let runs_in_several_steps = |node: &str| {
+            observed.steps.iter().filter(|step| step.next.iter().any(|one| one == node)).count() > 1
+        };
         let joins = || shape.joins.iter();
         let mut note = |what, is: bool| *found.entry(what).or_default() += usize::from(is);
         note(
             "a source of a join runs several times in a superstep",
-            joins().any(|(sources, ..)| sources.iter().any(|at| crowd(&name(*at)))),
+            joins().any(|(sources, ..)| sources.iter().any(|at| runs_several_times_at_once(&name(*at)))),
         );
         note(
             "a join is reached in a loop",
-            joins().any(|(sources, _, to)| again(&name(*to)) && sources.iter().all(|at| again(&name(*at)))),
+            joins().any(|(sources, _, to)| {
+                runs_in_several_steps(&name(*to))
+                    && sources.iter().all(|at| runs_in_several_steps(&name(*at)))
+            }),
         );
         note(
             "fewer than all are enough",
-            joins().any(|(sources, needed, to)| *needed < sources.len() && again(&name(*to))),
+            joins().any(|(sources, needed, to)| *needed < sources.len() && runs_in_several_steps(&name(*to))),
         );
         note(
             "a join leads to a deferred node that waits",
             joins().any(|(_, _, to)| {
-                shape.defers[*to] && came.steps.iter().any(|step| step.deferred.contains(&name(*to)))
+                shape.defers[*to] && observed.steps.iter().any(|step| step.deferred.contains(&name(*to)))
             }),
         );
-        note("a join is left half full", came.stuck.as_ref().is_some_and(|stuck| !stuck.is_empty()));
+        note("a join is stuck at the end", observed.stuck.as_ref().is_some_and(|stuck| !stuck.is_empty()));
     }
     assert!(found.values().all(|times| *times >= 15), "{found:#?}");
 }

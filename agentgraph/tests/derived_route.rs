@@ -1,4 +1,5 @@
-//! A derived route names the same targets by position, which the loop uses, and by name, which a `goto` uses.
+//! A derived route names its targets by position, for the loop, and by name, for a `goto`. Both name the same
+//! targets.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -27,7 +28,7 @@ const ALL: [Next; 5] =
     [Next::Approve, Next::Search, Next::ReadPage(Page { number: 3 }), Next::Reread(4), Next::Done];
 
 #[test]
-fn targets_stand_in_the_order_of_the_variants() {
+fn targets_are_in_the_order_of_the_variants() {
     let expected = [
         RouteTarget::Node("approve"),
         RouteTarget::Node("look_up"),
@@ -39,7 +40,7 @@ fn targets_stand_in_the_order_of_the_variants() {
 }
 
 #[test]
-fn a_route_is_a_target_of_goto_as_well() {
+fn a_route_is_also_a_goto_target() {
     let names = ALL.map(|next| match next.into_goto() {
         Goto::Node(name) => format!("node {name}"),
         Goto::Dispatch(dispatch) => format!("{dispatch:?}"),

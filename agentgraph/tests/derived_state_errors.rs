@@ -1,4 +1,4 @@
-//! What does not fit a derived state is an error that names the channel.
+//! A value or write that does not fit a derived state is an error that names the channel.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use agentgraph::state::{StateError, StoredState};
 use agentgraph::{Code, Error, State};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Cannot be encoded when it is zero.
+/// A number that cannot be encoded if it is zero.
 #[derive(Deserialize, Clone, Copy, Debug, Default, PartialEq)]
 struct NonZero(u8);
 
@@ -34,7 +34,7 @@ struct Triage {
     cache: u8,
 }
 
-/// The same state in an earlier release.
+/// The state in an earlier release of the program.
 mod earlier {
     use agentgraph::State;
     use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ fn an_alias_is_read_as_its_channel() {
 }
 
 #[test]
-fn a_stored_write_to_what_is_untracked_now_is_dropped() {
+fn a_stored_write_to_a_channel_that_became_untracked_is_dropped() {
     assert!(decode(&earlier::Triage::update().cache(3)).unwrap().is_empty());
 }
 
@@ -113,7 +113,7 @@ fn a_value_that_cannot_be_encoded_names_its_channel() {
 }
 
 #[test]
-fn an_update_that_is_no_map_is_an_error() {
+fn an_update_that_is_not_a_map_is_an_error() {
     for bytes in [&[][..], &[0xc3], &[0x81], &[0x81, 0xa1, b'x'], &[0xdf, 0xff, 0xff, 0xff, 0xff]] {
         let error = Triage::decode_update(&(), bytes).unwrap_err();
         assert!(error.to_string().contains("damaged"), "{bytes:?}: {error}");

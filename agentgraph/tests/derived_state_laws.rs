@@ -1,5 +1,5 @@
-//! Laws that hold for every state and every update of every reducer: a look leaves no trace, an update
-//! survives its own encoding, and a merge that is written down is the same merge.
+//! Laws for every state and every update of every reducer: `peek` leaves no trace, an update survives
+//! its own encoding, and a recorded merge gives the same state as a plain one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ impl Keyed for Message {
     }
 }
 
-/// Adds up, and wraps round.
+/// A reducer that adds up and wraps around.
 struct Sum;
 
 impl Reducer<u64> for Sum {
@@ -42,7 +42,7 @@ impl Reducer<u64> for Sum {
 
 impl StoredReducer<u64> for Sum {}
 
-/// Depends on the order of its writes.
+/// Reduces so that the order of the writes matters.
 fn shift(value: &mut u32, write: u8) {
     *value = value.wrapping_mul(31).wrapping_add(u32::from(write));
 }
@@ -73,7 +73,7 @@ struct All {
 }
 
 fn word() -> impl Strategy<Value = String> {
-    // Few words, so that keys meet.
+    // Few words, so that keys collide.
     "[a-d]{0,2}"
 }
 
@@ -81,7 +81,7 @@ fn message() -> impl Strategy<Value = Message> {
     (word(), word()).prop_map(|(id, text)| Message { id, text })
 }
 
-/// Messages with different keys: what a keyed list may hold.
+/// Generates messages with distinct keys, as a keyed list requires.
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     btree_map(word(), word(), 0..5)
         .prop_map(|texts| texts.into_iter().map(|(id, text)| Message { id, text }).collect::<Vec<_>>())
@@ -99,7 +99,7 @@ fn state() -> impl Strategy<Value = All> {
         })
 }
 
-/// One call of one method of the update.
+/// A call of one method of the update.
 #[derive(Clone, Debug)]
 enum Call {
     Once(String),
@@ -143,7 +143,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-fn make(update: AllUpdate, call: Call) -> AllUpdate {
+fn apply_call(update: AllUpdate, call: Call) -> AllUpdate {
     match call {
         Call::Once(value) => update.once(value),
         Call::Last(value) => update.last(value),
@@ -170,7 +170,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 }
 
 fn update_of(calls: Vec<Call>) -> AllUpdate {
-    calls.into_iter().fold(All::update(), make)
+    calls.into_iter().fold(All::update(), apply_call)
 }
 
 fn applied(mut state: All, update: AllUpdate) -> All {
@@ -218,7 +218,8 @@ proptest! {
 
     #[test]
     fn writing_in_one_update_is_writing_in_two(state in state(), first in calls(), second in calls()) {
-        // But for what an update overwrites: that ends its own later writes, and only its own.
+        // Overwrites are left out: an overwrite discards later writes of its own update, but not those of
+        // the next update.
         let reduces = |call: &Call| !format!("{call:?}").starts_with("Overwrite");
         let first: Vec<_> = first.into_iter().filter(reduces).collect();
         let second: Vec<_> = second.into_iter().filter(reduces).collect();

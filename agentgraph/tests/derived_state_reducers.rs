@@ -1,4 +1,4 @@
-//! What each reducer of a derived state does with writes, overwrites and resets.
+//! Reducers of a derived state: effects of writes, overwrites and resets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,7 +30,7 @@ fn keep_max(value: &mut u8, write: u8) {
     *value = (*value).max(write);
 }
 
-/// Adds up, and takes one write a superstep.
+/// A reducer that adds writes up and takes one write per superstep.
 struct Sum;
 
 impl Reducer<u64> for Sum {
@@ -87,7 +87,7 @@ impl Default for Triage {
     }
 }
 
-/// The initial state with these updates applied, one superstep or task after the other.
+/// Returns the initial state after these updates, applied in order.
 #[track_caller]
 fn after(updates: impl IntoIterator<Item = TriageUpdate>) -> Triage {
     let mut state = Triage::initial(&());
@@ -149,19 +149,19 @@ fn by_id_keeps_the_order_of_upserts_and_removals_within_one_update() {
 }
 
 #[test]
-fn with_calls_the_function_once_a_write() {
+fn with_calls_the_function_once_per_write() {
     assert_eq!(after([Triage::update().risk(3).risk(7), Triage::update().risk(5)]).risk, 7);
     let seen = after([Triage::update().seen(vec![3, 1]), Triage::update().seen(vec![3, 2])]).seen;
     assert_eq!(seen, BTreeSet::from([1, 2, 3]));
 }
 
 #[test]
-fn a_reducer_of_ones_own_is_called() {
+fn a_custom_reducer_is_called() {
     assert_eq!(after([Triage::update().tokens(2).tokens(3), Triage::update().tokens(4)]).tokens, 9);
 }
 
 #[test]
-fn an_overwrite_replaces_whatever_the_update_wrote_before_and_after() {
+fn an_overwrite_wins_over_other_writes_of_the_same_update() {
     let update = Triage::update()
         .notes(["before"])
         .overwrite_notes(vec!["only".to_owned()])
@@ -184,9 +184,9 @@ fn an_overwrite_replaces_whatever_the_update_wrote_before_and_after() {
 }
 
 #[test]
-fn channels_say_what_the_attributes_said() {
+fn channels_report_what_the_attributes_declare() {
     let channels = Triage::channels(&());
-    let told: Vec<_> = channels
+    let described: Vec<_> = channels
         .iter()
         .map(|channel| {
             format!(
@@ -200,7 +200,7 @@ fn channels_say_what_the_attributes_said() {
         })
         .collect();
     assert_eq!(
-        told,
+        described,
         [
             "question once Thread exclusive",
             "mood last Thread",
@@ -216,7 +216,7 @@ fn channels_say_what_the_attributes_said() {
 }
 
 #[test]
-fn writes_name_the_channels_in_order_and_how() {
+fn writes_lists_channels_in_order_with_the_kind_of_write() {
     let update = Triage::update().cache(1).overwrite_notes(vec![]).question("why?");
     let mut written = Vec::new();
     Triage::writes(&(), &update, &mut |channel, kind| written.push((channel, kind)));
@@ -224,7 +224,7 @@ fn writes_name_the_channels_in_order_and_how() {
 }
 
 #[test]
-fn discard_takes_out_one_write() {
+fn discard_removes_the_writes_of_one_channel() {
     let mut update = Triage::update().question("why?").notes(["a"]);
     Triage::discard(&(), &mut update, 0);
     let state = after([update.clone()]);
@@ -236,7 +236,7 @@ fn discard_takes_out_one_write() {
 }
 
 #[test]
-fn reset_brings_back_the_initial_value_of_that_lifetime_only() {
+fn reset_restores_initial_values_of_one_lifetime_only() {
     let update = || Triage::update().question("why?").notes(["a"]).risk(9).cache(3);
     let changed = |lifetime| {
         let mut state = after([update()]);
@@ -254,7 +254,7 @@ fn reset_brings_back_the_initial_value_of_that_lifetime_only() {
 }
 
 #[test]
-fn an_update_shows_which_channels_it_writes_and_no_values() {
+fn debug_of_an_update_shows_channels_but_no_values() {
     let update = Triage::update().question("the password is hunter2").overwrite_notes(vec![]);
     assert_eq!(format!("{update:?}"), "TriageUpdate { question: Reduce, notes: Overwrite }");
 }

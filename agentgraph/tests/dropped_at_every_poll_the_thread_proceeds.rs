@@ -1,5 +1,5 @@
-//! A run that is dropped at any of its polls leaves a thread that proceeds to the same end. What a task did
-//! before its record was stored may happen again, once a drop; what it did after never.
+//! A run can be dropped at any poll, and its thread still proceeds to the same end. A task that was not
+//! stored before the drop may repeat its effect, once per drop. A stored task never repeats its effect.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,7 +22,7 @@ use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, text};
 use sqlite_folder::Folder;
 
-/// The world outside: every effect, each checked against what is stored.
+/// The effects of all tasks. Each effect must come before its task is stored.
 #[derive(Clone)]
 struct Effects {
     seen: Arc<Mutex<Vec<String>>>,
@@ -30,8 +30,8 @@ struct Effects {
 }
 
 impl Effects {
-    fn happen(&self, task: &str) {
-        assert!(!self.saver.has_stored(task), "`{task}` happens although it is stored");
+    fn add(&self, task: &str) {
+        assert!(!self.saver.has_stored(task), "`{task}` has an effect although it is stored");
         self.seen.lock().unwrap().push(task.to_owned());
     }
 
@@ -43,8 +43,8 @@ impl Effects {
         counts
     }
 
-    /// A node whose every execution has an effect and a word of its own, and which is pending before and
-    /// after.
+    /// Returns a node with an effect and a word for each execution. It is pending for `polls` polls before
+    /// and after the effect.
     fn node(&self, name: &'static str, polls: u32) -> agentgraph::node::Node<Words> {
         let effects = self.clone();
         let node = move |words: Snapshot<Words>| {
@@ -52,7 +52,7 @@ impl Effects {
             let word = format!("<{name}{}>", words.seen.len());
             async move {
                 pending_for(polls).await;
-                effects.happen(&word);
+                effects.add(&word);
                 pending_for(polls).await;
                 Words::update().seen([word])
             }
@@ -93,7 +93,7 @@ fn interrupt(effects: &Effects) -> StateGraph<Words> {
             pending_for(1).await;
             let first: String = ctx.interrupt("first?")?;
             let second: String = ctx.interrupt("second?")?;
-            effects.happen("<asked>");
+            effects.add("<asked>");
             pending_for(1).await;
             Ok::<_, agentgraph::BoxError>(Words::update().seen(["<asked>".to_owned(), first, second]))
         }
@@ -117,7 +117,7 @@ fn dispatch(effects: &Effects) -> StateGraph<Words> {
         let effects = effects_of_work.clone();
         async move {
             pending_for(n).await;
-            effects.happen(&format!("<work{n}>"));
+            effects.add(&format!("<work{n}>"));
             Words::update().seen([format!("<work{n}>")])
         }
     };
@@ -134,7 +134,7 @@ fn retry(effects: &Effects) -> StateGraph<Words> {
             if ctx.attempt() < 3 {
                 return Err("not yet".into());
             }
-            effects.happen("<flaky>");
+            effects.add("<flaky>");
             Ok::<_, agentgraph::BoxError>(Words::update().seen(["<flaky>"]))
         }
     };
@@ -166,7 +166,7 @@ fn subgraph(effects: &Effects) -> StateGraph<Words> {
         .edge(["sub", "beside"], "after")
 }
 
-/// Three levels, of which the inner two ask; the innermost is over another state and has a memory.
+/// Three levels of graphs. The inner two interrupt. The innermost is embedded with mappings and has a memory.
 fn subgraphs(effects: &Effects) -> StateGraph<Words> {
     async fn ask(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
         pending_for(1).await;
@@ -198,14 +198,14 @@ fn subgraphs(effects: &Effects) -> StateGraph<Words> {
         .edge("middle", "after")
 }
 
-/// One process: a graph of its own on the saver that all share.
+/// Returns the graph of a new process on the shared saver.
 fn process(build: Build, effects: &Effects) -> CompiledGraph<Words> {
     build(effects).compile().unwrap().services(Clock::default()).checkpointer(effects.saver.clone())
 }
 
-/// Calls until the run has finished, each call in a process of its own; the call with the number `cut` is
-/// dropped after `polls` polls. Gives the words, and whether anything was dropped.
-async fn live(build: Build, effects: &Effects, cut: usize, polls: u32) -> (String, bool) {
+/// Makes calls until the run finishes, each in a new process, and drops call number `cut` after `polls`
+/// polls. Returns the words, and whether that call was dropped.
+async fn run_with_drop(build: Build, effects: &Effects, cut: usize, polls: u32) -> (String, bool) {
     let mut dropped = false;
     for call in 0..20 {
         let graph = process(build, effects);
@@ -218,25 +218,27 @@ async fn live(build: Build, effects: &Effects, cut: usize, polls: u32) -> (Strin
         }
     }
     let end = process(build, effects).history("t").limit(1).await.unwrap().remove(0);
-    assert!(end.next.is_empty(), "the run has not come to its end");
+    assert!(end.next.is_empty(), "the run has not finished");
     (text(&end.values), dropped)
 }
 
-/// What somebody does who knows nothing but the thread; nothing when its run has finished.
+/// Returns the next call that the thread needs, or `None` if its run has finished.
 async fn next_call(graph: &CompiledGraph<Words>) -> Option<RunBuilder<Words>> {
     let Some(state) = graph.state("t").await.unwrap() else { return Some(graph.invoke(Words::update())) };
     if let Some(open) = state.interrupts.first() {
         return Some(graph.resume(format!("yes to {}", open.value)));
     }
-    // Tasks that are finished and not merged are no longer among those that the state lists as next.
+    // `state.next` omits tasks that have finished but are not merged, so the newest checkpoint decides.
     let newest = graph.history("t").limit(1).await.unwrap();
     (!newest[0].next.is_empty()).then(|| graph.proceed())
 }
 
-async fn at_every_poll(build: Build, saver: impl AsyncFn() -> NotingSaver) {
+/// Drops each call at each of its polls. Asserts that the run ends as without drops and that an effect
+/// happens at most twice.
+async fn drop_at_every_poll(build: Build, saver: impl AsyncFn() -> NotingSaver) {
     let effects = |saver| Effects { seen: Arc::default(), saver };
     let whole = effects(saver().await);
-    let (expected, _) = live(build, &whole, usize::MAX, 0).await;
+    let (expected, _) = run_with_drop(build, &whole, usize::MAX, 0).await;
     let once = whole.counts();
     assert!(once.values().all(|count| *count == 1), "{once:?}");
     let mut drops = 0;
@@ -244,7 +246,7 @@ async fn at_every_poll(build: Build, saver: impl AsyncFn() -> NotingSaver) {
         let mut reached = false;
         for polls in 1.. {
             let effects = effects(saver().await);
-            let (end, dropped) = live(build, &effects, cut, polls).await;
+            let (end, dropped) = run_with_drop(build, &effects, cut, polls).await;
             assert_eq!(end, expected, "call {cut} dropped after {polls} polls");
             let counts = effects.counts();
             assert!(counts.keys().eq(once.keys()) && counts.values().all(|count| *count <= 2), "{counts:?}");
@@ -258,7 +260,7 @@ async fn at_every_poll(build: Build, saver: impl AsyncFn() -> NotingSaver) {
             break;
         }
     }
-    assert!(drops >= 8, "only {drops} places to drop");
+    assert!(drops >= 8, "only {drops} drops");
 }
 
 const GRAPHS: [Build; 7] = [sequence, fan_out, interrupt, dispatch, retry, subgraph, subgraphs];
@@ -266,7 +268,7 @@ const GRAPHS: [Build; 7] = [sequence, fan_out, interrupt, dispatch, retry, subgr
 #[tokio::test]
 async fn in_memory() {
     for build in GRAPHS {
-        at_every_poll(build, async || NotingSaver::memory()).await;
+        drop_at_every_poll(build, async || NotingSaver::memory()).await;
     }
 }
 
@@ -279,14 +281,14 @@ async fn in_sqlite() {
         NotingSaver::new(SqliteSaver::open(folder.file(&file)).await.unwrap())
     };
     for build in GRAPHS {
-        at_every_poll(build, &saver).await;
+        drop_at_every_poll(build, &saver).await;
     }
 }
 
 #[tokio::test]
-async fn no_static_interrupt_is_passed_before_somebody_was_told() {
+async fn no_static_interrupt_is_passed_before_it_was_reported() {
     for after in [false, true] {
-        let mut told_in_time = false;
+        let mut dropped_after_report = false;
         for polls in 1.. {
             let effects = Effects { seen: Arc::default(), saver: NotingSaver::memory() };
             let graph = if after {
@@ -299,12 +301,16 @@ async fn no_static_interrupt_is_passed_before_somebody_was_told() {
             if at_most(Box::pin(run.into_future()), polls).await.is_some() {
                 break;
             }
-            let told = !effects.saver.writes().is_empty();
-            told_in_time |= told;
+            let reported = !effects.saver.writes().is_empty();
+            dropped_after_report |= reported;
             let Some(next) = next_call(&graph).await else { panic!("the run cannot have finished") };
             let outcome = next.thread("t").await.unwrap();
-            assert_eq!(matches!(outcome, Outcome::Interrupted { .. }), !told, "dropped after {polls} polls");
+            assert_eq!(
+                matches!(outcome, Outcome::Interrupted { .. }),
+                !reported,
+                "dropped after {polls} polls"
+            );
         }
-        assert!(told_in_time, "the telling was among the places where the run was dropped");
+        assert!(dropped_after_report, "no drop came after the interrupt was reported");
     }
 }

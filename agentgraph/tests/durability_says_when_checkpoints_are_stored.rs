@@ -1,5 +1,5 @@
-//! Sync, Async and Exit: the same runs and the same last states, and each keeps what it promises when a run
-//! ends early.
+//! Runs and final states are the same with each durability: `Sync`, `Async` and `Exit`. They differ in the
+//! checkpoints that a run leaves when it ends early.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -32,26 +32,26 @@ async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
 }
 
 /// START -> a -> ask -> b.
-fn asking() -> StateGraph<Words> {
+fn asking_graph() -> StateGraph<Words> {
     let graph = StateGraph::new().node("a", says("a")).node("ask", asks).node("b", says("b"));
     graph.edge(START, "a").edge("a", "ask").edge("ask", "b")
 }
 
-async fn steps(graph: &CompiledGraph<Words>) -> Vec<String> {
+async fn history_lines(graph: &CompiledGraph<Words>) -> Vec<String> {
     let history = graph.history("t").await.unwrap();
     history.iter().map(|one| format!("{:?} {:?} {}", one.source, one.next, text(&one.values))).collect()
 }
 
 #[tokio::test]
-async fn every_mode_comes_to_the_same_and_exit_stores_once_a_call() {
+async fn every_durability_gives_the_same_states_and_exit_stores_once_per_call() {
     for durability in ALL {
-        let graph = asking().compile().unwrap().checkpointer(MemorySaver::new());
+        let graph = asking_graph().compile().unwrap().checkpointer(MemorySaver::new());
         let first = graph.invoke(said("i")).thread("t").durability(durability).await.unwrap();
         assert_eq!((text(first.output()), first.interrupts().len()), ("i a".into(), 1));
-        let paused = steps(&graph).await;
+        let paused = history_lines(&graph).await;
         let second = graph.resume("yes").thread("t").durability(durability).await.unwrap();
         assert_eq!(text(second.output()), "i a yes b");
-        let done = steps(&graph).await;
+        let done = history_lines(&graph).await;
         if durability == Durability::Exit {
             assert_eq!(paused, [r#"Loop ["ask"] i a"#]);
             assert_eq!(done, ["Loop [] i a yes b", r#"Loop ["ask"] i a"#]);
@@ -62,7 +62,8 @@ async fn every_mode_comes_to_the_same_and_exit_stores_once_a_call() {
     }
 }
 
-/// As many finish as the input says, some later than others, and one fails the first time.
+/// Returns a graph that dispatches as many tasks to `work` as the input says, which succeed, and runs `fails`
+/// beside them, which fails the first time.
 fn one_of_many_fails(calls: &Arc<AtomicU32>) -> CompiledGraph<Words> {
     async fn send(words: Snapshot<Words>) -> Command<Words> {
         let count = words.seen[0].parse::<u32>().unwrap();
@@ -91,7 +92,7 @@ fn one_of_many_fails(calls: &Arc<AtomicU32>) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn what_finished_beside_a_failure_is_kept_whatever_the_mode() {
+async fn results_beside_a_failure_are_kept_with_every_durability() {
     for durability in ALL {
         let calls = Arc::new(AtomicU32::new(0));
         let graph = one_of_many_fails(&calls);
@@ -104,7 +105,7 @@ async fn what_finished_beside_a_failure_is_kept_whatever_the_mode() {
 }
 
 #[tokio::test]
-async fn a_dropped_run_leaves_what_its_mode_says() {
+async fn a_dropped_run_leaves_the_checkpoints_of_its_durability() {
     for (durability, left) in [
         (Durability::Sync, Some(r#"i a b ["stuck"]"#)),
         (Durability::Async, Some(r#"i a b ["stuck"]"#)),
@@ -161,15 +162,15 @@ async fn exit_stores_the_state_before_a_failure_and_history_shows_the_abandoned_
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
     let exit = Durability::Exit;
     graph.invoke(said("i")).thread("t").durability(exit).await.unwrap_err();
-    assert_eq!(steps(&graph).await, [r#"Loop ["fails"] i a"#]);
+    assert_eq!(history_lines(&graph).await, [r#"Loop ["fails"] i a"#]);
     let first = graph.state("t").await.unwrap().unwrap().run;
     graph.invoke(said("j")).abandon().thread("t").durability(exit).await.unwrap_err();
-    assert_eq!(steps(&graph).await, [r#"Loop ["fails"] i a j a"#, r#"Loop ["fails"] i a"#]);
+    assert_eq!(history_lines(&graph).await, [r#"Loop ["fails"] i a j a"#, r#"Loop ["fails"] i a"#]);
     assert_eq!(graph.state("t").await.unwrap().unwrap().abandoned, Some(first));
 }
 
 #[tokio::test]
-async fn exit_goes_past_a_static_interrupt_that_was_told() {
+async fn a_reported_static_interrupt_is_passed_with_every_durability() {
     for durability in ALL {
         let graph =
             StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge("a", "b");
@@ -181,21 +182,21 @@ async fn exit_goes_past_a_static_interrupt_that_was_told() {
     }
 }
 
-/// Fails the commits for which the script says so.
-struct Failing {
+/// A store that fails the commits for which its script says `true`.
+struct FailingStore {
     inner: MemorySaver,
     script: Mutex<VecDeque<bool>>,
 }
 
-impl Failing {
+impl FailingStore {
     fn at(commit: usize) -> Self {
         let script = (0..=commit).map(|n| n == commit).collect();
-        Failing { inner: MemorySaver::new(), script: Mutex::new(script) }
+        FailingStore { inner: MemorySaver::new(), script: Mutex::new(script) }
     }
 }
 
 #[async_trait::async_trait]
-impl Checkpointer for Failing {
+impl Checkpointer for FailingStore {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }
@@ -244,12 +245,12 @@ impl Checkpointer for Failing {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_an_error_in_every_mode_and_the_thread_goes_on() {
+async fn a_store_failure_is_an_error_with_every_durability_and_the_thread_can_proceed() {
     for durability in ALL {
         let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).node("c", says("c"));
         let graph = graph.edge(START, "a").edge("a", "b").edge("b", "c").compile().unwrap();
         let failing = if durability == Durability::Exit { 0 } else { 2 };
-        let graph = graph.checkpointer(Failing::at(failing));
+        let graph = graph.checkpointer(FailingStore::at(failing));
         let error = graph.invoke(said("i")).thread("t").durability(durability).await.unwrap_err();
         assert_eq!((error.code(), error.thread()), (Code::Store, Some("t")), "{durability:?}");
         assert!(error.to_string().contains("the disk is full"), "{error}");
@@ -261,7 +262,7 @@ async fn a_store_that_fails_is_an_error_in_every_mode_and_the_thread_goes_on() {
         assert_eq!(
             (text(&state.values), state.next),
             ("i a".into(), vec!["b".to_owned()]),
-            "nothing stands on a gap"
+            "no checkpoint follows a missing one"
         );
         let outcome = graph.proceed().thread("t").durability(durability).await.unwrap();
         assert_eq!(text(outcome.output()), "i a b c");
@@ -269,9 +270,9 @@ async fn a_store_that_fails_is_an_error_in_every_mode_and_the_thread_goes_on() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_last_commit_surfaces_at_the_end() {
+async fn a_failure_of_the_last_commit_fails_the_call() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
-    let graph = graph.checkpointer(Failing::at(1));
+    let graph = graph.checkpointer(FailingStore::at(1));
     let error = graph.invoke(said("i")).thread("t").durability(Durability::Async).await.unwrap_err();
     assert_eq!(error.code(), Code::Store);
     assert_eq!(graph.state("t").await.unwrap().unwrap().next, ["a"]);
@@ -280,14 +281,14 @@ async fn a_failure_of_the_last_commit_surfaces_at_the_end() {
 #[tokio::test]
 async fn threads_of_one_queue_do_not_fail_each_other() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
-    let graph = graph.checkpointer(Failing::at(0));
+    let graph = graph.checkpointer(FailingStore::at(0));
     let run = |thread: &'static str| graph.invoke(said("i")).thread(thread).durability(Durability::Async);
     assert_eq!(run("bad").await.unwrap_err().code(), Code::Store);
     assert_eq!(text(run("good").await.unwrap().output()), "i a");
     assert_eq!(
         text(run("bad").await.unwrap().output()),
         "i a",
-        "once heard, the thread can be written again"
+        "after the error the thread can be written again"
     );
 }
 
@@ -304,7 +305,7 @@ async fn async_runs_are_read_as_they_were_written() {
 }
 
 #[test]
-fn async_without_a_runtime_is_an_error_and_no_panic() {
+fn async_without_a_runtime_is_an_error_and_not_a_panic() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
     let run = graph.invoke(said("i")).thread("t").durability(Durability::Async).into_future();
@@ -313,8 +314,8 @@ fn async_without_a_runtime_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn a_graph_stores_behind_its_runs_in_every_runtime_it_is_used_in() {
-    let graph = asking().compile().unwrap().checkpointer(MemorySaver::new());
+fn async_durability_works_in_every_runtime_that_uses_the_graph() {
+    let graph = asking_graph().compile().unwrap().checkpointer(MemorySaver::new());
     let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
     for thread in ["one", "two", "three"] {
         let outcome = runtime().block_on(async {
@@ -323,14 +324,14 @@ fn a_graph_stores_behind_its_runs_in_every_runtime_it_is_used_in() {
         });
         assert_eq!(outcome.unwrap().interrupts().len(), 1, "{thread}");
     }
-    // The thread of a runtime that is gone.
+    // The runtime of this thread's first call has ended.
     let again = graph.resume("yes").thread("one").durability(Durability::Async).into_future();
     assert_eq!(text(runtime().block_on(again).unwrap().output()), "i a yes b");
 }
 
-/// What was handed over and never carried out is missed by whoever hands over more.
+/// The commits that the first runtime did not store are missing, so the run must not store later ones.
 #[test]
-fn nothing_is_stored_behind_what_went_with_its_runtime() {
+fn an_async_run_fails_if_its_runtime_ended_before_its_commits_were_stored() {
     let saver = NotingSaver::memory();
     saver.hang("t");
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
@@ -346,7 +347,7 @@ fn nothing_is_stored_behind_what_went_with_its_runtime() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_whose_commits_hang_holds_up_no_other() {
+async fn hanging_commits_of_one_thread_do_not_delay_other_threads() {
     let saver = NotingSaver::memory();
     saver.hang("slow");
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
@@ -358,22 +359,22 @@ async fn a_thread_whose_commits_hang_holds_up_no_other() {
     let slow = tokio::spawn(run("slow"));
     for thread in ["one", "two"] {
         let done = tokio::time::timeout(Duration::from_secs(3600), run(thread)).await;
-        assert_eq!(done.expect("it does not wait").unwrap().output().seen.len(), 301, "{thread}");
+        assert_eq!(done.expect("the run does not wait").unwrap().output().seen.len(), 301, "{thread}");
     }
     assert!(!slow.is_finished());
     slow.abort();
 }
 
-/// A task for each thread that was ever run so would add up.
+/// One remaining task per thread would be a leak.
 #[tokio::test(start_paused = true)]
-async fn no_task_is_left_behind_runs_that_ended_or_were_dropped() {
+async fn async_runs_leave_no_task_behind_when_they_end_or_are_dropped() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
     let graph = graph.compile().unwrap().checkpointer(NotingSaver::memory());
     let run = |thread: &'static str, steps| {
         let run = graph.invoke(said("i")).thread(thread).durability(Durability::Async);
         run.max_supersteps(steps).into_future()
     };
-    // Time passes when nobody has anything to do, and what renews leases ends when it finds none.
+    // Paused time advances when all tasks are idle. The task that renews leases ends when there are none.
     let tasks_end = async |of: &str| {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0, "{of}");
@@ -391,9 +392,9 @@ async fn no_task_is_left_behind_runs_that_ended_or_were_dropped() {
     assert_eq!(run("ahead", 1).await.unwrap_err().code(), Code::RunUnfinished);
 }
 
-/// Wherever the task was that stores and gives back.
+/// The runtime ends after each number of turns of the task that stores commits and gives the lease back.
 #[test]
-fn a_runtime_that_ends_behind_a_dropped_run_leaves_its_thread_free() {
+fn a_runtime_that_ends_after_a_dropped_run_leaves_its_thread_free() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a");
     let graph = graph.compile().unwrap().checkpointer(NotingSaver::memory());
     // Each yield lets one task be polled once.

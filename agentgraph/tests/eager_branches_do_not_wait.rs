@@ -1,4 +1,4 @@
-//! In an eager graph a task's update is merged, and what it leads to starts, as soon as the task is done.
+//! In an eager graph the update of a task is merged, and its successors start, as soon as the task is done.
 //! Only joins wait.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -18,7 +18,7 @@ use agentgraph::{Code, StopReason, all, any, n_of};
 use common::words::{Words, WordsUpdate, said, says, text, words_of};
 use tokio::time::Instant;
 
-/// When each task began and ended, in seconds since the run did.
+/// The tasks in order of their notes, each with the seconds since the test began.
 #[derive(Clone)]
 struct Times {
     began: Instant,
@@ -35,7 +35,7 @@ impl Times {
         self.seen.lock().unwrap().push(format!("{what}@{at}"));
     }
 
-    /// A node that takes so many seconds and says its name.
+    /// Returns a node that notes its start, takes `seconds` and writes its name.
     fn node(&self, name: &'static str, seconds: u64) -> agentgraph::node::Node<Words> {
         let times = self.clone();
         let node = move || {
@@ -163,7 +163,7 @@ async fn a_join_fires_at_once_when_nothing_else_can_run() {
     assert_eq!(words_of(&graph).await, "quick skip answer");
 }
 
-/// `split` dispatches these numbers of seconds to `work`, which takes as long.
+/// Returns a graph in which `split` dispatches each of `seconds` to `work`, which takes as long.
 fn group(seconds: Vec<u64>, times: &Times) -> StateGraph<Words> {
     let split = move || {
         let dispatches: Vec<_> = seconds.iter().map(|n| Dispatch::new("work", *n)).collect();
@@ -190,7 +190,7 @@ async fn the_dispatches_of_a_command_arrive_at_a_join_when_all_are_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_a_plain_edge_each_dispatch_leads_on_by_itself() {
+async fn each_dispatch_follows_a_plain_edge_by_itself() {
     let times = Times::new();
     let graph = group(vec![3, 1, 2], &times).node("end", times.node("end", 0)).edge("work", "end");
     assert_eq!(words_of(&graph.compile().unwrap()).await, "1 end 2 end 3 end");
@@ -335,7 +335,7 @@ async fn an_activation_reads_the_state_of_the_commit_that_made_it() {
         .unwrap();
     assert_eq!(words_of(&graph).await, "a() b() c(a())");
 
-    // Also where it has to wait for room.
+    // The same for an activation that waits because of `max_concurrency`.
     let graph = eager()
         .node("a", seen("a", 1))
         .node("b", seen("b", 1))
@@ -381,7 +381,7 @@ async fn a_channel_that_was_written_since_the_state_was_read_is_not_overwritten(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_was_written_before_the_state_was_read_is() {
+async fn a_channel_that_was_written_before_the_state_was_read_is_overwritten() {
     let graph = StateGraph::new()
         .eager()
         .node("first", writes("first", 1))
@@ -395,7 +395,7 @@ async fn a_channel_that_was_written_before_the_state_was_read_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_that_overwrite_a_reduced_channel_are_too_many() {
+async fn two_concurrent_overwrites_of_a_reduced_channel_are_an_error() {
     let overwrites = |seconds: u64| {
         move || async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -415,7 +415,7 @@ async fn two_that_overwrite_a_reduced_channel_are_too_many() {
 }
 
 #[tokio::test]
-async fn the_limit_counts_tasks_that_are_started_exactly() {
+async fn the_limit_is_the_exact_number_of_tasks_that_start() {
     for limit in 0..4 {
         let graph = eager()
             .node("a", says("a"))
@@ -452,7 +452,7 @@ async fn the_node_for_the_limit_runs_on_the_last_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_lets_finish_what_has_begun_and_starts_nothing_more() {
+async fn after_a_failure_running_tasks_finish_or_are_cancelled_and_no_task_starts() {
     let graph = |policy: agentgraph::policy::Siblings| {
         let fails = || async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -477,7 +477,7 @@ async fn a_failure_lets_finish_what_has_begun_and_starts_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_handler_stands_in_the_place_of_a_failed_task() {
+async fn an_error_handler_takes_the_place_of_a_failed_task() {
     async fn fails() -> Result<WordsUpdate> {
         Err("broken".into())
     }
@@ -524,7 +524,7 @@ async fn a_token_and_a_deadline_stop_at_the_next_await() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_lets_finish_what_has_begun() {
+async fn a_drain_lets_running_tasks_finish() {
     let drains = |ctx: Ctx| async move {
         ctx.drain();
         Words::update().seen(["drains"])
@@ -544,7 +544,7 @@ async fn a_drain_lets_finish_what_has_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_takes_longer_than_a_step_may_fails_the_run() {
+async fn a_task_that_exceeds_the_step_timeout_fails_the_run() {
     let times = Times::new();
     let graph = eager()
         .node("quick", times.node("quick", 3))
@@ -562,7 +562,7 @@ async fn a_task_that_takes_longer_than_a_step_may_fails_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn detached_nodes_hold_back_nothing() {
+async fn detached_nodes_delay_neither_deferred_nodes_nor_the_end() {
     let times = Times::new();
     let graph = eager()
         .node("main", times.node("main", 2))
@@ -582,7 +582,7 @@ async fn detached_nodes_hold_back_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_waits_for_detached_nodes_as_long_as_they_say() {
+async fn the_end_waits_for_detached_nodes_as_long_as_their_policies_say() {
     let await_for = |seconds| OnEnd::Await(Duration::from_secs(seconds));
     let times = Times::new();
     let graph = eager()
@@ -605,9 +605,9 @@ async fn the_end_waits_for_detached_nodes_as_long_as_they_say() {
     assert_eq!(times.began.elapsed().as_secs(), 5);
 }
 
-/// However often a detached node begins anew while the run is at its end.
+/// A detached node that leads to itself starts again and again while the run waits at its end.
 #[tokio::test(start_paused = true)]
-async fn the_end_waits_once_and_not_for_each_task_anew() {
+async fn the_wait_at_the_end_does_not_restart_with_each_task() {
     let times = Times::new();
     let graph = eager()
         .node("main", times.node("main", 1))
@@ -625,7 +625,7 @@ async fn the_end_waits_once_and_not_for_each_task_anew() {
 }
 
 #[tokio::test]
-async fn the_failure_of_a_detached_node_is_no_failure_of_the_run() {
+async fn a_failed_detached_node_does_not_fail_the_run() {
     async fn fails() -> Result<WordsUpdate> {
         Err("broken".into())
     }
@@ -648,7 +648,7 @@ async fn the_failure_of_a_detached_node_is_no_failure_of_the_run() {
 }
 
 #[test]
-fn detached_nodes_are_refused_where_somebody_would_wait_for_them() {
+fn detached_nodes_are_refused_where_the_run_would_wait_for_them() {
     let problems = |graph: StateGraph<Words>| {
         let error = graph.compile().unwrap_err();
         let of = |problem: &agentgraph::graph::Problem| match &problem.kind {
@@ -688,7 +688,7 @@ async fn branches_that_are_always_ready_give_way_to_others() {
 }
 
 #[tokio::test]
-async fn a_failed_route_leaves_what_was_merged() {
+async fn a_failed_route_keeps_the_updates_merged_before_it() {
     let graph = eager()
         .node("a", says("a"))
         .node("b", says("b"))
@@ -703,7 +703,7 @@ async fn a_failed_route_leaves_what_was_merged() {
 }
 
 #[tokio::test]
-async fn a_join_that_waits_for_ever_is_stuck() {
+async fn a_join_that_waits_for_ever_is_reported_as_stuck() {
     async fn leaves() -> Command<Words> {
         said("leaves").goto(END)
     }
@@ -737,15 +737,15 @@ async fn a_run_that_is_dropped_leaves_nothing_behind() {
     assert!(tokio::time::timeout(Duration::from_secs(1), run).await.is_err());
 }
 
-/// What a traversal of tasks got wrong that was looked at before this was made: each as a test that it is not
-/// so here.
+/// The defects of another traversal of tasks. Each test shows that the engine does not have one of them.
 mod defects {
     use super::*;
 
-    /// Counts those that are alive.
+    /// The number of living tasks.
     #[derive(Clone, Default)]
     struct Alive(Arc<AtomicUsize>);
 
+    /// A living task; counted until it is dropped.
     struct Life(Alive);
 
     impl Alive {
@@ -790,7 +790,7 @@ mod defects {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_runs_on_after_an_error() {
+    async fn no_task_runs_on_after_an_error() {
         let alive = Alive::default();
         let began = Arc::new(AtomicUsize::new(0));
         let node = |seconds: u64| {
@@ -875,7 +875,7 @@ mod defects {
     }
 
     #[tokio::test]
-    async fn a_reader_who_is_slow_holds_up_the_run() {
+    async fn a_slow_reader_of_the_stream_holds_up_the_run() {
         use futures_util::StreamExt;
         let began = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&began);
@@ -893,7 +893,7 @@ mod defects {
     }
 
     #[tokio::test]
-    async fn a_text_that_speaks_of_an_error_is_a_text() {
+    async fn output_that_mentions_an_error_is_not_a_failure() {
         use futures_util::StreamExt;
         let tool = |ctx: Ctx| async move {
             ctx.emit(serde_json::json!({"error": "no such sauce"})).await;
@@ -911,12 +911,12 @@ mod defects {
         let Some(EventKind::Custom { value, .. }) = events.first().map(|event| &event.kind) else {
             panic!("{events:?}")
         };
-        assert_eq!(value["error"], "no such sauce", "an object and not a text of one");
+        assert_eq!(value["error"], "no such sauce", "an object, not its text");
     }
 
-    /// The nodes of a shop's assistant, where a model takes four seconds and a waiting message one.
+    /// The graph of a shop assistant: a call of a model takes four seconds, a waiting message takes one.
     #[tokio::test(start_paused = true)]
-    async fn a_turn_in_a_shop_is_told_in_the_order_of_its_original() {
+    async fn the_updates_of_a_shop_assistant_arrive_in_the_order_of_its_graph() {
         use futures_util::StreamExt;
         let times = Times::new();
         let graph = eager()
@@ -951,30 +951,30 @@ mod defects {
             .edge("convert", "routing")
             .compile()
             .unwrap();
-        let told = async |input| {
-            let mut told = Vec::new();
+        let updated_nodes = async |input| {
+            let mut nodes = Vec::new();
             let mut events = graph.invoke(input).views([View::Updates]).stream();
             while let Some(event) = events.next().await {
                 match event.kind {
-                    EventKind::Update { node, .. } => told.push(node),
+                    EventKind::Update { node, .. } => nodes.push(node),
                     EventKind::Ended(outcome) => drop(outcome.unwrap().into_finished().unwrap()),
                     _ => {}
                 }
             }
-            told.join(" ")
+            nodes.join(" ")
         };
         assert_eq!(
-            told(Words::update()).await,
+            updated_nodes(Words::update()).await,
             "routing task_description choose_tool identify_params execute_tool widget convert routing customer_response"
         );
         assert_eq!(
-            told(Words::update().seen(["click"])).await,
+            updated_nodes(Words::update().seen(["click"])).await,
             "execute_tool widget convert routing customer_response"
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_side_branches_say_is_seen_before_the_main_branch_is_done() {
+    async fn updates_of_side_branches_are_streamed_before_the_main_branch_is_done() {
         use futures_util::StreamExt;
         let times = Times::new();
         let graph = eager()

@@ -1,5 +1,5 @@
-//! Temporary edits in eager graphs: each holds from the merge of its editor on, whatever runs meanwhile, and
-//! a run that is cut off goes on with what ran, what waited and what was cancelled as it stood.
+//! Temporary edits in eager graphs. An edit takes effect when the task that made it is merged, even while
+//! other tasks run. A run that was cut off continues with its running, waiting and cancelled tasks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -27,7 +27,7 @@ async fn forever() -> WordsUpdate {
     std::future::pending().await
 }
 
-/// Edits its graph, says its name so many polls later.
+/// Returns a node that edits its graph, is pending for `polls` polls and writes its name.
 fn edits_after(
     polls: u32,
     edit: impl Fn(&Edits) -> Result<(), EditError> + Send + Sync + 'static,
@@ -51,7 +51,7 @@ fn say(word: String) -> Node<Words> {
     (move || std::future::ready(Words::update().seen([word.clone()]))).into_node()
 }
 
-/// An eager graph whose named nodes all start at once.
+/// Returns an eager graph whose entries all start at once.
 fn eager<const N: usize>(entries: [&'static str; N]) -> StateGraph<Words> {
     let graph = StateGraph::new().eager().template("say", say);
     entries.into_iter().fold(graph, |graph, entry| graph.edge(START, entry))
@@ -62,7 +62,7 @@ async fn run(graph: StateGraph<Words>) -> Outcome<Words> {
 }
 
 #[tokio::test]
-async fn identical_edits_of_tasks_that_did_not_know_of_each_other_coincide() {
+async fn identical_edits_of_concurrent_tasks_coincide() {
     let both = |edits: &Edits| {
         edits.add_node("t", "say", "t")?;
         edits.add_edge("t", "end")?;
@@ -78,7 +78,7 @@ async fn identical_edits_of_tasks_that_did_not_know_of_each_other_coincide() {
     let outcome = run(graph).await;
     assert_eq!(outcome.dropped_edits(), &[]);
     assert_eq!(text(outcome.output()), "a b t t end end");
-    // Who begins after the other was merged has seen it, and is told at the call.
+    // A task that begins after the other was merged sees its edits, so its own call returns an error.
     let late = edits(|edits| {
         assert_eq!(edits.add_node("t", "say", "t").unwrap_err().why(), &Rejection::NodeExists);
         Ok(())
@@ -89,7 +89,7 @@ async fn identical_edits_of_tasks_that_did_not_know_of_each_other_coincide() {
 }
 
 #[tokio::test]
-async fn of_two_that_conflict_the_later_merged_one_is_dropped_whole_and_told() {
+async fn of_two_conflicting_tasks_the_edits_of_the_later_merged_are_dropped_and_reported() {
     // `a` begins first, and `b` is merged first.
     let graph = eager(["a", "b"])
         .node(
@@ -105,11 +105,11 @@ async fn of_two_that_conflict_the_later_merged_one_is_dropped_whole_and_told() {
         .edge("b", "c");
     let graph = graph.compile().unwrap();
     let mut events = graph.invoke(Words::update()).views([View::Edits]).stream();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(event) = events.next().await {
         match event.kind {
-            EventKind::Edited { by, edits } => told.push(format!("{by}: {}", edits.len())),
-            EventKind::EditDropped(dropped) => told.push(dropped.to_string()),
+            EventKind::Edited { by, edits } => reported.push(format!("{by}: {}", edits.len())),
+            EventKind::EditDropped(dropped) => reported.push(dropped.to_string()),
             EventKind::Ended(outcome) => {
                 let outcome = outcome.unwrap();
                 assert_eq!(text(outcome.output()), "b a");
@@ -120,17 +120,17 @@ async fn of_two_that_conflict_the_later_merged_one_is_dropped_whole_and_told() {
             _ => {}
         }
     }
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0], "b: 1");
-    assert!(told[1].starts_with("the edits of node `a` were dropped: "), "{}", told[1]);
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert_eq!(reported[0], "b: 1");
+    assert!(reported[1].starts_with("the edits of node `a` were dropped: "), "{}", reported[1]);
 }
 
 #[tokio::test]
-async fn the_edits_of_an_attempt_are_checked_on_the_graph_as_it_was_at_the_first_of_them() {
+async fn the_edits_of_an_attempt_are_checked_against_the_graph_at_its_first_edit() {
     let slow = async |ctx: Ctx| {
         ctx.edits().add_node("mine", "say", "mine")?;
         pending_for(5).await;
-        // Others were merged meanwhile, with a node and edges of their own.
+        // `quick` was merged meanwhile, with a node and edges of its own.
         ctx.edits().add_edge("mine", "end")?;
         ctx.edits().add_edge("slow", "mine")?;
         Ok::<_, BoxError>(Words::update().seen(["slow"]))
@@ -147,7 +147,7 @@ async fn the_edits_of_an_attempt_are_checked_on_the_graph_as_it_was_at_the_first
 }
 
 #[tokio::test]
-async fn edits_of_attempts_that_failed_are_gone_also_when_others_merge_in_between() {
+async fn edits_of_failed_attempts_are_discarded_even_if_other_tasks_merge_in_between() {
     let attempts = async |ctx: Ctx| {
         let edits = ctx.edits();
         if ctx.attempt() == 1 {
@@ -171,7 +171,8 @@ async fn edits_of_attempts_that_failed_are_gone_also_when_others_merge_in_betwee
     assert_eq!(outcome.dropped_edits(), &[]);
 }
 
-/// `x` runs when `r`, or a node of its name, takes it out. The process dies, and another one goes on.
+/// `r` removes `x` while `x` runs, and in one case adds another node named `x`. Then the process dies and
+/// another one proceeds.
 #[tokio::test]
 async fn a_running_task_of_a_removed_node_is_finished_by_another_process() {
     for again in [false, true] {
@@ -194,12 +195,12 @@ async fn a_running_task_of_a_removed_node_is_finished_by_another_process() {
         let seen = process(name.into_node()).state("t").await.unwrap().unwrap();
         assert_eq!(seen.next, ["x"]);
         let done = process(name.into_node()).proceed().thread("t").await.unwrap().into_finished().unwrap();
-        // Its edges are gone with it.
+        // The edge to `y` was removed with `x`.
         assert_eq!(text(&done), if again { "r another x" } else { "r x" });
     }
 }
 
-/// The same with a temporary node, which no name finds any more.
+/// The same with a temporary node, whose name then belongs to another node.
 #[tokio::test]
 async fn a_running_task_of_a_removed_temporary_node_is_finished_by_another_process() {
     let slow = |polls: u32| if polls == 0 { forever.into_node() } else { name.into_node() };
@@ -226,7 +227,7 @@ async fn a_running_task_of_a_removed_temporary_node_is_finished_by_another_proce
 }
 
 #[tokio::test]
-async fn whoever_asks_is_answered_although_its_node_was_removed_meanwhile() {
+async fn an_interrupt_can_be_answered_after_its_node_was_removed() {
     let asks = async |ctx: Ctx| {
         let answer: String = ctx.interrupt("well?")?;
         Ok::<_, BoxError>(Words::update().seen([format!("{} {answer}", ctx.node())]))
@@ -256,9 +257,9 @@ async fn whoever_asks_is_answered_although_its_node_was_removed_meanwhile() {
     }
 }
 
-/// A graph that is a node, and a handler, ask; their nodes are gone when they are answered.
+/// A subgraph and the error handler of `fails` interrupt. `child` and `fails` are removed before the answers.
 #[tokio::test]
-async fn graphs_and_handlers_in_removed_nodes_are_answered_too() {
+async fn interrupts_of_removed_subgraphs_and_of_handlers_of_removed_nodes_can_be_answered() {
     let asks = async |ctx: Ctx| {
         let answer: String = ctx.interrupt("well?")?;
         Ok::<_, BoxError>(Words::update().seen([format!("{} {answer}", ctx.node())]))
@@ -291,10 +292,10 @@ async fn graphs_and_handlers_in_removed_nodes_are_answered_too() {
     assert_eq!(text(&done), "r mends yes inner no");
 }
 
-/// What a node that is gone has led to goes on: by an edge, by dispatches, and by a join of which it was a
-/// source.
+/// `split` goes to `next`, dispatches `part` and arrives at a join before it is removed. All of these still
+/// run.
 #[tokio::test]
-async fn what_a_removed_node_has_led_to_goes_on_in_another_process() {
+async fn tasks_triggered_by_a_removed_node_run_in_another_process() {
     async fn part(ctx: Ctx, Input(n): Input<u32>) -> WordsUpdate {
         Words::update().seen([format!("{}{n}", ctx.node())])
     }
@@ -313,7 +314,7 @@ async fn what_a_removed_node_has_led_to_goes_on_in_another_process() {
             .node("joined", name);
         graph.compile().unwrap().checkpointer(Arc::clone(&saver))
     };
-    // One task a process.
+    // One task per process.
     let mut last = process().invoke(Words::update()).thread("t").max_supersteps(1).await.unwrap();
     for _ in 0..9 {
         if matches!(last, Outcome::Finished { .. }) {
@@ -326,9 +327,9 @@ async fn what_a_removed_node_has_led_to_goes_on_in_another_process() {
     assert!(stuck.is_empty(), "{stuck:?}");
 }
 
-/// A dispatch is cancelled with its node, and its group is done once the others are.
+/// Removing a node cancels its dispatches. Their group is complete when its other dispatches have finished.
 #[tokio::test]
-async fn a_group_whose_dispatches_are_cancelled_in_part_arrives() {
+async fn a_group_arrives_although_some_of_its_dispatches_were_cancelled() {
     for cut in [false, true] {
         let saver = Arc::new(MemorySaver::new());
         let process = || {
@@ -367,7 +368,7 @@ async fn a_group_whose_dispatches_are_cancelled_in_part_arrives() {
 }
 
 #[tokio::test]
-async fn a_failed_sibling_leaves_the_edits_that_were_merged_and_none_of_those_that_were_not() {
+async fn a_failure_keeps_merged_edits_and_discards_edits_that_were_not_merged() {
     let saver = Arc::new(MemorySaver::new());
     let fails = Arc::new(AtomicU32::new(1));
     let process = || {
@@ -405,7 +406,7 @@ async fn a_failed_sibling_leaves_the_edits_that_were_merged_and_none_of_those_th
 }
 
 #[tokio::test]
-async fn the_graph_of_an_eager_run_is_drawn_as_it_was_at_each_checkpoint() {
+async fn the_topology_of_an_eager_run_is_that_of_the_given_checkpoint() {
     let saver = Arc::new(MemorySaver::new());
     let graph = eager(["a", "b"])
         .node(
@@ -445,7 +446,7 @@ async fn the_graph_of_an_eager_run_is_drawn_as_it_was_at_each_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_replay_edits_in_the_recorded_order_whoever_finishes_first_now() {
+async fn a_replay_applies_edits_in_the_recorded_order() {
     let saver = Arc::new(MemorySaver::new());
     let process = |first: u32, second: u32| {
         let graph = eager(["a", "b"])
@@ -463,7 +464,7 @@ async fn a_replay_edits_in_the_recorded_order_whoever_finishes_first_now() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_removed_before_it_starts_is_not_waited_for_by_a_static_interrupt() {
+async fn a_static_interrupt_ignores_a_node_that_was_removed_before_its_start() {
     let saver = Arc::new(MemorySaver::new());
     let process = || {
         let graph = eager(["a", "r"])

@@ -1,5 +1,5 @@
-//! An eager run is kept activation by activation: whatever stops it, what has finished is not done again, and
-//! what has not reads what it read before.
+//! An eager run is stored activation by activation. After any stop, finished activations do not run again,
+//! and unfinished ones read the same state as before.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -24,7 +24,7 @@ fn eager() -> StateGraph<Words> {
     StateGraph::new().eager()
 }
 
-fn kept(graph: StateGraph<Words>) -> CompiledGraph<Words> {
+fn with_saver(graph: StateGraph<Words>) -> CompiledGraph<Words> {
     graph.compile().unwrap().checkpointer(MemorySaver::new())
 }
 
@@ -37,8 +37,8 @@ async fn start(graph: &CompiledGraph<Words>) -> Outcome<Words> {
     graph.invoke(Words::update()).thread("t").await.unwrap()
 }
 
-/// The history as text, newest first.
-async fn told(graph: &CompiledGraph<Words>) -> Vec<String> {
+/// Returns the history as text, newest first.
+async fn history_lines(graph: &CompiledGraph<Words>) -> Vec<String> {
     let history = graph.history("t").await.unwrap();
     let line = |one: &agentgraph::Checkpoint<Words>| {
         format!("{} {:?} [{}] -> {}", one.id, one.source, text(&one.values), one.next.join(" "))
@@ -47,8 +47,8 @@ async fn told(graph: &CompiledGraph<Words>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_task_that_is_done_is_a_checkpoint() {
-    let graph = kept(
+async fn each_finished_task_is_a_checkpoint() {
+    let graph = with_saver(
         eager()
             .node("a", says("a"))
             .node("b", says("b"))
@@ -66,10 +66,10 @@ async fn each_task_that_is_done_is_a_checkpoint() {
         "0.1 Loop [a] -> b c",
         "0.0 Input [] -> a b",
     ];
-    assert_eq!(told(&graph).await, expected);
+    assert_eq!(history_lines(&graph).await, expected);
 }
 
-/// `asks` beside a chain.
+/// Returns a graph in which `asks` runs beside a chain of nodes.
 fn one_asks() -> StateGraph<Words> {
     eager()
         .node("asks", asks)
@@ -85,9 +85,9 @@ fn one_asks() -> StateGraph<Words> {
 }
 
 #[tokio::test]
-async fn an_interrupt_holds_only_its_own_branch_and_reads_what_it_read() {
+async fn an_interrupt_stops_only_its_own_branch_which_reads_the_same_state_again() {
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
-        let graph = kept(one_asks());
+        let graph = with_saver(one_asks());
         let run = graph.invoke(Words::update().seen(["i"])).thread("t").durability(durability);
         let outcome = run.await.unwrap();
         assert_eq!(text(outcome.output()), "i a b c");
@@ -102,18 +102,18 @@ async fn an_interrupt_holds_only_its_own_branch_and_reads_what_it_read() {
 
 #[tokio::test]
 async fn a_state_that_a_branch_still_reads_is_not_pruned() {
-    let graph = kept(one_asks());
+    let graph = with_saver(one_asks());
     let run = graph.invoke(Words::update().seen(["i"])).thread("t");
     assert_eq!(text(run.await.unwrap().output()), "i a b c");
     graph.prune(Retention::keep_latest_per_thread()).thread("t").await.unwrap();
-    assert_eq!(told(&graph).await.len(), 2, "the newest, and the one that `asks` reads");
+    assert_eq!(history_lines(&graph).await.len(), 2, "the newest state and the one that `asks` reads");
     let outcome = graph.resume("yes").thread("t").await.unwrap();
     assert_eq!(text(&outcome.into_finished().unwrap()), "i a b c asks=yes(i) after");
 }
 
 #[tokio::test]
 async fn a_state_that_no_checkpoint_holds_is_kept_over_several_calls() {
-    let graph = kept(one_asks().node("asks_too", asks).edge("a", "asks_too"));
+    let graph = with_saver(one_asks().node("asks_too", asks).edge("a", "asks_too"));
     let outcome = graph.invoke(Words::update()).thread("t").durability(Durability::Exit).await.unwrap();
     let ids: Vec<_> = outcome.interrupts().iter().map(|open| (open.node.clone(), open.id.unwrap())).collect();
     assert_eq!(ids.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>(), ["asks", "asks_too"]);
@@ -126,13 +126,13 @@ async fn a_state_that_no_checkpoint_holds_is_kept_over_several_calls() {
 
 #[tokio::test]
 async fn several_interrupts_are_answered_one_by_one() {
-    let graph = kept(one_asks().node("asks_too", asks).edge("b", "asks_too"));
+    let graph = with_saver(one_asks().node("asks_too", asks).edge("b", "asks_too"));
     let outcome = start(&graph).await;
     let ids: Vec<_> = outcome.interrupts().iter().map(|open| open.id.unwrap()).collect();
     assert_eq!(ids.len(), 2);
     let error = graph.resume("who?").thread("t").await.unwrap_err();
     assert_eq!(error.code(), Code::AmbiguousAnswer);
-    // Going on without an answer asks nobody again.
+    // `proceed` without an answer returns the same questions.
     let outcome = graph.proceed().thread("t").await.unwrap();
     assert_eq!(outcome.interrupts().iter().map(|open| open.id.unwrap()).collect::<Vec<_>>(), ids);
     let outcome = graph.resume_many([(ids[1], "2")]).thread("t").await.unwrap();
@@ -145,15 +145,15 @@ async fn several_interrupts_are_answered_one_by_one() {
 }
 
 #[tokio::test]
-async fn answers_stay_while_others_commit_and_a_wrong_one_is_taken_back() {
+async fn an_answer_stays_while_other_tasks_commit_and_a_bad_answer_is_discarded() {
     async fn twice(ctx: Ctx) -> Result<WordsUpdate> {
         let first: String = ctx.interrupt("first?")?;
-        // The others are quicker.
+        // The other tasks commit meanwhile.
         pending_for(5).await;
         let second: u32 = ctx.interrupt("second?")?;
         Ok(Words::update().seen([format!("{first}{second}")]))
     }
-    let graph = kept(
+    let graph = with_saver(
         eager()
             .node("twice", twice)
             .node("asks", asks)
@@ -175,7 +175,7 @@ async fn answers_stay_while_others_commit_and_a_wrong_one_is_taken_back() {
 }
 
 #[tokio::test]
-async fn static_interrupts_hold_their_own_branch_and_are_passed_once_they_were_told() {
+async fn static_interrupts_stop_only_their_own_branch_and_are_passed_once_reported() {
     let graph = |graph: StateGraph<Words>| {
         let graph = graph.node("a", says("a")).node("b", says("b")).node("x", says("x")).node("y", says("y"));
         graph.edge(START, "a").edge("a", "b").edge(START, "x").edge("x", "y")
@@ -184,7 +184,7 @@ async fn static_interrupts_hold_their_own_branch_and_are_passed_once_they_were_t
         (graph(eager()).interrupt_before(["b"]), InterruptKind::Before, "b"),
         (graph(eager()).interrupt_after(["a"]), InterruptKind::After, "a"),
     ] {
-        let graph = kept(graph);
+        let graph = with_saver(graph);
         let outcome = start(&graph).await;
         let [open] = outcome.interrupts() else { panic!("{outcome:?}") };
         assert_eq!((open.node.as_str(), open.kind, open.id), (node, kind, None));
@@ -195,7 +195,7 @@ async fn static_interrupts_hold_their_own_branch_and_are_passed_once_they_were_t
 }
 
 #[tokio::test]
-async fn a_half_full_join_and_a_half_done_group_go_on_where_they_stood() {
+async fn a_partly_full_join_and_a_partly_finished_group_survive_a_stop() {
     async fn split() -> Command<Words> {
         Command::to(vec![Dispatch::new("work", 1_u32), Dispatch::new("work", 2), Dispatch::new("work", 3)])
     }
@@ -205,7 +205,7 @@ async fn a_half_full_join_and_a_half_done_group_go_on_where_they_stood() {
         }
         Ok(Words::update().seen([n.to_string()]))
     }
-    let graph = kept(
+    let graph = with_saver(
         eager()
             .node("split", split.targets(["work"]))
             .node("work", work)
@@ -219,7 +219,7 @@ async fn a_half_full_join_and_a_half_done_group_go_on_where_they_stood() {
     assert_eq!(text(outcome.output()), "1 3");
     let outcome = graph.resume(true).thread("t").await.unwrap();
     let Outcome::Finished { output, stuck, .. } = outcome else { panic!("{outcome:?}") };
-    // `split` went elsewhere, so the second join is stuck.
+    // The command of `split` replaces its edges, so `split` never arrives at the second join.
     assert_eq!((text(&output).as_str(), stuck.len()), ("1 3 2 end", 1));
 }
 
@@ -229,7 +229,7 @@ struct Answer {
 }
 
 #[tokio::test]
-async fn who_wrote_what_is_known_after_a_stop() {
+async fn the_writers_of_channels_are_known_after_a_stop() {
     for durability in [Durability::Sync, Durability::Exit] {
         async fn asks(ctx: Ctx) -> Result<AnswerUpdate> {
             let text: String = ctx.interrupt("?")?;
@@ -249,7 +249,7 @@ async fn who_wrote_what_is_known_after_a_stop() {
         let error = graph.resume("mine").thread("t").await.unwrap_err();
         assert_eq!((error.code(), error.node()), (Code::ConcurrentUpdate, Some("asks")));
         assert!(error.to_string().contains("`writes` has written"), "{error}");
-        // An edit of the thread is what the task reads then.
+        // After an edit of the thread the task reads the edited state.
         graph.update_state("t").update(Answer::update().text("edited")).await.unwrap();
         let outcome = graph.proceed().thread("t").await.unwrap();
         assert_eq!(outcome.into_finished().unwrap().text, "mine");
@@ -257,8 +257,8 @@ async fn who_wrote_what_is_known_after_a_stop() {
 }
 
 #[tokio::test]
-async fn an_edit_is_read_by_what_is_open_and_keeps_what_waits() {
-    let graph = kept(one_asks());
+async fn open_tasks_read_an_edit_of_the_state_and_keep_their_questions() {
+    let graph = with_saver(one_asks());
     start(&graph).await;
     graph.update_state("t").update(Words::update().seen(["edited"])).await.unwrap();
     let state = graph.state("t").await.unwrap().unwrap();
@@ -268,8 +268,8 @@ async fn an_edit_is_read_by_what_is_open_and_keeps_what_waits() {
 }
 
 #[tokio::test]
-async fn an_edit_as_a_node_ends_its_task_and_leaves_the_others() {
-    let graph = kept(one_asks().node("asks_too", asks).edge("b", "asks_too"));
+async fn an_edit_as_a_node_ends_only_the_task_of_that_node() {
+    let graph = with_saver(one_asks().node("asks_too", asks).edge("b", "asks_too"));
     start(&graph).await;
     graph.update_state("t").as_node("asks", Words::update().seen(["edited"])).await.unwrap();
     let outcome = graph.proceed().thread("t").await.unwrap();
@@ -283,7 +283,7 @@ async fn an_edit_as_a_node_ends_its_task_and_leaves_the_others() {
 }
 
 #[tokio::test]
-async fn a_failed_task_runs_again_and_what_has_finished_does_not() {
+async fn a_failed_task_runs_again_and_finished_tasks_do_not() {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let flaky = {
         let calls = Arc::clone(&calls);
@@ -297,7 +297,7 @@ async fn a_failed_task_runs_again_and_what_has_finished_does_not() {
             }
         }
     };
-    let graph = kept(
+    let graph = with_saver(
         eager()
             .node("flaky", flaky)
             .node("a", says("a"))
@@ -314,7 +314,7 @@ async fn a_failed_task_runs_again_and_what_has_finished_does_not() {
 }
 
 #[tokio::test]
-async fn a_handler_goes_on_where_it_stood() {
+async fn an_error_handler_can_ask_and_is_resumed() {
     async fn fails() -> Result<WordsUpdate> {
         Err("broken".into())
     }
@@ -322,7 +322,7 @@ async fn a_handler_goes_on_where_it_stood() {
         let word: String = ctx.interrupt(failure.message())?;
         Ok(Words::update().seen([word]))
     }
-    let graph = kept(
+    let graph = with_saver(
         eager()
             .node("fails", fails.on_error("handles"))
             .node("handles", handles)
@@ -340,8 +340,8 @@ async fn a_handler_goes_on_where_it_stood() {
 }
 
 #[tokio::test]
-async fn limits_stop_a_run_that_goes_on() {
-    let graph = kept(one_asks());
+async fn a_run_that_was_stopped_by_its_limit_can_proceed() {
+    let graph = with_saver(one_asks());
     let outcome = graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
     assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Limit, .. }), "{outcome:?}");
     assert_eq!(text(outcome.output()), "a");
@@ -351,7 +351,7 @@ async fn limits_stop_a_run_that_goes_on() {
 
 #[tokio::test]
 async fn detached_tasks_of_a_suspended_run_run_again() {
-    let graph = kept(
+    let graph = with_saver(
         one_asks().edge(START, "side").node(
             "side",
             (|| async {
@@ -371,7 +371,7 @@ async fn detached_tasks_of_a_suspended_run_run_again() {
 }
 
 #[tokio::test]
-async fn a_thread_that_stands_in_an_eager_run_is_refused_by_a_graph_with_supersteps() {
+async fn an_unfinished_eager_run_is_refused_by_a_graph_with_supersteps() {
     let saver = Arc::new(MemorySaver::new());
     let graph = |graph: StateGraph<Words>| graph.node("asks", asks).edge(START, "asks").compile().unwrap();
     let one = graph(eager()).checkpointer(Arc::clone(&saver));
@@ -410,7 +410,7 @@ async fn a_record_is_no_larger_than_the_change() {
 async fn history_of_many_activations_is_read_back_from_any_checkpoint() {
     let again = |words: &Words| if words.seen.len() < 2500 { vec!["a"] } else { vec![END] };
     let graph = eager().node("a", says("a")).node("asks", asks).edge(START, "asks").edge(START, "a");
-    let graph = kept(graph.branch("a", again, ["a", END]));
+    let graph = with_saver(graph.branch("a", again, ["a", END]));
     let run = graph.invoke(Words::update()).thread("t").max_supersteps(u64::MAX);
     assert_eq!(run.await.unwrap().interrupts().len(), 1);
     for step in [0, 1, 700, 1024, 1500, 2048, 2049] {
@@ -431,7 +431,7 @@ fn child(eager: bool) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn graphs_within_graphs_ask_at_the_root_whatever_their_disciplines() {
+async fn subgraphs_ask_at_the_root_whatever_the_disciplines() {
     for (inside, outside) in [(true, true), (true, false), (false, true)] {
         for memory in [Memory::PerCall, Memory::PerThread] {
             let graph = StateGraph::new()
@@ -443,7 +443,7 @@ async fn graphs_within_graphs_ask_at_the_root_whatever_their_disciplines() {
                 .edge("a", "child")
                 .edge("a", "beside")
                 .edge("child", "after");
-            let graph = kept(if outside { graph.eager() } else { graph });
+            let graph = with_saver(if outside { graph.eager() } else { graph });
             let outcome = start(&graph).await;
             let [open] = outcome.interrupts() else { panic!("{outcome:?}") };
             assert_eq!(open.value, "ask?");
@@ -470,7 +470,7 @@ async fn a_command_to_the_parent_leaves_an_eager_child() {
         .node("b", says("b"))
         .edge(START, "child")
         .edge("child", "a");
-    assert_eq!(text(start(&kept(graph)).await.output()), "left b");
+    assert_eq!(text(start(&with_saver(graph)).await.output()), "left b");
 }
 
 #[tokio::test]
@@ -478,27 +478,28 @@ async fn parallel_calls_of_one_memory_are_refused() {
     let child = child(true).memory(Memory::PerThread);
     let graph = eager().node("child", child).node("a", says("a")).node("b", says("b"));
     let graph = graph.edge(START, "a").edge(START, "b").edge("a", "child").edge("b", "child");
-    // The second one comes while the first one waits for its answer.
-    let error = kept(graph).invoke(Words::update()).thread("t").await.unwrap_err();
+    // The second call comes while the first one waits for an answer.
+    let error = with_saver(graph).invoke(Words::update()).thread("t").await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::ConcurrentSubgraph, Some("child")));
 }
 
-/// The world outside: every effect, each checked against what is stored.
+/// The effects of tasks on the outside world. Each effect is checked against the store.
 #[derive(Clone)]
 struct Effects {
     seen: Arc<Mutex<Vec<String>>>,
-    /// What each node read when it was called first.
+    /// The text of the state that each node read in its first execution.
     read: Arc<Mutex<BTreeMap<String, String>>>,
     saver: NotingSaver,
 }
 
 impl Effects {
-    fn happen(&self, task: &str) {
-        assert!(!self.saver.has_stored_marked(task), "`{task}` happens although it is stored");
+    fn record(&self, task: &str) {
+        assert!(!self.saver.has_stored_marked(task), "`{task}` has its effect although its result is stored");
         self.seen.lock().unwrap().push(task.to_owned());
     }
 
-    /// A node with an effect and a word of its own, which is pending before and after.
+    /// Returns a node that has an effect and writes its name. It is pending for `polls` polls before the
+    /// effect and after it.
     fn node(&self, name: &'static str, polls: u32) -> agentgraph::node::Node<Words> {
         let effects = self.clone();
         let node = move || {
@@ -506,7 +507,7 @@ impl Effects {
             let word = format!("<{name}>");
             async move {
                 pending_for(polls).await;
-                effects.happen(&word);
+                effects.record(&word);
                 pending_for(polls).await;
                 Words::update().seen([word])
             }
@@ -514,7 +515,7 @@ impl Effects {
         node.into_node()
     }
 
-    /// The same, and it reads the same whenever it is called.
+    /// Returns a node that asserts that it reads the same state in each execution. `asks` also asks.
     fn reader(&self, name: &'static str, polls: u32) -> agentgraph::node::Node<Words> {
         let effects = self.clone();
         let node = move |ctx: Ctx, words: Snapshot<Words>| {
@@ -563,7 +564,7 @@ fn groups(effects: &Effects) -> StateGraph<Words> {
         let effects = effects_of_work.clone();
         async move {
             pending_for(n).await;
-            effects.happen(&format!("<work{n}>"));
+            effects.record(&format!("<work{n}>"));
             Words::update().seen([format!("<work{n}>")])
         }
     };
@@ -606,7 +607,7 @@ fn handler(effects: &Effects) -> StateGraph<Words> {
         .edge(["handles"], "c")
 }
 
-fn within(effects: &Effects) -> StateGraph<Words> {
+fn nested(effects: &Effects) -> StateGraph<Words> {
     let child = eager()
         .node("c", effects.node("c", 1))
         .node("d", effects.node("d", 3))
@@ -623,7 +624,7 @@ fn within(effects: &Effects) -> StateGraph<Words> {
         .edge("a", "b")
 }
 
-/// What somebody does who knows nothing but the thread; nothing when its run has finished.
+/// Returns the call that follows from the stored thread alone, or `None` if its run has finished.
 async fn next_call(graph: &CompiledGraph<Words>) -> Option<RunBuilder<Words>> {
     let Some(state) = graph.state("t").await.unwrap() else { return Some(graph.invoke(Words::update())) };
     match state.interrupts.first() {
@@ -632,9 +633,9 @@ async fn next_call(graph: &CompiledGraph<Words>) -> Option<RunBuilder<Words>> {
     }
 }
 
-/// Calls until the run has finished, each call in a process of its own; the call with the number `cut` is
-/// dropped after `polls` polls. Gives the words in alphabetical order, and whether anything was dropped.
-async fn live(
+/// Makes calls until the run has finished, each with a new graph. The call with the number `cut` is dropped
+/// after `polls` polls. Returns the words in alphabetical order, and whether the call was dropped.
+async fn run_to_end(
     build: Build,
     effects: &Effects,
     durability: Durability,
@@ -655,21 +656,21 @@ async fn live(
     }
     let graph = build(effects).compile().unwrap().checkpointer(effects.saver.clone());
     let end = graph.history("t").limit(1).await.unwrap().remove(0);
-    assert!(end.next.is_empty(), "the run has not come to its end");
+    assert!(end.next.is_empty(), "the run has not finished");
     let mut seen = end.values.seen;
     seen.sort_unstable();
     (seen, dropped)
 }
 
-async fn at_every_poll(build: Build, durability: Durability) {
+async fn drop_at_every_poll(build: Build, durability: Durability) {
     let effects = || Effects { seen: Arc::default(), read: Arc::default(), saver: NotingSaver::memory() };
-    let (expected, _) = live(build, &effects(), durability, usize::MAX, 0).await;
+    let (expected, _) = run_to_end(build, &effects(), durability, usize::MAX, 0).await;
     let mut drops = 0;
     for cut in 0.. {
         let mut reached = false;
         for polls in 1.. {
             let effects = effects();
-            let (end, dropped) = live(build, &effects, durability, cut, polls).await;
+            let (end, dropped) = run_to_end(build, &effects, durability, cut, polls).await;
             assert_eq!(end, expected, "call {cut} dropped after {polls} polls");
             let seen = effects.seen.lock().unwrap();
             for word in seen.iter() {
@@ -686,22 +687,23 @@ async fn at_every_poll(build: Build, durability: Durability) {
         }
     }
     let least = if durability == Durability::Sync { 8 } else { 3 };
-    assert!(drops >= least, "only {drops} places to drop");
+    assert!(drops >= least, "a call was dropped only {drops} times");
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_at_any_poll_goes_on_to_its_end() {
-    for build in [branches, groups, question, handler, within] as [Build; 5] {
-        at_every_poll(build, Durability::Sync).await;
+async fn a_run_that_is_dropped_at_any_poll_can_be_finished() {
+    for build in [branches, groups, question, handler, nested] as [Build; 5] {
+        drop_at_every_poll(build, Durability::Sync).await;
     }
-    // A graph within the dropped call would be run again, since the thread is as the call found it.
+    // `nested` is left out: a dropped call with `Exit` leaves the thread as it was, so the subgraph runs
+    // again.
     for build in [branches, groups, question, handler] as [Build; 4] {
-        at_every_poll(build, Durability::Exit).await;
+        drop_at_every_poll(build, Durability::Exit).await;
     }
 }
 
 #[tokio::test]
-async fn sessions_and_what_was_spent_are_kept_with_each_task() {
+async fn sessions_and_spending_are_stored_with_each_task() {
     #[derive(Default, serde::Serialize, serde::Deserialize)]
     struct Cart(Vec<String>);
     let pick = |ctx: Ctx, cart: Session<Cart>| async move {
@@ -714,7 +716,7 @@ async fn sessions_and_what_was_spent_are_kept_with_each_task() {
         Ok::<_, BoxError>(Words::update().seen([format!("{items} {paid} {}", ctx.spent("tokens"))]))
     };
     let graph = eager().session::<Cart>("cart").node("pick", pick).node("pay", pay);
-    let graph = kept(graph.edge(START, "pick").edge("pick", "pay").edge(START, "pay"));
+    let graph = with_saver(graph.edge(START, "pick").edge("pick", "pay").edge(START, "pay"));
     let outcome = start(&graph).await;
     assert_eq!(outcome.interrupts().len(), 2);
     let ids: Vec<_> = outcome.interrupts().iter().map(|open| (open.id.unwrap(), true)).collect();
@@ -732,7 +734,7 @@ async fn a_join_with_a_timeout_fires_in_time_after_a_stop() {
         .edge(START, "a")
         .edge(START, "slow")
         .edge(agentgraph::all(["a", "slow"]).timeout(Duration::from_secs(60)), "answer");
-    let graph = kept(graph).services(TokioClock::default());
+    let graph = with_saver(graph).services(TokioClock::default());
     let limit = Duration::from_secs(1);
     let outcome = graph.invoke(Words::update()).thread("t").deadline(limit).await.unwrap();
     assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Deadline, .. }), "{outcome:?}");
@@ -744,8 +746,8 @@ async fn a_join_with_a_timeout_fires_in_time_after_a_stop() {
     assert_eq!(text(outcome.output()), "a answer");
 }
 
-/// Two parallel nodes whose times somebody else sets, and a join that shows which one was merged first.
-fn timed(polls: &Arc<Mutex<[u32; 2]>>) -> StateGraph<Words> {
+/// Returns a graph with two parallel nodes, which are pending for `polls`, and a join of both.
+fn timed_graph(polls: &Arc<Mutex<[u32; 2]>>) -> StateGraph<Words> {
     let node = |word: &'static str, at: usize| {
         let polls = Arc::clone(polls);
         move || {
@@ -767,15 +769,15 @@ fn timed(polls: &Arc<Mutex<[u32; 2]>>) -> StateGraph<Words> {
         .edge(["a", "b"], "c")
 }
 
-/// The words of a call, and what it expected when it left the recorded order.
-async fn replayed(run: RunBuilder<Words>) -> (String, Vec<Option<String>>) {
+/// Returns the words of a replay, and the expected node of each divergence from the recorded order.
+async fn replay(run: RunBuilder<Words>) -> (String, Vec<Option<String>>) {
     use futures_util::StreamExt;
     let mut events = run.stream();
-    let mut left = Vec::new();
+    let mut divergences = Vec::new();
     while let Some(event) = events.next().await {
         match event.kind {
-            EventKind::ReplayDiverged { expected } => left.push(expected),
-            EventKind::Ended(outcome) => return (text(outcome.unwrap().output()), left),
+            EventKind::ReplayDiverged { expected } => divergences.push(expected),
+            EventKind::Ended(outcome) => return (text(outcome.unwrap().output()), divergences),
             _ => {}
         }
     }
@@ -783,9 +785,9 @@ async fn replayed(run: RunBuilder<Words>) -> (String, Vec<Option<String>>) {
 }
 
 #[tokio::test]
-async fn a_replay_merges_in_the_recorded_order_whatever_the_timing_now() {
+async fn a_replay_merges_in_the_recorded_order_whatever_the_timing() {
     let polls = Arc::new(Mutex::new([1, 9]));
-    let graph = kept(timed(&polls));
+    let graph = with_saver(timed_graph(&polls));
     assert_eq!(text(start(&graph).await.output()), "a b d c");
     *polls.lock().unwrap() = [9, 1];
     let free = graph.invoke(Words::update()).thread("other").await.unwrap();
@@ -793,13 +795,13 @@ async fn a_replay_merges_in_the_recorded_order_whatever_the_timing_now() {
     for step in 0..4 {
         let from = agentgraph::CheckpointId::new(0, step);
         let run = graph.proceed().thread("t").from(from).max_concurrency(1 + step as usize);
-        assert_eq!(replayed(run).await, ("a b d c".to_owned(), Vec::new()), "from {from}");
+        assert_eq!(replay(run).await, ("a b d c".to_owned(), Vec::new()), "from {from}");
     }
-    // The replay is recorded like any other run, and so is a replay of it.
+    // A replay is recorded like any other run, so it can be replayed too.
     *polls.lock().unwrap() = [1, 9];
     let branches = graph.history("t").limit(1).await.unwrap()[0].id.branch;
     let from = agentgraph::CheckpointId::new(branches, 4);
-    assert_eq!(replayed(graph.proceed().thread("t").from(from)).await, ("a b d c".to_owned(), Vec::new()));
+    assert_eq!(replay(graph.proceed().thread("t").from(from)).await, ("a b d c".to_owned(), Vec::new()));
 }
 
 #[tokio::test]
@@ -816,33 +818,34 @@ async fn a_replay_waits_for_a_detached_task_that_was_merged() {
         }
     };
     let graph = eager().node("side", node("side", 0).detached()).node("main", node("main", 1));
-    let graph =
-        kept(graph.node("end", says("end")).edge(START, "side").edge(START, "main").edge("main", "end"));
+    let graph = with_saver(
+        graph.node("end", says("end")).edge(START, "side").edge(START, "main").edge("main", "end"),
+    );
     assert_eq!(text(start(&graph).await.output()), "side main end");
     *polls.lock().unwrap() = [9, 1];
     let from = agentgraph::CheckpointId::new(0, 0);
-    let again = replayed(graph.proceed().thread("t").from(from)).await;
+    let again = replay(graph.proceed().thread("t").from(from)).await;
     assert_eq!(again, ("side main end".to_owned(), Vec::new()));
 }
 
 #[tokio::test]
-async fn a_call_that_stored_at_its_end_is_replayed_too() {
+async fn a_call_that_was_stored_at_its_end_can_be_replayed() {
     let polls = Arc::new(Mutex::new([2, 9]));
-    let graph = kept(timed(&polls).node("asks", asks).edge(START, "asks").edge("asks", "d"));
+    let graph = with_saver(timed_graph(&polls).node("asks", asks).edge(START, "asks").edge("asks", "d"));
     let stopped = graph.invoke(Words::update()).thread("t").durability(Durability::Exit).max_supersteps(1);
     assert!(matches!(stopped.await.unwrap(), Outcome::Stopped { .. }));
     let from = graph.state("t").await.unwrap().unwrap().id;
     let outcome = graph.proceed().thread("t").durability(Durability::Exit).await.unwrap();
     assert_eq!(text(outcome.output()), "a b d c");
     *polls.lock().unwrap() = [9, 2];
-    assert_eq!(replayed(graph.proceed().thread("t").from(from)).await.0, "a b d c");
+    assert_eq!(replay(graph.proceed().thread("t").from(from)).await.0, "a b d c");
 }
 
 #[tokio::test]
-async fn a_replay_that_goes_another_way_says_so_and_runs_free() {
+async fn a_replay_that_diverges_reports_it_and_continues_freely() {
     let goes_on = Arc::new(Mutex::new(true));
     let choice = Arc::clone(&goes_on);
-    let graph = kept(
+    let graph = with_saver(
         eager()
             .node("a", says("a"))
             .node("b", says("b"))
@@ -855,27 +858,27 @@ async fn a_replay_that_goes_another_way_says_so_and_runs_free() {
     *goes_on.lock().unwrap() = false;
     let from = agentgraph::CheckpointId::new(0, 0);
     let expected = ("a c".to_owned(), vec![Some("b".to_owned())]);
-    assert_eq!(replayed(graph.proceed().thread("t").from(from)).await, expected);
+    assert_eq!(replay(graph.proceed().thread("t").from(from)).await, expected);
 }
 
 #[tokio::test]
-async fn past_the_record_a_replay_runs_free() {
+async fn a_replay_continues_freely_after_the_last_recorded_commit() {
     let polls = Arc::new(Mutex::new([1, 9]));
-    let graph = kept(timed(&polls));
+    let graph = with_saver(timed_graph(&polls));
     let stopped = graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
     assert_eq!(text(stopped.output()), "a b");
     *polls.lock().unwrap() = [9, 1];
     graph.update_state("t").update(Words::update().seen(["edited"])).await.unwrap();
     let from = agentgraph::CheckpointId::new(0, 0);
     let again = graph.proceed().thread("t").from(from);
-    assert_eq!(replayed(again).await, ("a b d c".to_owned(), Vec::new()));
-    // Where nothing is recorded but the edit, nothing is held.
+    assert_eq!(replay(again).await, ("a b d c".to_owned(), Vec::new()));
+    // After this checkpoint only the edit is recorded, so the timing decides.
     let from = agentgraph::CheckpointId::new(0, 2);
-    assert_eq!(replayed(graph.proceed().thread("t").from(from)).await.0, "a b d c");
+    assert_eq!(replay(graph.proceed().thread("t").from(from)).await.0, "a b d c");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_join_whose_time_had_come_fires_where_it_fired() {
+async fn a_replayed_join_times_out_at_its_recorded_place() {
     let seconds = Arc::new(Mutex::new(100));
     let of_slow = Arc::clone(&seconds);
     let slow = move || {
@@ -892,12 +895,12 @@ async fn a_join_whose_time_had_come_fires_where_it_fired() {
         .edge(START, "a")
         .edge(START, "slow")
         .edge(agentgraph::all(["a", "slow"]).timeout(Duration::from_secs(60)), "answer");
-    let graph = kept(graph).services(TokioClock::default());
+    let graph = with_saver(graph).services(TokioClock::default());
     assert_eq!(text(start(&graph).await.output()), "a answer slow");
     *seconds.lock().unwrap() = 1;
     let from = agentgraph::CheckpointId::new(0, 0);
     assert_eq!(
-        replayed(graph.proceed().thread("t").from(from)).await,
+        replay(graph.proceed().thread("t").from(from)).await,
         ("a answer slow".to_owned(), Vec::new())
     );
 }

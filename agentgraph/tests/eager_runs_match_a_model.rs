@@ -1,28 +1,29 @@
-//! Random eager graphs whose tasks finish in a random order, against a model that does one thing after the
-//! other (`eager_model/model.rs`): the same order of merges gives the same states, nothing that was written
-//! is lost, joins fire once a round. Calls stop at their limits, are answered in part, and are dropped
-//! half-way. At the end the thread is replayed, with the tasks finishing in another order. In a second round
-//! tasks edit their graph as well, and the graph that comes of it must be that of the model
+//! Random eager graphs whose tasks finish in a random order, compared with a sequential model
+//! (`eager_model/model.rs`). The same order of merges gives the same states, no write is lost, and a join
+//! fires once per round. Calls stop at their limits, receive some of their answers, or are dropped
+//! half-way. At the end the thread is replayed with the tasks finishing in another order. In a second
+//! test tasks also edit their graph, and the resulting graph must equal the model's
 //! (`eager_model/edits.rs`).
 //!
-//! `EAGER_CASES` sets the number of graphs and `EAGER_SEED` the first one's seed.
+//! `EAGER_CASES` sets the number of graphs; `EAGER_SEED` sets the first seed.
 //!
-//! Faults that were put into the engine by hand, one by one, and the seed at which this test failed first.
+//! Faults inserted into the engine by hand, one at a time, and the seed at which this test first failed:
 //!
 //! | fault | seed |
 //! |---|---|
 //! | a dispatched task arrives at its joins before its group is done | 8 |
-//! | a group has arrived when one of it is still to come | 8 |
-//! | nobody looks who wrote a channel meanwhile | 4 |
-//! | a task that had to wait for room reads the last state | 2 |
-//! | a task that goes on after a stop reads the last state | 1 |
-//! | deltas do not say what has ended | 1 |
-//! | what was asked is lost when others commit | 1 |
-//! | answers are lost when others commit | 87 |
-//! | a replay merges as tasks end | 5 |
-//! | an end gives its place to another task before it was looked at | 4 |
+//! | a group arrives while one of its tasks is still open | 8 |
+//! | concurrent writes to a channel are not detected | 4 |
+//! | a task that waited for `max_concurrency` reads the latest state | 2 |
+//! | a task that continues after a stop reads the latest state | 1 |
+//! | deltas do not record which tasks ended | 1 |
+//! | an interrupt is lost when other tasks commit | 1 |
+//! | an answer is lost when other tasks commit | 87 |
+//! | a replay merges tasks in the order in which they end | 5 |
+//! | a task that ended frees its place before its result is examined | 4 |
 //!
-//! The last one, and that tasks of one pass did not count for `max_concurrency`, it found by itself.
+//! This test itself found the last fault, and another one: tasks started in the same pass of the loop did
+//! not count toward `max_concurrency`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -46,25 +47,25 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-type Ended = Result<Outcome<Log>, Error>;
+type CallResult = Result<Outcome<Log>, Error>;
 
-/// What a driver does.
-enum Finish {
-    /// So many tasks run.
+/// A step of the driver, reported to the model.
+enum DriverStep {
+    /// This many tasks are running.
     Waiting(usize),
-    /// The task at that place among those that run is let through.
-    One(usize),
+    /// The running task at this place is let through its gate.
+    LetThrough(usize),
 }
 
-/// Lets tasks finish in a random order until the call has ended, and `each` know of it; `None` if it was
-/// dropped.
+/// Lets tasks finish in a random order until the call ends, and reports each step to `each`. Returns
+/// `None` if the call was dropped.
 fn drive(
     run: RunBuilder<Log>,
     gates: &Gates,
     random: &mut Random,
     drops: bool,
-    mut each: impl FnMut(Finish),
-) -> Option<Ended> {
+    mut each: impl FnMut(DriverStep),
+) -> Option<CallResult> {
     let mut run: Pin<Box<_>> = Box::pin(run.into_future());
     let mut idle = 0;
     loop {
@@ -74,38 +75,38 @@ fn drive(
         let waiting = gates.waiting();
         if waiting == 0 {
             idle += 1;
-            assert!(idle < 10, "it waits for nothing");
+            assert!(idle < 10, "the call is pending although no task waits");
             continue;
         }
         idle = 0;
-        each(Finish::Waiting(waiting));
+        each(DriverStep::Waiting(waiting));
         if drops && random.percent(10) {
             return None;
         }
         for _ in 0..(1 + usize::from(random.percent(25))).min(waiting) {
             let place = random.below(gates.waiting());
             gates.open(place);
-            each(Finish::One(place));
+            each(DriverStep::LetThrough(place));
         }
     }
 }
 
-fn now<T>(future: impl IntoFuture<Output = T>) -> T {
+fn poll_now<T>(future: impl IntoFuture<Output = T>) -> T {
     let mut future = Box::pin(future.into_future());
     for _ in 0..100 {
         if let Poll::Ready(done) = poll_once(&mut future) {
             return done;
         }
     }
-    panic!("it waits");
+    panic!("the future is still pending");
 }
 
 fn history(graph: &CompiledGraph<Log>) -> Vec<Seen> {
-    let history = now(graph.history("t")).unwrap();
+    let history = poll_now(graph.history("t")).unwrap();
     history.into_iter().rev().map(|one| Seen { state: one.values, next: one.next }).collect()
 }
 
-fn came(ended: &Ended) -> End {
+fn end_of(ended: &CallResult) -> End {
     match ended {
         Ok(Outcome::Finished { .. }) => End::Finished,
         Ok(Outcome::Stopped { reason: StopReason::Limit, .. }) => End::Limit,
@@ -117,7 +118,7 @@ fn came(ended: &Ended) -> End {
     }
 }
 
-/// How often each thing happened, so that none of them is missing from the cases.
+/// How often each event occurred. The tests require a minimum of each.
 #[derive(Debug, Default)]
 struct Counts {
     merges: usize,
@@ -142,7 +143,8 @@ fn case(seed: u64, edits: bool, counts: &mut Counts) {
     let saver = std::sync::Arc::new(MemorySaver::new());
     let process = || shape.build(&gates).checkpointer(std::sync::Arc::clone(&saver));
     let mut model = Model::new(&shape);
-    let (mut exists, mut whole) = (false, true);
+    let mut exists = false;
+    let mut whole = true;
     for _ in 0..7 {
         let graph = process();
         let before = model.clone();
@@ -154,9 +156,9 @@ fn case(seed: u64, edits: bool, counts: &mut Counts) {
         let run = run.thread("t").max_supersteps(limit as u64).max_concurrency(room).durability(durability);
         let drops = random.percent(25);
         let merged = model.history.len();
-        let ended = drive(run, &gates, &mut random, drops, |what| match what {
-            Finish::Waiting(count) => assert_eq!(count, model.running.len(), "tasks that run"),
-            Finish::One(place) => model.finish(place),
+        let ended = drive(run, &gates, &mut random, drops, |step| match step {
+            DriverStep::Waiting(count) => assert_eq!(count, model.running.len(), "number of running tasks"),
+            DriverStep::LetThrough(place) => model.finish(place),
         });
         let Some(ended) = ended else {
             counts.dropped += 1;
@@ -174,7 +176,7 @@ fn case(seed: u64, edits: bool, counts: &mut Counts) {
         counts.dropped_edits += model.dropped_edits - before.dropped_edits;
         counts.edited += usize::from(model.graph.shown() != before.graph.shown());
         whole &= durability == Durability::Sync;
-        let end = came(&ended);
+        let end = end_of(&ended);
         assert_eq!(end, model.end());
         model.ended();
         let state = match &ended {
@@ -190,7 +192,7 @@ fn case(seed: u64, edits: bool, counts: &mut Counts) {
             }
             End::Finished => {
                 counts.finished += 1;
-                // What a task sees when it edits depends on when it starts.
+                // The graph that a task sees when it edits depends on when the task starts.
                 let same = |node: &NodeShape| !node.asks && node.edits.is_empty();
                 if whole && shape.nodes.iter().all(same) {
                     replay(&graph, &gates, &model, &mut random);
@@ -204,7 +206,7 @@ fn case(seed: u64, edits: bool, counts: &mut Counts) {
     }
 }
 
-/// What somebody does next with the thread.
+/// Chooses the next call on the thread.
 fn next_call(
     graph: &CompiledGraph<Log>,
     model: &mut Model<'_>,
@@ -214,7 +216,7 @@ fn next_call(
     if !exists {
         return graph.invoke(Log::update());
     }
-    let state = now(graph.state("t")).unwrap().unwrap();
+    let state = poll_now(graph.state("t")).unwrap().unwrap();
     if state.interrupts.is_empty() || random.percent(20) {
         return graph.proceed();
     }
@@ -232,10 +234,10 @@ fn next_call(
 }
 
 fn check_thread(graph: &CompiledGraph<Log>, model: &Model<'_>, whole: bool) {
-    let state = now(graph.state("t")).unwrap().unwrap();
+    let state = poll_now(graph.state("t")).unwrap().unwrap();
     assert_eq!(&state.values, model.state());
     assert_eq!(state.next, model.history.last().unwrap().next);
-    let drawn = now(graph.topology_at("t", state.id)).unwrap().unwrap();
+    let drawn = poll_now(graph.topology_at("t", state.id)).unwrap().unwrap();
     let plain = drawn.edges.into_iter().filter(|edge| edge.kind == EdgeKind::Edge && edge.from != START);
     let mut plain: Vec<_> = plain.map(|edge| (edge.from, edge.to.unwrap())).collect();
     plain.sort();
@@ -252,9 +254,9 @@ fn check_thread(graph: &CompiledGraph<Log>, model: &Model<'_>, whole: bool) {
     }
 }
 
-/// Whatever the order in which tasks finish now, a replay comes to the same.
+/// Asserts that a replay ends in the same state, in whatever order its tasks finish.
 fn replay(graph: &CompiledGraph<Log>, gates: &Gates, model: &Model<'_>, random: &mut Random) {
-    let checkpoints = now(graph.history("t")).unwrap();
+    let checkpoints = poll_now(graph.history("t")).unwrap();
     let open: Vec<_> = checkpoints.iter().filter(|one| !one.next.is_empty()).collect();
     let from = open[random.below(open.len())].id;
     let room = if random.percent(30) { 1 + random.below(3) } else { usize::MAX };
@@ -297,7 +299,7 @@ fn the_same_order_of_merges_gives_the_same_states() {
 fn the_same_order_of_merges_gives_the_same_states_and_graphs_where_tasks_edit() {
     if let Some(counts) = cases(true) {
         let Counts { merges, finished, asked, limits, dropped, edited, dropped_edits, .. } = counts;
-        // Seldom do two that start together come in each other's way.
+        // Edits of tasks that start together rarely conflict.
         let least = [merges / 10, finished, asked, limits, dropped, edited, 5 * dropped_edits];
         assert!(least.iter().all(|count| *count >= 5), "{least:?}");
     }

@@ -1,31 +1,31 @@
-//! Runs that edit their graph at random, against a plain model of names in lists (`edit_model/mod.rs`).
+//! Runs that edit their graph at random are compared with a plain model (`edit_model/mod.rs`).
 //!
-//! A case is a graph of up to six nodes with edges, joins and loops, and what each node edits at each of its
-//! visits. The engine must come to the same words, accept and refuse the same edits, drop the same ones, be
-//! stuck at the same joins and have the same edges in the end: at one go, with nothing kept, and a superstep
-//! at a time, each with a graph of its own that reads back what the one before stored.
+//! A case is a graph of up to six nodes with edges, joins and loops, and the edits that each node makes at
+//! each of its visits. The engine must agree with the model on the words, on the edits that are accepted,
+//! refused and dropped, on the stuck joins and on the edges at the end. Each case runs twice: in one call
+//! without a checkpointer, and with one call per superstep, each by a new graph that reads the stored thread.
 //!
-//! Faults that were put into the engine by hand, one by one, and were seen to be caught, with
+//! Faults that were put into the engine by hand, one by one, and the case that caught each, with
 //! `PROPTEST_RNG_SEED=248610517`:
 //!
 //! | fault | case |
 //! |---|---|
 //! | a removed temporary edge stays in its row | 149 |
-//! | an edge is gone only until the next superstep is merged | 1 |
-//! | a removed edge of a join is waited for | 31 |
-//! | a removed source of a join is waited for | 18 |
+//! | a removed edge comes back when the next superstep is merged | 1 |
+//! | a join waits for a removed edge | 31 |
+//! | a join waits for a removed source | 18 |
 //! | the name of a removed node stays taken | 8 |
 //! | a skip is not used up | 6 |
 //! | equal edits of parallel tasks conflict | 12 |
-//! | of a transaction that conflicts the part before the conflict holds | 271 |
+//! | the edits before the conflict of a dropped transaction are applied | 271 |
 //! | skips are not stored | 6 |
-//! | what others have edited is not seen when a task's edits are judged | 50 |
-//! | what a superstep has edited is not stored | 1 |
-//! | what is read back leaves out removed nodes | 8 |
+//! | a task's edits are judged without the edits of other tasks | 50 |
+//! | the edits of a superstep are not stored | 1 |
+//! | removed nodes are left out of the graph that is read back | 8 |
 //! | the last of parallel tasks wins instead of the first | 243 |
 //!
-//! Not seen here, because a superstep's tasks come in order of declaration: an edge that is put in front and
-//! goes behind.
+//! Not caught here: a prepended edge that is appended instead. The tasks of a superstep run in order of
+//! declaration.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -40,14 +40,14 @@ use agentgraph::graph::EdgeKind;
 use agentgraph::node::Node;
 use agentgraph::prelude::*;
 use common::words::Words;
-use edit_model::{Came, Graph, Join, Scripts, run};
+use edit_model::{Graph, Join, RunResult, Scripts, run};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 const STEPS: usize = 10;
 const TEMPLATE: &str = "say";
 
-/// What the nodes of all processes of a case share.
+/// The state that the nodes of all graphs of a case share.
 #[derive(Default)]
 struct World {
     scripts: Scripts,
@@ -98,8 +98,8 @@ fn build(shape: &Graph, world: &Arc<World>) -> CompiledGraph<Words> {
     for join in &shape.joins {
         graph = graph.edge(join.sources.clone(), join.to.clone());
     }
-    let of_template = Arc::clone(world);
-    graph.template(TEMPLATE, move |(): ()| node(&of_template, false)).compile().unwrap()
+    let template_world = Arc::clone(world);
+    graph.template(TEMPLATE, move |(): ()| node(&template_world, false)).compile().unwrap()
 }
 
 fn stuck_of(outcome: &Outcome<Words>) -> Vec<(String, Vec<String>)> {
@@ -111,11 +111,11 @@ fn stuck_of(outcome: &Outcome<Words>) -> Vec<(String, Vec<String>)> {
     stuck.iter().map(names).collect()
 }
 
-/// Everything in one call, kept by nobody.
-async fn at_one_go(shape: &Graph, world: &Arc<World>) -> Came {
+/// Runs a case in one call without a checkpointer.
+async fn run_in_one_call(shape: &Graph, world: &Arc<World>) -> RunResult {
     let graph = build(shape, world);
     let outcome = graph.invoke(Words::update()).max_supersteps(STEPS as u64).await.unwrap();
-    Came {
+    RunResult {
         seen: outcome.output().seen.clone(),
         tried: world.tried.lock().unwrap().clone(),
         dropped: outcome.dropped_edits().iter().map(|dropped| dropped.by.clone()).collect(),
@@ -125,8 +125,8 @@ async fn at_one_go(shape: &Graph, world: &Arc<World>) -> Came {
     }
 }
 
-/// A superstep a process.
-async fn step_by_step(shape: &Graph, world: &Arc<World>) -> Came {
+/// Runs a case with one call per superstep, each by a new graph.
+async fn run_call_per_superstep(shape: &Graph, world: &Arc<World>) -> RunResult {
     let saver = Arc::new(MemorySaver::new());
     let graph = || build(shape, world).checkpointer(Arc::clone(&saver));
     let mut outcome = graph().invoke(Words::update()).thread("t").max_supersteps(0).await.unwrap();
@@ -138,13 +138,13 @@ async fn step_by_step(shape: &Graph, world: &Arc<World>) -> Came {
         outcome = graph().proceed().thread("t").max_supersteps(1).await.unwrap();
         dropped.extend(outcome.dropped_edits().iter().map(|dropped| dropped.by.clone()));
     }
-    // The last superstep may have been the one that nothing follows.
+    // The outcome may be `Stopped` although nothing is left to run, so the thread is read.
     let state = graph().state("t").await.unwrap().unwrap();
     let topology = graph().topology_at("t", state.id).await.unwrap().unwrap();
     let plain = topology.edges.into_iter().filter(|edge| edge.kind == EdgeKind::Edge);
     let mut edges: Vec<_> = plain.map(|edge| (edge.from, edge.to.unwrap())).collect();
     edges.sort();
-    Came {
+    RunResult {
         seen: outcome.output().seen.clone(),
         tried: world.tried.lock().unwrap().clone(),
         dropped,
@@ -154,14 +154,14 @@ async fn step_by_step(shape: &Graph, world: &Arc<World>) -> Came {
     }
 }
 
-/// Decisions, drawn from bytes so that cases shrink.
+/// Random decisions, drawn from bytes so that cases shrink.
 struct Dice<'a>(&'a [u8]);
 
 impl Dice<'_> {
-    fn below(&mut self, many: usize) -> usize {
+    fn below(&mut self, bound: usize) -> usize {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
-        usize::from(*first) % many
+        usize::from(*first) % bound
     }
 
     fn pick(&mut self, names: &[String]) -> String {
@@ -199,7 +199,7 @@ fn shape_of(dice: &mut Dice<'_>) -> Graph {
     graph
 }
 
-/// `known` are edges that there are, or may be by then: a pair at random is seldom one of them.
+/// Draws an edit. `known` has the edges that may exist at that time; a random pair is seldom one of them.
 fn edit_of(dice: &mut Dice<'_>, names: &[String], known: &mut Vec<(String, String)>) -> GraphEdit {
     let from = |dice: &mut Dice<'_>| match dice.below(8) {
         0 => START.to_owned(),
@@ -249,7 +249,7 @@ fn scripts_of(dice: &mut Dice<'_>, shape: &Graph) -> Scripts {
         let (node, visit) = (dice.pick(&names), 1 + dice.below(3));
         let edits: Vec<_> = (0..1 + dice.below(4)).map(|_| edit_of(dice, &names, &mut known)).collect();
         if dice.below(2) == 0 {
-            // Another one, who may run beside it, wants some of the same.
+            // Another node, which may run beside this one, tries some of the same edits.
             let mut some = edits.clone();
             some.truncate(1 + dice.below(edits.len()));
             some.extend((0..dice.below(2)).map(|_| edit_of(dice, &names, &mut known)));
@@ -279,16 +279,16 @@ proptest! {
         let expected = run(shape.clone(), &scripts, STEPS);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let world = || Arc::new(World { scripts: scripts.clone(), ..World::default() });
-        let mut whole = runtime.block_on(at_one_go(&shape, &world()));
-        let stepwise = runtime.block_on(step_by_step(&shape, &world()));
-        // Without a checkpointer there is nothing to draw.
+        let mut whole = runtime.block_on(run_in_one_call(&shape, &world()));
+        let stepwise = runtime.block_on(run_call_per_superstep(&shape, &world()));
+        // Without a checkpointer the edges at the end cannot be read.
         whole.edges.clone_from(&expected.edges);
-        for came in [&whole, &stepwise] {
-            let mut expected = Came { seen: expected.seen.clone(), tried: expected.tried.clone(), dropped: expected.dropped.clone(), stuck: expected.stuck.clone(), edges: expected.edges.clone(), finished: expected.finished };
-            if !came.finished {
+        for result in [&whole, &stepwise] {
+            let mut expected = RunResult { seen: expected.seen.clone(), tried: expected.tried.clone(), dropped: expected.dropped.clone(), stuck: expected.stuck.clone(), edges: expected.edges.clone(), finished: expected.finished };
+            if !result.finished {
                 expected.stuck.clear();
             }
-            prop_assert_eq!(came, &expected, "{:#?} {:#?}", &shape, &scripts);
+            prop_assert_eq!(result, &expected, "{:#?} {:#?}", &shape, &scripts);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Error handlers: they get the typed error and the input, their way on replaces the failed node's, and a
-//! stop changes nothing about it.
+//! Error handlers: a handler gets the typed error and the input of the failed task, its targets replace
+//! those of the failed node, and all of this also holds after a stop.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};
 use serde::{Deserialize, Serialize};
 
-/// An error that a handler wants back whole.
+/// An error that a handler gets back with its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 struct Broken {
@@ -49,8 +49,9 @@ async fn handles(ctx: Ctx, failure: Failure) -> Command<Words> {
     Command::update(Words::update().seen([word])).goto("z")
 }
 
-/// `a` fails and leads to `after`, its handler `h` to `z`, and `ok` runs beside it.
-fn beside_ok(a: Node<Words>) -> StateGraph<Words> {
+/// Builds a graph in which `a` leads to `after`, its handler `h` goes to `z`, and `ok` runs in parallel
+/// with `a`.
+fn with_parallel_ok(a: Node<Words>) -> StateGraph<Words> {
     StateGraph::new()
         .node("a", a)
         .node("ok", says("ok"))
@@ -62,30 +63,30 @@ fn beside_ok(a: Node<Words>) -> StateGraph<Words> {
         .edge("a", "after")
 }
 
-async fn end_of(graph: StateGraph<Words>) -> String {
+async fn final_words(graph: StateGraph<Words>) -> String {
     let graph = graph.compile().unwrap().services(Clock::default());
     text(&graph.invoke(Words::update()).await.unwrap().into_finished().unwrap())
 }
 
 #[tokio::test]
-async fn a_handler_merges_in_the_failed_node_s_place_and_its_way_on_replaces_the_other() {
+async fn a_handler_merges_in_place_of_the_failed_node_and_its_targets_replace_those_of_the_node() {
     for node in [IntoNode::into_node(breaks), IntoNode::into_node(breaks_at_once)] {
-        assert_eq!(end_of(beside_ok(node.on_error("h"))).await, "h:a:boom ok z");
+        assert_eq!(final_words(with_parallel_ok(node.on_error("h"))).await, "h:a:boom ok z");
     }
 }
 
 #[tokio::test]
-async fn a_handler_of_an_only_task_does_the_same() {
+async fn a_handler_of_an_only_task_merges_and_routes_the_same() {
     let graph = |node: Node<Words>| {
         let graph = StateGraph::new().node("a", node.on_error("h")).node("h", handles).node("z", says("z"));
         graph.node("after", says("after")).edge(START, "a").edge("a", "after")
     };
-    assert_eq!(end_of(graph(breaks.into_node())).await, "h:a:boom z");
-    assert_eq!(end_of(graph(breaks_at_once.into_node())).await, "h:a:boom z");
+    assert_eq!(final_words(graph(breaks.into_node())).await, "h:a:boom z");
+    assert_eq!(final_words(graph(breaks_at_once.into_node())).await, "h:a:boom z");
 }
 
 #[tokio::test]
-async fn edges_joins_and_routes_of_the_handler_are_followed_and_the_failed_node_s_are_not() {
+async fn the_run_follows_edges_joins_and_routes_of_the_handler_not_of_the_failed_node() {
     async fn quiet(failure: Failure) -> WordsUpdate {
         Words::update().seen([format!("quiet:{}", failure.node())])
     }
@@ -121,24 +122,24 @@ async fn a_handler_runs_after_the_retries_are_used_up() {
         std::future::ready(Err::<WordsUpdate, _>(broken()))
     };
     let node = node.retry(RetryPolicy::attempts(3)).on_error("h");
-    assert_eq!(end_of(beside_ok(node)).await, "h:a:boom ok z");
+    assert_eq!(final_words(with_parallel_ok(node)).await, "h:a:boom ok z");
     assert_eq!(calls.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
 async fn siblings_of_a_handled_failure_are_not_cancelled() {
-    let graph = beside_ok(breaks_at_once.on_error("h")).siblings(Siblings::Cancel);
+    let graph = with_parallel_ok(breaks_at_once.on_error("h")).siblings(Siblings::Cancel);
     let slow = || async {
         pending_for(5).await;
         Words::update().seen(["slow"])
     };
     let graph = graph.node("slow", slow).edge(START, "slow");
-    assert_eq!(end_of(graph).await, "h:a:boom ok slow z");
+    assert_eq!(final_words(graph).await, "h:a:boom ok slow z");
 }
 
 #[tokio::test]
-async fn a_timeout_and_a_panic_are_handled_too_and_their_kind_can_be_told() {
-    async fn tells(failure: Failure) -> WordsUpdate {
+async fn timeouts_and_panics_are_handled_and_have_their_own_codes() {
+    async fn report(failure: Failure) -> WordsUpdate {
         Words::update().seen([failure.code().as_str()])
     }
     async fn hangs() {
@@ -147,25 +148,27 @@ async fn a_timeout_and_a_panic_are_handled_too_and_their_kind_can_be_told() {
     async fn panics() {
         panic!("oh");
     }
-    let graph =
-        |node: Node<Words>| StateGraph::new().node("a", node.on_error("h")).node("h", tells).edge(START, "a");
-    assert_eq!(end_of(graph(hangs.timeout(Duration::from_secs(1)))).await, "E_NODE_TIMEOUT");
-    assert_eq!(end_of(graph(panics.into_node())).await, "E_NODE_PANICKED");
-    assert_eq!(end_of(graph(breaks.into_node())).await, "E_NODE_FAILED");
+    let graph = |node: Node<Words>| {
+        StateGraph::new().node("a", node.on_error("h")).node("h", report).edge(START, "a")
+    };
+    assert_eq!(final_words(graph(hangs.timeout(Duration::from_secs(1)))).await, "E_NODE_TIMEOUT");
+    assert_eq!(final_words(graph(panics.into_node())).await, "E_NODE_PANICKED");
+    assert_eq!(final_words(graph(breaks.into_node())).await, "E_NODE_FAILED");
 }
 
 #[tokio::test]
-async fn a_kept_error_comes_back_whole_and_its_causes_as_texts() {
-    async fn tells(failure: Failure) -> WordsUpdate {
+async fn a_kept_error_comes_back_with_its_type_and_its_causes_as_texts() {
+    async fn report(failure: Failure) -> WordsUpdate {
         let words = [format!("{:?}", failure.get::<Broken>()), format!("{:?}", failure.get::<Cause>())];
         Words::update().seen(words).seen(failure.causes().to_vec())
     }
-    let graph =
-        |node: Node<Words>| StateGraph::new().node("a", node.on_error("h")).node("h", tells).edge(START, "a");
+    let graph = |node: Node<Words>| {
+        StateGraph::new().node("a", node.on_error("h")).node("h", report).edge(START, "a")
+    };
     let kept = breaks.keeps_error::<Broken>().keeps_error::<Cause>().into_node();
     let whole = format!("Some({:?}) Some({:?}) depth 3", broken(), Cause(3));
-    assert_eq!(end_of(graph(kept)).await, whole);
-    assert_eq!(end_of(graph(breaks.into_node())).await, "None None depth 3");
+    assert_eq!(final_words(graph(kept)).await, whole);
+    assert_eq!(final_words(graph(breaks.into_node())).await, "None None depth 3");
 }
 
 #[tokio::test]
@@ -182,11 +185,11 @@ async fn a_handler_reads_the_input_of_the_dispatch_that_failed() {
     }
     let graph =
         StateGraph::new().node("send", send).node("work", work.on_error("again")).node("again", again);
-    assert_eq!(end_of(graph.edge(START, "send")).await, "work1 boom2 work3");
+    assert_eq!(final_words(graph.edge(START, "send")).await, "work1 boom2 work3");
 }
 
 #[tokio::test]
-async fn what_a_graph_says_by_default_holds_for_nodes_without_a_handler_and_not_for_the_handler_itself() {
+async fn the_default_handler_applies_to_nodes_without_a_handler_but_not_to_itself() {
     async fn default(failure: Failure) -> WordsUpdate {
         Words::update().seen([format!("default:{}", failure.node())])
     }
@@ -201,7 +204,7 @@ async fn what_a_graph_says_by_default_holds_for_nodes_without_a_handler_and_not_
         .edge(START, "a")
         .edge(START, "b")
         .default_on_error("default");
-    assert_eq!(end_of(graph).await, "default:a own:b");
+    assert_eq!(final_words(graph).await, "default:a own:b");
     let graph = StateGraph::new().node("a", breaks).edge(START, "a").default_on_error("a");
     let error = graph.compile().unwrap().invoke(Words::update()).await.unwrap_err();
     assert_eq!(error.node(), Some("a"));
@@ -215,8 +218,8 @@ async fn a_node_may_be_reached_by_an_edge_and_by_a_failure() {
     let graph = |a: Node<Words>| {
         StateGraph::new().node("a", a.on_error("b")).node("b", both).edge(START, "a").edge("a", "b")
     };
-    assert_eq!(end_of(graph(breaks.into_node())).await, "handled");
-    assert_eq!(end_of(graph(says("a").into_node())).await, "a reached");
+    assert_eq!(final_words(graph(breaks.into_node())).await, "handled");
+    assert_eq!(final_words(graph(says("a").into_node())).await, "a reached");
     let needs = |_: Failure| async { Words::update() };
     let graph = StateGraph::new().node("a", needs).edge(START, "a").compile().unwrap();
     let error = graph.invoke(Words::update()).await.unwrap_err();
@@ -235,7 +238,7 @@ fn an_unknown_handler_is_a_problem_and_a_known_one_is_reached_and_drawn() {
     assert!(graph.mermaid().contains("n0 -.->|error| n1"), "{}", graph.mermaid());
 }
 
-/// Who was called how often.
+/// The number of calls of each node.
 #[derive(Clone, Default)]
 struct Calls {
     a: Arc<AtomicU32>,
@@ -244,11 +247,12 @@ struct Calls {
 }
 
 impl Calls {
-    fn so_far(&self) -> [u32; 3] {
+    fn counts(&self) -> [u32; 3] {
         [&self.a, &self.h, &self.ok].map(|calls| calls.load(Ordering::SeqCst))
     }
 
-    /// `a` fails; `h` fails until it was called that many times; `ok` runs beside them if it is to.
+    /// Builds a graph in which `a` always fails, its handler `h` succeeds from call number `good` on, and
+    /// `ok` runs in parallel if `with_ok`.
     fn graph(&self, good: u32, with_ok: bool) -> CompiledGraph<Words> {
         let Calls { a, h, ok } = self.clone();
         let a = move || {
@@ -278,7 +282,7 @@ impl Calls {
 }
 
 #[tokio::test]
-async fn a_failed_handler_alone_runs_again_with_the_same_typed_error() {
+async fn only_the_failed_handler_runs_again_with_the_same_typed_error() {
     for with_ok in [false, true] {
         let calls = Calls::default();
         let graph = calls.graph(3, with_ok);
@@ -292,12 +296,12 @@ async fn a_failed_handler_alone_runs_again_with_the_same_typed_error() {
         assert_eq!(graph.proceed().thread("t").await.unwrap_err().node(), Some("h"));
         let outcome = graph.proceed().thread("t").await.unwrap();
         assert_eq!(text(outcome.output()), if with_ok { "Cause(3) ok" } else { "Cause(3)" });
-        assert_eq!(calls.so_far(), [1, 3, u32::from(with_ok)]);
+        assert_eq!(calls.counts(), [1, 3, u32::from(with_ok)]);
     }
 }
 
 #[tokio::test]
-async fn a_run_dropped_while_its_handler_runs_goes_on_with_the_handler() {
+async fn a_run_dropped_while_its_handler_runs_continues_with_the_handler() {
     for with_ok in [false, true] {
         let calls = Calls::default();
         let stuck = Arc::new(AtomicU32::new(0));
@@ -330,12 +334,12 @@ async fn a_run_dropped_while_its_handler_runs_goes_on_with_the_handler() {
         drop(run);
         let outcome = graph.proceed().thread("t").await.unwrap();
         assert_eq!(text(outcome.output()), if with_ok { "boom ok" } else { "boom" });
-        assert_eq!((calls.so_far()[0], stuck.load(Ordering::SeqCst)), (1, 2));
+        assert_eq!((calls.counts()[0], stuck.load(Ordering::SeqCst)), (1, 2));
     }
 }
 
 #[tokio::test]
-async fn a_handler_may_ask_and_the_failed_node_s_own_answers_are_not_its() {
+async fn a_handler_may_ask_and_does_not_get_the_answers_of_the_failed_node() {
     async fn asks_then_fails(ctx: Ctx) -> Result<WordsUpdate> {
         let _: String = ctx.interrupt("from a")?;
         Err(broken().into())
@@ -367,7 +371,7 @@ async fn a_handler_may_ask_and_the_failed_node_s_own_answers_are_not_its() {
 }
 
 #[tokio::test]
-async fn a_thread_whose_handler_is_gone_runs_the_failed_node_again() {
+async fn a_failed_node_runs_again_if_its_handler_was_removed() {
     let saver = Arc::new(MemorySaver::new());
     let graph = StateGraph::new().node("a", breaks.on_error("h")).node("h", breaks).edge(START, "a");
     let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));

@@ -1,4 +1,4 @@
-//! `docs/errors/` and the codes of the engine say the same.
+//! Every error code of the engine has a page in `docs/errors/`, and every page belongs to a code.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,7 +12,7 @@ use agentgraph::checkpoint::StoreCode;
 /// `CompileError` has a code of its own, which is not an engine [`Code`].
 const COMPILE: &str = "E_COMPILE";
 
-/// The other crates that name codes, and check their pages' text themselves.
+/// The sources of other crates that name codes. Those crates check the text of their own pages.
 const OTHERS: [&str; 3] = ["../agentgraph-llm/src", "../upgrade-agent/src", "../upgrade-agent/server/src"];
 
 fn root() -> PathBuf {
@@ -28,12 +28,12 @@ fn codes() -> BTreeSet<String> {
     own.chain([COMPILE.to_owned()]).collect()
 }
 
-/// What looks like a code in the sources below `folder`.
-fn named(folder: &Path, found: &mut BTreeSet<String>) {
+/// Collects every word that looks like a code from the sources below `folder`.
+fn collect_codes(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            named(&path, found);
+            collect_codes(&path, found);
         } else {
             let source = fs::read_to_string(&path).unwrap();
             let words = source.split(|letter: char| !(letter == '_' || letter.is_ascii_alphanumeric()));
@@ -50,16 +50,16 @@ fn each_code_has_a_page_and_each_page_a_code() {
         .filter(|name| name.starts_with("E_"))
         .collect();
     let mut others = BTreeSet::new();
-    OTHERS.iter().for_each(|folder| named(&root().join(folder), &mut others));
-    let lacking: Vec<_> = codes().difference(&written).cloned().collect();
+    OTHERS.iter().for_each(|folder| collect_codes(&root().join(folder), &mut others));
+    let missing: Vec<_> = codes().difference(&written).cloned().collect();
     let unknown: Vec<_> =
         written.iter().filter(|page| !codes().contains(*page) && !others.contains(*page)).collect();
-    assert!(lacking.is_empty(), "without a page: {lacking:?}");
-    assert!(unknown.is_empty(), "pages of no code: {unknown:?}");
+    assert!(missing.is_empty(), "without a page: {missing:?}");
+    assert!(unknown.is_empty(), "pages without a code: {unknown:?}");
 }
 
 #[test]
-fn the_engine_has_every_code_of_the_stores_under_its_own_text() {
+fn every_store_code_has_the_same_text_in_the_engine() {
     for code in StoreCode::ALL {
         assert_eq!(Code::from(*code).as_str(), code.as_str());
     }
@@ -71,8 +71,8 @@ fn each_page_says_cause_example_and_cure_and_is_listed() {
     for code in codes() {
         let page = fs::read_to_string(pages().join(format!("{code}.md"))).unwrap();
         for part in [&format!("# {code}\n"), "## Cause\n\n", "## Example\n\n", "## Cure\n\n"] {
-            assert!(page.contains(part), "{code}.md lacks {part:?}");
+            assert!(page.contains(part), "{code}.md does not contain {part:?}");
         }
-        assert!(list.contains(&format!("[{code}]({code}.md)")), "the list lacks {code}");
+        assert!(list.contains(&format!("[{code}]({code}.md)")), "the list does not contain {code}");
     }
 }

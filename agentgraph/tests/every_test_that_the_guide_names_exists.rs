@@ -1,4 +1,4 @@
-//! The pages of evidence about other engines name tests, and each of them exists.
+//! Every test that the evidence pages name exists.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ fn guide(name: &str) -> String {
     fs::read_to_string(here().join("../docs/evidence").join(name)).unwrap()
 }
 
-/// The tests that a guide names, as `file::test`.
+/// Returns the tests that a page names, as `file::test`.
 fn named(guide: &str) -> Vec<&str> {
     let is_test = |name: &&str| {
         name.split_once("::").is_some_and(|(file, test)| {
@@ -26,7 +26,7 @@ fn named(guide: &str) -> Vec<&str> {
 }
 
 #[test]
-fn each_is_there_and_is_a_test() {
+fn every_named_test_exists_and_is_a_test() {
     for (page, at_least) in [("langgraph.md", 80), ("agentkit.md", 40), ("xrx.md", 20)] {
         let guide = guide(page);
         let named = named(&guide);
@@ -36,26 +36,26 @@ fn each_is_there_and_is_a_test() {
             let places = ["tests", "../agentgraph-llm/tests"].map(|place| here().join(place));
             let source =
                 places.iter().find_map(|place| fs::read_to_string(place.join(format!("{file}.rs"))).ok());
-            let source = source.unwrap_or_else(|| panic!("{page} names {name}, and there is no such file"));
+            let source = source.unwrap_or_else(|| panic!("{page} names {name}, but there is no such file"));
             let at = source
                 .find(&format!("fn {test}("))
-                .unwrap_or_else(|| panic!("{page} names {name}, which is not there"));
+                .unwrap_or_else(|| panic!("{page} names {name}, which does not exist"));
             let before = source[..at].trim_end_matches("async ").trim_end();
-            assert!(before.ends_with(']'), "{page} names {name}, which is no test");
+            assert!(before.ends_with(']'), "{page} names {name}, which is not a test");
         }
     }
 }
 
-/// The numbers of the cases from 1 on that have no row in a guide, those left out on purpose aside.
+/// Returns the case numbers from 1 to `last` that have no row in the page and are not in `left_out`.
 fn missing(guide: &str, last: u32, left_out: &[u32]) -> Vec<u32> {
     let cells = guide.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
-    let told: Vec<u32> =
+    let listed: Vec<u32> =
         cells.flat_map(|cell| cell.split(',')).filter_map(|number| number.trim().parse().ok()).collect();
-    (1..=last).filter(|number| !left_out.contains(number) && !told.contains(number)).collect()
+    (1..=last).filter(|number| !left_out.contains(number) && !listed.contains(number)).collect()
 }
 
 #[test]
-fn every_number_of_the_cases_has_its_row() {
+fn every_case_number_has_its_row() {
     let left_out = [
         4, 7, 11, 13, 15, 22, 25, 28, 31, 34, 42, 43, 46, 47, 53, 55, 61, 63, 67, 69, 72, 78, 81, 84, 86, 88,
         95, 98, 100, 105, 107, 110, 115, 120, 124, 126, 130, 131, 134,

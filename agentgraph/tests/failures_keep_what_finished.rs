@@ -1,5 +1,5 @@
-//! Failure: what finished is kept, what failed is tried as its policy says, and the thread goes on from
-//! there.
+//! Failures: results of finished tasks are kept, failed tasks are retried as their policy says, and the
+//! thread continues from there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -16,7 +16,7 @@ use common::clock::Clock;
 use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};
 
-/// Fails until it was called that many times.
+/// Returns a node that fails until call number `good`.
 fn flaky(
     calls: &Arc<AtomicU32>,
     good: u32,
@@ -32,7 +32,7 @@ fn flaky(
     }
 }
 
-fn one<M>(node: impl IntoNode<Words, M>) -> StateGraph<Words> {
+fn single_node<M>(node: impl IntoNode<Words, M>) -> StateGraph<Words> {
     StateGraph::new().node("a", node).edge(START, "a")
 }
 
@@ -41,7 +41,7 @@ async fn error_of(graph: StateGraph<Words>) -> agentgraph::Error {
 }
 
 #[tokio::test]
-async fn a_failed_superstep_keeps_its_finished_siblings_and_runs_only_the_failed_task_again() {
+async fn finished_siblings_of_a_failed_task_are_kept_and_only_the_failed_task_runs_again() {
     let (failing, beside) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let counted = Arc::clone(&beside);
     let sibling = move || {
@@ -79,7 +79,7 @@ async fn a_failed_superstep_keeps_its_finished_siblings_and_runs_only_the_failed
 #[tokio::test]
 async fn two_hundred_siblings_of_a_failure_are_all_kept() {
     let failing = Arc::new(AtomicU32::new(0));
-    let mut graph = one(flaky(&failing, 2));
+    let mut graph = single_node(flaky(&failing, 2));
     for at in 0..200 {
         let name = format!("n{at}");
         graph = graph.node(name.clone(), says("x")).edge(START, name);
@@ -91,7 +91,7 @@ async fn two_hundred_siblings_of_a_failure_are_all_kept() {
 }
 
 #[tokio::test]
-async fn of_two_failures_the_first_in_task_order_is_told() {
+async fn of_two_failures_the_first_in_task_order_is_reported() {
     async fn slow() -> Result<()> {
         pending_for(5).await;
         Err("slow".into())
@@ -108,7 +108,7 @@ async fn of_two_failures_the_first_in_task_order_is_told() {
 }
 
 #[tokio::test]
-async fn an_error_names_code_node_and_thread_keeps_its_source_and_the_last_state() {
+async fn an_error_carries_code_node_thread_source_and_last_state() {
     async fn reads() -> Result<WordsUpdate> {
         let n: u8 = "seven".parse()?;
         Ok(Words::update().seen([n.to_string()]))
@@ -127,46 +127,51 @@ async fn an_error_names_code_node_and_thread_keeps_its_source_and_the_last_state
 }
 
 #[tokio::test]
-async fn without_a_thread_none_is_named() {
-    let error =
-        one(|| async { Err::<(), _>(BoxError::from("no")) }).compile().unwrap().invoke(Words::update()).await;
+async fn an_error_without_a_thread_names_no_thread() {
+    let error = single_node(|| async { Err::<(), _>(BoxError::from("no")) })
+        .compile()
+        .unwrap()
+        .invoke(Words::update())
+        .await;
     assert_eq!(error.unwrap_err().to_string(), "E_NODE_FAILED: node `a`: no");
 }
 
 #[tokio::test]
-async fn retries_are_counted_and_wait_longer_each_time_by_the_runs_clock() {
-    let (calls, clock) = (Arc::new(AtomicU32::new(0)), Clock::default());
+async fn retries_are_counted_and_back_off_by_the_clock_of_the_run() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let clock = Clock::default();
     let policy =
         RetryPolicy::attempts(5).initial(Duration::from_secs(1)).factor(3.0).max(Duration::from_secs(8));
-    let graph = one(flaky(&calls, 5).retry(policy)).compile().unwrap().services(clock.clone());
+    let graph = single_node(flaky(&calls, 5).retry(policy)).compile().unwrap().services(clock.clone());
     assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "flaky");
     assert_eq!(
         clock.slept(),
         [1, 3, 8, 8].map(Duration::from_secs),
-        "the random part is nothing with random 0"
+        "the jitter is zero if the random number is 0"
     );
     assert_eq!(calls.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test]
-async fn the_random_part_takes_off_up_to_half_of_a_wait() {
-    let (calls, clock) = (Arc::new(AtomicU32::new(0)), Clock::default());
+async fn jitter_shortens_a_wait_by_up_to_half() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let clock = Clock::default();
     clock.set_random(u64::MAX);
     let policy = RetryPolicy::attempts(2).initial(Duration::from_secs(4));
-    let graph = one(flaky(&calls, 2).retry(policy)).compile().unwrap().services(clock.clone());
+    let graph = single_node(flaky(&calls, 2).retry(policy)).compile().unwrap().services(clock.clone());
     graph.invoke(Words::update()).await.unwrap();
     assert_eq!(clock.slept(), [Duration::from_secs(2)]);
 }
 
 #[tokio::test]
-async fn the_last_error_is_told_when_the_attempts_are_used_up() {
+async fn the_last_error_is_reported_when_all_attempts_failed() {
     let calls = Arc::new(AtomicU32::new(0));
-    let error = error_of(one(flaky(&calls, 9).retry(RetryPolicy::attempts(3)))).await;
+    let error = error_of(single_node(flaky(&calls, 9).retry(RetryPolicy::attempts(3)))).await;
     assert_eq!(error.to_string(), "E_NODE_FAILED: node `a`: call 3 (thread `t`)");
 }
 
 #[tokio::test]
-async fn what_is_terminal_refused_by_the_policy_or_a_panic_is_not_tried_again() {
+async fn terminal_errors_refused_errors_and_panics_are_not_retried() {
     #[derive(Debug, thiserror::Error)]
     #[error("outer")]
     struct Outer(#[source] Terminal);
@@ -181,19 +186,22 @@ async fn what_is_terminal_refused_by_the_policy_or_a_panic_is_not_tried_again() 
     };
     for make in [(|| Terminal::new("no").into()) as fn() -> BoxError, || Outer(Terminal::new("no")).into()] {
         let (node, calls) = count(make);
-        error_of(one(node.retry(RetryPolicy::attempts(3)))).await;
+        error_of(single_node(node.retry(RetryPolicy::attempts(3)))).await;
         assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
     let (node, calls) = count(|| "not an io error".into());
-    error_of(one(node.retry(RetryPolicy::attempts(3).retry_on(|error| error.is::<std::io::Error>())))).await;
+    error_of(single_node(
+        node.retry(RetryPolicy::attempts(3).retry_on(|error| error.is::<std::io::Error>())),
+    ))
+    .await;
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     let (node, calls) = count(|| panic!("on purpose"));
-    error_of(one(node.retry(RetryPolicy::attempts(3)))).await;
+    error_of(single_node(node.retry(RetryPolicy::attempts(3)))).await;
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_takes_too_long_is_a_timeout_and_may_be_tried_again() {
+async fn an_attempt_that_takes_too_long_is_a_timeout_and_may_be_retried() {
     let slow = |ctx: Ctx| async move {
         if ctx.attempt() < 2 {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -201,13 +209,15 @@ async fn an_attempt_that_takes_too_long_is_a_timeout_and_may_be_tried_again() {
         Words::update().seen(["in time"])
     };
     let limit = Duration::from_secs(5);
-    let error = one(slow.timeout(limit)).compile().unwrap().invoke(Words::update()).await.unwrap_err();
+    let error =
+        single_node(slow.timeout(limit)).compile().unwrap().invoke(Words::update()).await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::NodeTimeout, Some("a")));
     let source = std::error::Error::source(&error).unwrap().downcast_ref::<Timeout>();
     assert_eq!(source.unwrap().limit, limit);
     let begun = tokio::time::Instant::now();
-    let graph =
-        one(slow.timeout(limit).retry(RetryPolicy::attempts(2).initial(Duration::ZERO))).compile().unwrap();
+    let graph = single_node(slow.timeout(limit).retry(RetryPolicy::attempts(2).initial(Duration::ZERO)))
+        .compile()
+        .unwrap();
     assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "in time");
     assert_eq!(begun.elapsed(), limit);
 }
@@ -225,8 +235,12 @@ async fn a_panic_is_an_error_of_the_node_and_the_thread_proceeds() {
             Words::update().seen(["a"])
         }
     };
-    let graph =
-        one(node).node("b", says("b")).edge(START, "b").compile().unwrap().checkpointer(MemorySaver::new());
+    let graph = single_node(node)
+        .node("b", says("b"))
+        .edge(START, "b")
+        .compile()
+        .unwrap()
+        .checkpointer(MemorySaver::new());
     let first = graph.invoke(Words::update()).thread("t").await.unwrap_err();
     assert_eq!(
         first.to_string(),
@@ -240,7 +254,7 @@ async fn a_panic_is_an_error_of_the_node_and_the_thread_proceeds() {
 }
 
 #[tokio::test]
-async fn a_single_failed_node_is_run_again_by_proceed_and_the_nodes_before_it_are_not() {
+async fn proceed_reruns_a_single_failed_node_but_not_the_nodes_before_it() {
     let (calls, before) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let counted = Arc::clone(&before);
     let first = move || {
@@ -255,19 +269,19 @@ async fn a_single_failed_node_is_run_again_by_proceed_and_the_nodes_before_it_ar
 }
 
 #[tokio::test]
-async fn another_graphs_error_stays_inside_the_node_that_called_it() {
+async fn an_error_of_a_graph_invoked_by_a_node_is_the_source_of_the_node_error() {
     async fn inner() -> Result<(), agentgraph::Error> {
         Err(agentgraph::Error::new(Code::Store, "from within"))
     }
-    let error = error_of(one(inner)).await;
+    let error = error_of(single_node(inner)).await;
     assert_eq!(error.to_string(), "E_NODE_FAILED: node `a`: E_STORE: from within (thread `t`)");
     let source = std::error::Error::source(&error).unwrap().downcast_ref::<agentgraph::Error>();
     assert_eq!(source.unwrap().code(), Code::Store);
 }
 
 #[tokio::test]
-async fn a_panic_in_a_route_is_an_error_and_the_thread_is_as_it_was() {
-    let graph = one(says("a")).node("b", says("b")).edge(START, "b");
+async fn a_panic_in_a_route_is_an_error_and_leaves_the_thread_unchanged() {
+    let graph = single_node(says("a")).node("b", says("b")).edge(START, "b");
     let graph = graph.branch("a", |_: &Words| -> &'static str { panic!("no way") }, ["b"]);
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
     for _ in 0..2 {

@@ -1,8 +1,9 @@
-//! Graphs that were run in LangGraph 1.2.22 come to the same here: values, frontiers, questions, half-full
-//! joins, limits.
+//! Graphs recorded with LangGraph 1.2.22 give the same results here: values, frontiers, interrupts,
+//! half-full joins and limits.
 //!
-//! The graphs are random and their course is recorded, so this needs no Python. `beside_langgraph/run.sh`
-//! makes up new ones and runs them in both; the file is what `graphs.py --seed 1 --count 500 --short` wrote.
+//! The graphs are random and their results are recorded, so this test needs no Python.
+//! `beside_langgraph/run.sh` generates new graphs and runs them in both systems. The fixture is the
+//! output of `graphs.py --seed 1 --count 500 --short`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,7 +11,7 @@ mod beside_langgraph;
 
 use std::collections::{BTreeMap, HashSet};
 
-use beside_langgraph::differs;
+use beside_langgraph::find_difference;
 use beside_langgraph::record::{End, Record};
 
 fn recorded() -> Vec<Record> {
@@ -18,18 +19,18 @@ fn recorded() -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn every_recorded_graph_comes_to_what_it_came_to_there() {
+async fn every_recorded_graph_gives_the_result_recorded_from_langgraph() {
     let mut differing = Vec::new();
     for record in recorded() {
-        if let Some(what) = differs(&record).await {
-            differing.push(format!("{}: {what}", record.number));
+        if let Some(difference) = find_difference(&record).await {
+            differing.push(format!("{}: {difference}", record.number));
         }
     }
     assert!(differing.is_empty(), "{differing:#?}");
 }
 
 #[tokio::test]
-async fn a_record_that_says_anything_else_is_found() {
+async fn a_changed_record_is_detected() {
     let records = recorded();
     let of = |wanted: fn(&Record) -> bool| records.iter().find(|record| wanted(record)).unwrap().clone();
     let mut hash = of(|record| record.steps.len() > 3);
@@ -43,13 +44,13 @@ async fn a_record_that_says_anything_else_is_found() {
     let mut asks = of(|record| matches!(record.acts[0].end, End::Asks { .. }));
     asks.acts[0].end = End::Limit;
     for record in [hash, next, shorter, stuck, asks] {
-        assert!(differs(&record).await.is_some(), "{record:?}");
+        assert!(find_difference(&record).await.is_some(), "{record:?}");
     }
 }
 
-/// The file would say little if most graphs ended after a step.
+/// Asserts that each feature occurs in at least ten recorded graphs, so that the fixture covers it.
 #[test]
-fn the_recorded_graphs_have_what_can_go_wrong() {
+fn the_recorded_graphs_cover_every_feature() {
     let mut found = BTreeMap::<&str, usize>::new();
     for record in recorded() {
         let nodes = |step: &str| step.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -72,7 +73,7 @@ fn the_recorded_graphs_have_what_can_go_wrong() {
         note("routes", !record.routers.is_empty());
         note("several runs", record.acts.iter().filter(|act| act.input.is_some()).count() > 1);
         note("a half-full join", ends(|end| matches!(end, End::Finished { stuck } if !stuck.is_empty())));
-        note("questions", ends(|end| matches!(end, End::Asks { .. })));
+        note("interrupts", ends(|end| matches!(end, End::Asks { .. })));
         note("a limit", ends(|end| *end == End::Limit));
         note("a clash", ends(|end| *end == End::Conflict));
     }

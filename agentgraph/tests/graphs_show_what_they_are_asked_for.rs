@@ -1,4 +1,4 @@
-//! Input and output are narrowed by type, and a run says what it left undone.
+//! Input and output can be narrowed by type. A run reports its stuck joins.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -50,7 +50,7 @@ fn asking() -> (CompiledGraph<Triage>, Narrow<Triage, Question, Answer>) {
 }
 
 #[tokio::test]
-async fn a_narrow_graph_takes_and_shows_what_its_types_say_through_every_call() {
+async fn a_narrowed_graph_uses_its_input_and_output_types_in_every_call() {
     let (graph, narrow) = asking();
     let asked = narrow.invoke(Question("tea")).thread("t").max_supersteps(1).await.unwrap();
     assert!(
@@ -69,7 +69,7 @@ async fn a_narrow_graph_takes_and_shows_what_its_types_say_through_every_call() 
 }
 
 #[tokio::test]
-async fn a_narrowed_call_streams_the_whole() {
+async fn a_narrowed_call_streams_the_whole_state() {
     let (graph, _) = asking();
     let call = graph.invoke(Question("tea")).output::<Answer>().thread("t").views([View::Values]);
     let events: Vec<_> = call.stream().collect().await;
@@ -81,7 +81,7 @@ async fn a_narrowed_call_streams_the_whole() {
 }
 
 #[tokio::test]
-async fn an_outcome_keeps_what_it_is_when_it_shows_something_else() {
+async fn mapping_an_outcome_changes_only_its_output() {
     let (graph, _) = asking();
     let waits = graph.invoke(Question("tea")).thread("t").await.unwrap();
     let (run, checkpoint, count) = (waits.run(), waits.checkpoint(), waits.interrupts().len());
@@ -92,18 +92,19 @@ async fn an_outcome_keeps_what_it_is_when_it_shows_something_else() {
 
 async fn nothing() {}
 
-fn half(strict: bool) -> StateGraph<Triage> {
+/// Returns a graph that ends with a half-full join into `c`.
+fn with_stuck_join(strict: bool) -> StateGraph<Triage> {
     let graph = StateGraph::new().node("a", draft).node("b", nothing).node("c", nothing);
     let graph = graph.branch(START, |_: &Triage| "a", ["a", "b"]).edge(["a", "b"], "c");
     if strict { graph.fail_on_stuck_joins() } else { graph }
 }
 
 #[tokio::test]
-async fn a_join_that_waits_in_vain_is_listed_or_by_choice_a_failure() {
-    let lenient = half(false).compile().unwrap().invoke(Question("tea")).await.unwrap();
+async fn a_stuck_join_is_reported_or_optionally_an_error() {
+    let lenient = with_stuck_join(false).compile().unwrap().invoke(Question("tea")).await.unwrap();
     let Outcome::Finished { stuck, .. } = lenient else { panic!("{lenient:?}") };
     assert_eq!((&*stuck[0].to, &*stuck[0].arrived[0], &*stuck[0].missing[0]), ("c", "a", "b"));
-    let strict = half(true).compile().unwrap().checkpointer(MemorySaver::new());
+    let strict = with_stuck_join(true).compile().unwrap().checkpointer(MemorySaver::new());
     let error = strict.invoke(Question("tea")).thread("t").await.unwrap_err();
     assert_eq!((error.code(), error.thread()), (Code::StuckJoin, Some("t")));
     assert!(error.to_string().contains("join into `c` still waits for `b` after `a`"), "{error}");
@@ -112,7 +113,7 @@ async fn a_join_that_waits_in_vain_is_listed_or_by_choice_a_failure() {
 }
 
 #[tokio::test]
-async fn a_join_that_fired_or_was_never_begun_is_not_stuck() {
+async fn a_join_that_fired_or_has_no_arrivals_is_not_stuck() {
     let graph = StateGraph::new().node("a", nothing).node("b", nothing).node("c", nothing);
     let graph = graph.branch(START, |_: &Triage| "a", ["a", "b"]).edge(any(["a", "b"]), "c");
     graph

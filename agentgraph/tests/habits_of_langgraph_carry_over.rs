@@ -1,4 +1,4 @@
-//! What users of LangGraph do every day and no other test shows.
+//! Common practices of LangGraph users that no other test covers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tower_service::Service;
 
 #[tokio::test]
-async fn what_one_node_tells_another_alone_is_a_dispatch_and_not_in_the_state() {
+async fn a_dispatch_gives_one_node_an_input_that_is_not_in_the_state() {
     async fn tells() -> Command<Words> {
         said("tells").goto(Dispatch::new("hears", 7_u32))
     }
@@ -31,13 +31,13 @@ async fn what_one_node_tells_another_alone_is_a_dispatch_and_not_in_the_state() 
     assert_eq!(words_of(&graph.compile().unwrap()).await, "tells 14");
 }
 
-fn add(sum: &mut i64, more: i64) {
+fn add_to_sum(sum: &mut i64, more: i64) {
     *sum += more;
 }
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 struct Sum {
-    #[reduce(with = add)]
+    #[reduce(with = add_to_sum)]
     n: i64,
 }
 
@@ -60,7 +60,7 @@ async fn a_state_may_be_one_number() {
 }
 
 #[tokio::test]
-async fn dispatches_finish_in_any_order_and_merge_in_their_own() {
+async fn dispatches_finish_in_any_order_and_merge_in_the_order_of_the_command() {
     async fn split() -> Command<Words> {
         Command::to([3_u32, 2, 1].map(|polls| Dispatch::new("work", polls)).to_vec())
     }
@@ -87,7 +87,7 @@ async fn dispatches_finish_in_any_order_and_merge_in_their_own() {
 }
 
 #[tokio::test]
-async fn without_a_limit_a_call_takes_a_thousand_supersteps() {
+async fn a_call_stops_after_a_thousand_supersteps_by_default() {
     async fn one() -> SumUpdate {
         Sum::update().n(1)
     }
@@ -97,7 +97,7 @@ async fn without_a_limit_a_call_takes_a_thousand_supersteps() {
     assert_eq!(outcome.output().n, 1000);
 }
 
-/// What a node answered to a state, as a tower service round it.
+/// A tower service around a node, which keeps the update of the node for each state.
 #[derive(Clone)]
 struct Cached {
     inner: NodeService<Words>,
@@ -153,5 +153,5 @@ async fn a_cache_is_a_layer_and_its_hits_do_not_run_the_node() {
     graph.invoke(Words::update().seen(["q"])).await.unwrap();
     let answered = |question: &str| Some(format!("{question} answer"));
     assert_eq!(seen, [(None, 1), (answered("q"), 2), (answered("q"), 2), (answered("other"), 3)]);
-    assert_eq!(runs.load(Ordering::SeqCst), 4, "it runs again once the cache is empty");
+    assert_eq!(runs.load(Ordering::SeqCst), 4, "the node runs again once the cache is empty");
 }

@@ -1,4 +1,4 @@
-//! A host runs tasks in another place, through nothing but bytes, and the run comes to the same.
+//! A host runs tasks in another place through bytes alone, and the run gives the same result.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,10 +14,11 @@ use agentgraph::{BoxError, Code};
 use common::clock::Clock;
 use common::words::{Words, WordsUpdate, said, says, text};
 
-/// Another process: a graph of its own, in a tokio task of its own, that is sent JSON and answers with JSON.
+/// A stand-in for another process: a graph of its own in a tokio task of its own, which receives JSON
+/// and replies with JSON.
 struct Elsewhere {
     graph: CompiledGraph<Words>,
-    carried: Arc<AtomicU32>,
+    hosted_calls: Arc<AtomicU32>,
 }
 
 #[async_trait::async_trait]
@@ -25,7 +26,7 @@ impl Host for Elsewhere {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
         let sent = serde_json::to_vec(&call)?;
         let graph = self.graph.clone();
-        self.carried.fetch_add(1, Ordering::SeqCst);
+        self.hosted_calls.fetch_add(1, Ordering::SeqCst);
         let far = tokio::spawn(async move {
             let call: TaskCall = serde_json::from_slice(&sent)?;
             let reply = graph.run_task(call).await?;
@@ -35,10 +36,10 @@ impl Host for Elsewhere {
     }
 }
 
-/// The same graph twice: in process, and with its tasks elsewhere.
+/// Compiles the same graph twice: one runs its tasks in process, one runs them on a host.
 fn both(build: impl Fn() -> StateGraph<Words>) -> [CompiledGraph<Words>; 2] {
     let compiled = || build().compile().unwrap().services(Clock::default());
-    let host = Elsewhere { graph: compiled(), carried: Arc::default() };
+    let host = Elsewhere { graph: compiled(), hosted_calls: Arc::default() };
     [compiled().checkpointer(MemorySaver::new()), compiled().host(host).checkpointer(MemorySaver::new())]
 }
 
@@ -47,7 +48,7 @@ async fn start(graph: &CompiledGraph<Words>) -> Result<Outcome<Words>, agentgrap
 }
 
 #[tokio::test]
-async fn updates_commands_dispatches_routes_and_the_context_are_the_same() {
+async fn updates_commands_dispatches_routes_and_the_context_are_the_same_on_a_host() {
     #[derive(serde::Serialize, serde::Deserialize, Clone)]
     struct Job {
         page: u32,
@@ -78,17 +79,17 @@ async fn updates_commands_dispatches_routes_and_the_context_are_the_same() {
 }
 
 #[tokio::test]
-async fn every_task_is_carried_and_none_runs_here() {
-    let carried = Arc::new(AtomicU32::new(0));
+async fn every_task_runs_on_the_host_and_none_locally() {
+    let hosted_calls = Arc::new(AtomicU32::new(0));
     let far = StateGraph::new().node("a", says("far")).edge(START, "a").compile().unwrap();
-    let host = Elsewhere { graph: far, carried: Arc::clone(&carried) };
+    let host = Elsewhere { graph: far, hosted_calls: Arc::clone(&hosted_calls) };
     let near = StateGraph::new().node("a", says("near")).edge(START, "a").compile().unwrap().host(host);
     assert_eq!(text(near.invoke(Words::update()).await.unwrap().output()), "far");
-    assert_eq!(carried.load(Ordering::SeqCst), 1);
+    assert_eq!(hosted_calls.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_limit_of_a_dispatch_holds_where_its_task_runs() {
+async fn the_timeout_of_a_dispatch_applies_on_the_host() {
     async fn work(Input(seconds): Input<u64>) -> WordsUpdate {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         Words::update().seen(["done"])
@@ -100,7 +101,7 @@ async fn the_limit_of_a_dispatch_holds_where_its_task_runs() {
             let graph = StateGraph::new().node("split", split).edge(START, "split");
             graph.node("work", work.timeout(Duration::from_secs(2))).compile().unwrap()
         };
-        build().host(Elsewhere { graph: build(), carried: Arc::default() })
+        build().host(Elsewhere { graph: build(), hosted_calls: Arc::default() })
     };
     assert_eq!(text(far(6).invoke(Words::update()).await.unwrap().output()), "done");
     let error = far(4).invoke(Words::update()).await.unwrap_err();
@@ -112,7 +113,7 @@ async fn the_limit_of_a_dispatch_holds_where_its_task_runs() {
 }
 
 #[tokio::test]
-async fn interrupts_are_asked_answered_and_refused_the_same() {
+async fn interrupts_are_asked_answered_and_refused_the_same_on_a_host() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
         let name: String = ctx.interrupt("name?")?;
         let age: u8 = ctx.interrupt_with_schema("age?")?;
@@ -133,7 +134,7 @@ async fn interrupts_are_asked_answered_and_refused_the_same() {
 }
 
 #[tokio::test]
-async fn failures_have_the_same_code_and_text_and_the_thread_proceeds() {
+async fn failures_have_the_same_code_and_text_on_a_host() {
     #[derive(Debug, thiserror::Error)]
     #[error("far away")]
     struct Far;
@@ -185,7 +186,7 @@ async fn retries_and_timeouts_happen_where_the_task_runs() {
             .node("a", slow_once.timeout(Duration::from_secs(5)).retry(policy.clone()))
             .edge(START, "a")
     };
-    let host = Elsewhere { graph: build().compile().unwrap(), carried: Arc::default() };
+    let host = Elsewhere { graph: build().compile().unwrap(), hosted_calls: Arc::default() };
     let graph = build().compile().unwrap().host(host);
     assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "attempt 2");
 }
@@ -200,7 +201,7 @@ impl Host for Broken {
 }
 
 #[tokio::test]
-async fn a_host_that_fails_is_not_a_node_that_fails_and_the_thread_proceeds() {
+async fn a_failure_of_the_host_is_not_a_failure_of_the_node_and_the_thread_proceeds() {
     let saver = Arc::new(MemorySaver::new());
     let build = || {
         StateGraph::new()
@@ -220,9 +221,9 @@ async fn a_host_that_fails_is_not_a_node_that_fails_and_the_thread_proceeds() {
 }
 
 #[tokio::test]
-async fn a_far_side_without_the_node_says_so() {
+async fn a_host_graph_without_the_node_is_an_error_that_says_so() {
     let far = StateGraph::new().node("other", says("x")).edge(START, "other").compile().unwrap();
-    let host = Elsewhere { graph: far, carried: Arc::default() };
+    let host = Elsewhere { graph: far, hosted_calls: Arc::default() };
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap().host(host);
     let error = graph.invoke(Words::update()).await.unwrap_err();
     assert_eq!(error.code(), Code::Host);

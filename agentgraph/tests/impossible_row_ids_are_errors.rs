@@ -1,5 +1,5 @@
-//! A store that answers with numbers which no run can have given (damaged, or not to be trusted) gets a typed
-//! error from every call, and never an overflow.
+//! A damaged or malicious store may return ids that no run can have given. Calls then return typed errors and
+//! never overflow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,22 +18,22 @@ use agentgraph::{CheckpointId, Code, DependencyGraph, Error, InterruptId, Memory
 use async_trait::async_trait;
 use common::words::{Words, WordsUpdate, says};
 
-/// Which numbers the store lies about.
+/// The numbers that the store falsifies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lie {
     Nothing,
-    /// All rows that it gives.
+    /// The ids of all rows.
     Rows(u32, u64),
-    /// Only those of `list`.
+    /// The ids of rows from `list`.
     Listed(u32, u64),
-    /// Only those of `get`.
+    /// The ids of rows from `get`.
     Got(u32, u64),
     Branches(u32),
     /// The slots of pending writes.
     Slots(u32),
 }
 
-/// A store with a memory of its own that lies once it is told to.
+/// A store in memory that falsifies numbers once `lie` is set.
 #[derive(Default)]
 struct Liar {
     inner: MemorySaver,
@@ -157,7 +157,7 @@ fn words(eager: bool, child: Option<Memory>) -> StateGraph<Words> {
     graph
 }
 
-/// Every number that a run cannot have given.
+/// Returns a lie for each kind of number that no run can have given.
 fn lies() -> Vec<Lie> {
     let numbers =
         [(0, u64::MAX), (0, u64::MAX - 1), (0, i64::MAX as u64), (u32::MAX, 0), (u32::MAX, u64::MAX)];
@@ -168,14 +168,14 @@ fn lies() -> Vec<Lie> {
     rows.chain(slots).chain([Lie::Branches(u32::MAX)]).collect()
 }
 
-/// Calls everything that reads, each on a thread that waits for an answer, and gives what failed with which
-/// code.
-async fn everything<S: State>(
+/// Makes every call that reads, each on a new thread that waits for an answer. Returns the calls with the
+/// codes of their errors.
+async fn call_everything<S: State>(
     graph: impl Fn(Arc<Liar>) -> CompiledGraph<S>,
     input: impl Fn() -> S::Update,
     lie: Lie,
 ) -> Vec<(&'static str, Option<Code>)> {
-    let mut came = Vec::new();
+    let mut codes = Vec::new();
     for call in 0..16 {
         let liar = Arc::new(Liar::default());
         let graph = graph(Arc::clone(&liar));
@@ -210,14 +210,14 @@ async fn everything<S: State>(
                 graph.resume_many([(id, "me")]).thread("t").await.map(drop)
             }),
         };
-        came.push((called.0, called.1.err().map(|error| error.code())));
+        codes.push((called.0, called.1.err().map(|error| error.code())));
     }
-    came
+    codes
 }
 
-/// Reading rows with such numbers is refused. Pending writes with unknown slots are no reason to fail.
-fn check(lie: Lie, came: &[(&'static str, Option<Code>)]) {
-    for (call, code) in came {
+/// Asserts that all errors are typed and that falsified rows are refused. Unknown slots may be ignored.
+fn check(lie: Lie, codes: &[(&'static str, Option<Code>)]) {
+    for (call, code) in codes {
         let typed = [
             None,
             Some(Code::CorruptCheckpoint),
@@ -229,51 +229,51 @@ fn check(lie: Lie, came: &[(&'static str, Option<Code>)]) {
         assert!(typed.contains(code), "{lie:?}, {call}: {code:?}");
     }
     let refused =
-        |call: &str| came.iter().any(|(at, code)| *at == call && *code == Some(Code::CorruptCheckpoint));
+        |call: &str| codes.iter().any(|(at, code)| *at == call && *code == Some(Code::CorruptCheckpoint));
     match lie {
         Lie::Rows(..) => {
             let all =
                 ["state", "history", "resume", "proceed", "invoke", "update", "as start", "prune", "copy"];
-            all.iter().for_each(|call| assert!(refused(call), "{lie:?}, {call}: {came:?}"));
+            all.iter().for_each(|call| assert!(refused(call), "{lie:?}, {call}: {codes:?}"));
         }
         Lie::Got(..) => {
-            assert!(refused("state") && refused("proceed") && refused("invoke"), "{lie:?}: {came:?}")
+            assert!(refused("state") && refused("proceed") && refused("invoke"), "{lie:?}: {codes:?}")
         }
         Lie::Listed(..) => {
-            assert!(refused("history") && refused("fork") && refused("prune"), "{lie:?}: {came:?}")
+            assert!(refused("history") && refused("fork") && refused("prune"), "{lie:?}: {codes:?}")
         }
         Lie::Nothing | Lie::Branches(_) | Lie::Slots(_) => {}
     }
 }
 
 #[tokio::test]
-async fn a_graph_with_supersteps() {
+async fn impossible_ids_are_typed_errors_in_a_graph_with_supersteps() {
     for lie in lies() {
         let graph = |liar| words(false, None).compile().unwrap().checkpointer(liar);
-        check(lie, &everything(graph, Words::update, lie).await);
+        check(lie, &call_everything(graph, Words::update, lie).await);
     }
 }
 
 #[tokio::test]
-async fn a_graph_without_supersteps() {
+async fn impossible_ids_are_typed_errors_in_an_eager_graph() {
     for lie in lies() {
         let graph = |liar| words(true, None).compile().unwrap().checkpointer(liar);
-        check(lie, &everything(graph, Words::update, lie).await);
+        check(lie, &call_everything(graph, Words::update, lie).await);
     }
 }
 
 #[tokio::test]
-async fn a_graph_with_subgraphs() {
+async fn impossible_ids_are_typed_errors_in_a_graph_with_subgraphs() {
     for memory in [Memory::PerCall, Memory::PerThread] {
         for lie in lies() {
             let graph = |liar| words(false, Some(memory)).compile().unwrap().checkpointer(liar);
-            check(lie, &everything(graph, Words::update, lie).await);
+            check(lie, &call_everything(graph, Words::update, lie).await);
         }
     }
 }
 
 #[tokio::test]
-async fn a_pass_of_a_dependency_graph() {
+async fn impossible_ids_are_typed_errors_in_a_pass() {
     async fn asks(ctx: Ctx) -> Result<String> {
         Ok(ctx.interrupt("who?")?)
     }
@@ -286,13 +286,13 @@ async fn a_pass_of_a_dependency_graph() {
         let pass = graph(Arc::clone(&liar));
         pass.invoke(()).thread("t").await.unwrap();
         *liar.lie.lock().unwrap() = Some(lie);
-        let came = vec![
+        let codes = vec![
             ("state", pass.state("t").await.err().map(|error| error.code())),
             ("history", pass.history("t").await.err().map(|error| error.code())),
             ("resume", pass.resume("me").thread("t").await.err().map(|error| error.code())),
             ("proceed", pass.proceed().thread("t").await.err().map(|error| error.code())),
         ];
-        for (call, code) in &came {
+        for (call, code) in &codes {
             assert!(code.is_none() || *code != Some(Code::NodePanicked), "{lie:?}, {call}: {code:?}");
             if let Lie::Rows(..) = lie {
                 assert_eq!(*code, Some(Code::CorruptCheckpoint), "{lie:?}, {call}");
@@ -302,7 +302,7 @@ async fn a_pass_of_a_dependency_graph() {
 }
 
 #[tokio::test]
-async fn writes_with_impossible_slots_hide_none_that_are_possible() {
+async fn writes_with_impossible_slots_do_not_hide_valid_ones() {
     let liar = Arc::new(Liar::default());
     let graph = words(false, None).compile().unwrap().checkpointer(Arc::clone(&liar));
     graph.invoke(Words::update()).thread("t").await.unwrap();

@@ -1,5 +1,4 @@
-//! Interrupts: a task that asks waits for its own answer, whatever happens around it, and nothing finished
-//! runs again.
+//! Interrupts: a task that asks waits for its own answer, and no finished task runs again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -29,12 +28,12 @@ async fn asks_twice(ctx: Ctx) -> Result<WordsUpdate> {
     Ok(Words::update().seen([format!("{first}/{second}")]))
 }
 
-fn kept(graph: StateGraph<Words>) -> CompiledGraph<Words> {
+fn with_saver(graph: StateGraph<Words>) -> CompiledGraph<Words> {
     graph.compile().unwrap().checkpointer(MemorySaver::new())
 }
 
 fn parallel() -> CompiledGraph<Words> {
-    kept(
+    with_saver(
         StateGraph::new()
             .node("a", asks)
             .node("b", asks)
@@ -54,14 +53,15 @@ fn ids(interrupts: &[Interrupt]) -> Vec<InterruptId> {
 }
 
 #[tokio::test]
-async fn a_bare_answer_goes_to_the_one_that_asks_and_the_node_runs_again_from_its_top() {
+async fn a_bare_answer_goes_to_the_only_interrupt_and_its_node_runs_again_from_the_top() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let node = move |ctx: Ctx| {
         counted.fetch_add(1, Ordering::SeqCst);
         asks(ctx)
     };
-    let graph = kept(StateGraph::new().node("a", node).node("b", says("b")).edge(START, "a").edge("a", "b"));
+    let graph =
+        with_saver(StateGraph::new().node("a", node).node("b", says("b")).edge(START, "a").edge("a", "b"));
     let open = start(&graph).await;
     assert_eq!(
         (open[0].node.as_str(), open[0].kind, &open[0].value),
@@ -76,7 +76,7 @@ async fn a_bare_answer_goes_to_the_one_that_asks_and_the_node_runs_again_from_it
 
 #[tokio::test]
 async fn the_nth_call_gets_the_nth_answer_with_its_own_type() {
-    let graph = kept(StateGraph::new().node("a", asks_twice).edge(START, "a"));
+    let graph = with_saver(StateGraph::new().node("a", asks_twice).edge(START, "a"));
     assert_eq!(start(&graph).await[0].value, "first?");
     let second = graph.resume("one").thread("t").await.unwrap();
     assert_eq!(second.interrupts()[0].value, "second?");
@@ -84,7 +84,7 @@ async fn the_nth_call_gets_the_nth_answer_with_its_own_type() {
 }
 
 #[tokio::test]
-async fn ids_are_text_and_the_same_in_every_process() {
+async fn interrupt_ids_are_stable_and_round_trip_as_text() {
     let graph = parallel();
     let open = ids(&start(&graph).await);
     let again = ids(&graph.state("t").await.unwrap().unwrap().interrupts);
@@ -101,7 +101,7 @@ async fn ids_are_text_and_the_same_in_every_process() {
 }
 
 #[tokio::test]
-async fn parallel_nodes_are_answered_by_id_at_once_in_any_order() {
+async fn parallel_nodes_are_answered_by_id_in_one_call_in_any_order() {
     let graph = parallel();
     let open = ids(&start(&graph).await);
     let outcome = graph.resume_many([(open[1], "B"), (open[0], "A")]).thread("t").await.unwrap();
@@ -117,17 +117,17 @@ async fn parallel_nodes_are_answered_one_after_the_other_and_finished_ones_do_no
         std::future::ready(Words::update().seen(["c"]))
     };
     let graph = StateGraph::new().node("a", asks).node("b", asks).node("c", sibling);
-    let graph = kept(graph.edge(START, "a").edge(START, "b").edge(START, "c"));
+    let graph = with_saver(graph.edge(START, "a").edge(START, "b").edge(START, "c"));
     let open = start(&graph).await;
     assert_eq!(open.iter().map(|one| one.node.as_str()).collect::<Vec<_>>(), ["a", "b"], "in task order");
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!(
         (text(&state.values).as_str(), state.next.len()),
         ("c", 2),
-        "what a sibling wrote shows already"
+        "the state shows the update of the finished sibling"
     );
     let second = graph.resume_many([(ids(&open)[1], "B")]).thread("t").await.unwrap();
-    assert_eq!(ids(second.interrupts()), [ids(&open)[0]], "the other still waits under its id");
+    assert_eq!(ids(second.interrupts()), [ids(&open)[0]], "the other interrupt keeps its id");
     assert_eq!(text(&graph.state("t").await.unwrap().unwrap().values), "b=B c");
     let outcome = graph.resume("A").thread("t").await.unwrap();
     assert_eq!(text(outcome.output()), "a=A b=B c");
@@ -135,14 +135,15 @@ async fn parallel_nodes_are_answered_one_after_the_other_and_finished_ones_do_no
 }
 
 #[tokio::test]
-async fn a_node_that_has_no_answer_yet_is_not_run_again() {
+async fn an_unanswered_node_does_not_run_again() {
     let begun = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&begun);
     let patient = move |ctx: Ctx| {
         counted.fetch_add(1, Ordering::SeqCst);
         asks(ctx)
     };
-    let graph = kept(StateGraph::new().node("a", asks).node("b", patient).edge(START, "a").edge(START, "b"));
+    let graph =
+        with_saver(StateGraph::new().node("a", asks).node("b", patient).edge(START, "a").edge(START, "b"));
     let open = ids(&start(&graph).await);
     graph.resume_many([(open[0], "A")]).thread("t").await.unwrap();
     for _ in 0..2 {
@@ -154,7 +155,7 @@ async fn a_node_that_has_no_answer_yet_is_not_run_again() {
 }
 
 #[tokio::test]
-async fn all_that_ask_are_told_also_when_tasks_run_one_at_a_time() {
+async fn all_interrupts_are_reported_also_if_tasks_run_one_at_a_time() {
     let graph = parallel();
     let outcome = graph.invoke(Words::update()).thread("t").max_concurrency(1).await.unwrap();
     assert_eq!(outcome.interrupts().len(), 2);
@@ -190,17 +191,17 @@ async fn answers_that_do_not_fit_are_errors_and_change_nothing() {
 
 #[tokio::test]
 async fn an_answer_of_the_wrong_type_is_refused_and_the_interrupt_stays_open() {
-    let graph = kept(StateGraph::new().node("a", asks_twice).edge(START, "a"));
+    let graph = with_saver(StateGraph::new().node("a", asks_twice).edge(START, "a"));
     start(&graph).await;
     let second = ids(graph.resume("one").thread("t").await.unwrap().interrupts());
     for _ in 0..2 {
         let error = graph.resume("my \"secret\", expected").thread("t").await.unwrap_err();
         assert_eq!((error.code(), error.node(), error.thread()), (Code::BadAnswer, Some("a"), Some("t")));
         let text = error.to_string();
-        assert!(text.contains(&second[0].to_string()), "it names the interrupt: {text}");
+        assert!(text.contains(&second[0].to_string()), "the error names the interrupt: {text}");
         assert!(
             text.contains("a string, expected") && !text.contains("secret"),
-            "it keeps the answer: {text}"
+            "the error does not show the answer: {text}"
         );
         assert_eq!(ids(&graph.state("t").await.unwrap().unwrap().interrupts), second);
     }
@@ -209,7 +210,7 @@ async fn an_answer_of_the_wrong_type_is_refused_and_the_interrupt_stays_open() {
 }
 
 #[tokio::test]
-async fn the_schema_of_the_answer_is_told() {
+async fn an_interrupt_carries_the_schema_of_its_answer() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Choice {
         yes: bool,
@@ -218,7 +219,7 @@ async fn the_schema_of_the_answer_is_told() {
         let choice: Choice = ctx.interrupt_with_schema("go on?")?;
         Ok(Words::update().seen([choice.yes.to_string()]))
     }
-    let graph = kept(StateGraph::new().node("a", chooses).edge(START, "a"));
+    let graph = with_saver(StateGraph::new().node("a", chooses).edge(START, "a"));
     let open = start(&graph).await;
     assert_eq!(open[0].schema.as_ref().unwrap()["properties"]["yes"]["type"], "boolean");
     assert_eq!(graph.state("t").await.unwrap().unwrap().interrupts, open);
@@ -226,8 +227,8 @@ async fn the_schema_of_the_answer_is_told() {
 }
 
 #[tokio::test]
-async fn a_new_input_at_an_interrupt_is_refused_and_a_proceed_asks_again() {
-    let graph = kept(StateGraph::new().node("a", asks).edge(START, "a"));
+async fn a_new_input_during_an_interrupt_is_refused_and_proceed_asks_again() {
+    let graph = with_saver(StateGraph::new().node("a", asks).edge(START, "a"));
     let open = ids(&start(&graph).await);
     let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
     assert_eq!(error.code(), Code::RunUnfinished);
@@ -261,14 +262,14 @@ async fn an_interrupt_in_a_dispatched_task_keeps_its_input_and_order() {
         let answer: String = ctx.interrupt(n)?;
         Ok(Words::update().seen([format!("{n}{answer}")]))
     }
-    let graph = kept(StateGraph::new().node("split", split).node("ask", ask).edge(START, "split"));
+    let graph = with_saver(StateGraph::new().node("split", split).node("ask", ask).edge(START, "split"));
     let open = start(&graph).await;
     assert_eq!(open.iter().map(|one| one.value.clone()).collect::<Vec<_>>(), [json!(3), json!(1), json!(2)]);
     let answers = ids(&open).into_iter().zip(["c", "a", "b"]);
     assert_eq!(text(graph.resume_many(answers).thread("t").await.unwrap().output()), "3c 1a 2b");
 }
 
-/// Retries everything, twice.
+/// A policy that retries every error as often as its counter allows.
 #[derive(Clone)]
 struct Twice(u32);
 
@@ -286,9 +287,9 @@ impl<Req: Clone, Res, E> Policy<Req, Res, E> for Twice {
     }
 }
 
-/// Asks one thing, however the node and what is round it treat the error.
-async fn asks_once<M>(node: impl IntoNode<Words, M>) {
-    let graph = kept(StateGraph::new().node("a", node).edge(START, "a")).services(Clock::default());
+/// Asserts that the node asks exactly one question, whatever the node and its layers do with the error.
+async fn assert_asks_once<M>(node: impl IntoNode<Words, M>) {
+    let graph = with_saver(StateGraph::new().node("a", node).edge(START, "a")).services(Clock::default());
     let open = start(&graph).await;
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].value, "?");
@@ -296,31 +297,31 @@ async fn asks_once<M>(node: impl IntoNode<Words, M>) {
 }
 
 #[tokio::test]
-async fn no_layer_policy_or_carelessness_hides_that_a_task_asks() {
+async fn no_layer_policy_or_careless_node_hides_an_interrupt() {
     let begun = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&begun);
     let node = move |ctx: Ctx| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move { Ok::<_, agentgraph::BoxError>(Words::update().seen([ctx.interrupt::<String>("?")?])) }
     };
-    asks_once(node.clone().layer(RetryLayer::new(Twice(2)))).await;
-    asks_once(node.clone().layer(TimeoutLayer::new(Duration::from_secs(9)))).await;
-    asks_once(node.clone().retry(RetryPolicy::attempts(3))).await;
-    asks_once(
+    assert_asks_once(node.clone().layer(RetryLayer::new(Twice(2)))).await;
+    assert_asks_once(node.clone().layer(TimeoutLayer::new(Duration::from_secs(9)))).await;
+    assert_asks_once(node.clone().retry(RetryPolicy::attempts(3))).await;
+    assert_asks_once(
         node.clone()
             .layer(RetryLayer::new(Twice(2)))
             .retry(RetryPolicy::attempts(3))
             .timeout(Duration::from_secs(9)),
     )
     .await;
-    assert_eq!(begun.load(Ordering::SeqCst), 8, "two executions each: no attempt while a request is open");
-    asks_once(|ctx: Ctx| async move {
+    assert_eq!(begun.load(Ordering::SeqCst), 8, "two executions each: no retry while the interrupt is open");
+    assert_asks_once(|ctx: Ctx| async move {
         let answer: String = ctx.interrupt("?").map_err(|_| "something else")?;
         Ok::<_, agentgraph::BoxError>(Words::update().seen([answer]))
     })
     .await;
-    asks_once(|ctx: Ctx| async move { Words::update().seen(ctx.interrupt::<String>("?").ok()) }).await;
-    asks_once(|ctx: Ctx| async move {
+    assert_asks_once(|ctx: Ctx| async move { Words::update().seen(ctx.interrupt::<String>("?").ok()) }).await;
+    assert_asks_once(|ctx: Ctx| async move {
         let answer = ctx.interrupt::<String>("?");
         assert!(answer.is_ok(), "a careless node panics");
         Words::update().seen(answer.ok())
@@ -328,16 +329,16 @@ async fn no_layer_policy_or_carelessness_hides_that_a_task_asks() {
     .await;
 }
 
-/// `a`, then `b`, then `a` again, four words in all.
+/// Builds a loop of `a` and `b` that ends after four words.
 fn loops() -> StateGraph<Words> {
     let more = |words: &Words| if words.seen.len() < 4 { "a" } else { END };
     let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge("a", "b");
     graph.branch("b", more, ["a", END])
 }
 
-/// Every stop on the way: what was said by then, and where it stopped.
+/// Runs the graph and returns each stop: the words so far, and the kind and node of each interrupt.
 async fn stops(graph: StateGraph<Words>, limit: u64) -> Vec<String> {
-    let graph = kept(graph);
+    let graph = with_saver(graph);
     let mut outcome = graph.invoke(Words::update()).thread("t").max_supersteps(limit).await.unwrap();
     let mut stops = Vec::new();
     loop {
@@ -356,27 +357,27 @@ async fn stops(graph: StateGraph<Words>, limit: u64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_interrupt_before_a_node_stops_once_each_time_round() {
+async fn an_interrupt_before_a_node_stops_once_per_visit() {
     let expected = ["a | Before b", "a b a | Before b", "a b a b | end"];
     assert_eq!(stops(loops().interrupt_before(["b"]), 100).await, expected);
 }
 
 #[tokio::test]
-async fn an_interrupt_after_a_node_stops_once_each_time_round_and_not_at_the_end() {
+async fn an_interrupt_after_a_node_stops_once_per_visit_and_not_at_the_end() {
     let expected = ["a | After a", "a b a | After a", "a b a b | end"];
     assert_eq!(stops(loops().interrupt_after(["a"]), 100).await, expected);
     assert_eq!(stops(loops().interrupt_after(["b"]), 100).await, ["a b | After b", "a b a b | end"]);
 }
 
 #[tokio::test]
-async fn a_limit_does_not_lead_past_an_interrupt_before() {
+async fn a_superstep_limit_does_not_bypass_an_interrupt_before_a_node() {
     let expected = ["a | Before b", "a b | ", "a b a | Before b", "a b a b | end"];
     assert_eq!(stops(loops().interrupt_before(["b"]), 1).await, expected);
 }
 
 #[tokio::test]
-async fn a_static_interrupt_is_not_answered() {
-    let graph = kept(loops().interrupt_before(["a"]));
+async fn a_static_interrupt_takes_no_answer() {
+    let graph = with_saver(loops().interrupt_before(["a"]));
     let open = start(&graph).await;
     assert_eq!((open[0].id, open[0].kind), (None, InterruptKind::Before));
     let error = graph.resume("yes").thread("t").await.unwrap_err();

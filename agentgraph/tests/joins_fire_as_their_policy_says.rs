@@ -1,5 +1,5 @@
-//! Joins that wait for fewer than all, or only for so long; and deferred nodes, which wait for everything
-//! else.
+//! Join policies: any, n of m, all, and timeouts. Also deferred nodes, which wait until nothing else can
+//! run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,8 +19,9 @@ async fn name(ctx: Ctx) -> WordsUpdate {
     Words::update().seen([ctx.node()])
 }
 
-/// Three ways of one, two and three nodes lead into `join`, and from there nothing does.
-fn three_ways(into_join: impl IntoSources) -> StateGraph<Words> {
+/// Returns a graph with branches of one, two and three nodes that lead into `join`. No edge leaves
+/// `join`.
+fn three_branches(into_join: impl IntoSources) -> StateGraph<Words> {
     let mut graph = StateGraph::new();
     for node in ["a", "b1", "b2", "c1", "c2", "c3", "join"] {
         graph = graph.node(node, name);
@@ -39,16 +40,17 @@ async fn seen(graph: StateGraph<Words>) -> String {
 }
 
 #[tokio::test]
-async fn a_join_fires_once_a_round_with_as_many_as_it_needs() {
-    let ways = ["a", "b2", "c3"];
-    assert_eq!(seen(three_ways(any(ways))).await, "a b1 c1 b2 c2 join c3");
-    assert_eq!(seen(three_ways(n_of(2, ways))).await, "a b1 c1 b2 c2 c3 join");
-    assert_eq!(seen(three_ways(n_of(3, ways))).await, "a b1 c1 b2 c2 c3 join");
-    assert_eq!(seen(three_ways(all(ways))).await, "a b1 c1 b2 c2 c3 join");
-    assert_eq!(seen(three_ways(ways)).await, "a b1 c1 b2 c2 c3 join");
+async fn a_join_fires_once_per_round_when_enough_sources_arrived() {
+    let sources = ["a", "b2", "c3"];
+    assert_eq!(seen(three_branches(any(sources))).await, "a b1 c1 b2 c2 join c3");
+    assert_eq!(seen(three_branches(n_of(2, sources))).await, "a b1 c1 b2 c2 c3 join");
+    assert_eq!(seen(three_branches(n_of(3, sources))).await, "a b1 c1 b2 c2 c3 join");
+    assert_eq!(seen(three_branches(all(sources))).await, "a b1 c1 b2 c2 c3 join");
+    assert_eq!(seen(three_branches(sources)).await, "a b1 c1 b2 c2 c3 join");
 }
 
-/// `left` and `right` go round, the first `lefts` times and the second `rights` times, both into `join`.
+/// Returns a graph in which `left` runs `lefts` times and `right` runs `rights` times. Both lead into
+/// `join`.
 fn rounds(lefts: usize, rights: usize, into_join: impl IntoSources) -> StateGraph<Words> {
     let again = |node: &'static str, times: usize| {
         move |words: &Words| {
@@ -67,17 +69,18 @@ fn rounds(lefts: usize, rights: usize, into_join: impl IntoSources) -> StateGrap
 }
 
 #[tokio::test]
-async fn a_source_that_comes_a_second_time_begins_the_next_round() {
-    // Round 1: left fires, right ends the round in the same superstep. Round 2 and 3: left alone, twice.
+async fn a_source_that_arrives_again_begins_the_next_round() {
+    // Round 1: `left` fires the join, and `right` completes the round in the same superstep. Rounds 2 and
+    // 3: `left` alone fires the join.
     assert_eq!(seen(rounds(3, 1, any(["left", "right"]))).await, "left right left join left join join");
-    // With all of them, what comes again before the join has fired is absorbed.
+    // `all`: repeated arrivals of a source before the join fires are absorbed.
     assert_eq!(seen(rounds(3, 1, ["left", "right"])).await, "left right left join left");
 }
 
 #[tokio::test]
-async fn a_join_that_has_fired_is_not_stuck_and_one_that_has_not_is() {
+async fn only_a_join_that_has_not_fired_is_stuck() {
     async fn stuck(into_join: impl IntoSources) -> Vec<Vec<String>> {
-        let graph = three_ways(into_join).node("never", name).compile().unwrap();
+        let graph = three_branches(into_join).node("never", name).compile().unwrap();
         match graph.invoke(Words::update()).await.unwrap() {
             Outcome::Finished { stuck, .. } => stuck.into_iter().map(|join| join.missing).collect(),
             other => panic!("{other:?}"),
@@ -89,16 +92,17 @@ async fn a_join_that_has_fired_is_not_stuck_and_one_that_has_not_is() {
 }
 
 #[test]
-fn a_number_that_cannot_be_reached_and_a_time_of_nothing_are_problems() {
+fn unreachable_counts_zero_timeouts_and_joins_without_sources_are_problems() {
     let problem =
-        |sources: agentgraph::graph::Sources| three_ways(sources).compile().unwrap_err().to_string();
+        |sources: agentgraph::graph::Sources| three_branches(sources).compile().unwrap_err().to_string();
     assert!(problem(n_of(0, ["a", "b2"])).contains("from 1 to as many as it names"));
     assert!(problem(n_of(3, ["a", "b2"])).contains("from 1 to as many as it names"));
     assert!(problem(all(["a", "b2"]).timeout(Duration::ZERO)).contains("timeout of zero"));
     assert!(problem(any(Vec::<String>::new())).contains("has no sources"));
 }
 
-/// `slow` and what follows it keep the run busy; `quick` waits in the join for `slowest`.
+/// Returns a graph whose join waits for `quick`, which ends at once, and for `s3`, which ends after three
+/// seconds.
 fn waiting(limit: Duration) -> CompiledGraph<Words> {
     async fn slow(ctx: Ctx) -> WordsUpdate {
         tokio::time::sleep(SECOND).await;
@@ -112,8 +116,9 @@ fn waiting(limit: Duration) -> CompiledGraph<Words> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_join_with_a_timeout_fires_with_what_is_there_at_the_next_merge() {
-    // The first source arrives with the merge after one second; half a second later is the merge after two.
+async fn a_join_whose_timeout_has_passed_fires_at_the_next_merge() {
+    // `quick` arrives with the merge at one second. The timeout of half a second passes before the merge
+    // at two seconds.
     let calls = waiting(SECOND / 2);
     let outcome = calls.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
     assert_eq!(text(outcome.output()), "quick s1 s2");
@@ -124,7 +129,7 @@ async fn a_join_with_a_timeout_fires_with_what_is_there_at_the_next_merge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_join_runs_on_while_the_run_is_stopped() {
+async fn the_timeout_of_a_join_elapses_while_the_run_is_stopped() {
     let graph = waiting(SECOND * 5);
     graph.invoke(Words::update()).thread("t").max_supersteps(1).await.unwrap();
     tokio::time::sleep(SECOND * 5).await;
@@ -144,7 +149,7 @@ async fn when_nothing_else_can_run_a_join_with_a_timeout_fires_at_once() {
     assert_eq!(before.elapsed(), Duration::ZERO);
 }
 
-/// The three ways, with a plain edge from the end of each.
+/// Returns a graph with three branches and a plain edge from the end of each to `report`.
 fn three_edges(last: impl IntoNode<Words, agentgraph::node::IsNode>) -> StateGraph<Words> {
     let mut graph = StateGraph::new().node("report", last);
     for node in ["a", "b1", "b2", "c1", "c2", "c3"] {
@@ -164,7 +169,7 @@ async fn a_deferred_node_runs_once_when_nothing_else_can() {
 }
 
 #[tokio::test]
-async fn dispatches_hold_a_deferred_node_back() {
+async fn a_deferred_node_waits_for_dispatches() {
     async fn send() -> Command<Words> {
         Command::new().also_goto(vec![Dispatch::new("work", 1), Dispatch::new("work", 2)])
     }
@@ -177,7 +182,7 @@ async fn dispatches_hold_a_deferred_node_back() {
 }
 
 #[tokio::test]
-async fn deferred_nodes_are_released_together_and_may_be_reached_again_after() {
+async fn deferred_nodes_are_released_together_and_may_run_again() {
     let graph = StateGraph::new()
         .node("one", name.defer())
         .node("two", name.defer())
@@ -193,8 +198,9 @@ async fn deferred_nodes_are_released_together_and_may_be_reached_again_after() {
 }
 
 #[tokio::test]
-async fn a_join_into_a_deferred_node_has_fired_when_that_is_released() {
-    // `x` comes round three times while the deferred node waits for `y3`; all of it is one round.
+async fn a_join_into_a_deferred_node_ends_its_round_when_the_node_is_released() {
+    // `x` runs three times before the deferred node is released. All arrivals belong to one round of the
+    // join.
     let graph = StateGraph::new()
         .node("x", name)
         .node("y1", name)
@@ -213,7 +219,7 @@ async fn a_join_into_a_deferred_node_has_fired_when_that_is_released() {
 }
 
 #[tokio::test]
-async fn what_waits_is_in_the_checkpoint() {
+async fn a_checkpoint_lists_deferred_nodes() {
     let graph = three_edges(name.defer()).compile().unwrap().checkpointer(MemorySaver::new());
     graph.invoke(Words::update()).thread("t").max_supersteps(1).await.unwrap();
     let state = graph.state("t").await.unwrap().unwrap();
@@ -226,14 +232,14 @@ async fn what_waits_is_in_the_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_round_that_was_begun_goes_on_where_the_run_was_stopped() {
+async fn a_round_continues_after_the_run_was_stopped() {
     for limit in 1..=4 {
         let graph =
-            three_ways(n_of(2, ["a", "b2", "c3"])).compile().unwrap().checkpointer(MemorySaver::new());
+            three_branches(n_of(2, ["a", "b2", "c3"])).compile().unwrap().checkpointer(MemorySaver::new());
         let mut outcome = graph.invoke(Words::update()).thread("t").max_supersteps(limit).await.unwrap();
         while matches!(outcome, Outcome::Stopped { .. }) {
             outcome = graph.proceed().thread("t").max_supersteps(limit).await.unwrap();
         }
-        assert_eq!(text(outcome.output()), "a b1 c1 b2 c2 c3 join", "{limit} supersteps a call");
+        assert_eq!(text(outcome.output()), "a b1 c1 b2 c2 c3 join", "{limit} supersteps per call");
     }
 }

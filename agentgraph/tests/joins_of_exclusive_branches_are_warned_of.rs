@@ -1,5 +1,5 @@
-//! A join whose sources hang on different targets of a route that picks one never fires. `compile()` says so
-//! where it can know it, and only there.
+//! A join never fires if its sources depend on different targets of a route that picks one. `compile()`
+//! warns where it can know this, and only there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -41,7 +41,8 @@ fn nodes() -> StateGraph<Words> {
     names.iter().fold(StateGraph::new(), |graph, name| graph.node(*name, says(name)))
 }
 
-/// The joins that are warned of: the target, the deciding node, and the two targets of its route.
+/// Returns the joins that `compile()` warns of: the target, the deciding node, and the two targets of
+/// its route.
 fn warned(graph: StateGraph<Words>) -> Vec<String> {
     let graph = graph.compile().unwrap();
     let found = graph.warnings().iter().filter_map(|warning| match &warning.kind {
@@ -68,7 +69,7 @@ fn sources_on_different_targets_of_one_route_never_both_run() {
 }
 
 #[test]
-fn sources_further_on_hang_on_them_too_and_two_of_several_are_enough() {
+fn indirect_sources_count_too_and_two_exclusive_ones_are_enough() {
     let further = nodes()
         .edge(START, "a")
         .route("a", |_: &Words| Next::B)
@@ -83,13 +84,13 @@ fn sources_further_on_hang_on_them_too_and_two_of_several_are_enough() {
 }
 
 #[test]
-fn a_loop_that_the_join_itself_would_close_is_none() {
+fn a_loop_through_the_join_itself_does_not_prevent_the_warning() {
     let agent = nodes().edge(START, "a").route("a", |_: &Words| Three::B).edge(["b", "c"], "a");
     assert_eq!(warned(agent), ["a: a -> b | c"]);
 }
 
 #[test]
-fn the_warning_says_where_and_what_to_do() {
+fn the_warning_names_the_place_and_the_remedy() {
     let graph = nodes().edge(START, "a").route("a", |_: &Words| Next::B);
     let line = line!() + 1;
     let graph = graph.edge(["b", "c"], "d").compile().unwrap();
@@ -105,7 +106,7 @@ fn the_warning_says_where_and_what_to_do() {
 }
 
 #[test]
-fn what_may_fire_after_all_is_not_warned_of() {
+fn joins_that_may_fire_get_no_warning() {
     let routed = || nodes().edge(START, "a").route("a", |_: &Words| Next::B);
     let joined = |graph: StateGraph<Words>| graph.edge(["b", "c"], "d");
     let cases: Vec<(&str, StateGraph<Words>)> = vec![
@@ -145,7 +146,8 @@ fn what_may_fire_after_all_is_not_warned_of() {
     }
 }
 
-/// A graph of nodes `0..6`, edges, one routes each, and joins whose targets nothing else leads to.
+/// A random graph: nodes `0..6`, edges, routes that pick one target, and joins whose targets have no
+/// other way in.
 #[derive(Clone, Debug)]
 struct Random {
     eager: bool,
@@ -153,7 +155,7 @@ struct Random {
     edges: Vec<(usize, usize)>,
     routes: Vec<(usize, Vec<usize>)>,
     joins: Vec<(usize, usize)>,
-    /// Where the targets of joins lead.
+    /// The node that the target of each join leads to, if any.
     onward: Vec<Option<usize>>,
 }
 
@@ -184,8 +186,8 @@ fn any_bool() -> impl Strategy<Value = bool> {
 }
 
 impl Random {
-    /// The graph, with routes that pick by `picks`: the n-th decision of a node takes the n-th of its
-    /// numbers.
+    /// Builds the graph. A route picks by a number of `picks`, which depends on the count of words and on
+    /// the route.
     fn build(&self, picks: Vec<usize>) -> StateGraph<Words> {
         let mut graph = (0..NODES)
             .fold(StateGraph::new(), |graph, node| graph.node(format!("{node}"), speaks(format!("{node}"))));

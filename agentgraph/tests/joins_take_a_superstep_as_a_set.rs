@@ -1,5 +1,5 @@
-//! The sources that arrive at a join in one superstep are a set: how often each ran and the order of
-//! declaration change nothing.
+//! The sources that arrive at a join in one superstep form a set. Neither the number of their executions nor
+//! the order of declaration matters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,14 +23,15 @@ async fn work(Input(n): Input<u32>) -> WordsUpdate {
     Words::update().seen([format!("w{n}")])
 }
 
-/// Every order of three names.
+/// Returns all orders of three names.
 fn orders(of: [&'static str; 3]) -> Vec<[&'static str; 3]> {
     [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
         .map(|order| order.map(|at| of[at]))
         .to_vec()
 }
 
-/// `plan` dispatches three of `work`, and `reduce` waits for both, so many times.
+/// Returns a graph in which `plan` dispatches `work` three times and `reduce` waits for both. It loops until
+/// `reduce` has run `times` times.
 fn planned(order: [&str; 3], times: usize, deferred: bool) -> StateGraph<Words> {
     let mut graph = StateGraph::new();
     for node in order {
@@ -41,16 +42,15 @@ fn planned(order: [&str; 3], times: usize, deferred: bool) -> StateGraph<Words> 
             _ => graph.node("reduce", name),
         };
     }
-    let again = move |words: &Words| match words.seen.iter().filter(|word| *word == "reduce").count() < times
-    {
-        true => "plan",
-        false => END,
+    let again = move |words: &Words| {
+        let rounds = words.seen.iter().filter(|word| *word == "reduce").count();
+        if rounds < times { "plan" } else { END }
     };
     graph.edge(START, "plan").edge(["plan", "work"], "reduce").branch("reduce", again, ["plan", END])
 }
 
-/// The words of a run, and the joins that it leaves half full.
-async fn ran(graph: StateGraph<Words>) -> (String, Vec<StuckJoin>) {
+/// Runs a graph. Returns its words and its half-full joins.
+async fn run_to_end(graph: StateGraph<Words>) -> (String, Vec<StuckJoin>) {
     let graph = graph.compile().unwrap();
     let outcome = graph.invoke(Words::update()).max_supersteps(50).await.unwrap();
     let Outcome::Finished { output, stuck, .. } = outcome else { panic!("{outcome:?}") };
@@ -61,7 +61,7 @@ async fn ran(graph: StateGraph<Words>) -> (String, Vec<StuckJoin>) {
 async fn a_source_that_was_dispatched_several_times_arrives_once() {
     for order in orders(["plan", "work", "reduce"]) {
         for deferred in [false, true] {
-            let (words, stuck) = ran(planned(order, 1, deferred)).await;
+            let (words, stuck) = run_to_end(planned(order, 1, deferred)).await;
             assert_eq!(words, "plan w1 w2 w3 reduce", "{order:?}");
             assert!(stuck.is_empty(), "{order:?}: {stuck:?}");
         }
@@ -69,11 +69,11 @@ async fn a_source_that_was_dispatched_several_times_arrives_once() {
 }
 
 #[tokio::test]
-async fn in_a_loop_the_target_waits_for_the_works_of_each_round() {
+async fn in_a_loop_the_join_waits_for_the_sources_of_each_round() {
     let round = "plan w1 w2 w3 reduce";
     for order in orders(["plan", "work", "reduce"]) {
         for deferred in [false, true] {
-            let (words, stuck) = ran(planned(order, 3, deferred)).await;
+            let (words, stuck) = run_to_end(planned(order, 3, deferred)).await;
             assert_eq!(words, [round; 3].join(" "), "{order:?}");
             assert!(stuck.is_empty(), "{order:?}: {stuck:?}");
         }
@@ -81,7 +81,7 @@ async fn in_a_loop_the_target_waits_for_the_works_of_each_round() {
 }
 
 #[tokio::test]
-async fn the_set_is_whole_again_after_a_stop_in_every_superstep() {
+async fn the_set_survives_a_stop_after_every_superstep() {
     let graph =
         planned(["work", "plan", "reduce"], 2, false).compile().unwrap().checkpointer(MemorySaver::new());
     let mut outcome = graph.invoke(Words::update()).thread("t").max_supersteps(1).await.unwrap();
@@ -91,7 +91,7 @@ async fn the_set_is_whole_again_after_a_stop_in_every_superstep() {
     assert_eq!(text(outcome.output()), ["plan w1 w2 w3 reduce"; 2].join(" "));
 }
 
-/// `a` and `b` run in the first superstep, and then those that `b` leads to.
+/// Returns a graph in which `a` and `b` run in the first superstep and `second` in the next.
 fn twice(
     order: [&'static str; 3],
     second: [&'static str; 2],
@@ -110,44 +110,48 @@ fn twice(
         .edge(into_join, "join")
 }
 
-/// How often the join fires, and what it is left with.
-async fn fired(graph: StateGraph<Words>) -> (usize, Vec<String>) {
-    let (words, stuck) = ran(graph).await;
+/// Runs a graph. Returns how often the join fired, and the arrivals that it keeps at the end.
+async fn count_fires(graph: StateGraph<Words>) -> (usize, Vec<String>) {
+    let (words, stuck) = run_to_end(graph).await;
     let times = words.split(' ').filter(|word| *word == "join").count();
     (times, stuck.into_iter().flat_map(|join| join.arrived).collect())
 }
 
 #[tokio::test]
-async fn a_set_with_a_source_of_the_round_that_has_fired_opens_the_next_round_as_a_whole() {
+async fn a_set_that_repeats_a_source_of_the_fired_round_opens_the_next_round_as_a_whole() {
     for order in orders(["a", "b", "c"]) {
-        // `a` has arrived before, `c` has not; the two of them are enough for another round.
+        // `a` is a source of the fired round, `c` is not. Together they suffice for the next round.
         let two = n_of(2, ["a", "b", "c"]);
-        assert_eq!(fired(twice(order, ["a", "c"], two)).await, (2, vec![]), "{order:?}");
-        // Also if the order in which the sources are declared is another one.
+        assert_eq!(count_fires(twice(order, ["a", "c"], two)).await, (2, vec![]), "{order:?}");
+        // The order of declaration does not matter.
         let two = n_of(2, ["c", "b", "a"]);
-        assert_eq!(fired(twice(order, ["a", "c"], two)).await, (2, vec![]), "{order:?}");
+        assert_eq!(count_fires(twice(order, ["a", "c"], two)).await, (2, vec![]), "{order:?}");
     }
 }
 
 #[tokio::test]
-async fn a_set_without_one_is_added_to_the_round_that_has_fired() {
+async fn a_set_of_new_sources_is_added_to_the_fired_round() {
     for order in orders(["a", "b", "c"]) {
-        let (times, left) = fired(twice(order, ["c", "c"], n_of(2, ["a", "b", "c"]))).await;
+        let (times, left) = count_fires(twice(order, ["c", "c"], n_of(2, ["a", "b", "c"]))).await;
         assert_eq!((times, left), (1, vec![]), "{order:?}");
     }
 }
 
 #[tokio::test]
-async fn both_at_once_fire_any_once() {
+async fn sources_that_arrive_together_fire_an_any_join_once() {
     for order in orders(["a", "b", "c"]) {
-        assert_eq!(fired(twice(order, ["c", "c"], any(["a", "b"]))).await, (1, vec![]), "{order:?}");
-        assert_eq!(fired(twice(order, ["a", "b"], any(["a", "b"]))).await, (2, vec![]), "{order:?}");
-        assert_eq!(fired(twice(order, ["a", "c"], any(["a", "b", "c"]))).await, (2, vec![]), "{order:?}");
+        assert_eq!(count_fires(twice(order, ["c", "c"], any(["a", "b"]))).await, (1, vec![]), "{order:?}");
+        assert_eq!(count_fires(twice(order, ["a", "b"], any(["a", "b"]))).await, (2, vec![]), "{order:?}");
+        assert_eq!(
+            count_fires(twice(order, ["a", "c"], any(["a", "b", "c"]))).await,
+            (2, vec![]),
+            "{order:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn an_edit_as_several_nodes_is_one_set_too() {
+async fn an_edit_as_several_nodes_is_also_one_set() {
     for order in orders(["a", "b", "c"]) {
         let graph = twice(order, ["a", "c"], n_of(2, ["a", "b", "c"]));
         let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
@@ -158,8 +162,8 @@ async fn an_edit_as_several_nodes_is_one_set_too() {
     }
 }
 
-/// `a` and `b` arrive, then `a` again, which takes `c` from the join in the same superstep; beside `d` or
-/// alone.
+/// Returns a graph in which `a` and `b` arrive at the join and then `a` again. The second `a` removes the
+/// source `c` in the same superstep. With `beside`, `d` also runs in that superstep.
 fn edited(beside: bool) -> StateGraph<Words> {
     async fn first(words: Snapshot<Words>) -> Command<Words> {
         if words.seen.is_empty() {
@@ -176,22 +180,19 @@ fn edited(beside: bool) -> StateGraph<Words> {
 }
 
 #[tokio::test]
-async fn edits_take_sources_first_and_the_set_comes_in_one_with_that() {
+async fn edits_remove_sources_before_the_set_of_the_same_superstep_arrives() {
     for (beside, expected) in [(false, "a b between a join"), (true, "a b between a d join")] {
-        let (words, stuck) = ran(edited(beside)).await;
+        let (words, stuck) = run_to_end(edited(beside)).await;
         assert_eq!(words, expected);
-        assert!(
-            stuck.is_empty(),
-            "the superstep that fills a join absorbs what comes again in it: {stuck:?}"
-        );
+        assert!(stuck.is_empty(), "the superstep that fills a join absorbs repeated arrivals: {stuck:?}");
     }
 }
 
 #[tokio::test]
 async fn in_an_eager_graph_sources_arrive_one_by_one() {
-    // The three dispatches of `plan` are a group there, so `work` arrives once, after the last of them.
+    // Here the three dispatches of `plan` form a group, so `work` arrives once, after the last of them.
     for order in orders(["plan", "work", "reduce"]) {
-        let (words, stuck) = ran(planned(order, 2, false).eager()).await;
+        let (words, stuck) = run_to_end(planned(order, 2, false).eager()).await;
         assert_eq!(words, ["plan w1 w2 w3 reduce"; 2].join(" "), "{order:?}");
         assert!(stuck.is_empty(), "{order:?}: {stuck:?}");
     }

@@ -1,4 +1,4 @@
-//! Joins: they fire once, when all of their sources have arrived, and then begin anew.
+//! A join fires once when all of its sources have arrived, and is then empty again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -57,7 +57,7 @@ async fn several_triggers_of_a_node_in_one_superstep_run_it_once() {
     assert_eq!(words_of(&graph).await, "a b d");
 }
 
-/// Goes back to `a` and `b` until the join has fired three times.
+/// Returns a graph that loops back to `a` and `b` until the join has fired three times.
 fn rounds() -> StateGraph<Words> {
     let again = |words: &Words| match words.seen.iter().filter(|word| *word == "j").count() {
         3 => vec![END],
@@ -76,7 +76,7 @@ fn rounds() -> StateGraph<Words> {
 }
 
 #[tokio::test]
-async fn a_join_begins_anew_after_it_fired() {
+async fn a_join_is_empty_after_it_fired() {
     assert_eq!(words_of(&rounds().compile().unwrap()).await, "a b s j a b s j a b s j");
 }
 
@@ -90,11 +90,11 @@ async fn a_half_full_join_survives_every_stop_on_the_way() {
         outcome = graph.proceed().thread("t").max_supersteps(1).await.unwrap();
     }
     assert_eq!(text(outcome.output()), "a b s j a b s j a b s j");
-    assert_eq!(stops, 8, "nine supersteps, one a call");
+    assert_eq!(stops, 8, "nine supersteps, one per call");
 }
 
 #[tokio::test]
-async fn a_source_that_comes_again_before_the_join_fires_is_absorbed() {
+async fn a_repeated_arrival_before_the_join_fires_is_absorbed() {
     let twice = |words: &Words| if words.seen.len() < 4 { vec!["a"] } else { vec!["b"] };
     let graph = StateGraph::new()
         .node("a", says("a"))
@@ -109,7 +109,7 @@ async fn a_source_that_comes_again_before_the_join_fires_is_absorbed() {
 }
 
 #[tokio::test]
-async fn a_join_that_never_fires_is_reported_with_what_came_and_what_did_not() {
+async fn a_stuck_join_is_reported_with_its_arrived_and_missing_sources() {
     let graph = StateGraph::new()
         .node("a", says("a"))
         .node("b", says("b"))
@@ -150,7 +150,7 @@ async fn a_stuck_join_is_empty_again_in_the_threads_next_run() {
 }
 
 #[tokio::test]
-async fn a_join_into_end_asks_for_nothing() {
+async fn a_join_into_end_runs_nothing() {
     let graph = StateGraph::new()
         .node("a", says("a"))
         .node("b", says("b"))
@@ -163,7 +163,7 @@ async fn a_join_into_end_asks_for_nothing() {
 }
 
 #[tokio::test]
-async fn start_can_be_a_source_of_a_join_and_arrives_once_a_run() {
+async fn start_can_be_a_source_of_a_join_and_arrives_once_per_run() {
     let graph = StateGraph::new()
         .node("a", says("a"))
         .node("j", says("j"))
@@ -177,7 +177,7 @@ async fn start_can_be_a_source_of_a_join_and_arrives_once_a_run() {
 }
 
 #[tokio::test]
-async fn a_goto_of_a_source_replaces_its_arrival() {
+async fn a_source_that_uses_goto_does_not_arrive() {
     async fn away() -> Command<Words> {
         said("a").goto("c")
     }
@@ -219,7 +219,7 @@ async fn a_failed_source_has_not_arrived() {
 }
 
 #[tokio::test]
-async fn joins_of_more_than_sixty_four_sources_count_each() {
+async fn a_join_of_more_than_64_sources_waits_for_each() {
     let names: Vec<String> = (0..130).map(|at| format!("n{at}")).collect();
     let mut graph = StateGraph::new();
     for name in &names {
@@ -232,7 +232,7 @@ async fn joins_of_more_than_sixty_four_sources_count_each() {
 }
 
 #[tokio::test]
-async fn an_edit_is_no_end_of_a_run_so_a_join_may_wait() {
+async fn an_edit_does_not_end_a_run_so_a_join_may_wait() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
         Ok(Words::update().seen([ctx.interrupt::<String>("?")?]))
     }

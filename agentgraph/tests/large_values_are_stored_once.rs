@@ -1,6 +1,7 @@
-//! Large values: in a store once, whatever holds them; whole or told of; gone with the last that held them.
+//! A store keeps a large value once, however many records hold it. It returns the value whole or reports the
+//! damage, and deletes the value with the last record that holds it.
 //!
-//! Bytes, rows and values are counted. The tables are looked into with statements of the test's own.
+//! The tests count bytes, rows and values, and read the tables with their own SQL.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -60,7 +61,7 @@ fn note(id: impl ToString, text: &str) -> Note {
     Note { id: id.to_string(), text: text.to_owned() }
 }
 
-/// A text of so many bytes that no other has a part of.
+/// Returns a text of `bytes` bytes that shares no part with texts of other names.
 fn text(name: &str, bytes: usize) -> String {
     let mut text = String::new();
     for line in 0_u64.. {
@@ -83,8 +84,8 @@ fn graph(saver: impl Checkpointer) -> CompiledGraph<Study> {
     graph.checkpointer(saver)
 }
 
-/// Three threads that set one megabyte, and a hundred forks of one of them.
-async fn three_threads_and_a_hundred_forks(saver: Arc<dyn Checkpointer>) -> Usage {
+/// Stores the same megabyte in three threads, a hundred forks and a copy. Returns the usage of the store.
+async fn store_a_megabyte_many_times(saver: Arc<dyn Checkpointer>) -> Usage {
     let page = text("page", 1_000_000);
     let graph = graph(Arc::clone(&saver));
     for thread in ["a", "b", "c"] {
@@ -103,7 +104,7 @@ async fn three_threads_and_a_hundred_forks(saver: Arc<dyn Checkpointer>) -> Usag
 }
 
 async fn assert_a_megabyte_is_stored_once(store: Arc<dyn Checkpointer>) {
-    let usage = three_threads_and_a_hundred_forks(store).await;
+    let usage = store_a_megabyte_many_times(store).await;
     assert_eq!((usage.values, usage.value_bytes), (1, 1_000_000));
     assert!(usage.bytes < 200_000, "{usage:?}");
 }
@@ -120,7 +121,7 @@ async fn a_megabyte_in_three_threads_and_a_hundred_forks_is_stored_once() {
 }
 
 #[tokio::test]
-async fn a_saver_that_is_told_not_to_share_does_not() {
+async fn a_saver_that_is_configured_not_to_share_stores_every_copy() {
     let saver = Arc::new(MemorySaver::new().share_values_from(usize::MAX));
     let graph = graph(Arc::clone(&saver));
     for thread in ["a", "b"] {
@@ -130,9 +131,9 @@ async fn a_saver_that_is_told_not_to_share_does_not() {
     assert!(usage.values == 0 && usage.bytes > 2 * LARGE as u64, "{usage:?}");
 }
 
-/// In a field, an item of a list, in structs, as the value of a map: one text, whatever is around it.
+/// The text is a field, an item of a list, part of a struct, or the value of a map.
 #[tokio::test]
-async fn it_does_not_matter_what_a_large_text_is_part_of() {
+async fn a_large_text_is_shared_whatever_value_contains_it() {
     let saver = Arc::new(MemorySaver::new());
     let graph = graph(Arc::clone(&saver));
     let page = text("page", LARGE);
@@ -149,7 +150,7 @@ async fn it_does_not_matter_what_a_large_text_is_part_of() {
         let usage = saver.usage().await.unwrap();
         assert_eq!((usage.values, usage.value_bytes), (1, LARGE as u64), "way {thread}");
     }
-    // What is beside it changes, and it does not.
+    // The id beside the text changes, the text does not.
     for n in 0..50 {
         graph.invoke(Study::update().note(note(n, &page))).thread("beside").await.unwrap();
     }
@@ -160,9 +161,9 @@ async fn it_does_not_matter_what_a_large_text_is_part_of() {
 #[derive(Serialize, Deserialize, Default)]
 struct Seen(String);
 
-/// Inputs of dispatches, results of tasks whose siblings still run, requests, answers and sessions.
+/// Covers inputs of dispatches, results of tasks with waiting siblings, requests, answers and sessions.
 #[tokio::test]
-async fn what_tasks_are_given_ask_and_leave_behind_is_shared_too() {
+async fn inputs_results_requests_and_answers_of_tasks_are_shared() {
     async fn split(study: Snapshot<Study>) -> Command<Study> {
         let page = study.page.clone();
         Command::to([false, true].map(|asks| Dispatch::new("work", (asks, page.clone()))).to_vec())
@@ -173,10 +174,8 @@ async fn what_tasks_are_given_ask_and_leave_behind_is_shared_too() {
         ctx: Ctx,
     ) -> Result<StudyUpdate> {
         seen.with(|seen| seen.0.clone_from(&page));
-        match asks {
-            false => Ok(Study::update().pages([page])),
-            true => Ok(Study::update().pages([ctx.interrupt::<String>(page)?])),
-        }
+        let page = if asks { ctx.interrupt::<String>(page)? } else { page };
+        Ok(Study::update().pages([page]))
     }
     let saver = Arc::new(MemorySaver::new());
     let graph = StateGraph::new().session::<Seen>("seen").node("split", split).node("work", work);
@@ -194,14 +193,14 @@ async fn what_tasks_are_given_ask_and_leave_behind_is_shared_too() {
     assert_eq!(graph.state("t").await.unwrap().unwrap().values, end);
 }
 
-/// A full is written when much was replaced; what is large in it and did not change is not written again.
+/// The engine writes a full record after many replacements, but does not write unchanged large values again.
 #[tokio::test]
-async fn snapshots_do_not_write_large_values_again() {
+async fn full_records_do_not_write_large_values_again() {
     async fn step(study: Snapshot<Study>) -> StudyUpdate {
         let update = Study::update().n(study.n + 1);
         match study.n {
             n @ 0..10 => update.pages([text(&n.to_string(), LARGE)]).notes([note(n, &text("n", 70_000))]),
-            // A list that grew is not referred to, but written whole with the next full.
+            // The next full record writes a list that grew as a whole, without a reference.
             n if n % 60 == 0 => update.pages(["small".to_owned()]),
             n => update.note(note(n, &"x".repeat(50_000))),
         }
@@ -218,9 +217,9 @@ async fn snapshots_do_not_write_large_values_again() {
     assert_eq!((usage.values, usage.value_bytes), (11, 10 * LARGE as u64 + 70_000));
 }
 
-/// Lists of many small items, written whole in each fork: forks of one length, and of another.
+/// Each fork writes a list of many small items as a whole.
 #[tokio::test]
-async fn lists_of_small_items_have_most_of_their_bytes_in_common() {
+async fn forks_share_most_bytes_of_lists_of_small_items() {
     let saver = Arc::new(MemorySaver::new());
     let graph = graph(Arc::clone(&saver));
     for n in 0..40 {
@@ -239,7 +238,7 @@ async fn lists_of_small_items_have_most_of_their_bytes_in_common() {
 }
 
 #[tokio::test]
-async fn pruning_and_deleting_leave_what_others_hold_and_nothing_else() {
+async fn pruning_and_deleting_keep_only_values_that_other_records_hold() {
     let folder = Folder::new();
     let path = folder.fresh();
     let saver = Arc::new(SqliteSaver::open(&path).await.unwrap());
@@ -255,8 +254,7 @@ async fn pruning_and_deleting_leave_what_others_hold_and_nothing_else() {
         saver.usage().await.unwrap().values
     };
     assert_eq!(values().await, 4);
-    // The newest of `a` is the fork, which holds the first page; `d` holds the first two; `b` the third, `c`
-    // the fourth.
+    // `a` keeps its fork with page 0, `b` keeps page 2 and `c` page 3. The copy `d` holds pages 0 and 1.
     graph.prune(Retention::keep_latest_per_thread()).thread("a").await.unwrap();
     graph.prune(Retention::keep_latest_per_thread()).thread("b").await.unwrap();
     graph.prune(Retention::keep_latest_per_thread()).thread("c").await.unwrap();
@@ -278,7 +276,7 @@ async fn pruning_and_deleting_leave_what_others_hold_and_nothing_else() {
     assert_eq!(left.count(), 0, "deleted values are overwritten");
 }
 
-/// The value of a task's result is that of the record which takes its place: it stays where it is in the
+/// The record that replaces the result of a task uses the same large value, which stays in its place in the
 /// file.
 #[tokio::test]
 async fn a_commit_takes_over_the_large_values_of_the_writes_it_clears() {
@@ -308,17 +306,17 @@ async fn a_commit_takes_over_the_large_values_of_the_writes_it_clears() {
     assert_sqlite_is_consistent(&path);
 }
 
-/// The last holds, whichever of them are large, and the next commit clears it.
+/// The last write wins, whichever of the writes are large. The next commit clears it.
 #[tokio::test]
-async fn of_two_writes_of_one_key_in_one_call_the_last_is_there() {
-    assert_the_last_is_there([
+async fn the_last_of_two_writes_of_one_key_in_one_call_wins() {
+    assert_the_last_write_wins([
         Arc::new(MemorySaver::new()) as Arc<dyn Checkpointer>,
         Arc::new(SqliteSaver::in_memory().unwrap()),
     ])
     .await;
 }
 
-async fn assert_the_last_is_there(stores: impl IntoIterator<Item = Arc<dyn Checkpointer>>) {
+async fn assert_the_last_write_wins(stores: impl IntoIterator<Item = Arc<dyn Checkpointer>>) {
     let large = |name| rmp_serde::to_vec(&text(name, LARGE)).unwrap();
     let small = rmp_serde::to_vec("small").unwrap();
     let rounds = [
@@ -332,8 +330,7 @@ async fn assert_the_last_is_there(stores: impl IntoIterator<Item = Arc<dyn Check
         for (step, bytes) in rounds.iter().enumerate() {
             let at = CheckpointId::new(0, step as u64);
             let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
-            let (id, record, clears_writes) = (at, &b"r"[..], step > 0);
-            let put = Put { clears_writes, ..Put::new(place, id, kind, record) };
+            let put = Put { clears_writes: step > 0, ..Put::new(place, at, kind, b"r") };
             store.put(put).await.unwrap();
             let write =
                 |bytes: &Vec<u8>| PendingWrite { task: TaskId::from_u128(7), slot: 2, bytes: bytes.clone() };
@@ -341,23 +338,21 @@ async fn assert_the_last_is_there(stores: impl IntoIterator<Item = Arc<dyn Check
             store.put_writes(PutWrites::new(place, at, &writes)).await.unwrap();
             let read = store.get(place, None).await.unwrap().unwrap().writes;
             assert!(read == writes[writes.len() - 1..], "{step}");
-            let (usage, is_large) = (
-                store.catalog().unwrap().usage().await.unwrap(),
-                u64::from(bytes[bytes.len() - 1].len() > 100),
-            );
+            let usage = store.catalog().unwrap().usage().await.unwrap();
+            let is_large = u64::from(bytes[bytes.len() - 1].len() > 100);
             assert_eq!((usage.writes, usage.values, usage.uses), (1, is_large, is_large), "{step}");
         }
     }
 }
 
-/// Changes a file as no saver would.
+/// Changes a file with SQL that no saver runs.
 fn edit(path: &Path, statements: &str) {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statements}")).unwrap();
 }
 
-/// What is said of the newest checkpoint, whose large value `damage` reaches.
-async fn with_damage(saver: impl Checkpointer, damage: impl AsyncFnOnce()) -> (String, String) {
+/// Damages the large value of the newest checkpoint. Returns the errors of reading it and of proceeding.
+async fn errors_after_damage(saver: impl Checkpointer, damage: impl AsyncFnOnce()) -> (String, String) {
     let graph = graph(saver);
     for name in ["first", "second"] {
         graph.invoke(Study::update().page(text(name, LARGE))).thread("t").await.unwrap();
@@ -369,7 +364,7 @@ async fn with_damage(saver: impl Checkpointer, damage: impl AsyncFnOnce()) -> (S
     let at = graph.state_at("t", CheckpointId::new(0, 2)).await.unwrap_err();
     assert_eq!(at.to_string(), newest.to_string());
     let proceed = graph.proceed().thread("t").await.unwrap_err();
-    // What is before it can be read, and other threads too; and the thread can be forked and deleted.
+    // Earlier checkpoints and other threads can be read. The thread can be forked and deleted.
     let before = graph.state_at("t", CheckpointId::new(0, 1)).await.unwrap().unwrap();
     assert_eq!(before.values.page, text("first", LARGE));
     assert_eq!(graph.history("t").before(CheckpointId::new(0, 2)).await.unwrap().len(), 2);
@@ -383,9 +378,9 @@ async fn with_damage(saver: impl Checkpointer, damage: impl AsyncFnOnce()) -> (S
 }
 
 #[tokio::test]
-async fn a_large_value_that_is_damaged_or_gone_is_told_with_its_checkpoint_and_what_is_before_can_be_read() {
+async fn a_damaged_or_missing_large_value_is_an_error_that_names_its_checkpoint() {
     let second = "(SELECT blob FROM piece WHERE step = 2)";
-    for (damage, told) in [
+    for (damage, expected) in [
         (format!("UPDATE blob SET bytes = zeroblob(100000) WHERE id = {second}"), "is not what was stored"),
         (format!("UPDATE blob SET bytes = substr(bytes, 2) WHERE id = {second}"), "is not what was stored"),
         (format!("DELETE FROM blob WHERE id = {second}"), "is gone from the store"),
@@ -395,19 +390,19 @@ async fn a_large_value_that_is_damaged_or_gone_is_told_with_its_checkpoint_and_w
         let folder = Folder::new();
         let path = folder.fresh();
         let saver = SqliteSaver::open(&path).await.unwrap();
-        assert_told(with_damage(saver, async || edit(&path, &damage)).await, told);
+        assert_both_contain(errors_after_damage(saver, async || edit(&path, &damage)).await, expected);
     }
 }
 
-fn assert_told((newest, proceed): (String, String), told: &str) {
+fn assert_both_contain((newest, proceed): (String, String), expected: &str) {
     for error in [&newest, &proceed] {
         assert!(error.starts_with("E_CORRUPT_CHECKPOINT: checkpoint 0.2 cannot be read: "), "{error}");
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
-async fn savers_with_other_sizes_and_earlier_tables_share_a_file() {
+async fn savers_with_different_thresholds_share_a_file() {
     let folder = Folder::new();
     let path = folder.fresh();
     let page = text("page", LARGE);
@@ -423,21 +418,22 @@ async fn savers_with_other_sizes_and_earlier_tables_share_a_file() {
     assert_sqlite_is_consistent(&path);
 }
 
-/// Two savers, each with its own connections, as two processes have them.
+/// Uses two savers, each with its own connections, like two processes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_pruners_and_deleters_of_the_same_values_do_not_hurt_each_other() {
+async fn concurrent_writing_pruning_and_deleting_of_the_same_values_is_safe() {
     let folder = Folder::new();
     let path = folder.fresh();
     let patient = || SqliteSaver::builder(&path).busy_timeout(std::time::Duration::from_secs(120));
     let (one, two) = (patient().open().await.unwrap(), patient().open().await.unwrap());
-    assert_do_not_hurt_each_other([Arc::new(one), Arc::new(two)]).await;
+    assert_concurrent_use_is_safe([Arc::new(one), Arc::new(two)]).await;
     let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
-    assert_do_not_hurt_each_other([Arc::clone(&memory), memory]).await;
+    assert_concurrent_use_is_safe([Arc::clone(&memory), memory]).await;
     assert_sqlite_is_consistent(&path);
 }
 
-async fn assert_do_not_hurt_each_other(pair: [Arc<dyn Checkpointer>; 2]) {
-    let runs = (0..6).map(|run: usize| tokio::spawn(come_and_go(graph(Arc::clone(&pair[run % 2])), run)));
+async fn assert_concurrent_use_is_safe(pair: [Arc<dyn Checkpointer>; 2]) {
+    let runs =
+        (0..6).map(|run: usize| tokio::spawn(write_and_delete(graph(Arc::clone(&pair[run % 2])), run)));
     for run in runs.collect::<Vec<_>>() {
         run.await.unwrap();
     }
@@ -445,8 +441,8 @@ async fn assert_do_not_hurt_each_other(pair: [Arc<dyn Checkpointer>; 2]) {
     assert_eq!((usage.rows, usage.values, usage.uses), (0, 0, 0), "{usage:?}");
 }
 
-/// Works on a thread of its own with values that the others have too, in another order.
-async fn come_and_go(graph: CompiledGraph<Study>, run: usize) {
+/// Writes, copies, prunes and deletes a thread of its own. Other runs use the same values in another order.
+async fn write_and_delete(graph: CompiledGraph<Study>, run: usize) {
     let (thread, other) = (format!("t{run}"), format!("copy {run}"));
     let pages = |round: usize| {
         let names = [run + round, run + 2 * round + 1, round].map(|n| (n % 5).to_string());
@@ -469,7 +465,7 @@ async fn come_and_go(graph: CompiledGraph<Study>, run: usize) {
 }
 
 #[test]
-fn tables_that_do_not_fit_together_are_noticed_by_these_tests() {
+fn the_consistency_check_detects_damaged_tables() {
     let folder = Folder::new();
     let path = folder.fresh();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -1,5 +1,5 @@
-//! A memory of a subgraph goes on from the checkpoint that the thread's own checkpoint names. So a replay
-//! remembers what was remembered then, and a call that was undone with its task has never been.
+//! The checkpoint of a thread names a checkpoint of each memory of its subgraphs, and a call continues
+//! from there. A replay sees the memory as it was then, and a call undone with its task leaves no trace.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,7 +23,7 @@ use sqlite_folder::Folder;
 
 const MODES: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
 
-/// What a subgraph remembers.
+/// The memory of the subgraph.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Diary {
     #[reduce(append)]
@@ -34,7 +34,8 @@ fn state_graph(eager: bool) -> StateGraph<Words> {
     if eager { StateGraph::new().eager() } else { StateGraph::new() }
 }
 
-/// Is told the last word, and says all that it was ever told.
+/// Returns a node that gives the last word to the subgraph and returns all words the subgraph has
+/// received.
 fn diary(child: CompiledGraph<Diary>) -> Node<Words> {
     let sub = child.embed(
         |words: Snapshot<Words>| Diary::update().told(words.seen.last().cloned()),
@@ -50,14 +51,14 @@ fn notes() -> CompiledGraph<Diary> {
     StateGraph::new().node("note", note).edge(START, "note").compile().unwrap()
 }
 
-/// `before` and then the diary.
-fn kept(eager: bool, saver: impl Checkpointer) -> CompiledGraph<Words> {
+/// Returns a graph of `before`, then `diary`, with this checkpointer.
+fn diary_graph(eager: bool, saver: impl Checkpointer) -> CompiledGraph<Words> {
     async fn before() {}
     let graph = state_graph(eager).node("before", before).node("diary", diary(notes()));
     graph.edge(START, "before").edge("before", "diary").compile().unwrap().checkpointer(saver)
 }
 
-async fn tell(graph: &CompiledGraph<Words>, word: &str, mode: Durability) -> String {
+async fn run_with(graph: &CompiledGraph<Words>, word: &str, mode: Durability) -> String {
     let run = graph.invoke(Words::update().seen([word])).thread("t").durability(mode).abandon();
     run.await.unwrap().into_finished().unwrap().seen.pop().unwrap()
 }
@@ -66,7 +67,7 @@ async fn history(graph: &CompiledGraph<Words>) -> Vec<Checkpoint<Words>> {
     graph.history("t").await.unwrap()
 }
 
-/// The checkpoints of a thread at which the diary was to run, oldest first.
+/// Returns the checkpoints at which `diary` runs next, oldest first.
 async fn before_the_diary(graph: &CompiledGraph<Words>) -> Vec<CheckpointId> {
     let history = history(graph).await;
     history.iter().rev().filter(|one| one.next == ["diary"]).map(|one| one.id).collect()
@@ -77,53 +78,53 @@ async fn replay(graph: &CompiledGraph<Words>, from: CheckpointId, mode: Durabili
     run.await.unwrap().into_finished().unwrap().seen.pop().unwrap()
 }
 
-/// What LangGraph 1.2.22 says in the same graph (`checkpointer=True`): "a+b" three times, "a" three times,
-/// then "a+z".
+/// LangGraph 1.2.22 gives the same results for the same graph (`checkpointer=True`): "a+b" three times,
+/// "a" three times, then "a+z".
 #[tokio::test]
-async fn three_replays_of_a_checkpoint_remember_the_same() {
+async fn replays_of_a_checkpoint_start_from_the_same_memory() {
     for mode in MODES {
         for eager in [false, true] {
-            let graph = kept(eager, MemorySaver::new());
-            // With `Exit` there is no checkpoint within a run to begin at.
-            assert_eq!(tell(&graph, "a", Durability::Sync).await, "a");
-            assert_eq!(tell(&graph, "b", Durability::Sync).await, "a+b");
-            let [first, second] = before_the_diary(&graph).await[..] else { panic!("two runs") };
+            let graph = diary_graph(eager, MemorySaver::new());
+            // `Exit` stores no checkpoint inside a run to replay from.
+            assert_eq!(run_with(&graph, "a", Durability::Sync).await, "a");
+            assert_eq!(run_with(&graph, "b", Durability::Sync).await, "a+b");
+            let [first, second] = before_the_diary(&graph).await[..] else { panic!("expected two runs") };
             for _ in 0..3 {
                 assert_eq!(replay(&graph, second, mode).await, "a+b", "{mode:?} eager {eager}");
             }
             for _ in 0..3 {
                 assert_eq!(replay(&graph, first, mode).await, "a", "{mode:?} eager {eager}");
             }
-            assert_eq!(tell(&graph, "z", mode).await, "a+z", "it goes on from the last replay");
-            assert_eq!(replay(&graph, second, mode).await, "a+b", "and what is older stays as it was");
+            assert_eq!(run_with(&graph, "z", mode).await, "a+z", "the run continues from the last replay");
+            assert_eq!(replay(&graph, second, mode).await, "a+b", "older checkpoints are unchanged");
         }
     }
 }
 
 #[tokio::test]
-async fn a_fork_an_edit_and_a_run_that_is_rolled_back_remember_what_was_known_there() {
+async fn forks_and_edits_continue_from_the_memory_of_their_checkpoint() {
     for eager in [false, true] {
-        let graph = kept(eager, MemorySaver::new());
-        tell(&graph, "a", Durability::Sync).await;
+        let graph = diary_graph(eager, MemorySaver::new());
+        run_with(&graph, "a", Durability::Sync).await;
         let after_a = history(&graph).await[0].id;
-        tell(&graph, "b", Durability::Sync).await;
-        // A copy of the checkpoint, and an edit of it.
+        run_with(&graph, "b", Durability::Sync).await;
+        // A copy of the checkpoint, then an edit at it.
         graph.update_state("t").at(after_a).await.unwrap();
-        assert_eq!(tell(&graph, "c", Durability::Sync).await, "a+c");
+        assert_eq!(run_with(&graph, "c", Durability::Sync).await, "a+c");
         graph.update_state("t").at(after_a).update(Words::update().seen(["edited"])).await.unwrap();
-        assert_eq!(tell(&graph, "d", Durability::Sync).await, "a+d");
-        // On the newest one, too, and where nodes and the beginning of a run are stood in for.
+        assert_eq!(run_with(&graph, "d", Durability::Sync).await, "a+d");
+        // Edits of the newest checkpoint: as a node, as the start and as the end of a run.
         graph.update_state("t").as_node("diary", Words::update().seen(["x"])).await.unwrap();
-        assert_eq!(tell(&graph, "e", Durability::Sync).await, "a+d+e");
+        assert_eq!(run_with(&graph, "e", Durability::Sync).await, "a+d+e");
         graph.update_state("t").as_start(Words::update().seen(["f"])).await.unwrap();
         let end = graph.proceed().thread("t").await.unwrap();
         assert_eq!(end.output().seen.last().unwrap(), "a+d+e+f");
         graph.update_state("t").as_end(Words::update().seen(["over"])).await.unwrap();
-        assert_eq!(tell(&graph, "g", Durability::Sync).await, "a+d+e+f+g");
+        assert_eq!(run_with(&graph, "g", Durability::Sync).await, "a+d+e+f+g");
     }
 }
 
-/// Each call adds 7 to a memory, six in a run.
+/// Returns a graph whose runs call a subgraph six times. Each call adds 7 to its memory.
 fn sums(saver: impl Checkpointer, eager: bool) -> CompiledGraph<Words> {
     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
     struct Sum {
@@ -142,7 +143,7 @@ fn sums(saver: impl Checkpointer, eager: bool) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn calls_that_leave_no_trace_in_the_thread_leave_none_in_its_memory() {
+async fn dropped_calls_leave_no_trace_in_the_memory() {
     let folder = Folder::new();
     for eager in [false, true] {
         let savers: [Arc<dyn Checkpointer>; 2] =
@@ -162,18 +163,18 @@ async fn calls_that_leave_no_trace_in_the_thread_leave_none_in_its_memory() {
                 }
             };
             assert!(undone > 5, "{undone}");
-            assert_eq!(first.seen.last().unwrap(), "42", "after {undone} that were undone");
+            assert_eq!(first.seen.last().unwrap(), "42", "after {undone} dropped calls");
             for polls in 3..20 {
                 assert!(at_most(run(), polls).await.is_none());
             }
             let second = run().await.unwrap().into_finished().unwrap();
-            assert_eq!(second.seen.last().unwrap(), "84", "what the first run did is remembered");
+            assert_eq!(second.seen.last().unwrap(), "84", "the memory of the first run is kept");
         }
     }
 }
 
 #[tokio::test]
-async fn a_call_whose_superstep_failed_is_taken_up_by_its_task_and_given_up_with_it() {
+async fn a_call_in_a_failed_superstep_is_kept_or_abandoned_with_its_task() {
     for mode in MODES {
         let fails = Arc::new(AtomicBool::new(false));
         let failing = Arc::clone(&fails);
@@ -194,7 +195,7 @@ async fn a_call_whose_superstep_failed_is_taken_up_by_its_task_and_given_up_with
         let graph = StateGraph::new().node("diary", diary(child)).node("beside", beside);
         let graph = graph.edge(START, "diary").edge(START, "beside").compile().unwrap();
         let graph = graph.checkpointer(MemorySaver::new());
-        assert_eq!(tell(&graph, "a", mode).await, "a");
+        assert_eq!(run_with(&graph, "a", mode).await, "a");
 
         fails.store(true, Ordering::SeqCst);
         let fail = |word: &'static str| {
@@ -205,14 +206,18 @@ async fn a_call_whose_superstep_failed_is_taken_up_by_its_task_and_given_up_with
         assert_eq!(calls.load(Ordering::SeqCst), 3);
         fails.store(false, Ordering::SeqCst);
         let end = graph.proceed().thread("t").durability(mode).await.unwrap().into_finished().unwrap();
-        assert_eq!(end.seen.last().unwrap(), "a+c", "{mode:?}: `b` went with its task");
-        assert_eq!(calls.load(Ordering::SeqCst), 3, "what had finished is not run again");
-        assert_eq!(tell(&graph, "d", mode).await, "a+c+d", "{mode:?}: it counts since its task does");
+        assert_eq!(end.seen.last().unwrap(), "a+c", "{mode:?}: `b` was abandoned with its task");
+        assert_eq!(calls.load(Ordering::SeqCst), 3, "a finished call does not run again");
+        assert_eq!(
+            run_with(&graph, "d", mode).await,
+            "a+c+d",
+            "{mode:?}: `c` is kept because its task was merged"
+        );
     }
 }
 
 #[tokio::test]
-async fn an_edit_that_ends_a_superstep_keeps_what_its_finished_tasks_remembered() {
+async fn an_edit_that_ends_a_superstep_keeps_the_memories_of_its_finished_tasks() {
     async fn fails() -> Result<()> {
         pending_for(40).await;
         Err("not now".into())
@@ -233,18 +238,18 @@ async fn an_edit_that_ends_a_superstep_keeps_what_its_finished_tasks_remembered(
         let update = Words::update().seen(["edited"]);
         let edit = if as_end { edit.as_end(update) } else { edit.as_node("fails", update) };
         edit.await.unwrap();
-        assert_eq!(tell(&graph, "b", Durability::Sync).await, "a+b", "as end {as_end}");
+        assert_eq!(run_with(&graph, "b", Durability::Sync).await, "a+b", "as end {as_end}");
     }
-    // Who stands in for the call itself takes it away.
+    // An edit as `diary` replaces its task, and the memory of that call is dropped.
     let graph = build();
     graph.invoke(Words::update().seen(["a"])).thread("t").await.unwrap_err();
     let edit = graph.update_state("t").as_node("diary", Words::update().seen(["no diary"]));
     edit.as_node("fails", Words::update()).await.unwrap();
-    assert_eq!(tell(&graph, "b", Durability::Sync).await, "b");
+    assert_eq!(run_with(&graph, "b", Durability::Sync).await, "b");
 }
 
-/// Its second node fails as often as it is said.
-fn stumbles(times: &Arc<AtomicU32>) -> CompiledGraph<Diary> {
+/// Returns a subgraph whose second node fails `times` times.
+fn failing_diary(times: &Arc<AtomicU32>) -> CompiledGraph<Diary> {
     let times = Arc::clone(times);
     let second = move || {
         let fails =
@@ -259,35 +264,35 @@ fn stumbles(times: &Arc<AtomicU32>) -> CompiledGraph<Diary> {
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_with_the_call_and_a_handler_takes_its_place() {
+async fn a_retry_continues_the_call_and_a_handler_discards_it() {
     for mode in MODES {
         for eager in [false, true] {
             let times = Arc::new(AtomicU32::new(0));
-            let sub = diary(stumbles(&times)).retry(RetryPolicy::attempts(2).initial(Duration::ZERO));
+            let sub = diary(failing_diary(&times)).retry(RetryPolicy::attempts(2).initial(Duration::ZERO));
             let graph =
                 state_graph(eager).node("diary", sub.on_error("handle")).node("handle", says("handled"));
             let graph = graph.edge(START, "diary").compile().unwrap().checkpointer(MemorySaver::new());
             let case = format!("{mode:?} eager {eager}");
-            assert_eq!(tell(&graph, "a", mode).await, "a+first");
+            assert_eq!(run_with(&graph, "a", mode).await, "a+first");
             times.store(1, Ordering::SeqCst);
             assert_eq!(
-                tell(&graph, "b", mode).await,
+                run_with(&graph, "b", mode).await,
                 "a+first+b+first",
-                "{case}: the second attempt goes on"
+                "{case}: the second attempt continues the call"
             );
             times.store(2, Ordering::SeqCst);
-            assert_eq!(tell(&graph, "c", mode).await, "handled");
+            assert_eq!(run_with(&graph, "c", mode).await, "handled");
             assert_eq!(
-                tell(&graph, "d", mode).await,
+                run_with(&graph, "d", mode).await,
                 "a+first+b+first+d+first",
-                "{case}: `c` has never been"
+                "{case}: `c` left no memory"
             );
         }
     }
 }
 
 #[tokio::test]
-async fn a_call_that_asked_is_found_by_its_task_and_abandoned_with_it() {
+async fn an_interrupted_call_is_resumed_by_its_task_and_abandoned_with_it() {
     async fn ask(ctx: Ctx) -> Result<DiaryUpdate> {
         let word: String = ctx.interrupt("?")?;
         Ok(Diary::update().told([word]))
@@ -308,9 +313,9 @@ async fn a_call_that_asked_is_found_by_its_task_and_abandoned_with_it() {
             assert_eq!(answer("A").await, "a+A");
             invoke("b").await.unwrap();
             invoke("c").await.unwrap();
-            assert_eq!(answer("C").await, "a+A+c+C", "{mode:?} eager {eager}: `b` was given up");
+            assert_eq!(answer("C").await, "a+A+c+C", "{mode:?} eager {eager}: `b` was abandoned");
             invoke("d").await.unwrap();
-            // Another state for the run, and the same question in it.
+            // An edit of the state keeps the interrupt.
             graph.update_state("t").update(Words::update().seen(["edited"])).await.unwrap();
             assert_eq!(answer("D").await, "a+A+c+C+d+D", "{mode:?} eager {eager}");
         }
@@ -318,7 +323,7 @@ async fn a_call_that_asked_is_found_by_its_task_and_abandoned_with_it() {
 }
 
 #[tokio::test]
-async fn two_tasks_beside_each_other_cannot_both_be_remembered_though_one_comes_after_the_other() {
+async fn two_tasks_of_a_superstep_cannot_call_the_same_memory_even_one_after_the_other() {
     async fn split() -> Command<Words> {
         Command::to(["x", "y"].map(|word| Dispatch::new("x", word.to_owned())).to_vec())
     }
@@ -332,14 +337,14 @@ async fn two_tasks_beside_each_other_cannot_both_be_remembered_though_one_comes_
     let run = graph.invoke(Words::update()).thread("t").max_concurrency(1);
     let error = run.await.unwrap_err();
     assert!(error.to_string().contains("E_CONCURRENT_SUBGRAPH"), "{error}");
-    // Nor when the first one was stored and another process does the rest.
+    // The same holds if the first call is stored and `proceed` runs the second.
     let error = graph.proceed().thread("t").max_concurrency(1).await.unwrap_err();
     assert!(error.to_string().contains("E_CONCURRENT_SUBGRAPH"), "{error}");
 }
 
-/// Without supersteps a call can begin while another one waits, at any depth.
+/// In an eager run a call can begin while another call waits for an answer, at any depth.
 #[tokio::test]
-async fn a_memory_whose_call_waits_is_not_called_by_another_task_of_an_eager_run() {
+async fn another_task_of_an_eager_run_cannot_call_a_memory_whose_call_waits() {
     async fn asks(ctx: Ctx, words: Snapshot<Words>) -> Result<WordsUpdate> {
         let answer: String = ctx.interrupt(format!("question {}", words.seen.len()))?;
         Ok(Words::update().seen([answer]))
@@ -361,18 +366,19 @@ async fn a_memory_whose_call_waits_is_not_called_by_another_task_of_an_eager_run
     let open = graph.state("t").await.unwrap().unwrap().interrupts;
     assert_eq!(open.iter().map(|one| one.value.as_str().unwrap()).collect::<Vec<_>>(), ["question 0"]);
 
-    // The task that was refused is tried again beside the one that has its answer now.
+    // `resume` runs the refused task again, beside the task that now has its answer.
     let error = graph.resume("first").thread("t").await.unwrap_err();
     assert!(error.to_string().contains("E_CONCURRENT_SUBGRAPH"), "{error}");
     let asks = graph.proceed().thread("t").await.unwrap();
     let open: Vec<_> = asks.interrupts().iter().map(|one| one.value.as_str().unwrap()).collect();
-    assert_eq!(open, ["question 1"], "the second call begins behind the first one");
+    assert_eq!(open, ["question 1"], "the second call continues from the memory of the first");
     let done = graph.resume("second").thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(done.seen, ["first", "first", "second"]);
 }
 
-/// A memory in a memory, beside one in a call that remembers nothing.
-fn deep(eager: bool, saver: impl Checkpointer) -> CompiledGraph<Words> {
+/// Returns a graph of two subgraphs without memory. `outer` contains a memory inside a memory; `other`
+/// contains one memory.
+fn nested_memories(eager: bool, saver: impl Checkpointer) -> CompiledGraph<Words> {
     let once = |name: &'static str, node: Node<Words>| {
         state_graph(eager).node(name, node).edge(START, name).compile().unwrap()
     };
@@ -392,11 +398,11 @@ fn deep(eager: bool, saver: impl Checkpointer) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn memories_of_every_depth_are_named_by_the_root() {
+async fn the_root_checkpoint_names_memories_of_every_depth() {
     for mode in MODES {
         for eager in [false, true] {
             let saver = Arc::new(MemorySaver::new());
-            let graph = deep(eager, Arc::clone(&saver));
+            let graph = nested_memories(eager, Arc::clone(&saver));
             let run = async |word: &'static str| {
                 let run = graph.invoke(Words::update().seen([word])).thread("t").durability(mode);
                 text(&run.await.unwrap().into_finished().unwrap())
@@ -421,12 +427,12 @@ async fn memories_of_every_depth_are_named_by_the_root() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cut_off_at_any_poll_remembers_each_call_once() {
+async fn a_run_dropped_at_any_poll_remembers_each_call_once() {
     for mode in [Durability::Sync, Durability::Async] {
         for eager in [false, true] {
-            let graph = deep(eager, MemorySaver::new());
-            let uncut = |thread: &'static str| graph.invoke(Words::update().seen(["a"])).thread(thread);
-            uncut("whole").await.unwrap();
+            let graph = nested_memories(eager, MemorySaver::new());
+            let first_run = |thread: &'static str| graph.invoke(Words::update().seen(["a"])).thread(thread);
+            first_run("whole").await.unwrap();
             let whole = graph.invoke(Words::update().seen(["b"])).thread("whole").await.unwrap();
             let mut polls = 1;
             loop {
@@ -437,17 +443,17 @@ async fn a_run_that_is_cut_off_at_any_poll_remembers_each_call_once() {
                     assert_eq!(end.unwrap().output(), whole.output());
                     break;
                 }
-                let stands = graph.state(&thread).await.unwrap().unwrap();
-                let has_begun = stands.values.seen.contains(&"b".to_owned());
-                let end = match (has_begun, stands.next.is_empty()) {
-                    (true, true) => stands.values,
+                let state = graph.state(&thread).await.unwrap().unwrap();
+                let has_begun = state.values.seen.contains(&"b".to_owned());
+                let end = match (has_begun, state.next.is_empty()) {
+                    (true, true) => state.values,
                     (true, false) => graph.proceed().thread(&thread).await.unwrap().into_finished().unwrap(),
                     (false, _) => {
                         let again = graph.invoke(Words::update().seen(["b"])).thread(&thread);
                         again.await.unwrap().into_finished().unwrap()
                     }
                 };
-                assert_eq!(&end, whole.output(), "{mode:?} eager {eager}, cut off after {polls}");
+                assert_eq!(&end, whole.output(), "{mode:?} eager {eager}, dropped after {polls} polls");
                 polls += 1;
             }
             assert!(polls > 10, "{polls}");
@@ -456,12 +462,12 @@ async fn a_run_that_is_cut_off_at_any_poll_remembers_each_call_once() {
 }
 
 #[tokio::test]
-async fn pruning_keeps_what_checkpoints_that_stay_remember() {
+async fn pruning_keeps_the_memories_of_kept_checkpoints() {
     for eager in [false, true] {
         let saver = Arc::new(MemorySaver::new());
-        let graph = kept(eager, Arc::clone(&saver));
+        let graph = diary_graph(eager, Arc::clone(&saver));
         for word in ["a", "b", "c", "d", "e"] {
-            tell(&graph, word, Durability::Sync).await;
+            run_with(&graph, word, Durability::Sync).await;
         }
         let third = before_the_diary(&graph).await[2];
         let rows = async || {
@@ -472,23 +478,23 @@ async fn pruning_keeps_what_checkpoints_that_stay_remember() {
         let policy = Retention::keep(move |one| one.place.namespace.is_empty() && one.id == third);
         graph.prune(policy).thread("t").await.unwrap();
         assert!(rows().await < before);
-        assert_eq!(rows().await, 2, "those that the third and the newest name");
+        assert_eq!(rows().await, 2, "the memory checkpoints named by the third and the newest checkpoint");
         assert_eq!(replay(&graph, third, Durability::Sync).await, "a+b+c", "eager {eager}");
         assert_eq!(replay(&graph, third, Durability::Sync).await, "a+b+c", "eager {eager}");
         graph.prune(Retention::keep_latest_per_thread()).thread("t").await.unwrap();
         assert_eq!(rows().await, 1);
-        assert_eq!(tell(&graph, "f", Durability::Sync).await, "a+b+c+f");
+        assert_eq!(run_with(&graph, "f", Durability::Sync).await, "a+b+c+f");
     }
 }
 
 #[tokio::test]
-async fn a_copy_of_a_thread_remembers_what_the_original_did_at_each_checkpoint() {
-    let graph = kept(false, MemorySaver::new());
-    tell(&graph, "a", Durability::Sync).await;
-    tell(&graph, "b", Durability::Sync).await;
+async fn a_copied_thread_has_the_memories_of_the_original_at_each_checkpoint() {
+    let graph = diary_graph(false, MemorySaver::new());
+    run_with(&graph, "a", Durability::Sync).await;
+    run_with(&graph, "b", Durability::Sync).await;
     graph.copy_thread("t", "copy").await.unwrap();
-    let [first, second] = before_the_diary(&graph).await[..] else { panic!("two runs") };
-    tell(&graph, "only the original", Durability::Sync).await;
+    let [first, second] = before_the_diary(&graph).await[..] else { panic!("expected two runs") };
+    run_with(&graph, "only the original", Durability::Sync).await;
     let replayed = async |from| {
         let end = graph.proceed().thread("copy").from(from).await.unwrap();
         end.into_finished().unwrap().seen.pop().unwrap()
@@ -497,34 +503,34 @@ async fn a_copy_of_a_thread_remembers_what_the_original_did_at_each_checkpoint()
     assert_eq!(replayed(first).await, "a");
     let end = graph.invoke(Words::update().seen(["z"])).thread("copy").await.unwrap();
     assert_eq!(end.output().seen.last().unwrap(), "a+z");
-    assert_eq!(tell(&graph, "y", Durability::Sync).await, "a+b+only the original+y");
+    assert_eq!(run_with(&graph, "y", Durability::Sync).await, "a+b+only the original+y");
 }
 
 #[tokio::test]
-async fn an_edit_of_the_memory_itself_counts_from_the_next_call_on() {
+async fn an_edit_of_a_memory_applies_from_the_next_call() {
     let saver = Arc::new(MemorySaver::new());
-    let graph = kept(false, Arc::clone(&saver));
-    tell(&graph, "a", Durability::Sync).await;
+    let graph = diary_graph(false, Arc::clone(&saver));
+    run_with(&graph, "a", Durability::Sync).await;
     let memory = notes().checkpointer(Arc::clone(&saver)).namespace("diary");
     memory.update_state("t").update(Diary::update().told(["a note"])).await.unwrap();
-    assert_eq!(tell(&graph, "b", Durability::Sync).await, "a+a note+b");
+    assert_eq!(run_with(&graph, "b", Durability::Sync).await, "a+a note+b");
     let second = before_the_diary(&graph).await[1];
     assert_eq!(replay(&graph, second, Durability::Sync).await, "a+a note+b");
     assert_eq!(
         replay(&graph, second, Durability::Sync).await,
         "a+a note+b",
-        "also where it is not the newest"
+        "the replay uses this memory checkpoint although it is no longer the newest"
     );
 }
 
-/// Which of these texts a record holds.
-fn holds<'a>(record: &[u8], texts: &'a [String]) -> Vec<&'a str> {
+/// Returns those of these texts that a record contains.
+fn texts_in<'a>(record: &[u8], texts: &'a [String]) -> Vec<&'a str> {
     let found = texts.iter().filter(|text| record.windows(text.len()).any(|bytes| bytes == text.as_bytes()));
     found.map(String::as_str).collect()
 }
 
 #[tokio::test]
-async fn a_record_names_the_memories_that_have_changed_and_a_full_names_all() {
+async fn a_delta_names_changed_memories_and_a_full_names_all() {
     let names: Vec<String> = (0..20).map(|number| format!("memory_{number:02}")).collect();
     let mut graph = StateGraph::new();
     for name in &names {
@@ -535,27 +541,27 @@ async fn a_record_names_the_memories_that_have_changed_and_a_full_names_all() {
     }
     let saver = Arc::new(MemorySaver::new());
     let graph = graph.edge(START, names[0].clone()).compile().unwrap().checkpointer(Arc::clone(&saver));
-    // A state so large that deltas stay deltas.
+    // The state is so large that commits stay deltas.
     let long = "long ".repeat(4000);
     graph.invoke(Words::update().seen([&long, "a"])).thread("t").await.unwrap();
     let rows = saver.list(Place::root("t"), ListQuery::default()).await.unwrap();
     let deltas: Vec<_> = rows.iter().rev().filter(|row| row.kind == RowKind::Delta).collect();
     assert_eq!(deltas.len(), 20);
     for (at, row) in deltas.iter().enumerate() {
-        // The one that was called, and the one that comes next.
+        // The memory of the node that ran, and the name of the node that runs next.
         let expected: Vec<&str> = names[at..].iter().take(2).map(String::as_str).collect();
-        assert_eq!(holds(&row.record, &names), expected, "{}", row.id);
+        assert_eq!(texts_in(&row.record, &names), expected, "{}", row.id);
     }
     // A fork begins with a full.
     graph.update_state("t").await.unwrap();
     let at = history(&graph).await[1].id;
     graph.update_state("t").at(at).await.unwrap();
     let newest = &saver.list(Place::root("t"), ListQuery::default()).await.unwrap()[0];
-    assert_eq!((newest.kind, holds(&newest.record, &names).len()), (RowKind::Full, 20));
+    assert_eq!((newest.kind, texts_in(&newest.record, &names).len()), (RowKind::Full, 20));
 }
 
 #[tokio::test]
-async fn a_segment_names_the_memories_as_the_deltas_that_it_folds_do() {
+async fn a_segment_names_the_memories_of_the_deltas_it_folds() {
     async fn spin() -> WordsUpdate {
         Words::update().seen(["spin"])
     }
@@ -574,19 +580,19 @@ async fn a_segment_names_the_memories_as_the_deltas_that_it_folds_do() {
     assert!(outcome.output().seen.contains(&"a+b".to_owned()));
 }
 
-/// The segment covers deltas of several calls, and the last of them has named none.
+/// The segment folds deltas of several calls; the last of these calls names no memory.
 #[tokio::test]
-async fn a_segment_of_a_call_that_names_no_memories_says_so() {
-    /// What the call was told, and not what it has added since.
-    fn told(words: &Words) -> &str {
+async fn a_segment_records_that_its_last_call_names_no_memories() {
+    /// Returns the word given to the call, without the words added since.
+    fn given_word(words: &Words) -> &str {
         words.seen.iter().rev().find(|word| *word != "spin").map_or("", |word| word)
     }
     async fn asks(ctx: Ctx, words: Snapshot<Words>) -> Result<()> {
-        if told(&words) == "c" { Ok(ctx.interrupt("go on?")?) } else { Ok(()) }
+        if given_word(&words) == "c" { Ok(ctx.interrupt("go on?")?) } else { Ok(()) }
     }
     let spins = |words: &Words| {
         let spun = words.seen.iter().filter(|word| *word == "spin").count();
-        if told(words) == "c" && spun < 1_100 { "spin" } else { "second" }
+        if given_word(words) == "c" && spun < 1_100 { "spin" } else { "second" }
     };
     let outer = StateGraph::new().node("first", asks).node("spin", says("spin")).node("second", asks);
     let outer = outer.node("diary", diary(notes())).edge(START, "first").edge("second", "diary");
@@ -600,7 +606,7 @@ async fn a_segment_of_a_call_that_names_no_memories_says_so() {
 
     let call = |word: String| graph.invoke(Words::update().seen([word])).thread("t").max_supersteps(2_000);
     call("a ".repeat(10_000)).await.unwrap().into_finished().unwrap();
-    // What is kept is a full, which names the memory inside.
+    // Pruning leaves a full, which names the inner memory.
     graph.prune(Retention::keep_last(1)).await.unwrap();
     call("b".to_owned()).await.unwrap().into_finished().unwrap();
     assert_eq!(call("c".to_owned()).await.unwrap().interrupts().len(), 1);
@@ -611,7 +617,7 @@ async fn a_segment_of_a_call_that_names_no_memories_says_so() {
 }
 
 #[tokio::test]
-async fn the_node_for_the_limit_remembers_too() {
+async fn the_on_limit_node_has_a_memory_too() {
     for eager in [false, true] {
         let graph = state_graph(eager).node("spin", says("spin")).node("diary", diary(notes()));
         let graph = graph.edge(START, "spin").branch("spin", |_: &Words| "spin", ["spin"]).on_limit("diary");
@@ -627,7 +633,7 @@ async fn the_node_for_the_limit_remembers_too() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_left_is_remembered_as_far_as_it_had_come() {
+async fn a_call_left_by_a_command_keeps_its_memory_up_to_that_point() {
     async fn first() -> DiaryUpdate {
         Diary::update().told(["first"])
     }
@@ -641,36 +647,36 @@ async fn a_call_that_was_left_is_remembered_as_far_as_it_had_come() {
             let graph =
                 state_graph(eager).node("diary", diary(child).targets(["after"])).node("after", || async {});
             let graph = graph.edge(START, "diary").compile().unwrap().checkpointer(MemorySaver::new());
-            assert_eq!(tell(&graph, "a", mode).await, "a+first");
-            assert_eq!(tell(&graph, "b", mode).await, "a+first+b+first", "{mode:?} eager {eager}");
+            assert_eq!(run_with(&graph, "a", mode).await, "a+first");
+            assert_eq!(run_with(&graph, "b", mode).await, "a+first+b+first", "{mode:?} eager {eager}");
         }
     }
 }
 
 #[tokio::test]
-async fn runs_without_memories_say_nothing_of_them() {
+async fn records_of_runs_without_memories_do_not_mention_memories() {
     let middle = StateGraph::new().node("says", says("x")).edge(START, "says").compile().unwrap();
     let graph = StateGraph::new().node("sub", middle).edge(START, "sub").compile().unwrap();
     let saver = Arc::new(MemorySaver::new());
     let graph = graph.checkpointer(Arc::clone(&saver));
-    tell(&graph, "a", Durability::Sync).await;
+    run_with(&graph, "a", Durability::Sync).await;
     assert_eq!(history(&graph).await[0].memories, BTreeMap::new());
     let keys = ["memories".to_owned(), "remembered".to_owned(), "is_named".to_owned()];
     for namespace in saver.namespaces("t").await.unwrap() {
         let place = Place { thread: "t", namespace: &namespace };
         for row in saver.list(place, ListQuery::default()).await.unwrap() {
-            assert!(holds(&row.record, &keys).is_empty(), "{namespace} {}", row.id);
+            assert!(texts_in(&row.record, &keys).is_empty(), "{namespace} {}", row.id);
         }
     }
 }
 
 #[tokio::test]
-async fn a_checkpoint_of_the_memory_that_is_gone_is_an_error_that_names_it() {
+async fn a_missing_memory_checkpoint_is_an_error_that_names_it() {
     let saver = Arc::new(MemorySaver::new());
-    let graph = kept(false, Arc::clone(&saver));
-    tell(&graph, "a", Durability::Sync).await;
-    tell(&graph, "b", Durability::Sync).await;
-    let [first, second] = before_the_diary(&graph).await[..] else { panic!("two runs") };
+    let graph = diary_graph(false, Arc::clone(&saver));
+    run_with(&graph, "a", Durability::Sync).await;
+    run_with(&graph, "b", Durability::Sync).await;
+    let [first, second] = before_the_diary(&graph).await[..] else { panic!("expected two runs") };
     replay(&graph, first, Durability::Sync).await;
     let place = Place { thread: "t", namespace: "diary" };
     let gone = [(0, 0..u64::MAX)];

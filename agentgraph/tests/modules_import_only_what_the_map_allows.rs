@@ -1,5 +1,5 @@
-//! `docs/architecture.md` has a table of the engine's rooms, from the top of the house to the bottom: which
-//! files are in each, and from which rooms further down they may import. Every import is held against it.
+//! `docs/architecture.md` lists the rooms of the engine from top to bottom: the files of each room, and
+//! the lower rooms it may import from. This test checks every import against that table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn every_import_is_one_that_the_table_of_rooms_allows() {
-    let house = House::read();
+    let sources = Sources::read();
     let map = Map::read();
     let mut unplaced = Vec::new();
     let mut forbidden = BTreeSet::new();
-    for file in house.files.keys().filter(|file| !FACE.contains(&file.as_str())) {
+    for file in sources.files.keys().filter(|file| !PUBLIC_FACE.contains(&file.as_str())) {
         let Some(from) = map.room_of(file) else {
             unplaced.push(file);
             continue;
         };
-        for target in house.imports(file) {
+        for target in sources.imports(file) {
             let to = map.room_of(&target).unwrap_or("the crate's root");
             if to != from && !map.may_import(from, to) {
                 forbidden.insert((file.clone(), to.to_owned()));
             }
         }
     }
-    assert!(unplaced.is_empty(), "no room of the table has {unplaced:?}");
+    assert!(unplaced.is_empty(), "these files are in no room of the table: {unplaced:?}");
     assert!(
         forbidden.is_empty(),
         "the table of rooms does not allow these files to import from these rooms: {forbidden:#?}"
@@ -33,12 +33,16 @@ fn every_import_is_one_that_the_table_of_rooms_allows() {
 
 #[test]
 fn every_room_of_the_table_has_files_and_imports_only_from_rooms_below_it() {
-    let house = House::read();
+    let sources = Sources::read();
     let map = Map::read();
     let names: Vec<&str> = map.rooms.iter().map(|room| room.name.as_str()).collect();
     for (at, room) in map.rooms.iter().enumerate() {
         for file in &room.files {
-            assert!(house.files.keys().any(|known| is_in(known, file)), "{}: there is no {file}", room.name);
+            assert!(
+                sources.files.keys().any(|known| is_in(known, file)),
+                "{}: there is no {file}",
+                room.name
+            );
         }
         for import in &room.imports {
             assert!(
@@ -50,10 +54,10 @@ fn every_room_of_the_table_has_files_and_imports_only_from_rooms_below_it() {
     }
 }
 
-/// What makes the public face out of all rooms.
-const FACE: [&str; 2] = ["lib.rs", "prelude.rs"];
+/// The files that re-export from all rooms. They belong to no room.
+const PUBLIC_FACE: [&str; 2] = ["lib.rs", "prelude.rs"];
 
-/// The table of rooms, as the documentation has it.
+/// The table of rooms in the documentation.
 struct Map {
     rooms: Vec<Room>,
 }
@@ -87,7 +91,7 @@ impl Map {
         map
     }
 
-    /// The room with the longest entry that holds the file.
+    /// Returns the room with the longest entry that holds the file.
     fn room_of(&self, file: &str) -> Option<&str> {
         let entries =
             self.rooms.iter().flat_map(|room| room.files.iter().map(move |entry| (entry, &room.name)));
@@ -105,40 +109,40 @@ fn is_in(file: &str, entry: &str) -> bool {
     file == entry || entry.ends_with('/') && file.starts_with(entry)
 }
 
-/// The words between backticks.
+/// Returns the words between backticks.
 fn coded(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// The sources of the engine, without their tests and comments.
-struct House {
+struct Sources {
     files: BTreeMap<String, String>,
-    /// What each module gives out of another one: name to path.
-    given_on: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// The re-exports of each module, from name to path.
+    reexports: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
-impl House {
+impl Sources {
     fn read() -> Self {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut files = BTreeMap::new();
         collect(&root, &root, &mut files);
-        let mut given_on: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+        let mut reexports: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
         for (file, text) in &files {
             for (statement, _) in uses(text).into_iter().filter(|(_, is_public)| *is_public) {
-                for path in unfolded(&statement) {
+                for path in expand_use(&statement) {
                     let name = path.last().unwrap().clone();
-                    given_on.entry(module_of(file).join("::")).or_default().insert(name, path);
+                    reexports.entry(module_of(file).join("::")).or_default().insert(name, path);
                 }
             }
         }
-        Self { files, given_on }
+        Self { files, reexports }
     }
 
-    /// The files from which a file imports, by `use` or by a path within its code.
+    /// Returns the files a file imports from, by `use` or by a path within its code.
     fn imports(&self, file: &str) -> BTreeSet<String> {
         let text = &self.files[file];
         let module = module_of(file);
-        let named = uses(text).into_iter().flat_map(|(statement, _)| unfolded(&statement));
+        let named = uses(text).into_iter().flat_map(|(statement, _)| expand_use(&statement));
         let inline = paths_in(&without_uses(text))
             .into_iter()
             .map(|path| path.split("::").map(str::to_owned).collect());
@@ -146,7 +150,7 @@ impl House {
         found.filter(|target| target != file).collect()
     }
 
-    /// The file where what a path leads to is written down.
+    /// Returns the file that defines the item at a path, following re-exports.
     fn file_of(&self, module: &[String], path: &[String], depth: usize) -> Option<String> {
         let ups = path.iter().take_while(|part| *part == "super").count();
         let (mut at, mut rest) = match path.first()?.as_str() {
@@ -162,8 +166,9 @@ impl House {
         while let Some((first, others)) = rest.split_first() {
             let inner = [at.as_slice(), std::slice::from_ref(first)].concat();
             if self.file(&inner).is_none() {
-                let given = self.given_on.get(&at.join("::")).and_then(|names| names.get(first));
-                let onward = given.filter(|_| depth < 8).and_then(|path| self.file_of(&at, path, depth + 1));
+                let reexported = self.reexports.get(&at.join("::")).and_then(|names| names.get(first));
+                let onward =
+                    reexported.filter(|_| depth < 8).and_then(|path| self.file_of(&at, path, depth + 1));
                 return onward.or_else(|| self.file(&at));
             }
             (at, rest) = (inner, others);
@@ -196,7 +201,7 @@ fn module_of(file: &str) -> Vec<String> {
     file.trim_end_matches(".rs").split('/').filter(|part| *part != "lib").map(str::to_owned).collect()
 }
 
-/// The text up to its tests, without comments.
+/// Returns the text up to its tests, without comments.
 fn code_of(text: &str) -> String {
     let mut is_inner = false;
     let tests = text
@@ -210,7 +215,7 @@ fn code_of(text: &str) -> String {
         } else {
             code.ends_with('{') && code.contains("mod ") && !code.starts_with(' ')
         };
-        // In a module within a file, one step up is the file itself.
+        // In an inline module, `super` is the file itself.
         if is_inner {
             code.replace("super::super::", "up::").replace("super::", "self::").replace("up::", "super::")
         } else {
@@ -220,7 +225,7 @@ fn code_of(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The line without `pub(in crate::..)`, which names a folder and imports nothing from it.
+/// Returns the line without `pub(in crate::..)`, which names a folder but imports nothing from it.
 fn without_visibility(line: &str) -> String {
     match line.split_once("pub(in ") {
         Some((before, after)) => before.to_owned() + after.split_once(')').unwrap().1.trim_start(),
@@ -228,7 +233,7 @@ fn without_visibility(line: &str) -> String {
     }
 }
 
-/// The `use` statements, each without `use` and semicolon, and whether it gives on what it names.
+/// Returns the `use` statements without `use` and semicolon, each with whether it re-exports.
 fn uses(text: &str) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     let mut lines = text.lines();
@@ -259,8 +264,8 @@ fn is_visibility(before: &str) -> bool {
     before.is_empty() || before == "pub" || before.starts_with("pub(") && before.ends_with(')')
 }
 
-/// `a::{b, c::{self, D as E}}` as the paths `a::b`, `a::c`, `a::c::D`.
-fn unfolded(statement: &str) -> Vec<Vec<String>> {
+/// Expands `a::{b, c::{self, D as E}}` into the paths `a::b`, `a::c`, `a::c::D`.
+fn expand_use(statement: &str) -> Vec<Vec<String>> {
     let statement = statement.trim();
     let Some((before, inner)) = statement.split_once('{') else {
         let path = statement.split(" as ").next().unwrap();
@@ -281,12 +286,12 @@ fn unfolded(statement: &str) -> Vec<Vec<String>> {
     }
     let items = items.iter().filter(|item| !item.trim().is_empty());
     items
-        .flat_map(|item| unfolded(item))
+        .flat_map(|item| expand_use(item))
         .map(|path| [before.clone(), path.into_iter().filter(|part| part != "self").collect()].concat())
         .collect()
 }
 
-/// Paths from the crate or from above that stand in the code itself.
+/// Returns the paths in the code that start with `crate::` or `super::`.
 fn paths_in(text: &str) -> Vec<String> {
     let is_part = |sign: char| sign.is_alphanumeric() || sign == '_' || sign == ':';
     let words = text.split(|sign: char| !is_part(sign));

@@ -1,5 +1,5 @@
-//! A node that takes an input is reached by dispatches: `compile()` refuses every other way that it can see,
-//! and the run every one that it cannot.
+//! A node that takes an input is reached only by dispatches. `compile()` refuses every other way that it can
+//! see; the run refuses the rest.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -26,8 +26,8 @@ enum Next {
     Again(u32),
 }
 
-/// The lines of an error after the first, with the places counted from `from`.
-fn told(error: &agentgraph::CompileError, from: u32) -> Vec<String> {
+/// Returns the problems of an error, each with its line counted from `from`.
+fn problems_with_lines(error: &agentgraph::CompileError, from: u32) -> Vec<String> {
     let line = |problem: &agentgraph::graph::Problem| {
         format!("{} (+{})", problem.kind, problem.place.unwrap().line() - from)
     };
@@ -35,7 +35,7 @@ fn told(error: &agentgraph::CompileError, from: u32) -> Vec<String> {
 }
 
 #[test]
-fn every_way_without_an_input_is_a_problem_with_its_place_and_the_remedy() {
+fn every_way_without_an_input_is_reported_with_its_place_and_a_remedy() {
     let from = line!();
     let error = StateGraph::new()
         .node("plan", says("p"))
@@ -53,16 +53,16 @@ fn every_way_without_an_input_is_a_problem_with_its_place_and_the_remedy() {
         .unwrap_err();
     let remedy = "and `work` takes an `Input<u32>`: dispatch to it (`Dispatch::new`, or a route variant with a payload), or \
                   let it take an `Option<Input<u32>>`";
-    // One for each call: both routes list both variants.
+    // Each call of the builder is one problem. Both routes list both variants.
     let expected =
         [("an `edge`", 6), ("a `join`", 8), ("a `route`", 9), ("a `route`", 10), ("an `on_limit`", 12)];
     let expected =
         expected.map(|(what, at)| format!("{what} leads to `work` without an input, {remedy} (+{at})"));
-    assert_eq!(told(&error, from), expected);
+    assert_eq!(problems_with_lines(&error, from), expected);
 }
 
 #[tokio::test]
-async fn ways_with_an_input_are_fine_and_so_are_those_that_may_have_one() {
+async fn ways_that_carry_or_may_carry_an_input_compile() {
     let graph = StateGraph::new()
         .node("plan", (|| async { said("plan").also_goto(Dispatch::new("work", 1_u32)) }).targets(["work"]))
         .node("work", work)
@@ -83,7 +83,7 @@ async fn ways_with_an_input_are_fine_and_so_are_those_that_may_have_one() {
 }
 
 #[test]
-fn layers_and_policies_do_not_hide_what_a_node_takes() {
+fn layers_and_policies_do_not_hide_the_input_of_a_node() {
     let node = work.layer(tower_layer::layer_fn(|inner| inner)).retry(RetryPolicy::attempts(2)).defer();
     let error = StateGraph::<Words>::new().node("work", node).edge(START, "work").compile().unwrap_err();
     let expected = ProblemKind::NoInput { what: "edge", node: "work".into(), input: "u32" };
@@ -102,7 +102,7 @@ async fn an_optional_input_is_none_where_there_is_none() {
 }
 
 #[tokio::test]
-async fn an_optional_input_of_another_type_is_an_error_all_the_same() {
+async fn an_optional_input_of_another_type_is_an_error() {
     let graph = StateGraph::new()
         .node("perhaps", perhaps)
         .branch(START, |_: &Words| Dispatch::new("perhaps", "seven".to_owned()), ["perhaps"])
@@ -113,7 +113,7 @@ async fn an_optional_input_of_another_type_is_an_error_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_goto_or_a_branch_without_input_fails_at_run_time_by_name() {
+async fn a_goto_or_a_branch_without_input_fails_the_run_and_names_the_node() {
     let goes = || async { said("plan").goto("work") };
     let by_command =
         StateGraph::new().node("plan", goes.targets(["work"])).node("work", work).edge(START, "plan");
@@ -125,7 +125,7 @@ async fn a_goto_or_a_branch_without_input_fails_at_run_time_by_name() {
     }
 }
 
-/// An edge that a node adds while the graph runs.
+/// Returns a graph in which a node adds an edge to `work` during the run.
 fn by_edit() -> StateGraph<Words> {
     async fn adds(ctx: Ctx) -> Result<WordsUpdate> {
         ctx.edits().add_edge("plan", "work")?;
@@ -138,7 +138,7 @@ fn by_edit() -> StateGraph<Words> {
     )
 }
 
-/// An extractor that declares nothing.
+/// An extractor that declares no requirement.
 struct Silent(Option<u32>);
 
 impl FromTask<Words> for Silent {
@@ -148,7 +148,7 @@ impl FromTask<Words> for Silent {
     }
 }
 
-/// One that says what it needs.
+/// An extractor that declares its requirement.
 struct Declares(u32);
 
 impl FromTask<Words> for Declares {
@@ -162,7 +162,7 @@ impl FromTask<Words> for Declares {
 }
 
 #[tokio::test]
-async fn an_extractor_of_ones_own_is_checked_only_if_it_says_what_it_needs() {
+async fn a_custom_extractor_is_checked_only_if_it_declares_its_requirement() {
     async fn silent(Silent(item): Silent) -> WordsUpdate {
         Words::update().seen([format!("{item:?}")])
     }
@@ -176,7 +176,7 @@ async fn an_extractor_of_ones_own_is_checked_only_if_it_says_what_it_needs() {
 }
 
 #[tokio::test]
-async fn what_the_function_before_a_subgraph_takes_counts_too() {
+async fn the_input_of_an_embedded_subgraph_is_checked_too() {
     let child = StateGraph::new().node("leaf", says("leaf")).edge(START, "leaf").compile().unwrap();
     let embedded = |child: &CompiledGraph<Words>| -> Subgraph<Words, Words> {
         let input = |Input(item): Input<u32>| Words::update().seen([format!("child {item}")]);
@@ -219,5 +219,5 @@ fn no_node_of_a_dependency_graph_can_take_an_input() {
     let error = DependencyGraph::<u32>::new().node("ask", ask).compile().unwrap_err();
     let problem = "node `ask` takes an `Input<u32>`, and no node of a dependency graph gets one: let it take `Deps` or the \
                    input of the pass";
-    assert_eq!(told(&error, from), [format!("{problem} (+1)")]);
+    assert_eq!(problems_with_lines(&error, from), [format!("{problem} (+1)")]);
 }

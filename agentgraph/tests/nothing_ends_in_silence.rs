@@ -1,5 +1,5 @@
-//! What a run did not come to is said: by an error where a caller asks for one end only, and in the outcome,
-//! from every depth and over every stop.
+//! A run reports what it did not reach: by an error if the caller accepts only a finished run, and in
+//! the outcome, from every depth and after every stop.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,8 +15,8 @@ use common::clock::Clock;
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, says, text};
 
-/// `b` never runs, so the join into `c` waits for ever.
-fn waits_in_vain() -> StateGraph<Words> {
+/// Builds a graph in which `b` never runs, so the join into `c` never fires.
+fn with_stuck_join() -> StateGraph<Words> {
     StateGraph::new()
         .node("a", says("a"))
         .node("b", says("b"))
@@ -27,7 +27,7 @@ fn waits_in_vain() -> StateGraph<Words> {
 
 #[tokio::test]
 async fn a_stuck_join_is_an_error_with_the_state_for_callers_of_into_finished() {
-    for graph in [waits_in_vain(), waits_in_vain().eager()] {
+    for graph in [with_stuck_join(), with_stuck_join().eager()] {
         let outcome = graph.compile().unwrap().invoke(Words::update()).await.unwrap();
         let error = outcome.into_finished().unwrap_err();
         assert_eq!(error.code(), Code::StuckJoin);
@@ -42,7 +42,7 @@ async fn a_stuck_join_is_an_error_with_the_state_for_callers_of_into_finished() 
 }
 
 #[tokio::test]
-async fn a_run_that_waits_or_was_stopped_is_an_error_with_its_code_and_its_state() {
+async fn an_interrupted_or_stopped_run_is_an_error_with_code_and_state_for_into_finished() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
         let answer: String = ctx.interrupt("who?")?;
         Ok(Words::update().seen([answer]))
@@ -63,30 +63,30 @@ async fn a_run_that_waits_or_was_stopped_is_an_error_with_its_code_and_its_state
 }
 
 #[tokio::test]
-async fn the_error_is_one_of_the_engine_for_functions_that_return_those() {
+async fn the_error_converts_into_an_engine_error_and_a_box_error() {
     async fn run() -> Result<Words, Error> {
-        let graph = waits_in_vain().compile().map_err(|error| Error::new(Code::Host, error.to_string()))?;
+        let graph = with_stuck_join().compile().map_err(|error| Error::new(Code::Host, error.to_string()))?;
         Ok(graph.invoke(Words::update()).await?.into_finished()?)
     }
     let error = run().await.unwrap_err();
     assert_eq!((error.code(), text(error.state::<Words>().unwrap()).as_str()), (Code::StuckJoin, "a"));
     let in_a_node: BoxError = {
-        let outcome = waits_in_vain().compile().unwrap().invoke(Words::update()).await.unwrap();
+        let outcome = with_stuck_join().compile().unwrap().invoke(Words::update()).await.unwrap();
         outcome.into_finished().unwrap_err().into()
     };
     assert!(in_a_node.is::<NotFinished>());
 }
 
 #[tokio::test]
-async fn the_state_inside_is_the_part_that_the_outcome_shows() {
+async fn the_error_holds_the_mapped_state_of_the_outcome() {
     struct Count(usize);
-    let outcome = waits_in_vain().compile().unwrap().invoke(Words::update()).await.unwrap();
+    let outcome = with_stuck_join().compile().unwrap().invoke(Words::update()).await.unwrap();
     let error = outcome.map(|words| Count(words.seen.len())).into_finished().map(drop).unwrap_err();
     assert_eq!(error.state::<Count>().unwrap().0, 1);
 }
 
-/// A join whose round has begun when the run stops before `late`.
-fn half_full(sources: &[&'static str], to: &'static str) -> StateGraph<Words> {
+/// Builds a graph with a join whose round is open when the run stops before `late`.
+fn with_open_round(sources: &[&'static str], to: &'static str) -> StateGraph<Words> {
     StateGraph::new()
         .node("a", says("a"))
         .node("late", says("late"))
@@ -112,11 +112,13 @@ async fn a_join_that_changed_while_its_round_was_open_is_refused_with_names_and_
         ];
         for (sources, to, case) in changed {
             let saver = Arc::new(MemorySaver::new());
-            let before =
-                shaped(half_full(&["a", "late"], "j")).compile().unwrap().checkpointer(Arc::clone(&saver));
+            let before = shaped(with_open_round(&["a", "late"], "j"))
+                .compile()
+                .unwrap()
+                .checkpointer(Arc::clone(&saver));
             let waits = before.invoke(Words::update()).thread("t").await.unwrap();
             assert!(matches!(waits, Outcome::Interrupted { .. }));
-            let after = shaped(half_full(sources, to)).compile().unwrap().checkpointer(saver);
+            let after = shaped(with_open_round(sources, to)).compile().unwrap().checkpointer(saver);
             let error = after.proceed().thread("t").await.unwrap_err();
             assert_eq!((error.code(), error.thread()), (Code::GraphChanged, Some("t")), "{case}");
             let names = ["the join a + late -> `j`", "bring the name back", "`.abandon()`"];
@@ -132,20 +134,20 @@ async fn a_join_that_changed_while_its_round_was_open_is_refused_with_names_and_
 }
 
 #[tokio::test]
-async fn a_join_whose_sources_are_only_named_in_another_order_goes_on() {
+async fn a_join_whose_sources_were_only_reordered_continues() {
     for eager in [false, true] {
         let shaped = |graph: StateGraph<Words>| if eager { graph.eager() } else { graph };
         let saver = Arc::new(MemorySaver::new());
         let before =
-            shaped(half_full(&["a", "late"], "j")).compile().unwrap().checkpointer(Arc::clone(&saver));
+            shaped(with_open_round(&["a", "late"], "j")).compile().unwrap().checkpointer(Arc::clone(&saver));
         before.invoke(Words::update()).thread("t").await.unwrap();
-        let after = shaped(half_full(&["late", "a"], "j")).compile().unwrap().checkpointer(saver);
+        let after = shaped(with_open_round(&["late", "a"], "j")).compile().unwrap().checkpointer(saver);
         let done = after.proceed().thread("t").await.unwrap().into_finished().unwrap();
         assert_eq!(done.seen.last().unwrap(), "j");
     }
 }
 
-/// Whether the root and the subgraph have supersteps, and what the subgraph remembers.
+/// Whether the root and the subgraph are eager, and the memory of the subgraph.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     eager: bool,
@@ -166,9 +168,9 @@ fn shapes() -> Vec<Shape> {
 }
 
 impl Shape {
-    /// A subgraph whose join into `c` waits for `b` in vain.
+    /// Compiles the subgraph, whose join into `c` never fires.
     fn child(self) -> CompiledGraph<Words> {
-        let graph = waits_in_vain();
+        let graph = with_stuck_join();
         if self.eager_inside { graph.eager().compile().unwrap() } else { graph.compile().unwrap() }
     }
 
@@ -178,7 +180,7 @@ impl Shape {
     }
 }
 
-/// The joins that an outcome says are stuck, each with the first name of its namespace.
+/// Returns the stuck joins of an outcome, each with the node names of its namespace.
 fn stuck(outcome: &Outcome<Words>) -> Vec<String> {
     let Outcome::Finished { stuck, .. } = outcome else { panic!("{outcome:?}") };
     let path = |namespace: &str| {
@@ -200,7 +202,7 @@ fn stuck(outcome: &Outcome<Words>) -> Vec<String> {
 const INSIDE: &str = "sub c after a lacks b";
 
 #[tokio::test]
-async fn a_subgraphs_stuck_join_is_one_of_the_root_with_its_namespace() {
+async fn the_root_reports_a_stuck_join_of_a_subgraph_with_its_namespace() {
     for shape in shapes() {
         let graph = shape.root().edge(START, "sub").node("after", says("after")).edge("sub", "after");
         let bare = graph.compile().unwrap();
@@ -218,7 +220,7 @@ async fn a_subgraphs_stuck_join_is_one_of_the_root_with_its_namespace() {
 }
 
 #[tokio::test]
-async fn it_is_said_after_every_stop_and_in_every_process() {
+async fn a_stuck_join_of_a_subgraph_is_reported_after_every_stop_and_in_every_process() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
         let answer: String = ctx.interrupt("?")?;
         Ok(Words::update().seen([answer]))
@@ -243,7 +245,7 @@ async fn it_is_said_after_every_stop_and_in_every_process() {
 }
 
 #[tokio::test]
-async fn wherever_the_run_was_dropped_it_is_said_once() {
+async fn a_stuck_join_is_reported_once_wherever_the_run_was_dropped() {
     for shape in shapes() {
         let slow = |word: &'static str| {
             move || async move {
@@ -278,7 +280,7 @@ async fn wherever_the_run_was_dropped_it_is_said_once() {
 }
 
 #[tokio::test]
-async fn subgraphs_of_subgraphs_say_it_too_each_once_a_call() {
+async fn nested_subgraphs_report_stuck_joins_once_per_call() {
     for shape in shapes() {
         let middle = shape.root().edge(START, "sub").node("m", says("m")).edge(["sub", "m"], "sub2");
         let middle = middle.node("sub2", says("sub2")).compile().unwrap();
@@ -301,7 +303,7 @@ async fn subgraphs_of_subgraphs_say_it_too_each_once_a_call() {
 }
 
 #[tokio::test]
-async fn a_root_that_allows_none_fails_with_those_of_its_subgraphs() {
+async fn a_root_that_fails_on_stuck_joins_fails_on_those_of_its_subgraphs() {
     for shape in shapes() {
         let graph = shape.root().edge(START, "sub").fail_on_stuck_joins().compile().unwrap();
         let error = graph.invoke(Words::update()).await.unwrap_err();
@@ -311,9 +313,9 @@ async fn a_root_that_allows_none_fails_with_those_of_its_subgraphs() {
 }
 
 #[tokio::test]
-async fn a_subgraph_that_allows_none_fails_again_when_it_is_tried_again() {
+async fn a_subgraph_that_fails_on_stuck_joins_fails_again_on_every_retry() {
     for shape in shapes() {
-        let child = waits_in_vain().fail_on_stuck_joins();
+        let child = with_stuck_join().fail_on_stuck_joins();
         let child = if shape.eager_inside { child.eager() } else { child }.compile().unwrap();
         let sub = child.memory(shape.memory).retry(RetryPolicy::attempts(3));
         let graph = StateGraph::new().node("sub", sub).node("after", says("after"));
@@ -329,19 +331,19 @@ async fn a_subgraph_that_allows_none_fails_again_when_it_is_tried_again() {
     }
 }
 
-/// Asks in the place of what it did before.
+/// Asks, and says the answer.
 async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
     let answer: String = ctx.interrupt("?")?;
     Ok(Words::update().seen([answer]))
 }
 
 #[tokio::test]
-async fn a_call_of_a_memory_does_not_say_what_the_call_before_it_left() {
+async fn a_call_with_memory_does_not_report_stuck_joins_of_the_call_before() {
     for shape in shapes() {
         let middle = shape.root().node("asks", asks);
         let way = |words: &Words| if words.seen.len() == 1 { "sub" } else { "asks" };
         let middle = middle.branch(START, way, ["sub", "asks"]).compile().unwrap().embed(
-            // Too long to be stored whole again and again.
+            // Too long to be stored in full each time.
             |words: Snapshot<Words>| {
                 Words::update().seen(words.seen.is_empty().then(|| "long ".repeat(2_000)))
             },
@@ -360,9 +362,9 @@ async fn a_call_of_a_memory_does_not_say_what_the_call_before_it_left() {
 }
 
 #[tokio::test]
-async fn an_edit_in_the_place_of_a_call_takes_what_it_left_away() {
+async fn an_edit_that_replaces_a_call_removes_its_stuck_joins() {
     for memory in [Memory::PerCall, Memory::PerThread, Memory::None] {
-        let child = waits_in_vain().compile().unwrap();
+        let child = with_stuck_join().compile().unwrap();
         let graph =
             StateGraph::new().node("sub", child.memory(memory)).node("asks", asks).node("end", says("end"));
         let graph =
@@ -377,9 +379,9 @@ async fn an_edit_in_the_place_of_a_call_takes_what_it_left_away() {
 }
 
 #[tokio::test]
-async fn a_call_whose_task_failed_afterwards_is_not_said() {
+async fn a_call_whose_task_fails_afterwards_reports_no_stuck_joins() {
     for eager in [false, true] {
-        let child = waits_in_vain().compile().unwrap();
+        let child = with_stuck_join().compile().unwrap();
         let fails = child.embed(Words::update, |_: Words| Err::<WordsUpdate, BoxError>("no".into()));
         let graph =
             StateGraph::new().node("sub", fails.on_error("fix")).node("fix", says("fix")).edge(START, "sub");
@@ -390,7 +392,7 @@ async fn a_call_whose_task_failed_afterwards_is_not_said() {
 }
 
 #[tokio::test]
-async fn edits_forks_and_pruning_keep_it_and_the_next_run_begins_without() {
+async fn edits_forks_and_pruning_keep_stuck_joins_and_the_next_run_begins_without() {
     for shape in shapes() {
         let first_only = |words: &Words| if words.seen.len() < 2 { vec!["sub"] } else { vec!["late"] };
         let graph = shape.root().node("late", says("late")).interrupt_before(["late"]);
@@ -400,19 +402,19 @@ async fn edits_forks_and_pruning_keep_it_and_the_next_run_begins_without() {
         let stopped = graph.state("t").await.unwrap().unwrap().id;
         let edited = graph.update_state("t").update(Words::update().seen(["edit"])).await.unwrap();
         graph.prune(Retention::keep(move |one| one.id == stopped || one.id == edited)).await.unwrap();
-        let done = to_the_end(&graph, graph.proceed().thread("t").await.unwrap()).await;
+        let done = run_to_end(&graph, graph.proceed().thread("t").await.unwrap()).await;
         assert_eq!(stuck(&done), [INSIDE], "{shape:?}: edited and pruned");
         let next = graph.invoke(Words::update()).thread("t").await.unwrap();
-        let next = to_the_end(&graph, next).await;
+        let next = run_to_end(&graph, next).await;
         assert_eq!(stuck(&next), Vec::<String>::new(), "{shape:?}: another run");
         let fork = graph.proceed().thread("t").from(stopped).await.unwrap();
-        let fork = to_the_end(&graph, fork).await;
+        let fork = run_to_end(&graph, fork).await;
         assert_eq!(stuck(&fork), [INSIDE], "{shape:?}: forked");
     }
 }
 
-/// Goes on past static interrupts.
-async fn to_the_end(graph: &CompiledGraph<Words>, mut outcome: Outcome<Words>) -> Outcome<Words> {
+/// Proceeds past static interrupts until the run ends.
+async fn run_to_end(graph: &CompiledGraph<Words>, mut outcome: Outcome<Words>) -> Outcome<Words> {
     while let Outcome::Interrupted { .. } = outcome {
         outcome = graph.proceed().thread("t").await.unwrap();
     }
@@ -420,7 +422,7 @@ async fn to_the_end(graph: &CompiledGraph<Words>, mut outcome: Outcome<Words>) -
 }
 
 #[tokio::test]
-async fn it_is_said_after_a_thousand_supersteps_too() {
+async fn a_stuck_join_is_still_reported_after_a_thousand_supersteps() {
     for eager in [false, true] {
         let shape = Shape { eager, eager_inside: false, memory: Memory::PerCall };
         let round = |words: &Words| if words.seen.len() < 1_200 { vec!["round"] } else { vec![] };

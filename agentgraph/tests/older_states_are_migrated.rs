@@ -1,5 +1,5 @@
-//! What was stored with an earlier version of a state is read through the migrations, or refused with what to
-//! do.
+//! State stored by an earlier version is migrated when it is read. If no migration leads to the current
+//! version, the error says what to do.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -33,7 +33,7 @@ mod before {
         Ok(Order::update().notes([answer]))
     }
 
-    /// `charge` finishes beside `ask`, which waits.
+    /// Returns a graph in which `charge` finishes while `ask` waits for an answer.
     pub(super) fn graph(saver: &Arc<MemorySaver>) -> CompiledGraph<Order> {
         let graph = StateGraph::new()
             .node("charge", charge)
@@ -63,7 +63,7 @@ fn note(text: &str) -> Note {
 }
 
 async fn charge() {
-    panic!("it has finished before");
+    panic!("`charge` finished in the earlier version");
 }
 
 async fn ask(ctx: Ctx) -> Result<OrderUpdate> {
@@ -95,7 +95,7 @@ fn migrating(saver: &Arc<MemorySaver>) -> CompiledGraph<Order> {
     graph.compile().unwrap().checkpointer(Arc::clone(saver))
 }
 
-/// A thread of version 0 that waits.
+/// Returns a store with a thread of version 0 that waits for an answer.
 async fn stored() -> Arc<MemorySaver> {
     let saver = Arc::new(MemorySaver::new());
     let input = before::Order::update().price(1.0).notes(["new"]).secret("gone");
@@ -105,7 +105,7 @@ async fn stored() -> Arc<MemorySaver> {
 }
 
 #[tokio::test]
-async fn a_waiting_thread_goes_on_with_its_state_and_its_finished_siblings_in_the_new_version() {
+async fn a_waiting_thread_resumes_in_the_new_version_with_its_state_and_finished_tasks() {
     let graph = migrating(&stored().await);
     let shown = graph.state("t").await.unwrap().unwrap();
     assert_eq!(shown.values, Order { cents: 250, notes: vec![note("new"), note("charged")] });
@@ -116,10 +116,10 @@ async fn a_waiting_thread_goes_on_with_its_state_and_its_finished_siblings_in_th
 }
 
 #[tokio::test]
-async fn the_first_commit_after_it_is_a_full_and_the_migrations_are_not_asked_again() {
+async fn the_first_commit_after_a_migration_is_a_full_and_migrations_do_not_run_again() {
     let saver = stored().await;
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&asked);
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&calls);
     let counted = move |fields: &mut StoredFields| {
         count.fetch_add(1, Ordering::Relaxed);
         to_cents(fields)
@@ -129,14 +129,14 @@ async fn the_first_commit_after_it_is_a_full_and_the_migrations_are_not_asked_ag
     graph.resume("yes").thread("t").await.unwrap();
     let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
     assert_eq!(tail.rows.iter().map(|row| row.kind).collect::<Vec<_>>(), [RowKind::Full]);
-    let before = asked.load(Ordering::Relaxed);
+    let before = calls.load(Ordering::Relaxed);
     assert!(before > 0);
     graph.update_state("t").update(Order::update().cents(7)).await.unwrap();
-    assert_eq!(asked.load(Ordering::Relaxed), before);
+    assert_eq!(calls.load(Ordering::Relaxed), before);
 }
 
 #[tokio::test]
-async fn history_shows_each_checkpoint_in_the_version_of_today_and_keeps_what_was_stored() {
+async fn history_shows_the_current_version_and_leaves_stored_checkpoints_unchanged() {
     let saver = stored().await;
     let graph = migrating(&saver);
     graph.resume("yes").thread("t").await.unwrap();
@@ -148,7 +148,7 @@ async fn history_shows_each_checkpoint_in_the_version_of_today_and_keeps_what_wa
 }
 
 #[tokio::test]
-async fn an_update_is_told_from_a_state_and_an_overwrite_stays_one() {
+async fn a_migration_distinguishes_updates_from_states_and_keeps_overwrites() {
     async fn anew() -> before::OrderUpdate {
         before::Order::update().overwrite_notes(vec!["anew".into()])
     }
@@ -161,13 +161,13 @@ async fn an_update_is_told_from_a_state_and_an_overwrite_stays_one() {
         old.edge(START, "charge").edge(START, "ask").compile().unwrap().checkpointer(Arc::clone(&saver));
     old.invoke(before::Order::update().notes(["old"])).thread("t").await.unwrap();
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
-    let tell = move |fields: &mut StoredFields| {
+    let noted = Arc::clone(&seen);
+    let note_fields = move |fields: &mut StoredFields| {
         let names = fields.names().map(str::to_owned).collect::<Vec<_>>();
-        told.lock().unwrap().push((fields.is_update(), names));
+        noted.lock().unwrap().push((fields.is_update(), names));
         with_authors(fields)
     };
-    let graph = builder().schema_version(1).migration(0, tell).compile().unwrap().checkpointer(saver);
+    let graph = builder().schema_version(1).migration(0, note_fields).compile().unwrap().checkpointer(saver);
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.notes, [note("anew")]);
     let seen = seen.lock().unwrap().clone();
     let all = ["price", "notes", "secret"].map(str::to_owned).to_vec();
@@ -175,7 +175,7 @@ async fn an_update_is_told_from_a_state_and_an_overwrite_stays_one() {
 }
 
 #[tokio::test]
-async fn without_a_way_to_this_version_the_thread_is_refused_and_left_alone() {
+async fn without_a_migration_to_this_version_the_thread_is_refused_and_unchanged() {
     let saver = stored().await;
     let before = saver.get(Place::root("t"), None).await.unwrap();
     let refused = |graph: CompiledGraph<Order>| async move {
@@ -207,7 +207,7 @@ async fn a_thread_of_a_newer_program_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_paused_subgraph_wrote_is_migrated_too() {
+async fn writes_of_a_paused_subgraph_are_migrated_too() {
     async fn charge() -> before::OrderUpdate {
         before::Order::update().price(2.5).notes(["charged"])
     }
@@ -234,7 +234,7 @@ async fn what_a_paused_subgraph_wrote_is_migrated_too() {
 }
 
 #[test]
-fn migrations_that_lead_nowhere_or_twice_are_problems() {
+fn migrations_that_are_duplicated_or_lead_beyond_the_version_are_problems() {
     let error =
         builder().schema_version(1).migration(0, to_cents).migration(0, to_cents).migration(1, to_cents);
     let problems: Vec<_> =

@@ -1,4 +1,4 @@
-//! A context that outlived its superstep, and a graph that a node runs, say nothing in another task's name.
+//! A context that outlives its superstep, and a graph that a node invokes, do not act for another task.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +15,7 @@ struct Tally {
 }
 
 #[tokio::test]
-async fn a_context_of_a_past_superstep_cannot_ask_for_the_task_in_its_place() {
+async fn a_context_of_a_past_superstep_cannot_interrupt_for_another_task() {
     let kept: Arc<Mutex<Option<Ctx>>> = Arc::default();
     let (keep, late) = (Arc::clone(&kept), kept);
     let first = move |ctx: Ctx| {
@@ -42,7 +42,7 @@ async fn a_context_of_a_past_superstep_cannot_ask_for_the_task_in_its_place() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_graph_within_a_node_is_the_nodes_failure() {
+async fn an_error_of_a_graph_invoked_by_a_node_is_a_failure_of_the_node() {
     async fn broken() -> Result<TallyUpdate> {
         Err("inner bad".into())
     }
@@ -67,7 +67,7 @@ async fn an_error_of_a_graph_within_a_node_is_the_nodes_failure() {
 }
 
 #[tokio::test]
-async fn what_an_interrupt_asks_must_be_json() {
+async fn the_value_of_an_interrupt_must_be_json() {
     async fn ask(ctx: Ctx) -> Result<()> {
         ctx.interrupt::<bool>(std::collections::HashMap::from([((1, 2), 3)])).ok();
         Ok(())
@@ -78,7 +78,7 @@ async fn what_an_interrupt_asks_must_be_json() {
 }
 
 #[tokio::test]
-async fn an_input_of_another_type_reads_live_as_it_would_after_a_checkpoint() {
+async fn an_input_of_another_type_converts_as_it_would_after_a_checkpoint() {
     async fn work(Input(n): Input<u64>) -> TallyUpdate {
         Tally::update().log([n.to_string()])
     }

@@ -1,5 +1,5 @@
-//! What newcomers read leads somewhere: links name files and headings that are there, every page is in the
-//! index, and the README's table has the features that there are.
+//! The documentation is consistent: links name existing files and headings, the index names every page,
+//! and the table of the README lists exactly the existing features.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,25 +18,25 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The pages in a folder.
+/// Returns the pages in a folder.
 fn pages(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.extension().is_some_and(|end| end == "md")).collect()
 }
 
-/// A page without its blocks of code.
+/// Returns a page without its code blocks.
 fn prose(page: &str) -> String {
     page.split("\n```").step_by(2).collect()
 }
 
-/// Where the links of a page lead, those to the web left out.
+/// Returns the targets of the links of a page, without links to the web.
 fn links(page: &str) -> Vec<String> {
     let prose = prose(page);
     let ends = prose.split("](").skip(1).map(|rest| rest.split(')').next().unwrap().to_owned());
     ends.filter(|link| !link.contains("://")).collect()
 }
 
-/// What links to headings of a page say.
+/// Returns the anchors of the headings of a page.
 fn headings(page: &str) -> BTreeSet<String> {
     let prose = prose(page);
     let titles =
@@ -50,7 +50,7 @@ fn headings(page: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_link_of_every_page_leads_to_something_that_is_there() {
+fn every_link_leads_to_an_existing_file_and_heading() {
     let mut all = pages("");
     all.extend(FOLDERS.iter().flat_map(|folder| pages(folder)));
     assert!(all.len() > 9, "{all:?}");
@@ -63,7 +63,7 @@ fn every_link_of_every_page_leads_to_something_that_is_there() {
             assert!(target.exists(), "{} links to {link}", page.display());
             assert!(
                 heading.is_empty() || headings(&read(&target)).contains(heading),
-                "{} links to {link}, and there is no such heading",
+                "{} links to {link}, but there is no such heading",
                 page.display()
             );
             seen += 1;
@@ -88,10 +88,10 @@ fn every_page_and_every_example_is_in_the_index() {
 }
 
 #[test]
-fn the_readme_tells_every_feature_and_no_other() {
+fn the_readme_lists_every_feature_and_no_other() {
     let manifest = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
     let section = manifest.split("\n[features]\n").nth(1).unwrap().split("\n[").next().unwrap();
-    let there: BTreeSet<&str> = section
+    let declared: BTreeSet<&str> = section
         .lines()
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| Some(line.split_once(" = ")?.0))
@@ -99,12 +99,12 @@ fn the_readme_tells_every_feature_and_no_other() {
         .collect();
     let readme = read(&root().join("README.md"));
     let table = readme.split("\n| feature | |\n|---|---|\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let told: BTreeSet<&str> = table.lines().map(|row| row.split('`').nth(1).unwrap()).collect();
-    assert_eq!(told, there);
-    assert!(there.len() > 3 && manifest.contains("\ndefault = []\n"));
+    let listed: BTreeSet<&str> = table.lines().map(|row| row.split('`').nth(1).unwrap()).collect();
+    assert_eq!(listed, declared);
+    assert!(declared.len() > 3 && manifest.contains("\ndefault = []\n"));
 }
 
-/// Pages and comments name invariants by their numbers.
+/// Pages and comments refer to invariants by number.
 #[test]
 fn invariants_are_numbered_once_and_in_order() {
     let page = read(&root().join("docs/architecture.md"));

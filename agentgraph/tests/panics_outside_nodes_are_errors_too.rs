@@ -1,4 +1,5 @@
-//! A route or a reducer that panics fails the run: it does not unwind through it, and the thread can go on.
+//! A panic in a route or a reducer fails the run: it does not unwind into the caller, and the thread can
+//! continue.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,7 +23,7 @@ fn checked(sum: &mut u64, more: u64) {
 }
 
 #[tokio::test]
-async fn a_reducer_that_panics() {
+async fn a_panicking_reducer_fails_the_run_without_a_state() {
     async fn add() -> FragileUpdate {
         Fragile::update().sum(13)
     }
@@ -30,11 +31,11 @@ async fn a_reducer_that_panics() {
     let error = graph.invoke(Fragile::update()).await.unwrap_err();
     assert_eq!(error.code(), Code::NodePanicked);
     assert!(error.to_string().contains("unlucky"), "{error}");
-    assert!(error.state::<Fragile>().is_none(), "half a merge is no state");
+    assert!(error.state::<Fragile>().is_none(), "the error holds no half-merged state");
 }
 
 #[tokio::test]
-async fn a_route_that_panics_ends_the_stream_once_and_the_thread_goes_on() {
+async fn a_panicking_route_ends_the_stream_once_and_the_thread_can_proceed() {
     async fn step() -> FragileUpdate {
         Fragile::update().sum(1)
     }
@@ -50,7 +51,7 @@ async fn a_route_that_panics_ends_the_stream_once_and_the_thread_goes_on() {
     let ends: Vec<_> = events.iter().filter(|event| matches!(event.kind, EventKind::Ended(_))).collect();
     assert_eq!(ends.len(), 1);
     let Some(EventKind::Ended(Err(error))) = events.last().map(|event| &event.kind) else {
-        panic!("it failed")
+        panic!("the stream did not end with an error")
     };
     assert!(error.to_string().contains("no way"), "{error}");
     broken.store(false, SeqCst);

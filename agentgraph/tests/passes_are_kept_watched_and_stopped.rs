@@ -1,5 +1,4 @@
-//! Passes of dependency graphs with everything around them: threads, questions, kills, streams, limits,
-//! sessions.
+//! Passes of dependency graphs with threads, interrupts, kills, streams, limits and sessions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
@@ -15,7 +14,7 @@ use tokio::sync::Notify;
 
 type Text = DependencyGraph<String>;
 
-/// What was called.
+/// The names of the nodes called so far.
 #[derive(Clone, Default)]
 struct Calls(Arc<Mutex<Vec<String>>>);
 
@@ -24,9 +23,10 @@ impl Calls {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
-    /// A node that gives its name and its dependencies.
+    /// Returns a node whose output is its name and the outputs of its dependencies.
     fn node(&self, name: &str) -> impl Fn(Deps<'_, String>) -> String + Send + Sync + 'static + use<> {
-        let (calls, name) = (self.clone(), name.to_owned());
+        let calls = self.clone();
+        let name = name.to_owned();
         move |deps| {
             calls.0.lock().unwrap().push(name.clone());
             format!("{name}({})", deps.outputs().cloned().collect::<Vec<_>>().join(","))
@@ -38,7 +38,7 @@ fn order(outputs: &Outputs<String>) -> String {
     outputs.names().collect::<Vec<_>>().join(" ")
 }
 
-/// `a -> ask -> b` beside `c -> d`.
+/// Returns the graph `a -> ask -> b` with `c -> d` beside it; `ask` interrupts.
 fn asking(calls: &Calls) -> Text {
     let noted = calls.clone();
     let ask = move |deps: Deps<'static, String>, ctx: Ctx| {
@@ -61,9 +61,10 @@ fn asking(calls: &Calls) -> Text {
 }
 
 #[tokio::test]
-async fn a_question_holds_up_only_what_depends_on_it_and_nothing_runs_twice() {
+async fn an_interrupt_delays_only_dependent_nodes_and_finished_nodes_run_once() {
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
-        let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+        let calls = Calls::default();
+        let saver = Arc::new(MemorySaver::new());
         let graph = || asking(&calls).compile().unwrap().checkpointer(Arc::clone(&saver));
         let outcome = graph().invoke(()).thread("t").durability(durability).await.unwrap();
         assert_eq!(outcome.interrupts()[0].value, "after a()?");
@@ -80,7 +81,7 @@ async fn a_question_holds_up_only_what_depends_on_it_and_nothing_runs_twice() {
         assert_eq!(error.code().as_str(), "E_RUN_UNFINISHED");
         let waiting = graph().proceed().thread("t").await.unwrap();
         assert_eq!(waiting.interrupts(), outcome.interrupts());
-        assert!(calls.take().is_empty(), "a question without an answer is not asked again");
+        assert!(calls.take().is_empty(), "`proceed` without an answer runs nothing");
 
         let answered = graph().resume("yes").thread("t").durability(durability).await.unwrap();
         let outputs = answered.into_finished().unwrap();
@@ -90,12 +91,12 @@ async fn a_question_holds_up_only_what_depends_on_it_and_nothing_runs_twice() {
         assert_eq!(order(&stored.values), "a c d ask b");
         assert!(stored.next.is_empty() && stored.interrupts.is_empty());
         let history = graph().history("t").await.unwrap();
-        assert_eq!(history.len(), 2, "a pass is one superstep to its thread");
+        assert_eq!(history.len(), 2, "a pass is one superstep of its thread");
     }
 }
 
 #[tokio::test]
-async fn several_questions_are_answered_by_their_ids_in_any_order() {
+async fn several_interrupts_are_answered_by_id_in_any_order() {
     let ask = |ctx: Ctx| async move { Ok::<String, BoxError>(ctx.interrupt(ctx.node().to_owned())?) };
     let calls = Calls::default();
     let graph =
@@ -115,7 +116,7 @@ async fn several_questions_are_answered_by_their_ids_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_sync_node_may_ask_and_a_wrong_answer_is_taken_back() {
+async fn a_sync_node_may_interrupt_and_an_invalid_answer_is_withdrawn() {
     fn ask(_: Deps<'_, String>, ctx: Ctx) -> Result<String> {
         let number: u32 = ctx.interrupt("how many?")?;
         Ok(number.to_string())
@@ -128,9 +129,11 @@ async fn a_sync_node_may_ask_and_a_wrong_answer_is_taken_back() {
     assert_eq!(outputs["ask"], "3");
 }
 
-/// `plan` puts a node of a template between itself and `act`, which waits for `gate`.
+/// Returns a graph in which `plan` inserts `check#1` between itself and `act`, and removes its edge to
+/// `other`. `check#1` waits for `gate`.
 fn edited(calls: &Calls, gate: &Arc<Notify>) -> Text {
-    let (said, gate) = (calls.clone(), Arc::clone(gate));
+    let said = calls.clone();
+    let gate = Arc::clone(gate);
     let plan = calls.node("plan");
     let plan = move |deps: Deps<'_, String>, ctx: Ctx| -> Result<String, BoxError> {
         let edits = ctx.edits();
@@ -142,9 +145,13 @@ fn edited(calls: &Calls, gate: &Arc<Notify>) -> Text {
     };
     Text::new()
         .template("check", move |args: &Value| {
-            let (said, gate, word) = (said.clone(), Arc::clone(&gate), args["word"].to_string());
+            let said = said.clone();
+            let gate = Arc::clone(&gate);
+            let word = args["word"].to_string();
             Ok(DependencyNode::of(move |ctx: Ctx| {
-                let (said, gate, word) = (said.clone(), Arc::clone(&gate), word.clone());
+                let said = said.clone();
+                let gate = Arc::clone(&gate);
+                let word = word.clone();
                 async move {
                     said.0.lock().unwrap().push(ctx.node().to_owned());
                     gate.notified().await;
@@ -160,8 +167,10 @@ fn edited(calls: &Calls, gate: &Arc<Notify>) -> Text {
 }
 
 #[tokio::test]
-async fn another_process_goes_on_in_the_edited_graph_and_the_next_pass_begins_without_edits() {
-    let (calls, gate, saver) = (Calls::default(), Arc::new(Notify::new()), Arc::new(MemorySaver::new()));
+async fn another_process_continues_in_the_edited_graph_and_the_next_pass_has_no_edits() {
+    let calls = Calls::default();
+    let gate = Arc::new(Notify::new());
+    let saver = Arc::new(MemorySaver::new());
     let graph = || edited(&calls, &gate).compile().unwrap().checkpointer(Arc::clone(&saver));
     {
         let first = graph();
@@ -195,12 +204,16 @@ async fn another_process_goes_on_in_the_edited_graph_and_the_next_pass_begins_wi
     classDef temporary stroke-dasharray: 5 5
     class n3 temporary
 ";
-    assert_eq!(drawn, expected, "the graph as it is while the pass stands");
+    assert_eq!(drawn, expected, "the graph while the pass is unfinished");
     let gray = "    classDef idle fill:#ddd,color:#888\n    class n2 idle\n";
     assert_eq!(graph().mermaid_of(&outputs), format!("{expected}{gray}"));
-    assert_eq!(graph().mermaid_of(&stored), format!("{expected}{gray}"), "and as history tells it");
+    assert_eq!(
+        graph().mermaid_of(&stored),
+        format!("{expected}{gray}"),
+        "the graph drawn from stored outputs"
+    );
 
-    // A pass that is given up leaves no edits either.
+    // An abandoned pass leaves no edits either.
     {
         let second = graph();
         let mut killed = std::pin::pin!(async { second.invoke(()).thread("t").await });
@@ -219,8 +232,9 @@ async fn another_process_goes_on_in_the_edited_graph_and_the_next_pass_begins_wi
 }
 
 #[tokio::test]
-async fn a_pass_that_was_edited_before_it_began_goes_on_edited() {
-    let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+async fn edits_made_before_a_pass_still_hold_when_it_resumes() {
+    let calls = Calls::default();
+    let saver = Arc::new(MemorySaver::new());
     let graph = || asking(&calls).compile().unwrap().checkpointer(Arc::clone(&saver));
     let edited = graph().invoke(()).thread("t").for_this_pass(|edits| {
         edits.remove_edge("c", "d").add_edge("b", "d");
@@ -231,7 +245,7 @@ async fn a_pass_that_was_edited_before_it_began_goes_on_edited() {
 }
 
 #[tokio::test]
-async fn the_edits_of_all_runs_before_they_begin_are_those_of_a_pass_too() {
+async fn for_this_run_edits_a_pass_too() {
     let calls = Calls::default();
     let graph = asking(&calls).compile().unwrap();
     let edited = graph.invoke(()).for_this_run(|edits| {
@@ -246,7 +260,7 @@ async fn the_edits_of_all_runs_before_they_begin_are_those_of_a_pass_too() {
 }
 
 #[tokio::test]
-async fn a_function_is_no_temporary_node_where_the_pass_is_stored() {
+async fn a_function_cannot_be_a_temporary_node_of_a_stored_pass() {
     async fn add(edits: PassEdits<String>) -> Result<String> {
         edits.add_fn("t", String::new)?;
         Ok(String::new())
@@ -259,11 +273,11 @@ async fn a_function_is_no_temporary_node_where_the_pass_is_stored() {
         edits.add_fn("t", String::new);
     });
     assert_eq!(before.await.unwrap_err().code().as_str(), "E_NEEDS_TEMPLATE");
-    assert!(kept.state("u").await.unwrap().is_none(), "nothing has begun");
+    assert!(kept.state("u").await.unwrap().is_none(), "no checkpoint is stored");
 }
 
 #[tokio::test]
-async fn templates_say_what_they_do_not_take() {
+async fn errors_name_unknown_templates_and_refused_arguments() {
     async fn add(edits: PassEdits<String>) -> Result<String> {
         let unknown = edits.add_node("t", "chek", json!(1)).unwrap_err();
         let refused = edits.add_node("t", "strict", json!(1)).unwrap_err();
@@ -273,13 +287,17 @@ async fn templates_say_what_they_do_not_take() {
     let graph = edited(&calls, &Arc::default()).template("strict", |_: &Value| Err("never".into()));
     let graph = graph.node("add", add);
     let outputs = graph.compile().unwrap().invoke(()).max_concurrency(1).max_supersteps(2).await.unwrap();
-    let told = &outputs.output()["add"];
-    assert!(told.contains("did you mean `check`?") && told.contains("arguments: never"), "{told}");
+    let reported = &outputs.output()["add"];
+    assert!(
+        reported.contains("did you mean `check`?") && reported.contains("arguments: never"),
+        "{reported}"
+    );
 }
 
 #[tokio::test]
-async fn a_thread_keeps_outputs_from_pass_to_pass_for_nodes_that_are_skipped() {
-    let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+async fn a_thread_keeps_outputs_between_passes_for_skipped_nodes() {
+    let calls = Calls::default();
+    let saver = Arc::new(MemorySaver::new());
     let graph = || {
         let graph =
             Text::new().node("plan", calls.node("plan")).node("act", calls.node("act")).edge("plan", "act");
@@ -303,8 +321,9 @@ async fn a_thread_keeps_outputs_from_pass_to_pass_for_nodes_that_are_skipped() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_gone_from_the_graph_is_named() {
-    let (calls, saver) = (Calls::default(), Arc::new(MemorySaver::new()));
+async fn an_error_names_nodes_missing_from_the_graph() {
+    let calls = Calls::default();
+    let saver = Arc::new(MemorySaver::new());
     let graph = asking(&calls).compile().unwrap().checkpointer(Arc::clone(&saver));
     graph.invoke(()).thread("t").await.unwrap();
     let other = Text::new().node("a", calls.node("a")).compile().unwrap().checkpointer(saver);
@@ -314,17 +333,18 @@ async fn a_node_that_is_gone_from_the_graph_is_named() {
 }
 
 #[tokio::test]
-async fn the_stream_tells_tasks_outputs_and_edits_in_order() {
-    let (calls, gate) = (Calls::default(), Arc::new(Notify::new()));
+async fn the_stream_reports_tasks_outputs_and_edits_in_order() {
+    let calls = Calls::default();
+    let gate = Arc::new(Notify::new());
     gate.notify_one();
     let graph = edited(&calls, &gate).compile().unwrap();
     let views = [View::Tasks, View::Updates, View::Edits];
     let mut events = graph.invoke(()).views(views).stream();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut finished = None;
     while let Some(event) = events.next().await {
         let task = event.task.map(|task| task.index);
-        told.push(match event.kind {
+        reported.push(match event.kind {
             EventKind::TaskStarted { node, .. } => format!("{node} starts as {}", task.unwrap()),
             EventKind::TaskEnded { node, end: TaskEnd::Done } => format!("{node} ends"),
             EventKind::Update { node, update } => {
@@ -335,17 +355,17 @@ async fn the_stream_tells_tasks_outputs_and_edits_in_order() {
                 finished = Some(outcome.unwrap().into_finished().unwrap());
                 continue;
             }
-            _ => panic!("nothing else was asked for"),
+            _ => panic!("an event of a view that was not requested"),
         });
     }
     let expected = "plan starts as 0; plan edits 4; plan gives plan(); plan ends; check#1 starts as 1; \
                     check#1 gives \"sure\"; check#1 ends; act starts as 2; act gives act(plan(),\"sure\"); act ends";
-    assert_eq!(told.join("; "), expected);
+    assert_eq!(reported.join("; "), expected);
     assert_eq!(order(&finished.unwrap()), "plan check#1 act");
 }
 
 #[tokio::test]
-async fn what_nodes_emit_is_heard_and_a_small_stream_stops_no_pass() {
+async fn emitted_events_reach_the_stream_and_a_small_capacity_stops_no_pass() {
     let emit = |ctx: Ctx| async move {
         ctx.emit("working").await;
         "done".to_owned()
@@ -360,7 +380,7 @@ async fn what_nodes_emit_is_heard_and_a_small_stream_stops_no_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pass_stops_where_it_is_told_and_goes_on() {
+async fn a_pass_stops_at_deadlines_tokens_and_timeouts_and_proceeds() {
     let calls = Calls::default();
     let slow = |deps: Deps<'static, String>| async move {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -408,7 +428,7 @@ async fn drains_limits_and_budgets_end_a_pass_between_two_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_are_tried_again_and_cut_off_as_their_policies_say() {
+async fn nodes_are_retried_and_timed_out_as_their_policies_say() {
     let attempts = Arc::new(Mutex::new(0));
     let count = Arc::clone(&attempts);
     let flaky = move |ctx: Ctx| {
@@ -428,7 +448,7 @@ async fn nodes_are_tried_again_and_cut_off_as_their_policies_say() {
 }
 
 #[tokio::test]
-async fn the_session_is_the_shared_store_of_a_pass_and_is_kept() {
+async fn nodes_of_a_pass_share_the_session_and_the_thread_keeps_it() {
     let graph = || {
         let note = |_: Deps<'_, String>, notes: Session<Vec<String>>, ctx: Ctx| {
             notes.with(|notes| {

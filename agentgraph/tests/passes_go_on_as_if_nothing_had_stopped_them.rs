@@ -1,5 +1,5 @@
-//! A pass that was suspended or killed ends as one that was not: in the graph that its nodes had edited, with
-//! what they had begun, and with everything that was said of it.
+//! A pass that was suspended or killed ends like one that was not. It keeps the edits of its nodes, the nodes
+//! that have begun, and its reports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::future::pending;
@@ -20,20 +20,20 @@ fn order(outputs: &Outputs<String>) -> String {
     outputs.names().collect::<Vec<_>>().join(" ")
 }
 
-/// Asks what it saw, and gives the answer and what it sees then.
+/// Interrupts with the names of its inputs. Returns the answer and the names of its inputs at that time.
 async fn ask(deps: Deps<'_, String>, ctx: Ctx) -> Result<String> {
     let seen = deps.names().collect::<Vec<_>>().join("+");
     let answer: String = ctx.interrupt(format!("saw {seen}"))?;
     Ok(format!("{answer}, saw {seen}"))
 }
 
-/// Asks its own name.
+/// Interrupts with its own name.
 async fn ask_name(ctx: Ctx) -> Result<String> {
     Ok(ctx.interrupt(ctx.node().to_owned())?)
 }
 
 #[tokio::test]
-async fn an_edge_into_a_node_that_has_asked_changes_nothing_when_it_is_answered() {
+async fn an_edge_into_an_interrupted_node_does_not_change_its_inputs() {
     for lost in [false, true] {
         let late = Arc::new(Notify::new());
         let z = {
@@ -79,15 +79,15 @@ async fn an_edge_into_a_node_that_has_asked_changes_nothing_when_it_is_answered(
 }
 
 #[tokio::test]
-async fn a_node_that_was_answered_has_begun_and_cannot_be_removed_or_skipped_by_another_one() {
+async fn an_answered_node_has_begun_and_cannot_be_removed_or_skipped() {
     let refused = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&refused);
+    let errors = Arc::clone(&refused);
     let first = move |ctx: Ctx| {
-        let told = Arc::clone(&told);
+        let errors = Arc::clone(&errors);
         async move {
             let answer: String = ctx.interrupt("first")?;
-            told.lock().unwrap().push(ctx.edits().remove_node("second").unwrap_err().to_string());
-            told.lock().unwrap().push(ctx.edits().skip(["second"]).unwrap_err().to_string());
+            errors.lock().unwrap().push(ctx.edits().remove_node("second").unwrap_err().to_string());
+            errors.lock().unwrap().push(ctx.edits().skip(["second"]).unwrap_err().to_string());
             Ok::<String, BoxError>(answer)
         }
     };
@@ -103,7 +103,7 @@ async fn a_node_that_was_answered_has_begun_and_cannot_be_removed_or_skipped_by_
 }
 
 #[tokio::test]
-async fn who_takes_the_first_that_is_done_has_the_same_one_when_it_is_answered() {
+async fn an_answered_node_has_the_inputs_that_it_had_at_its_interrupt() {
     for join in [Join::Any, Join::AllNotPruned] {
         let late = async |_: Deps<'_, String>, ctx: Ctx| {
             tokio::task::yield_now().await;
@@ -135,7 +135,7 @@ async fn who_takes_the_first_that_is_done_has_the_same_one_when_it_is_answered()
 }
 
 #[tokio::test]
-async fn an_edge_into_a_node_that_ran_when_the_process_died_changes_nothing_when_it_runs_again() {
+async fn an_edge_into_a_node_that_ran_at_a_kill_does_not_change_its_inputs() {
     let saver = Arc::new(MemorySaver::new());
     let graph = |hangs: bool| {
         let slow = move |deps: Deps<'static, String>| async move {
@@ -171,14 +171,14 @@ async fn an_edge_into_a_node_that_ran_when_the_process_died_changes_nothing_when
     assert_eq!((order(&outputs), &*outputs["slow"]), ("p edit z slow".into(), "p"));
 }
 
-/// A template of nodes that give what they are told.
+/// Makes a node whose output is the argument of its template.
 fn say(args: &Value) -> Result<DependencyNode<String>, BoxError> {
     let word = args.as_str().ok_or("a word")?.to_owned();
     Ok(DependencyNode::of(move |_: Deps<String>| word.clone()))
 }
 
 #[tokio::test]
-async fn what_the_graph_has_lost_is_named_and_what_it_has_gained_is_no_conflict() {
+async fn a_missing_template_is_an_error_and_a_new_edge_is_no_conflict() {
     fn plan(_: Deps<'_, String>, ctx: Ctx) -> Result<String> {
         ctx.edits().add_node("x", "say", "x")?;
         ctx.edits().add_edge("x", "end")?;
@@ -211,18 +211,18 @@ async fn what_the_graph_has_lost_is_named_and_what_it_has_gained_is_no_conflict(
             renamed.state(thread).await.unwrap_err(),
         ] {
             assert_eq!(error.code().as_str(), "E_GRAPH_CHANGED");
-            let told = error.to_string();
-            assert!(told.contains("template `say`") && told.contains("`.abandon()`"), "{told}");
+            let text = error.to_string();
+            assert!(text.contains("template `say`") && text.contains("`.abandon()`"), "{text}");
         }
 
-        let has_it_now = graph("say", &[("ask", "end"), ("late", "end")]);
-        let outputs = has_it_now.resume_many(ids).thread(thread).await.unwrap().into_finished().unwrap();
+        let with_the_edge = graph("say", &[("ask", "end"), ("late", "end")]);
+        let outputs = with_the_edge.resume_many(ids).thread(thread).await.unwrap().into_finished().unwrap();
         assert_eq!(outputs["end"], "asklatex", "{thread}");
     }
 }
 
 #[tokio::test]
-async fn the_state_of_an_open_pass_has_what_it_has_skipped() {
+async fn the_state_of_an_open_pass_has_the_outputs_of_skipped_nodes() {
     let graph = Text::new().node("plan", || "planned".to_owned()).node("ask", ask).edge("plan", "ask");
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
     graph.invoke(()).thread("t").await.unwrap();
@@ -240,7 +240,7 @@ async fn the_state_of_an_open_pass_has_what_it_has_skipped() {
     }
 }
 
-/// Puts copies of the record of a node that is done beside it, under tasks that are none.
+/// Stores copies of the record of a finished node, under ids of tasks that do not exist.
 async fn multiply_a_record(saver: &MemorySaver, node: &str) {
     let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
     let says = |bytes: &[u8]| bytes.windows(node.len()).any(|part| part == node.as_bytes());
@@ -252,7 +252,7 @@ async fn multiply_a_record(saver: &MemorySaver, node: &str) {
 }
 
 #[tokio::test]
-async fn records_that_say_twice_that_a_node_is_done_are_damaged() {
+async fn two_records_of_one_finished_node_are_corrupt() {
     let saver = Arc::new(MemorySaver::new());
     let graph: CompiledDependencyGraph<String> = Text::new()
         .node("first", || "done".to_owned())
@@ -272,7 +272,7 @@ async fn records_that_say_twice_that_a_node_is_done_are_damaged() {
 }
 
 #[tokio::test]
-async fn edits_that_were_dropped_are_told_by_whoever_goes_on() {
+async fn dropped_edits_are_reported_by_every_outcome_and_state_of_the_pass() {
     let gate = Arc::new(Notify::new());
     let edit = move |ctx: Ctx| {
         let gate = Arc::clone(&gate);
@@ -292,14 +292,14 @@ async fn edits_that_were_dropped_are_told_by_whoever_goes_on() {
     let finished = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
     let kept = graph.state("t").await.unwrap().unwrap().values;
     for outputs in [asked.output(), &open, &finished, &kept] {
-        let told: Vec<_> = outputs.dropped().iter().map(ToString::to_string).collect();
+        let dropped: Vec<_> = outputs.dropped().iter().map(ToString::to_string).collect();
         let why = "cannot add node `x` of template `say`: there is a node of that name";
-        assert_eq!(told, [format!("the edits of node `late` were dropped: {why}")]);
+        assert_eq!(dropped, [format!("the edits of node `late` were dropped: {why}")]);
     }
 }
 
 #[tokio::test]
-async fn history_tells_and_draws_what_a_pass_has_edited() {
+async fn history_and_topology_show_the_edits_of_a_pass() {
     let plan = async |ctx: Ctx| {
         ctx.edits().add_node("x", "say", "x")?;
         Ok::<String, BoxError>("plan".into())
@@ -321,7 +321,7 @@ async fn history_tells_and_draws_what_a_pass_has_edited() {
     graph.proceed().thread("t").await.unwrap();
     graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
     let history = graph.history("t").await.unwrap();
-    let told: Vec<_> = history.iter().map(|at| (edits(&at.edits), at.skips.clone())).collect();
+    let shown: Vec<_> = history.iter().map(|at| (edits(&at.edits), at.skips.clone())).collect();
     let all = format!("{before}; add node `x` of template `say`");
     let first = "add node `x` of template `say`";
     let expected = [
@@ -330,7 +330,7 @@ async fn history_tells_and_draws_what_a_pass_has_edited() {
         (first.into(), vec![]),
         (String::new(), vec![]),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     let began = &history[1];
     assert!(graph.mermaid_of(&began.values).contains("[\"y\"]"));
     let topology = graph.topology_at("t", began.id).await.unwrap().unwrap();

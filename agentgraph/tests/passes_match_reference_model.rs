@@ -1,26 +1,26 @@
-//! Random dependency graphs with random edits at random nodes: the engine's passes against a short, slow
-//! reference that looks at everything anew in every step.
+//! Random dependency graphs with random edits by random nodes. The passes of the engine are compared with
+//! a short, slow reference that examines the whole graph in every step.
 //!
-//! Hand-made faults that were seen to be caught:
-//! 1. `Plan::finish` lets targets queue up in the order of their ids instead of the edges'.
-//! 2. `ReadySet::pop` gives the newest place.
-//! 3. `Plan::add_edge` does not let the target of a done source queue up.
-//! 4. `Plan::remove_edge` does not settle the target, so that nothing is pruned.
-//! 5. `Plan::settle` does not tell order-only targets.
-//! 6. `Layer::remove_edge` of a temporary edge leaves it among the dependencies.
-//! 7. `Graph::each_source` puts what was prepended first behind what was prepended later.
-//! 8. `Graph::is_root` takes a temporary node that lost its edges for a root.
+//! Faults inserted by hand that these tests caught:
+//! 1. `Plan::finish` queues targets in the order of their ids instead of the edges'.
+//! 2. `ReadySet::pop` returns the newest place.
+//! 3. `Plan::add_edge` does not queue the target of a done source.
+//! 4. `Plan::remove_edge` does not settle the target, so no node is pruned.
+//! 5. `Plan::settle` does not notify order-only targets.
+//! 6. `EditLayer::remove_edge` leaves a removed temporary edge among the dependencies.
+//! 7. `Graph::each_source` puts edges prepended earlier behind edges prepended later.
+//! 8. `Graph::is_root` treats a temporary node that lost its edges as a root.
 //! 9. `cycle::judge` searches only from the source.
-//! 10. `Search::spread` gives places in reverse order.
-//! 11. `Standing::is_ready` lets `Join::Any` begin before an order-only source.
-//! 12. `Desk::settle` makes edits one by one instead of all or none.
-//! 13. `inline::advance` forgets order-only edges.
-//! 14. A skipped node gets its deps' turn but keeps no place in the order.
+//! 10. `Search::spread` assigns places in reverse order.
+//! 11. `NodeStanding::is_ready` lets `Join::Any` begin before an order-only source.
+//! 12. `PassDesk::settle` applies edits one by one instead of all or none.
+//! 13. `inline::advance` ignores order-only edges.
+//! 14. A skipped node takes the turn of its dependencies but keeps no place in the order.
 //!
-//! And, by nodes that run beside each other and passes that are stopped:
-//! 15. `Judge::runs` says no, so that an edge into a node that runs is made.
-//! 16. `Again::hold` holds nobody who has asked.
-//! 17. What a node began with is not stored with its question.
+//! Faults caught with concurrent nodes and stopped passes:
+//! 15. `Judge::runs` returns false, so an edge into a running node is accepted.
+//! 16. `PassReplay::hold` does not hold nodes that interrupted.
+//! 17. The dependencies a node began with are not stored with its interrupt.
 //! 18. Dropped edits are not stored with the turn of their node.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -36,9 +36,9 @@ use agentgraph::{CompiledDependencyGraph, DependencyNode, MemorySaver};
 use dependency_model::{Edit, Model, Reason, Report, Shape};
 use proptest::prelude::*;
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct PassResult {
     order: Vec<(String, String)>,
     not_run: Vec<(String, Reason)>,
     refused: Vec<String>,
@@ -46,7 +46,7 @@ struct Seen {
 
 type Refused = Arc<Mutex<Vec<String>>>;
 
-/// The edits that one node tries, each of which may be refused.
+/// Tries all edits of one node and notes the refused ones.
 fn try_all(edits: &PassEdits<String>, list: &[Edit], by: &str, refused: &Refused) {
     for (at, edit) in list.iter().enumerate() {
         let tried: Result<(), EditError> = match edit {
@@ -63,9 +63,10 @@ fn try_all(edits: &PassEdits<String>, list: &[Edit], by: &str, refused: &Refused
     }
 }
 
-/// A node whose output tells its dependencies, and that edits.
+/// Returns a node that makes these edits. Its output names its dependencies.
 fn node(name: &str, join: Join, edits: Vec<Edit>, refused: &Refused) -> DependencyNode<String> {
-    let (name, refused) = (name.to_owned(), Arc::clone(refused));
+    let name = name.to_owned();
+    let refused = Arc::clone(refused);
     let called = move |deps: Deps<'_, String>, handle: PassEdits<String>| {
         try_all(&handle, &edits, &name, &refused);
         dependency_model::output(&name, deps.names())
@@ -73,7 +74,7 @@ fn node(name: &str, join: Join, edits: Vec<Edit>, refused: &Refused) -> Dependen
     DependencyNode::of(called).join(join)
 }
 
-/// The same without edits, so that a pass of such nodes alone needs no tasks.
+/// Returns a node without edits. A pass of such nodes alone needs no tasks.
 fn plain(name: &str, join: Join) -> DependencyNode<String> {
     let name = name.to_owned();
     DependencyNode::of(move |deps: Deps<'_, String>| dependency_model::output(&name, deps.names())).join(join)
@@ -103,7 +104,7 @@ fn build(shape: &Shape, refused: &Refused, plain_nodes: bool) -> CompiledDepende
     graph.compile().unwrap()
 }
 
-fn before(edits: &mut BeforePass<String>, list: &[Edit], refused: &Refused) {
+fn apply_before(edits: &mut BeforePass<String>, list: &[Edit], refused: &Refused) {
     for edit in list {
         match edit {
             Edit::AddNode(name, join) => edits.add_fn(name, node(name, *join, Vec::new(), refused)),
@@ -116,13 +117,13 @@ fn before(edits: &mut BeforePass<String>, list: &[Edit], refused: &Refused) {
     }
 }
 
-fn seen(outputs: &Outputs<String>, refused: &Refused) -> Seen {
+fn result_of(outputs: &Outputs<String>, refused: &Refused) -> PassResult {
     let reason = |reason: &NotRunReason| match reason {
         NotRunReason::Pruned => Reason::Pruned,
         NotRunReason::WaitsFor(nodes) => Reason::WaitsFor(nodes.clone()),
         other => panic!("{other:?}"),
     };
-    Seen {
+    PassResult {
         order: outputs.iter().map(|(name, output)| (name.to_owned(), output.clone())).collect(),
         not_run: outputs
             .not_run()
@@ -133,8 +134,8 @@ fn seen(outputs: &Outputs<String>, refused: &Refused) -> Seen {
     }
 }
 
-fn expected(report: Report) -> Seen {
-    Seen { order: report.order, not_run: report.not_run, refused: report.refused }
+fn expected(report: Report) -> PassResult {
+    PassResult { order: report.order, not_run: report.not_run, refused: report.refused }
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -144,8 +145,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Two passes, the second of which knows the outputs of the first; edits before the second one, and in
-    /// both.
+    /// Runs two passes; the second knows the outputs of the first. Nodes edit in both passes, and the
+    /// second pass is also edited before it begins.
     #[test]
     fn a_pass_is_what_the_reference_says(shape in dependency_model::shapes()) {
         let refused = Refused::default();
@@ -156,14 +157,14 @@ proptest! {
             let first = if round == 1 { &shape.before[..] } else { &[] };
             let expected = model.pass(first).map(expected);
             let pass = passes.invoke_with((), |pass| {
-                pass.max_concurrency(1).for_this_pass(|edits| before(edits, first, &refused))
+                pass.max_concurrency(1).for_this_pass(|edits| apply_before(edits, first, &refused))
             });
-            let got = run(pass).ok().map(|outcome| seen(outcome.output(), &refused));
+            let got = run(pass).ok().map(|outcome| result_of(outcome.output(), &refused));
             prop_assert_eq!(got, expected);
         }
     }
 
-    /// The loop of passes that nobody watches does what the general one does.
+    /// The bare loop, used for passes without options, gives the same result as the general loop.
     #[test]
     fn the_bare_loop_is_the_general_one(shape in dependency_model::shapes()) {
         let refused = Refused::default();
@@ -173,11 +174,11 @@ proptest! {
         let general = run(async {
             graph.invoke(()).max_concurrency(1).max_supersteps(1_000_000).await.unwrap().into_finished().unwrap()
         });
-        prop_assert_eq!(seen(&bare, &refused), seen(&general, &refused));
-        prop_assert_eq!(seen(&bare, &refused), expected(Model::of(&shape).pass(&[]).unwrap()));
+        prop_assert_eq!(result_of(&bare, &refused), result_of(&general, &refused));
+        prop_assert_eq!(result_of(&bare, &refused), expected(Model::of(&shape).pass(&[]).unwrap()));
     }
 
-    /// A pass that is killed after any node goes on, in another process, as if it had not been.
+    /// A pass stopped after any node continues, in another process, as if it had not been stopped.
     #[test]
     fn a_killed_pass_goes_on_in_its_edited_graph(shape in dependency_model::shapes(), kill in 0_u64..12) {
         let refused = Refused::default();
@@ -194,9 +195,9 @@ proptest! {
             let stored = graph().state("t").await.unwrap().unwrap().values;
             (second.into_finished().unwrap(), Some(stored))
         });
-        prop_assert_eq!(&seen(&first, &refused), &expected(report));
+        prop_assert_eq!(&result_of(&first, &refused), &expected(report));
         if let Some(stored) = second {
-            prop_assert_eq!(seen(&first, &refused), seen(&stored, &refused));
+            prop_assert_eq!(result_of(&first, &refused), result_of(&stored, &refused));
         }
     }
 }
@@ -204,8 +205,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Nodes run beside each other, end in any order, edit, ask and are answered in part; calls are dropped,
-    /// and graphs of their own go on. What comes of it is what the reference says that never stops.
+    /// Nodes run concurrently, end in any order, edit, and interrupt; some interrupts are answered. Calls
+    /// are dropped, and other instances of the graph continue the pass. The result equals that of the
+    /// reference, which never stops.
     #[test]
     fn a_pass_ends_as_the_order_of_its_nodes_says_however_often_it_is_stopped(
         shape in dependency_model::shapes(),
@@ -219,7 +221,7 @@ proptest! {
     }
 }
 
-/// The same graph, whose temporary nodes come from the template.
+/// Builds the same graph with temporary nodes from the template.
 fn build_stored(shape: &Shape, refused: &Refused) -> CompiledDependencyGraph<String> {
     let mut graph = DependencyGraph::<String>::new().template("node", |args: &serde_json::Value| {
         let name = args.as_str().ok_or("a name")?.to_owned();
@@ -227,7 +229,8 @@ fn build_stored(shape: &Shape, refused: &Refused) -> CompiledDependencyGraph<Str
     });
     for (name, join) in &shape.nodes {
         let edits = shape.edits.get(name).cloned().unwrap_or_default();
-        let (own, refused) = (name.clone(), Arc::clone(refused));
+        let own = name.clone();
+        let refused = Arc::clone(refused);
         let called = move |deps: Deps<'_, String>, handle: PassEdits<String>| {
             for (at, edit) in edits.iter().enumerate() {
                 let tried = match edit {

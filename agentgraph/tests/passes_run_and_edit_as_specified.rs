@@ -1,5 +1,5 @@
-//! Dependency graphs: the order of a pass, what its nodes get, what may be edited meanwhile, and what is left
-//! of that.
+//! Dependency graphs: the order of a pass, what its nodes get, which edits it accepts meanwhile, and
+//! what the next pass keeps of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashMap;
@@ -11,15 +11,15 @@ use agentgraph::graph::ProblemKind;
 use agentgraph::prelude::*;
 use agentgraph::{CompiledDependencyGraph, Error};
 
-/// What was called, as `C(A=A1 B=B1)`.
+/// The log of calls, such as `C(A=A1 B=B1)`.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Calls>>);
 
-/// The calls, and how many each node had.
+/// The calls in order, and the number of calls of each node.
 type Calls = (Vec<String>, HashMap<String, u32>);
 
 impl Log {
-    /// A call of a node, which answers with its name and how often it was called.
+    /// Logs a call of a node, and returns the name of the node with the number of its calls.
     fn call(&self, node: &str, deps: &Deps<'_, String>) -> String {
         let mut log = self.0.lock().unwrap();
         let prompt: Vec<String> = deps.iter().map(|(name, output)| format!("{name}={output}")).collect();
@@ -38,7 +38,7 @@ impl Log {
     }
 }
 
-/// What a node does after it was called: the after-query.
+/// The edits of a node, made after its call was logged. They get the number of the call.
 type After = Arc<dyn Fn(&PassEdits<String>, u32) -> Result<(), BoxError> + Send + Sync>;
 type BoxError = agentgraph::BoxError;
 
@@ -97,17 +97,17 @@ fn editing(
     }
 }
 
-/// An after-query that never fails.
+/// Returns edits that are made in every call.
 fn after(edit: impl Fn(&PassEdits<String>) -> Result<(), EditError> + Send + Sync + 'static) -> After {
     Arc::new(move |edits, _| Ok(edit(edits)?))
 }
 
-/// One that edits in the first call only.
+/// Returns edits that are made in the first call only.
 fn first(edit: impl Fn(&PassEdits<String>) -> Result<(), EditError> + Send + Sync + 'static) -> After {
     Arc::new(move |edits, count| if count == 1 { Ok(edit(edits)?) } else { Ok(()) })
 }
 
-/// Adds a temporary node that answers with its name.
+/// Adds a temporary node that returns its name and the names of its dependencies.
 fn add(edits: &PassEdits<String>, name: &'static str) -> Result<(), EditError> {
     edits.add_fn(name, move |deps: Deps<String>| {
         format!("{name}<{}", deps.names().collect::<Vec<_>>().join(","))
@@ -122,7 +122,7 @@ fn order(outputs: &Outputs<String>) -> String {
     outputs.names().collect::<Vec<_>>().join(" ")
 }
 
-/// The order of a pass of that graph.
+/// Runs a pass of the graph and returns the order of its nodes.
 async fn order_of(nodes: &str, edges: &str) -> String {
     order(&pass(&Kit::of(nodes, edges).compile().0).await)
 }
@@ -149,7 +149,7 @@ async fn nodes_run_when_their_dependencies_are_done_and_get_them_in_the_order_of
 }
 
 #[tokio::test]
-async fn order_only_edges_hold_back_and_carry_nothing() {
+async fn order_only_edges_delay_the_target_and_carry_no_output() {
     let (graph, log) = Kit::of("A B C", "A>C C~B").compile();
     assert_eq!(order(&pass(&graph).await), "A C B");
     assert_eq!(log.take()[2], "B()");
@@ -171,7 +171,7 @@ async fn an_empty_graph_gives_nothing() {
 }
 
 #[tokio::test]
-async fn sync_and_async_nodes_with_and_without_extractors_stand_side_by_side() {
+async fn sync_and_async_nodes_with_and_without_extractors_can_be_mixed() {
     struct Suffix(&'static str);
     async fn late(deps: Deps<'_, String>, suffix: Dep<Suffix>) -> Result<String> {
         tokio::task::yield_now().await;
@@ -228,7 +228,7 @@ fn compile_names_every_problem_at_once() {
 }
 
 #[test]
-fn a_cycle_is_found_when_the_graph_is_compiled_and_named() {
+fn compile_finds_and_names_a_cycle() {
     let cycle = |nodes, edges| {
         let error = Kit::of(nodes, edges).graph.compile().unwrap_err();
         match &error.problems()[0].kind {
@@ -259,14 +259,14 @@ async fn an_edge_may_name_nodes_that_are_declared_later() {
 }
 
 #[tokio::test]
-async fn a_data_edge_may_lie_over_an_order_only_one() {
+async fn a_data_edge_may_be_added_to_an_order_only_edge() {
     assert_eq!(order_of("A B", "B~A B>A").await, "B A");
 }
 
 // Temporary nodes and edges.
 
 #[tokio::test]
-async fn a_temporary_node_stands_between_two_others_in_this_pass_only() {
+async fn a_temporary_node_runs_between_two_others_in_this_pass_only() {
     let between = after(|edits| {
         add(edits, "T")?;
         edits.add_edge("A", "T")?;
@@ -280,7 +280,7 @@ async fn a_temporary_node_stands_between_two_others_in_this_pass_only() {
 }
 
 #[tokio::test]
-async fn a_temporary_node_without_dependencies_is_ready_at_once_behind_the_queue() {
+async fn a_temporary_node_without_dependencies_joins_the_end_of_the_queue_at_once() {
     let beside = first(|edits| {
         add(edits, "T")?;
         edits.add_edge("T", "B")
@@ -294,7 +294,7 @@ async fn a_temporary_node_without_dependencies_is_ready_at_once_behind_the_queue
 }
 
 #[tokio::test]
-async fn an_edge_into_a_node_that_is_done_is_refused_and_leaves_no_trace() {
+async fn an_edge_into_a_finished_node_is_rejected_and_leaves_no_trace() {
     let back = first(|edits| edits.add_edge("B", "A"));
     let (graph, log) = Kit::with("A B C", "A>B B>C", [("B", back)]).compile();
     let error = graph.invoke(()).await.unwrap_err();
@@ -306,7 +306,7 @@ async fn an_edge_into_a_node_that_is_done_is_refused_and_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_a_value_that_the_node_may_go_on_from() {
+async fn a_rejected_edit_returns_an_error_and_the_node_may_continue() {
     let log = Log::default();
     let seen = log.clone();
     let edit = after(move |edits| {
@@ -344,7 +344,7 @@ async fn what_is_refused_is_a_value_that_the_node_may_go_on_from() {
 }
 
 #[tokio::test]
-async fn cutting_an_edge_is_the_branch() {
+async fn removing_an_edge_prunes_the_nodes_behind_it() {
     let cut = first(|edits| edits.remove_edge("A", "N"));
     let (graph, _) = Kit::with("A Y N M", "A>Y A>N N>M", [("A", cut)]).compile();
     let outputs = pass(&graph).await;
@@ -354,7 +354,7 @@ async fn cutting_an_edge_is_the_branch() {
 }
 
 #[tokio::test]
-async fn a_node_behind_a_pruned_one_waits_in_vain_and_the_pass_says_so() {
+async fn the_pass_reports_a_node_that_waits_for_a_pruned_one() {
     let cut = || after(|edits| edits.remove_edge("A", "N"));
     let (graph, _) = Kit::with("A Y N J K", "A>Y A>N Y>J N>J J>K", [("A", cut())]).compile();
     let outputs = pass(&graph).await;
@@ -369,7 +369,7 @@ async fn a_node_behind_a_pruned_one_waits_in_vain_and_the_pass_says_so() {
     let (graph, _) = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", both)]).compile();
     assert_eq!(order(&pass(&graph).await), "A Y J");
 
-    // What it gave in an earlier pass is no reason to go on.
+    // An output of an earlier pass does not satisfy the dependency.
     let second: After =
         Arc::new(|edits, count| if count == 2 { Ok(edits.remove_edge("A", "N")?) } else { Ok(()) });
     let (graph, _) = Kit::with("A Y N J", "A>Y A>N Y>J N>J", [("A", second)]).compile();
@@ -385,7 +385,7 @@ async fn a_node_behind_a_pruned_one_waits_in_vain_and_the_pass_says_so() {
 }
 
 #[tokio::test]
-async fn a_join_may_do_without_what_was_pruned_or_take_the_first() {
+async fn a_join_may_ignore_pruned_sources_or_take_the_first() {
     let graph = |join| {
         let cut = after(|edits| edits.remove_edge("A", "N"));
         let Kit { graph, log } = Kit::with("A Y N M", "A>Y A>N N>M", [("A", cut)]);
@@ -400,7 +400,8 @@ async fn a_join_may_do_without_what_was_pruned_or_take_the_first() {
     let (all, _) = graph(Join::All);
     assert_eq!(order(&pass(&all).await), "A Y");
 
-    // Nothing pruned: `any` begins with the first and leaves the others out.
+    // Without pruning, `J` is ready after the first source. It queues up behind B, so it gets both
+    // outputs.
     let Kit { graph, log } = Kit::of("A B", "");
     let node = DependencyNode::of(plain(&log, "J")).join(Join::Any);
     let graph = graph.node("J", node).edge("B", "J").edge("A", "J").compile().unwrap();
@@ -409,8 +410,8 @@ async fn a_join_may_do_without_what_was_pruned_or_take_the_first() {
 }
 
 #[tokio::test]
-async fn the_way_back_from_a_cut_is_exact() {
-    // X -> D is cut and D runs with Y alone; in the next pass X is first again.
+async fn a_removed_edge_is_back_in_its_place_in_the_next_pass() {
+    // X -> D is removed and D runs with Y alone; in the next pass X is first again.
     let cut = first(|edits| edits.remove_edge("X", "D"));
     let (graph, log) = Kit::with("A X Y D", "A>X A>Y X>D Y>D", [("A", cut)]).compile();
     pass(&graph).await;
@@ -418,7 +419,7 @@ async fn the_way_back_from_a_cut_is_exact() {
     pass(&graph).await;
     assert_eq!(log.take()[3], "D(X=X2 Y=Y2)");
 
-    // Cut and added again: last in this pass, where it was in the next.
+    // Removed and added again: X is last in this pass, and first again in the next.
     let again = first(|edits| {
         edits.remove_edge("X", "D")?;
         edits.add_edge("X", "D")
@@ -431,7 +432,7 @@ async fn the_way_back_from_a_cut_is_exact() {
 }
 
 #[tokio::test]
-async fn what_a_node_has_given_on_cannot_be_cut_off() {
+async fn an_edge_from_a_finished_node_cannot_be_removed() {
     let (log, edges) = (Log::default(), "A>B A>C");
     let seen = log.clone();
     let swallows = after(move |edits| {
@@ -452,7 +453,7 @@ async fn what_a_node_has_given_on_cannot_be_cut_off() {
 }
 
 #[tokio::test]
-async fn an_edge_that_is_added_and_removed_makes_no_difference_to_a_root() {
+async fn adding_and_removing_an_edge_does_not_prune_a_root() {
     let edit = after(|edits| {
         edits.add_edge("A", "D")?;
         edits.remove_edge("A", "D")
@@ -475,7 +476,7 @@ async fn a_temporary_node_that_loses_its_last_edge_is_pruned_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_pruned_node_comes_back_with_what_waits_for_it() {
+async fn an_edge_into_a_pruned_node_brings_it_and_its_dependents_back() {
     let cut = after(|edits| edits.remove_edge("A", "N"));
     let back = after(|edits| edits.add_edge("Y", "N"));
     let (graph, log) = Kit::with("A Y N M", "A>Y A>N N>M Y>M", [("A", cut), ("Y", back)]).compile();
@@ -493,7 +494,7 @@ async fn an_edge_between_two_queued_nodes_changes_their_order() {
 }
 
 #[tokio::test]
-async fn an_edge_may_be_put_in_front() {
+async fn an_edge_may_be_prepended() {
     let edit = after(|edits| edits.prepend_edge("C", "B"));
     let (graph, log) = Kit::with("A B C", "A>B A>C", [("A", edit)]).compile();
     pass(&graph).await;
@@ -508,7 +509,7 @@ async fn an_edge_may_be_put_in_front() {
 }
 
 #[tokio::test]
-async fn an_edge_from_a_done_node_makes_its_target_queue_up() {
+async fn an_edge_from_a_finished_node_gives_its_output_to_the_target() {
     let edit = after(|edits| edits.add_edge("A", "D"));
     let (graph, log) = Kit::with("A B C D", "A>B B>C C>D", [("B", edit)]).compile();
     assert_eq!(order(&pass(&graph).await), "A B C D");
@@ -516,7 +517,7 @@ async fn an_edge_from_a_done_node_makes_its_target_queue_up() {
 }
 
 #[tokio::test]
-async fn the_edge_that_would_close_a_cycle_is_refused() {
+async fn an_edge_that_would_close_a_cycle_is_rejected() {
     let log = Log::default();
     let seen = log.clone();
     let edit = after(move |edits| {
@@ -551,7 +552,7 @@ async fn an_edge_into_the_running_node_changes_nothing_in_this_pass() {
 }
 
 #[tokio::test]
-async fn a_node_may_be_removed_and_its_name_be_given_to_another() {
+async fn a_node_may_be_removed_and_its_name_reused() {
     let edit = first(|edits| {
         edits.remove_node("B")?;
         add(edits, "B")?;
@@ -562,7 +563,7 @@ async fn a_node_may_be_removed_and_its_name_be_given_to_another() {
     let outputs = pass(&graph).await;
     assert_eq!(order(&outputs), "A B C");
     assert_eq!(outputs["B"], "B<A");
-    assert_eq!(outputs.not_run(), [], "the name means the one that ran");
+    assert_eq!(outputs.not_run(), [], "`B` means the temporary node, which ran");
     let drawn = graph.mermaid_of(&outputs);
     assert!(drawn.contains("class n3 temporary\n") && drawn.contains("class n1 idle\n"), "{drawn}");
     assert_eq!(log.take(), ["A()", "C(B=B<A)"]);
@@ -575,7 +576,7 @@ async fn a_node_may_be_removed_and_its_name_be_given_to_another() {
 }
 
 #[tokio::test]
-async fn a_temporary_node_may_be_replaced_by_one_just_like_it() {
+async fn a_temporary_node_may_be_replaced_by_an_identical_one() {
     let made = |_: &serde_json::Value| Ok(DependencyNode::of(|_: Deps<'_, String>| "made".to_owned()));
     let adds = |edits: PassEdits<String>, anew: bool| -> Result<String> {
         if anew {
@@ -690,7 +691,7 @@ async fn everything_may_be_skipped_and_the_order_stays() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_skipped_is_refused_and_none_of_the_list_is() {
+async fn a_skip_list_with_an_unskippable_node_is_rejected_as_a_whole() {
     let log = Log::default();
     let seen = log.clone();
     let edit = after(move |edits| {
@@ -730,7 +731,7 @@ async fn a_skip_ends_with_its_pass_whether_it_was_used_or_not() {
 }
 
 #[tokio::test]
-async fn outputs_of_any_text_may_be_used_again() {
+async fn outputs_of_any_text_may_be_reused() {
     for text in ["", "N/A"] {
         let called = Log::default();
         let calling = called.clone();
@@ -747,19 +748,19 @@ async fn outputs_of_any_text_may_be_used_again() {
             })
         });
         assert_eq!(skip.await.unwrap().output()["A"], text);
-        assert_eq!(called.take(), ["A"], "once, and not again");
+        assert_eq!(called.take(), ["A"], "the second pass does not call the node");
     }
 }
 
 // Failures.
 
-/// Fails the attempts of a node that come before that one.
+/// Returns edits that fail in every call before call number `count`.
 fn fails_before(count: u32) -> After {
     Arc::new(move |_, now| if now < count { Err("not yet".into()) } else { Ok(()) })
 }
 
 #[tokio::test]
-async fn a_failed_pass_leaves_nothing_for_the_next_one_to_trip_over() {
+async fn a_failed_pass_leaves_nothing_behind_for_the_next_pass() {
     let fails: After = Arc::new(|edits, count| {
         add(edits, "T")?;
         edits.add_edge("C", "T")?;
@@ -780,7 +781,7 @@ async fn a_failed_pass_leaves_nothing_for_the_next_one_to_trip_over() {
 }
 
 #[tokio::test]
-async fn what_was_added_before_a_failure_is_gone_in_the_next_pass() {
+async fn edits_before_a_failure_do_not_reach_the_next_pass() {
     let adds = after(|edits| {
         add(edits, "T")?;
         edits.add_edge("A", "T")?;
@@ -836,10 +837,10 @@ async fn the_edits_of_a_failed_attempt_are_dropped() {
 }
 
 #[tokio::test]
-async fn what_a_task_of_a_failed_attempt_edits_later_is_too_late() {
-    let told = Arc::new(Mutex::new(Vec::new()));
+async fn edits_by_a_spawned_task_of_a_failed_attempt_are_too_late() {
+    let results = Arc::new(Mutex::new(Vec::new()));
     let gates: [Arc<tokio::sync::Notify>; 2] = Default::default();
-    let notes = Arc::clone(&told);
+    let notes = Arc::clone(&results);
     let node = move |edits: PassEdits<String>, ctx: Ctx| {
         let (notes, [go, done]) = (Arc::clone(&notes), gates.clone());
         async move {
@@ -864,7 +865,7 @@ async fn what_a_task_of_a_failed_attempt_edits_later_is_too_late() {
     let graph = graph.node("n", DependencyNode::of(node).retry(agentgraph::RetryPolicy::attempts(2)));
     let outputs = graph.compile().unwrap().invoke(()).await.unwrap().into_finished().unwrap();
     assert_eq!(
-        (order(&outputs), &told.lock().unwrap()[..]),
+        (order(&outputs), &results.lock().unwrap()[..]),
         ("n own".into(), &[Err(Rejection::TooLate)][..])
     );
 }
@@ -897,7 +898,7 @@ async fn a_panic_is_an_error_of_its_node() {
 // In parallel.
 
 #[tokio::test]
-async fn independent_nodes_run_side_by_side_and_a_slow_one_holds_up_nobody() {
+async fn independent_nodes_run_in_parallel_and_a_slow_one_delays_no_other() {
     let barrier = Arc::new(tokio::sync::Notify::new());
     let wait = Arc::clone(&barrier);
     let graph = DependencyGraph::<String>::new()
@@ -931,8 +932,8 @@ async fn independent_nodes_run_side_by_side_and_a_slow_one_holds_up_nobody() {
 
 #[tokio::test]
 async fn conflicting_edits_of_parallel_nodes_are_dropped_as_a_whole_and_identical_ones_coincide() {
-    // X and Y run beside each other; X is done first. Both cut A -> N, which is one cut; Y's other edit does
-    // not fit X's.
+    // X and Y run in parallel, and X ends first. Both remove S -> N, which counts as one edit. In the
+    // second graph, the other edit of Y conflicts with the one of X.
     let edits_of =
         |name: &'static str, edge: (&'static str, &'static str), wait: Arc<tokio::sync::Barrier>| {
             move |edits: PassEdits<String>| {
@@ -973,10 +974,11 @@ async fn conflicting_edits_of_parallel_nodes_are_dropped_as_a_whole_and_identica
     assert!(order(&outputs).ends_with("P Q"));
 }
 
-/// `B` adds `x` of the template, waits until `A` has added an `x` too, and then edits on; what it is told.
-async fn edits_on_beside(others: &'static str) -> (String, Outputs<String>) {
-    let (gate, told) = (Arc::new(tokio::sync::Notify::new()), Arc::new(Mutex::new(String::new())));
-    let (opens, waits, notes) = (Arc::clone(&gate), Arc::clone(&gate), Arc::clone(&told));
+/// Runs a pass in which `B` adds `x` from the template, waits until `A` has added its own `x`, and then
+/// adds an edge. Returns the result of the last edit and the outputs of the pass.
+async fn edit_after_a_parallel_edit(others: &'static str) -> (String, Outputs<String>) {
+    let (gate, result) = (Arc::new(tokio::sync::Notify::new()), Arc::new(Mutex::new(String::new())));
+    let (opens, waits, notes) = (Arc::clone(&gate), Arc::clone(&gate), Arc::clone(&result));
     let b = move |edits: PassEdits<String>| {
         let (waits, notes) = (Arc::clone(&waits), Arc::clone(&notes));
         async move {
@@ -1005,23 +1007,23 @@ async fn edits_on_beside(others: &'static str) -> (String, Outputs<String>) {
         .edge("A", "open")
         .edge("B", "C");
     let outputs = graph.compile().unwrap().invoke(()).await.unwrap().into_finished().unwrap();
-    let told = told.lock().unwrap().clone();
-    (told, outputs)
+    let result = result.lock().unwrap().clone();
+    (result, outputs)
 }
 
 #[tokio::test]
-async fn what_others_have_done_meanwhile_is_no_fault_of_the_next_edit() {
-    let (told, outputs) = edits_on_beside("x").await;
-    assert_eq!((&*told, outputs.dropped()), ("Ok(())", &[][..]));
+async fn a_conflict_with_a_parallel_edit_does_not_reject_the_next_edit() {
+    let (result, outputs) = edit_after_a_parallel_edit("x").await;
+    assert_eq!((&*result, outputs.dropped()), ("Ok(())", &[][..]));
 
-    let (told, outputs) = edits_on_beside("another").await;
-    assert_eq!(told, "Ok(())");
+    let (result, outputs) = edit_after_a_parallel_edit("another").await;
+    assert_eq!(result, "Ok(())");
     let [dropped] = outputs.dropped() else { panic!("{:?}", outputs.dropped()) };
     assert_eq!((&*dropped.by, dropped.edits.len(), dropped.why.why()), ("B", 2, &Rejection::NodeExists));
 }
 
 #[tokio::test]
-async fn a_limit_stops_the_pass_and_tells_what_it_did_not_come_to() {
+async fn a_limit_stops_the_pass_and_reports_the_nodes_after_it() {
     let (graph, _) = Kit::of("A B C", "A>B B>C").compile();
     let outcome = graph.invoke(()).max_supersteps(2).await.unwrap();
     let Outcome::Stopped { output, reason: StopReason::Limit, .. } = outcome else { panic!("{outcome:?}") };
@@ -1029,7 +1031,7 @@ async fn a_limit_stops_the_pass_and_tells_what_it_did_not_come_to() {
 }
 
 #[tokio::test]
-async fn what_was_edited_since_a_mark_can_be_undone_while_others_edit_too() {
+async fn edits_since_a_mark_can_be_undone_while_other_nodes_edit() {
     async fn tries(edits: PassEdits<String>) -> Result<String> {
         let constant = || "t".to_owned();
         edits.add_fn("kept", constant)?;
@@ -1042,8 +1044,8 @@ async fn what_was_edited_since_a_mark_can_be_undone_while_others_edit_too() {
         }
         edits.undo_to(mark);
         edits.undo_to(mark);
-        assert!(edits.add_edge("A", "try").is_err(), "it is not there");
-        assert!(edits.add_edge("A", "C").is_err(), "it is there again");
+        assert!(edits.add_edge("A", "try").is_err(), "`try` was removed by the undo");
+        assert!(edits.add_edge("A", "C").is_err(), "the undo restored the edge");
         edits.add_fn("try", constant)?;
         edits.add_edge("A", "try")?;
         let late = edits.mark();
@@ -1067,5 +1069,5 @@ async fn what_was_edited_since_a_mark_can_be_undone_while_others_edit_too() {
     names.sort_unstable();
     assert_eq!(names, ["A", "B", "C", "beside", "kept", "try"]);
     assert!(outputs.dropped().is_empty());
-    assert_eq!(pass(&graph).await.names().count(), 6, "the next pass begins anew");
+    assert_eq!(pass(&graph).await.names().count(), 6, "the next pass starts from the compiled graph");
 }

@@ -1,5 +1,5 @@
-//! Policies: several for the retries of one node, timeouts on silence, and what a graph says for all of its
-//! nodes.
+//! Policies: several retry policies of one node, idle timeouts, limits of dispatches, and the defaults of a
+//! graph.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ use common::words::{Words, WordsUpdate, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Fails with these texts, one a call, and then says `good`.
+/// Returns a node that fails with one of `texts` in each call, in order, and then writes `good`.
 fn failing(texts: &'static [&'static str], calls: &Arc<AtomicU32>) -> Node<Words> {
     let calls = Arc::clone(calls);
     let node = move || {
@@ -32,7 +32,7 @@ fn failing(texts: &'static [&'static str], calls: &Arc<AtomicU32>) -> Node<Words
     IntoNode::into_node(node)
 }
 
-fn on(word: &'static str, attempts: u32, seconds: u64) -> RetryPolicy {
+fn retry_if(word: &'static str, attempts: u32, seconds: u64) -> RetryPolicy {
     let policy = RetryPolicy::attempts(attempts).initial(SECOND * seconds as u32).factor(1.0);
     policy.retry_on(move |error| error.to_string() == word)
 }
@@ -45,7 +45,9 @@ async fn run(graph: StateGraph<Words>, clock: &Clock) -> Result<String, agentgra
 #[tokio::test]
 async fn the_first_policy_that_retries_the_error_decides() {
     let (clock, calls) = (Clock::default(), Arc::default());
-    let node = failing(&["busy", "lost", "busy"], &calls).retry(on("busy", 9, 5)).retry(on("lost", 9, 1));
+    let node = failing(&["busy", "lost", "busy"], &calls)
+        .retry(retry_if("busy", 9, 5))
+        .retry(retry_if("lost", 9, 1));
     assert_eq!(run(StateGraph::new().node("a", node), &clock).await.unwrap(), "good");
     assert_eq!(clock.slept(), [SECOND * 5, SECOND, SECOND * 5]);
 }
@@ -53,18 +55,21 @@ async fn the_first_policy_that_retries_the_error_decides() {
 #[tokio::test]
 async fn attempts_are_counted_over_all_policies_and_other_errors_are_not_retried() {
     let (clock, calls) = (Clock::default(), Arc::default());
-    let node = failing(&["busy", "lost", "lost"], &calls).retry(on("busy", 9, 1)).retry(on("lost", 2, 1));
+    let node = failing(&["busy", "lost", "lost"], &calls)
+        .retry(retry_if("busy", 9, 1))
+        .retry(retry_if("lost", 2, 1));
     let error = run(StateGraph::new().node("a", node), &clock).await.unwrap_err();
     assert!(error.to_string().contains("lost"), "{error}");
     assert_eq!(calls.load(Ordering::SeqCst), 2, "two attempts were made, and `lost` has two");
     let (clock, calls) = (Clock::default(), Arc::default());
-    let node = failing(&["busy", "broken"], &calls).retry(on("busy", 9, 1)).retry(on("lost", 9, 1));
+    let node =
+        failing(&["busy", "broken"], &calls).retry(retry_if("busy", 9, 1)).retry(retry_if("lost", 9, 1));
     assert!(run(StateGraph::new().node("a", node), &clock).await.unwrap_err().to_string().contains("broken"));
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
-async fn a_graph_retries_for_nodes_that_do_not_say_otherwise() {
+async fn the_default_retry_applies_to_nodes_without_a_retry_policy() {
     for (own, calls_made) in
         [(None, 3), (Some(RetryPolicy::attempts(1)), 1), (Some(RetryPolicy::attempts(2)), 2)]
     {
@@ -79,7 +84,7 @@ async fn a_graph_retries_for_nodes_that_do_not_say_otherwise() {
     }
 }
 
-/// Works for so many seconds, with a sign of life after each.
+/// Returns a node that works for `seconds` and calls `sign` after each of them.
 fn working(seconds: u32, sign: fn(&Ctx)) -> Node<Words> {
     let node = move |ctx: Ctx| async move {
         for _ in 0..seconds {
@@ -104,7 +109,7 @@ async fn timed_in(graph: StateGraph<Words>) -> Result<String, (Code, Timeout)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_shows_signs_of_life_may_take_as_long_as_it_likes() {
+async fn heartbeats_keep_a_node_from_its_idle_timeout() {
     let limit = SECOND * 3 / 2;
     assert_eq!(timed(working(60, Ctx::heartbeat).idle_timeout(limit)).await.unwrap(), "done");
     let (code, timeout) = timed(working(60, |_| ()).idle_timeout(limit)).await.unwrap_err();
@@ -112,12 +117,12 @@ async fn a_node_that_shows_signs_of_life_may_take_as_long_as_it_likes() {
     assert_eq!(
         timed(working(1, |_| ()).idle_timeout(limit)).await.unwrap(),
         "done",
-        "one second is not silence"
+        "one second is within the limit"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_node_emits_is_a_sign_of_life() {
+async fn an_emitted_event_counts_as_a_heartbeat() {
     let node = async |ctx: Ctx| {
         for _ in 0..10 {
             tokio::time::sleep(SECOND).await;
@@ -129,7 +134,7 @@ async fn what_a_node_emits_is_a_sign_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_timeouts_hold_and_each_attempt_has_them_whole() {
+async fn both_timeouts_apply_and_restart_with_each_attempt() {
     let limits = |node: Node<Words>| node.timeout(SECOND * 5).idle_timeout(SECOND * 3 / 2);
     let (_, timeout) = timed(limits(working(60, Ctx::heartbeat))).await.unwrap_err();
     assert_eq!((timeout.kind, timeout.limit), (TimeoutKind::Run, SECOND * 5));
@@ -156,7 +161,7 @@ async fn a_heartbeat_of_one_task_does_not_keep_another_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graph_limits_nodes_that_do_not_say_otherwise() {
+async fn the_default_timeouts_apply_to_nodes_without_timeouts() {
     let graph = |node| StateGraph::new().node("a", node).default_timeout(SECOND * 2);
     assert_eq!(timed_in(graph(working(3, |_| ()))).await.unwrap_err().1.kind, TimeoutKind::Run);
     assert_eq!(timed_in(graph(working(3, |_| ()).timeout(SECOND * 9))).await.unwrap(), "done");
@@ -166,7 +171,7 @@ async fn a_graph_limits_nodes_that_do_not_say_otherwise() {
 }
 
 #[test]
-fn a_timeout_of_nothing_is_a_problem() {
+fn a_timeout_of_zero_is_a_problem() {
     for node in [working(1, |_| ()).timeout(Duration::ZERO), working(1, |_| ()).idle_timeout(Duration::ZERO)]
     {
         let error = StateGraph::new().node("a", node).edge(START, "a").compile().unwrap_err();
@@ -174,8 +179,8 @@ fn a_timeout_of_nothing_is_a_problem() {
     }
 }
 
-/// Takes as many seconds as it is dispatched with, and beats after each.
-async fn takes(ctx: Ctx, Input(seconds): Input<u32>) -> WordsUpdate {
+/// Works for as many seconds as the input says, with a heartbeat after each.
+async fn beats(ctx: Ctx, Input(seconds): Input<u32>) -> WordsUpdate {
     for _ in 0..seconds {
         tokio::time::sleep(SECOND).await;
         ctx.heartbeat();
@@ -183,12 +188,12 @@ async fn takes(ctx: Ctx, Input(seconds): Input<u32>) -> WordsUpdate {
     Words::update().seen([format!("took {seconds}")])
 }
 
-/// A graph that dispatches these, to a node that may take two seconds.
+/// Returns a graph that dispatches `jobs` to a node with a timeout of two seconds.
 fn dispatches(jobs: Vec<Dispatch>) -> StateGraph<Words> {
     let split = move || std::future::ready(Command::to(jobs.clone()));
     StateGraph::new()
         .node("split", split)
-        .node("work", takes.timeout(SECOND * 2).idle_timeout(SECOND * 9))
+        .node("work", beats.timeout(SECOND * 2).idle_timeout(SECOND * 9))
         .edge(START, "split")
 }
 
@@ -196,7 +201,8 @@ fn job(seconds: u32) -> Dispatch {
     Dispatch::new("work", seconds)
 }
 
-async fn limit_met(graph: StateGraph<Words>) -> Result<String, (TimeoutKind, Duration)> {
+/// Runs a graph. Returns its words, or the timeout that `work` exceeded.
+async fn run_to_limit(graph: StateGraph<Words>) -> Result<String, (TimeoutKind, Duration)> {
     let graph = graph.compile().unwrap();
     match graph.invoke(Words::update()).await {
         Ok(outcome) => Ok(text(outcome.output())),
@@ -209,38 +215,38 @@ async fn limit_met(graph: StateGraph<Words>) -> Result<String, (TimeoutKind, Dur
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dispatch_has_limits_of_its_own_over_those_of_the_node() {
+async fn the_limits_of_a_dispatch_override_those_of_its_node() {
     let both = |jobs: Vec<Dispatch>| [dispatches(jobs.clone()), dispatches(jobs).eager()];
     for graph in both(vec![job(3)]) {
-        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND * 2)), "the node's");
+        assert_eq!(run_to_limit(graph).await, Err((TimeoutKind::Run, SECOND * 2)), "the limit of the node");
     }
     for graph in both(vec![job(5).timeout(SECOND * 6), job(1)]) {
         assert!(
-            ["took 5 took 1", "took 1 took 5"].contains(&&*limit_met(graph).await.unwrap()),
-            "a longer one"
+            ["took 5 took 1", "took 1 took 5"].contains(&&*run_to_limit(graph).await.unwrap()),
+            "a longer limit"
         );
     }
     for graph in both(vec![job(1), job(1).timeout(SECOND / 2)]) {
-        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND / 2)), "a shorter one");
+        assert_eq!(run_to_limit(graph).await, Err((TimeoutKind::Run, SECOND / 2)), "a shorter limit");
     }
     for graph in both(vec![job(1).idle_timeout(SECOND / 4)]) {
-        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Idle, SECOND / 4)));
+        assert_eq!(run_to_limit(graph).await, Err((TimeoutKind::Idle, SECOND / 4)));
     }
     for graph in both(vec![job(3).idle_timeout(SECOND * 5)]) {
-        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND * 2)), "the other is the node's");
+        assert_eq!(run_to_limit(graph).await, Err((TimeoutKind::Run, SECOND * 2)), "the limit of the node");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_of_a_dispatch_hold_at_nodes_that_have_none_and_not_for_whoever_handles_it() {
+async fn the_limits_of_a_dispatch_apply_without_limits_of_the_node_but_not_to_an_error_handler() {
     let graph = |job: Dispatch| {
         let split = move || std::future::ready(Command::to(job.clone()));
         let slow = async || tokio::time::sleep(SECOND * 30).await;
         StateGraph::new().node("split", split).node("work", slow).edge(START, "split")
     };
-    assert_eq!(limit_met(graph(job(0))).await.unwrap(), "");
+    assert_eq!(run_to_limit(graph(job(0))).await.unwrap(), "");
     for graph in [graph(job(0).timeout(SECOND)), graph(job(0).timeout(SECOND)).eager()] {
-        assert_eq!(limit_met(graph).await, Err((TimeoutKind::Run, SECOND)));
+        assert_eq!(run_to_limit(graph).await, Err((TimeoutKind::Run, SECOND)));
     }
     async fn mend(failure: Failure) -> WordsUpdate {
         tokio::time::sleep(SECOND * 30).await;
@@ -250,16 +256,16 @@ async fn limits_of_a_dispatch_hold_at_nodes_that_have_none_and_not_for_whoever_h
         let split = || std::future::ready(Command::to(job(1).timeout(SECOND / 2)));
         let graph = StateGraph::new()
             .node("split", split)
-            .node("work", takes.on_error("mend"))
+            .node("work", beats.on_error("mend"))
             .node("mend", mend)
             .edge(START, "split");
         let graph = if eager { graph.eager() } else { graph };
-        assert_eq!(limit_met(graph).await.unwrap(), "E_NODE_TIMEOUT");
+        assert_eq!(run_to_limit(graph).await.unwrap(), "E_NODE_TIMEOUT");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_of_a_dispatch_has_its_limit_whole() {
+async fn the_limit_of_a_dispatch_restarts_with_each_attempt() {
     let slow_at_first = async |ctx: Ctx| {
         tokio::time::sleep(if ctx.attempt() < 3 { SECOND * 100 } else { SECOND }).await;
         Words::update().seen([format!("attempt {}", ctx.attempt())])
@@ -269,18 +275,18 @@ async fn every_attempt_of_a_dispatch_has_its_limit_whole() {
         .node("split", split)
         .node("work", slow_at_first.timeout(SECOND * 200).retry(RetryPolicy::attempts(3)))
         .edge(START, "split");
-    assert_eq!(limit_met(graph).await.unwrap(), "attempt 3");
+    assert_eq!(run_to_limit(graph).await.unwrap(), "attempt 3");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_zero_lets_pass_what_is_done_without_waiting() {
-    assert_eq!(limit_met(dispatches(vec![job(0).timeout(Duration::ZERO)])).await.unwrap(), "took 0");
+async fn a_limit_of_zero_allows_a_task_that_never_waits() {
+    assert_eq!(run_to_limit(dispatches(vec![job(0).timeout(Duration::ZERO)])).await.unwrap(), "took 0");
     let late = dispatches(vec![job(1).timeout(Duration::ZERO)]);
-    assert_eq!(limit_met(late).await, Err((TimeoutKind::Run, Duration::ZERO)));
+    assert_eq!(run_to_limit(late).await, Err((TimeoutKind::Run, Duration::ZERO)));
 }
 
-/// The dispatch stands in the frontier of a checkpoint, among the open activations of an eager run, and,
-/// while somebody else waits, in the record of the task that has made it.
+/// The dispatch is stored in the frontier of a checkpoint or among the open activations of an eager run. With
+/// `beside`, another task waits meanwhile.
 #[tokio::test(start_paused = true)]
 async fn the_limit_of_a_dispatch_outlives_the_process() {
     async fn asks(ctx: Ctx) -> Result<()> {
@@ -299,7 +305,7 @@ async fn the_limit_of_a_dispatch_outlives_the_process() {
         let first = process().invoke(Words::update()).thread("t").await;
         let open = process().state("t").await.unwrap().unwrap();
         let last = match (eager, beside) {
-            // Its work has begun beside whoever waits.
+            // `work` has begun while `asks` waits.
             (true, true) => process().proceed().thread("t").await,
             (_, true) => process().resume(()).thread("t").await,
             (_, false) => process().proceed().thread("t").await,

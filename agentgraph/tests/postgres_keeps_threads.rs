@@ -1,4 +1,5 @@
-//! Postgres: the whole contract, and what only a server that many processes share can show.
+//! Postgres: the whole contract of stores, and what can only be tested on a server that several
+//! processes share.
 #![cfg(feature = "postgres")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -34,14 +35,14 @@ fn terms(length: Duration) -> LeaseTerms {
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_holds_every_clause() {
+async fn the_postgres_saver_holds_every_clause() {
     let server = PostgresServer::get();
     let report = store_clauses::run(|| async { Ok(open(&server, &server.fresh_schema()).await) }).await;
     assert!(report.holds(), "{report}");
 }
 
 #[tokio::test]
-async fn a_thread_goes_on_from_another_connection_and_a_pruned_one_too() {
+async fn a_thread_continues_from_another_connection_also_after_pruning() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
         Ok(Words::update().seen([ctx.interrupt::<String>("which?")?]))
     }
@@ -62,7 +63,7 @@ async fn a_thread_goes_on_from_another_connection_and_a_pruned_one_too() {
 }
 
 #[tokio::test]
-async fn who_queues_hears_of_a_release_from_another_process() {
+async fn a_waiter_is_notified_of_a_release_by_another_saver() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let (one, two) = (open(&server, &schema).await, Arc::new(open(&server, &schema).await));
@@ -76,14 +77,14 @@ async fn who_queues_hears_of_a_release_from_another_process() {
 }
 
 #[tokio::test]
-async fn the_threads_of_a_dead_process_are_free_and_those_of_a_living_one_are_not() {
+async fn leases_of_a_closed_saver_can_be_taken_and_those_of_an_open_one_cannot() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
     assert!(matches!(one.acquire("t", terms(HOUR)).await.unwrap(), Claim::Granted { .. }));
     assert!(matches!(two.acquire("t", terms(HOUR)).await.unwrap(), Claim::Held { .. }));
     drop(one);
-    // The server takes a moment to see that the connection is gone.
+    // The server needs a moment to notice that the connection is closed.
     while let Claim::Held { .. } = two.acquire("t", terms(HOUR)).await.unwrap() {
         tokio::task::yield_now().await;
     }
@@ -93,14 +94,14 @@ fn is_granted(claim: &Claim) -> bool {
     matches!(claim, Claim::Granted { .. })
 }
 
-/// Until a statement gives that.
-async fn until(server: &PostgresServer, sql: &str, expected: &str) {
+/// Waits until the statement returns `expected`.
+async fn wait_until(server: &PostgresServer, sql: &str, expected: &str) {
     while server.sql(sql).await != expected {
         tokio::task::yield_now().await;
     }
 }
 
-/// Ends the listening connection of the saver that was opened first.
+/// Returns the statement that ends the listening connection of the saver that was opened first.
 fn end_listener(database: &str) -> String {
     format!(
         "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '{database}'
@@ -109,7 +110,7 @@ fn end_listener(database: &str) -> String {
 }
 
 #[tokio::test]
-async fn who_lost_the_connection_he_listens_on_keeps_his_threads() {
+async fn a_saver_that_loses_its_listening_connection_keeps_its_leases() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     let open = async || PostgresSaver::connect(&server.url_of(&database)).await.unwrap();
@@ -119,15 +120,18 @@ async fn who_lost_the_connection_he_listens_on_keeps_his_threads() {
     server.sql(&format!("ALTER DATABASE {database} ALLOW_CONNECTIONS false")).await;
     assert_eq!(server.sql(&end_listener(&database)).await, "1");
     let listeners = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%LISTEN%' AND datname = ";
-    until(&server, &format!("{listeners}'{database}'"), "1").await;
-    assert!(!is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()), "another connection of his stands");
+    wait_until(&server, &format!("{listeners}'{database}'"), "1").await;
+    assert!(
+        !is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()),
+        "the first saver still has another connection"
+    );
     let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
     let put = Put { fence, ..Put::new(place, id, RowKind::Full, b"a") };
     one.put(put).await.unwrap();
 }
 
 #[tokio::test]
-async fn who_lost_all_his_connections_and_connects_again_keeps_his_threads() {
+async fn a_saver_that_loses_all_connections_and_reconnects_keeps_its_leases() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     let open = || PostgresSaver::builder(server.url_of(&database)).connections(1);
@@ -146,7 +150,7 @@ async fn who_lost_all_his_connections_and_connects_again_keeps_his_threads() {
     );
     assert_eq!(server.sql(&format!("SELECT count(pg_terminate_backend(pid)) FROM {first_two}")).await, "2");
     let of_this = format!("FROM pg_stat_activity WHERE datname = '{database}'");
-    until(&server, &format!("SELECT count(*) {of_this}"), "2").await;
+    wait_until(&server, &format!("SELECT count(*) {of_this}"), "2").await;
     let began = server.sql("SELECT clock_timestamp()").await;
     let asks = Arc::clone(&two);
     let asking = tokio::spawn(async move { asks.acquire("t", terms(HOUR)).await.unwrap() });
@@ -160,7 +164,7 @@ async fn who_lost_all_his_connections_and_connects_again_keeps_his_threads() {
 }
 
 #[test]
-fn a_saver_shows_that_it_lives_and_listens_in_another_runtime_too() {
+fn a_saver_stays_alive_and_listens_in_another_runtime() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -175,16 +179,15 @@ fn a_saver_shows_that_it_lives_and_listens_in_another_runtime_too() {
         let waits = Arc::clone(&one);
         let waiting = tokio::spawn(async move { waits.released("u", fence).await });
         let listeners = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE ";
-        until(&server, &format!("{listeners}'%LISTEN \"agentgraph_{schema}\"'"), "2").await;
+        wait_until(&server, &format!("{listeners}'%LISTEN \"agentgraph_{schema}\"'"), "2").await;
         two.release("u", fence).await.unwrap();
         waiting.await.unwrap();
     });
 }
 
-/// Somebody stands between the connection that is made anew and its `LISTEN`, until the thread was given
-/// back.
+/// A queued exclusive lock holds up the new connection before its `LISTEN` until the lease was released.
 #[tokio::test]
-async fn a_release_while_the_listener_connects_again_is_heard() {
+async fn a_release_while_the_listener_reconnects_is_noticed() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     let open = async || PostgresSaver::connect(&server.url_of(&database)).await.unwrap();
@@ -198,7 +201,7 @@ async fn a_release_while_the_listener_connects_again_is_heard() {
     tokio::spawn(connection);
     let owner = "SELECT owner FROM agentgraph.lease WHERE thread = 'mine'";
     let owner: i64 = between.query_one(owner, &[]).await.unwrap().get(0);
-    let stands = between.cancel_token();
+    let cancel = between.cancel_token();
     let blocked = tokio::spawn(async move {
         let _ = between.execute("SELECT pg_advisory_lock($1)", &[&owner]).await;
         between
@@ -209,18 +212,18 @@ async fn a_release_while_the_listener_connects_again_is_heard() {
              AND database = (SELECT oid FROM pg_database WHERE datname = '{database}')"
         )
     };
-    until(&server, &waiters("ExclusiveLock"), "1").await;
+    wait_until(&server, &waiters("ExclusiveLock"), "1").await;
     assert_eq!(server.sql(&end_listener(&database)).await, "1");
-    until(&server, &waiters("ShareLock"), "1").await;
+    wait_until(&server, &waiters("ShareLock"), "1").await;
     two.release("t", fence).await.unwrap();
-    assert!(!waiting.is_finished(), "nobody could tell him");
-    stands.cancel_query(tokio_postgres::NoTls).await.unwrap();
+    assert!(!waiting.is_finished(), "the listener is not connected yet");
+    cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
     drop(blocked.await.unwrap());
     waiting.await.unwrap();
 }
 
 #[tokio::test]
-async fn leases_of_others_end_by_the_clock_of_the_server() {
+async fn leases_expire_by_the_clock_of_the_server() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
@@ -229,11 +232,11 @@ async fn leases_of_others_end_by_the_clock_of_the_server() {
     let wish = LeaseTerms { now: ahead, until: ahead + HOUR, seize: false };
     for _ in 0..2 {
         let Claim::Held { until, .. } = two.acquire("t", wish).await.unwrap() else { panic!() };
-        assert!(until > ahead + HOUR / 2 && until <= ahead + HOUR, "by the clock of who asks");
-        // By a clock that stands: it is the length that counts.
+        assert!(until > ahead + HOUR / 2 && until <= ahead + HOUR, "`until` is in the time of the caller");
+        // A renewal lasts as long as the lease was granted for, whatever time it names.
         assert!(one.renew("t", fence, SystemTime::UNIX_EPOCH).await.unwrap());
     }
-    // A lease that is over, taken by somebody whose clock is ahead.
+    // A lease of length zero has expired, also if its owner has a clock that is ahead.
     let over = LeaseTerms { now: ahead, until: ahead, seize: false };
     assert!(is_granted(&one.acquire("u", over).await.unwrap()));
     assert!(is_granted(&two.acquire("u", terms(HOUR)).await.unwrap()));
@@ -249,7 +252,7 @@ fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
 }
 
 #[tokio::test]
-async fn who_may_not_make_tables_uses_those_that_are_there() {
+async fn a_role_that_may_not_create_tables_uses_existing_ones() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     drop(PostgresSaver::connect(&server.url_of(&database)).await.unwrap());
@@ -274,13 +277,13 @@ async fn who_may_not_make_tables_uses_those_that_are_there() {
     graph.prune(Retention::keep_latest_per_thread()).await.unwrap();
     assert!(graph.waiting().await.unwrap().is_empty() && saver.usage().await.unwrap().values > 0);
     graph.delete_thread("t").await.unwrap();
-    // Of somebody who may make tables in a schema that he was given, and no schemas.
+    // The role may create tables in this schema, but may not create schemas.
     client.batch_execute(&format!("CREATE SCHEMA given; GRANT ALL ON SCHEMA given TO {role}")).await.unwrap();
     PostgresSaver::builder(&app).schema("given").connect().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_schema_has_the_name_that_it_was_given() {
+async fn a_schema_has_exactly_the_given_name() {
     let server = PostgresServer::get();
     let url = server.url_of(&server.fresh_database().await);
     let url = format!("{url}?options=-c%20work_mem=1MB%20-c%20search_path=elsewhere");
@@ -293,7 +296,7 @@ async fn a_schema_has_the_name_that_it_was_given() {
 }
 
 #[tokio::test]
-async fn what_the_url_says_of_sessions_is_kept() {
+async fn session_options_of_the_url_are_kept() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     let url = server.url_of(&database) + "?options=-c%20default_transaction_read_only=on";
@@ -301,7 +304,7 @@ async fn what_the_url_says_of_sessions_is_kept() {
     assert!(error.to_string().contains("it is read-only"), "{error}");
 }
 
-/// Nobody else gets at the tables of the schema until it is dropped.
+/// Locks the table `place` of the schema until the returned client is dropped.
 async fn lock(server: &PostgresServer, schema: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -310,7 +313,7 @@ async fn lock(server: &PostgresServer, schema: &str) -> tokio_postgres::Client {
 }
 
 #[tokio::test]
-async fn who_finds_all_connections_at_work_waits_for_one_and_not_for_ever() {
+async fn a_call_waits_for_a_busy_connection_until_the_timeout() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let saver = PostgresSaver::builder(server.url()).schema(&schema).connections(1);
@@ -320,7 +323,7 @@ async fn who_finds_all_connections_at_work_waits_for_one_and_not_for_ever() {
     let working = tokio::spawn(async move { works.put(row("t", "", 0)).await });
     let waits =
         format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.place'::regclass");
-    until(&server, &waits, "1").await;
+    wait_until(&server, &waits, "1").await;
     let error = saver.put(row("u", "", 0)).await.unwrap_err();
     assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("u")));
     assert!(error.to_string().contains("raise `PostgresSaverBuilder::connections`"), "{error}");
@@ -329,9 +332,9 @@ async fn who_finds_all_connections_at_work_waits_for_one_and_not_for_ever() {
     saver.put(row("u", "", 0)).await.unwrap();
 }
 
-/// As a run is whose stream is not read for long.
+/// A run whose stream is not read is not polled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_nobody_polls_keeps_nothing_of_the_store_from_others() {
+async fn a_run_that_is_not_polled_blocks_no_other_run() {
     async fn slow() -> WordsUpdate {
         common::poll::pending_for(4).await;
         Words::update().seen(["slow"])
@@ -343,8 +346,8 @@ async fn a_run_that_nobody_polls_keeps_nothing_of_the_store_from_others() {
         StateGraph::new().node("a", says("a")).node("slow", slow).edge(START, "a").edge(START, "slow");
     let graph = graph.edge("slow", "b").node("b", says("b"));
     let graph = graph.compile().unwrap().checkpointer(saver);
-    // How often it is polled before nobody does any more: once, then once more each time, until that is
-    // enough for all of it.
+    // The run is polled this many times and then left alone: once, then once more each time, until that
+    // is enough to end it.
     for polls in 1.. {
         let thread = format!("t{polls}");
         let mut run = Box::pin(graph.invoke(Words::update()).thread(&thread).into_future());
@@ -354,13 +357,13 @@ async fn a_run_that_nobody_polls_keeps_nothing_of_the_store_from_others() {
             if polled.is_ready() {
                 break;
             }
-            // Long enough for an answer to come.
+            // Gives the server time to answer.
             server.sql("SELECT 1").await;
         }
         let other = graph.invoke(Words::update()).thread("other").await.unwrap();
         assert_eq!(other.output().seen.len(), 3 * polls);
         if polled.is_ready() {
-            assert!(polls > 5, "it stood still at {polls} places only");
+            assert!(polls > 5, "the run was left alone at {polls} points only");
             return;
         }
         assert_eq!(text(run.await.unwrap().output()), "a slow b");
@@ -368,7 +371,7 @@ async fn a_run_that_nobody_polls_keeps_nothing_of_the_store_from_others() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_given_up() {
+async fn a_server_that_does_not_answer_is_an_error_after_the_timeout() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let saver = PostgresSaver::builder(server.url()).schema(&schema).connections(1);
@@ -384,7 +387,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
     }
     drop(locked);
     let waits = format!("SELECT count(*) FROM pg_locks WHERE relation = '{schema}.place'::regclass");
-    until(&server, &waits, "0").await;
+    wait_until(&server, &waits, "0").await;
     saver.put(row("u", "", 0)).await.unwrap();
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://agent@{}/postgres", mute.local_addr().unwrap());
@@ -393,7 +396,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
     assert!(error.to_string().contains("`PostgresSaverBuilder::connect_timeout`"), "{error}");
 }
 
-/// Three of four places wait; some for a large value.
+/// Five of eight places wait. Some of their requests hold a large value.
 const CROWD: &str = "
     INSERT INTO place (thread, namespace) SELECT convert_to('t' || n / 2, 'UTF8'), CASE n % 2 WHEN 0 THEN ''::bytea ELSE 'sub' END
         FROM generate_series(1, 30000) AS n;
@@ -408,7 +411,7 @@ const CROWD: &str = "
         SELECT id, 0, 0, decode(repeat('07', 16), 'hex'), 2, 'c' FROM place WHERE id % 8 IN (1, 2);";
 
 #[tokio::test]
-async fn pages_of_very_many_threads_that_wait_are_all_of_them_once() {
+async fn pages_of_many_waiting_threads_list_each_request_once() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let saver = open(&server, &schema).await;
@@ -434,7 +437,7 @@ async fn pages_of_very_many_threads_that_wait_are_all_of_them_once() {
 }
 
 #[tokio::test]
-async fn a_saver_goes_on_with_new_connections_when_the_server_ended_all() {
+async fn a_saver_reconnects_after_the_server_ended_all_connections() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     let saver = PostgresSaver::connect(&server.url_of(&database)).await.unwrap();
@@ -443,19 +446,19 @@ async fn a_saver_goes_on_with_new_connections_when_the_server_ended_all() {
     let latest = server.sql(&format!("SELECT max(backend_start) {of_this}")).await;
     assert_eq!(server.sql(&format!("SELECT count(pg_terminate_backend(pid)) {of_this}")).await, "2");
     let again = format!("SELECT count(*) {of_this} AND backend_start > '{latest}' AND query LIKE '%LISTEN%'");
-    until(&server, &again, "1").await;
-    // Each of them was told before the server forgot it.
-    until(&server, &format!("SELECT count(*) {of_this} AND backend_start <= '{latest}'"), "0").await;
+    wait_until(&server, &again, "1").await;
+    // The server forgets a connection only after it has told the client of the end.
+    wait_until(&server, &format!("SELECT count(*) {of_this} AND backend_start <= '{latest}'"), "0").await;
     saver.put(row("t", "", 1)).await.unwrap();
     assert_eq!(saver.get(Place::root("t"), None).await.unwrap().unwrap().rows.len(), 2);
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_with_what_to_do() {
+async fn errors_name_the_cause_and_the_remedy() {
     let server = PostgresServer::get();
-    let nobody = PostgresSaver::connect("postgres://agent@127.0.0.1:1/postgres").await.unwrap_err();
-    assert_eq!(nobody.code(), StoreCode::Store);
-    assert!(nobody.to_string().contains("check that it is up"), "{nobody}");
+    let unreachable = PostgresSaver::connect("postgres://agent@127.0.0.1:1/postgres").await.unwrap_err();
+    assert_eq!(unreachable.code(), StoreCode::Store);
+    assert!(unreachable.to_string().contains("check that it is up"), "{unreachable}");
     let nonsense = PostgresSaver::connect("mysql://secret@x").await.unwrap_err();
     assert!(nonsense.to_string().contains("postgres://user"), "{nonsense}");
     assert!(!nonsense.to_string().contains("secret"), "{nonsense}");

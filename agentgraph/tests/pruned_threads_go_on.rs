@@ -1,5 +1,4 @@
-//! What pruning, deleting and copying leave: everything that is kept reads as it did, and nothing else is
-//! there.
+//! Pruning, deleting and copying: everything that is kept reads as before, and nothing else is left.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -31,7 +30,7 @@ struct Work {
     log: Vec<String>,
     #[reduce(merge)]
     counts: std::collections::BTreeMap<String, u64>,
-    /// Set once and referred to ever after.
+    /// Set once; later records only refer to it.
     large: String,
     /// Set in every step, so that fulls are written.
     scratch: String,
@@ -50,7 +49,7 @@ fn graph(saver: impl Checkpointer) -> CompiledGraph<Work> {
     graph.branch("step", again, ["step", END]).compile().unwrap().checkpointer(saver)
 }
 
-/// Every checkpoint of a thread that can be found by going through all ids.
+/// Returns every checkpoint of a thread, found by trying all ids.
 async fn all(graph: &CompiledGraph<Work>, thread: &str) -> Vec<Checkpoint<Work>> {
     let mut found = Vec::new();
     for branch in 0..4 {
@@ -69,8 +68,9 @@ fn shown(checkpoints: &[Checkpoint<Work>]) -> Vec<(CheckpointId, Work, Vec<Strin
     shown.collect()
 }
 
-/// Three turns of ten steps, a fork from the middle of them, and two turns more.
-async fn with_a_past(graph: &CompiledGraph<Work>, thread: &str) {
+/// Makes a thread of three runs of ten steps, a fork from the middle of the second run, and one more
+/// run.
+async fn make_history(graph: &CompiledGraph<Work>, thread: &str) {
     graph.invoke(Work::update().large("L".repeat(20_000))).thread(thread).await.unwrap();
     for _ in 0..2 {
         graph.invoke(Work::update()).thread(thread).await.unwrap();
@@ -84,11 +84,11 @@ fn savers() -> Vec<Arc<dyn Checkpointer>> {
 }
 
 #[tokio::test]
-async fn the_newest_n_stay_as_history_shows_them() {
+async fn keep_last_keeps_the_newest_checkpoints_of_the_history() {
     for keep in [1, 2, 7, 12, 20, 35, 1000] {
         for saver in savers() {
             let graph = graph(Arc::clone(&saver));
-            with_a_past(&graph, "t").await;
+            make_history(&graph, "t").await;
             let before = graph.history("t").await.unwrap();
             let stored = all(&graph, "t").await.len();
             let pruned = graph.prune(Retention::keep_last(keep)).await.unwrap();
@@ -110,7 +110,7 @@ async fn the_newest_n_stay_as_history_shows_them() {
 }
 
 #[tokio::test]
-async fn what_is_older_goes() {
+async fn older_than_removes_older_checkpoints() {
     #[derive(Clone)]
     struct Minutes(Arc<std::sync::atomic::AtomicU64>);
     #[async_trait::async_trait]
@@ -139,10 +139,10 @@ async fn what_is_older_goes() {
 }
 
 #[tokio::test]
-async fn a_policy_may_look_at_what_is_stored() {
+async fn a_policy_may_decide_by_the_stored_checkpoint() {
     for saver in savers() {
         let graph = graph(saver);
-        with_a_past(&graph, "t").await;
+        make_history(&graph, "t").await;
         let before = all(&graph, "t").await;
         let ends = Retention::keep(|one| one.finished || one.source == Source::Input);
         graph.prune(ends).thread("t").await.unwrap();
@@ -153,7 +153,7 @@ async fn a_policy_may_look_at_what_is_stored() {
 }
 
 #[tokio::test]
-async fn a_thread_in_which_a_run_goes_on_is_left_for_the_next_time() {
+async fn a_thread_with_an_active_run_is_not_pruned() {
     let saver = Arc::new(MemorySaver::new());
     let pruner = graph(Arc::clone(&saver));
     let inside = pruner.clone();
@@ -167,14 +167,14 @@ async fn a_thread_in_which_a_run_goes_on_is_left_for_the_next_time() {
     use agentgraph::BoxError;
     let running = StateGraph::new().node("prunes", prunes).edge(START, "prunes").compile().unwrap();
     let running = running.checkpointer(saver);
-    with_a_past(&pruner, "other").await;
+    make_history(&pruner, "other").await;
     let outcome = running.invoke(Work::update()).thread("t").await.unwrap();
     assert_eq!((outcome.output().log.join(" "), outcome.output().n), ("t".to_owned(), 1));
     assert_eq!(all(&pruner, "other").await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_graph_with_a_policy_keeps_its_threads_short_by_itself() {
+async fn a_graph_with_a_policy_prunes_its_threads_itself() {
     for saver in savers() {
         let graph = graph(saver).retention(Retention::keep_last(5));
         for turn in 1..=30 {
@@ -186,9 +186,9 @@ async fn a_graph_with_a_policy_keeps_its_threads_short_by_itself() {
     }
 }
 
-/// What a run came to is not undone by what is done for it afterwards.
+/// Pruning after a run does not change the outcome of the run.
 #[tokio::test]
-async fn a_run_is_finished_also_when_its_thread_cannot_be_pruned() {
+async fn a_run_finishes_even_if_its_thread_cannot_be_pruned() {
     let saver = NotingSaver::memory();
     let graph = graph(saver.clone()).retention(Retention::keep_last(1));
     let turn = async || graph.invoke(Work::update()).thread("t").await.unwrap().into_finished().unwrap().n;
@@ -197,16 +197,16 @@ async fn a_run_is_finished_also_when_its_thread_cannot_be_pruned() {
     for turns in 1..=3 {
         assert_eq!(turn().await, 10 * turns);
     }
-    assert_eq!((saver.still_to_fail(), kept().await), (0, 33), "the first stride has failed");
+    assert_eq!((saver.still_to_fail(), kept().await), (0, 33), "the first pruning failed");
     for turns in 4..=6 {
-        assert_eq!(turn().await, 10 * turns, "the thread is free again");
+        assert_eq!(turn().await, 10 * turns, "the lease was released");
     }
-    assert!(kept().await < 33, "the next one has not");
+    assert!(kept().await < 33, "the next pruning succeeded");
 }
 
-/// What is written anew is more than one transaction should hold, and a segment begins before it.
+/// The rewritten rows are too many for one transaction, and a segment begins before them.
 #[tokio::test]
-async fn pruning_that_ends_in_the_middle_leaves_every_checkpoint_that_stays() {
+async fn pruning_that_fails_midway_loses_no_kept_checkpoint() {
     const KEPT: [u64; 5] = [1_010, 1_015, 1_030, 1_040, 1_099];
     async fn grow(work: Snapshot<Work>) -> WorkUpdate {
         Work::update().n(work.n + 1).log(["x".repeat(3_000)])
@@ -229,18 +229,18 @@ async fn pruning_that_ends_in_the_middle_leaves_every_checkpoint_that_stays() {
         }
         failed += 1;
     }
-    assert!(failed > 1, "it is one part only");
+    assert!(failed > 1, "the rewrite has one part only");
     assert_eq!(graph.history("t").await.unwrap().len(), KEPT.len());
     graph.proceed().thread("t").max_supersteps(1).await.unwrap();
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.log.len(), 1_100);
 }
 
-/// A number of a branch is what a store says, and nobody counts up to it.
+/// Branch numbers come from the store, and the engine does not count up to them.
 #[tokio::test]
-async fn a_branch_of_any_number_is_pruned_and_costs_nothing() {
+async fn a_branch_of_any_number_is_pruned() {
     for saver in savers() {
         let graph = graph(Arc::clone(&saver));
-        with_a_past(&graph, "t").await;
+        make_history(&graph, "t").await;
         let newest = graph.state("t").await.unwrap().unwrap();
         graph.prune(Retention::keep_last(1)).await.unwrap();
         let row = saver.row(Place::root("t"), newest.id).await.unwrap().unwrap();
@@ -252,18 +252,18 @@ async fn a_branch_of_any_number_is_pruned_and_costs_nothing() {
     }
 }
 
-/// A checkpoint of bytes that nobody can read.
+/// Stores a checkpoint with bytes that cannot be read.
 async fn spoil(saver: &impl Checkpointer, thread: &str) {
     let put = Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"\x01\xff\xff\xff\xff");
     saver.put(put).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_damaged_thread_keeps_no_other_from_being_pruned() {
+async fn a_damaged_thread_does_not_prevent_pruning_of_others() {
     for saver in savers() {
         let graph = graph(Arc::clone(&saver));
         for thread in ["b", "d"] {
-            with_a_past(&graph, thread).await;
+            make_history(&graph, thread).await;
         }
         for thread in ["a", "c", "e"] {
             spoil(&saver, thread).await;
@@ -281,7 +281,7 @@ async fn a_damaged_thread_keeps_no_other_from_being_pruned() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_for_every_thread_is_an_error() {
+async fn pruning_is_an_error_if_the_store_fails_for_every_thread() {
     let saver = NotingSaver::memory();
     let graph = graph(saver.clone());
     for thread in ["a", "b", "c", "d"] {
@@ -292,7 +292,7 @@ async fn a_store_that_fails_for_every_thread_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_file_gets_smaller() {
+async fn pruning_makes_the_file_smaller() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let graph = graph(SqliteSaver::open(&path).await.unwrap());
@@ -311,11 +311,11 @@ async fn a_file_gets_smaller() {
         graph.delete_thread(thread).await.unwrap();
     }
     graph.prune(Retention::keep_latest_per_thread()).await.unwrap();
-    assert!(size() < 100_000, "{} bytes are left of nothing", size());
+    assert!(size() < 100_000, "an empty store takes {} bytes", size());
 }
 
 #[tokio::test]
-async fn of_a_deleted_thread_no_word_is_left_in_the_file() {
+async fn a_deleted_thread_leaves_no_word_in_the_file() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let graph = graph(SqliteSaver::open(&path).await.unwrap());
@@ -333,7 +333,7 @@ async fn of_a_deleted_thread_no_word_is_left_in_the_file() {
 }
 
 #[tokio::test]
-async fn what_open_calls_of_subgraphs_need_stays_and_what_others_left_goes() {
+async fn pruning_keeps_open_subgraph_calls_and_removes_finished_ones() {
     for saver in savers() {
         let graph = family(Arc::clone(&saver));
         for turn in 0..3 {
@@ -356,9 +356,9 @@ async fn what_open_calls_of_subgraphs_need_stays_and_what_others_left_goes() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
 
-    /// Every kept checkpoint reads as before, whatever is kept, again and again. Found by it when they were
-    /// put in by hand: references to rows that went, segments that folded what had gone, a branch without its
-    /// parent's values, the joins of a header that was not repeated.
+    /// Every kept checkpoint reads as before, whichever are kept, also after repeated pruning. Faults
+    /// that this test finds: references to removed rows, segments that fold removed rows, a branch
+    /// without the values of its parent, and missing joins of a header that was not repeated.
     #[test]
     fn whatever_is_kept_reads_as_it_did(
         masks in proptest::collection::vec(proptest::collection::vec(any::<bool>(), 80), 1..3),
@@ -366,7 +366,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let graph = graph(MemorySaver::new());
-            with_a_past(&graph, "t").await;
+            make_history(&graph, "t").await;
             for mask in masks {
                 let before = all(&graph, "t").await;
                 let newest = graph.state("t").await.unwrap().unwrap().id;
@@ -383,10 +383,10 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_store_that_was_pruned_holds_no_row_of_what_went() {
+async fn a_pruned_store_holds_no_row_of_removed_checkpoints() {
     let saver = Arc::new(MemorySaver::new());
     let graph = graph(Arc::clone(&saver));
-    with_a_past(&graph, "t").await;
+    make_history(&graph, "t").await;
     graph.prune(Retention::keep_latest_per_thread()).await.unwrap();
     let tail = saver.get(Place::root("t"), None).await.unwrap().unwrap();
     assert_eq!(tail.rows.len(), 1);

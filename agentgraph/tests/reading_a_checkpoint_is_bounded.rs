@@ -1,5 +1,5 @@
-//! However long a thread is, reading one of its checkpoints takes a bounded number of rows and bytes: in one
-//! call or over many, and after pruning.
+//! Reading a checkpoint takes a bounded number of rows and bytes, however long the thread is, whether
+//! one call or many made it, and after pruning.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, MemorySaver};
 use serde::{Deserialize, Serialize};
 
-/// As many deltas are folded into one segment.
+/// The number of deltas that are folded into one segment.
 const FOLDED: u64 = 1_024;
 
-/// What may be read beside twice the live bytes.
+/// The bytes that may be read beyond twice the live bytes.
 const SLACK: usize = 64 * 1024;
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 struct Log {
-    /// Heavy enough that no full is worth writing for thousands of steps.
+    /// Large enough that no full is written for thousands of steps.
     #[reduce(append)]
     lines: Vec<String>,
     page: String,
@@ -33,8 +33,8 @@ fn looped(saver: Arc<MemorySaver>) -> CompiledGraph<Log> {
     graph.compile().unwrap().checkpointer(saver)
 }
 
-/// A thread of at least so many steps, made in calls of a length that divides nothing.
-async fn grown(saver: &Arc<MemorySaver>, steps: u32) {
+/// Makes a thread of at least `steps` steps, in calls of 300 steps, which is no divisor of a segment.
+async fn grow_thread(saver: &Arc<MemorySaver>, steps: u32) {
     let graph = looped(Arc::clone(saver));
     let lines = (0..4_000).map(|line| format!("{line:0100}"));
     graph.invoke(Log::update().lines(lines)).thread("t").max_supersteps(300).await.unwrap();
@@ -51,8 +51,8 @@ async fn newest(saver: &MemorySaver) -> u64 {
     saver.list(Place::root("t"), ListQuery::default()).await.unwrap()[0].id.step
 }
 
-/// The step of the full, the segments and the deltas.
-fn counted(tail: &Tail) -> (u64, u64, u64) {
+/// Returns the step of the full, and the numbers of segments and deltas.
+fn count_rows(tail: &Tail) -> (u64, u64, u64) {
     let full = tail.rows.iter().filter(|row| row.kind == RowKind::Full).map(|row| row.id.step);
     let of = |kind| tail.rows.iter().filter(|row| row.kind == kind).count() as u64;
     let fulls: Vec<u64> = full.collect();
@@ -63,11 +63,11 @@ fn counted(tail: &Tail) -> (u64, u64, u64) {
 #[tokio::test]
 async fn every_1024_deltas_are_one_segment() {
     let saver = Arc::new(MemorySaver::new());
-    grown(&saver, 3_300).await;
+    grow_thread(&saver, 3_300).await;
     let last = newest(&saver).await;
     let mut most = 0;
     for step in (0..=last).filter(|step| step % 97 == 0 || (step + 3) % FOLDED < 6) {
-        let (full, segments, deltas) = counted(&read(&saver, step).await);
+        let (full, segments, deltas) = count_rows(&read(&saver, step).await);
         let behind = step - full;
         assert_eq!((segments, deltas), (behind / FOLDED, behind % FOLDED), "step {step}, full {full}");
         most = most.max(behind);
@@ -75,30 +75,30 @@ async fn every_1024_deltas_are_one_segment() {
     assert!(most > 3 * FOLDED, "a full was written after {most} deltas");
 }
 
-/// What is kept of the segments is written as fulls: no more of them than it takes.
+/// Pruning rewrites the kept part of the segments as fulls, one for every 1,024 steps.
 #[tokio::test]
-async fn what_was_pruned_reads_fewer_than_1024_deltas_and_goes_on_so() {
+async fn a_pruned_thread_reads_fewer_than_1024_deltas_now_and_later() {
     let saver = Arc::new(MemorySaver::new());
-    grown(&saver, 3_300).await;
+    grow_thread(&saver, 3_300).await;
     let last = newest(&saver).await;
     let graph = looped(Arc::clone(&saver));
     graph.prune(Retention::keep(|one| one.id.step >= 100)).await.unwrap();
     for step in (100..=last).filter(|step| step % 97 == 0 || (step - 97) % FOLDED < 6) {
         let tail = read(&saver, step).await;
         let behind = (step - 100) % FOLDED;
-        assert_eq!(counted(&tail), (step - behind, 0, behind), "step {step}");
+        assert_eq!(count_rows(&tail), (step - behind, 0, behind), "step {step}");
     }
     for _ in 0..5 {
         graph.proceed().thread("t").max_supersteps(300).await.unwrap();
     }
     for step in (last..=newest(&saver).await).step_by(7) {
-        let (full, segments, deltas) = counted(&read(&saver, step).await);
+        let (full, segments, deltas) = count_rows(&read(&saver, step).await);
         assert!(deltas < FOLDED && segments <= (step - full) / FOLDED, "{segments} and {deltas} at {step}");
     }
 }
 
-/// A call of its own for every change, so that each begins with what it read.
-async fn set_again_and_again(page: &str, text: usize, calls: usize) -> Arc<MemorySaver> {
+/// Makes `calls` changes, each in a call of its own, so that each call begins with a read.
+async fn change_in_many_calls(page: &str, text: usize, calls: usize) -> Arc<MemorySaver> {
     let saver = Arc::new(MemorySaver::new());
     let graph = StateGraph::<Log>::new().node("rest", async || {}).edge(START, "rest").compile().unwrap();
     let graph = graph.checkpointer(Arc::clone(&saver));
@@ -109,7 +109,7 @@ async fn set_again_and_again(page: &str, text: usize, calls: usize) -> Arc<Memor
     saver
 }
 
-/// What reading the newest checkpoint takes, and what a full of it may weigh.
+/// Asserts that reading a checkpoint takes at most twice its live bytes, plus slack and headers.
 async fn assert_bounded(saver: &MemorySaver, page: usize, text: usize) {
     for step in 0..=newest(saver).await {
         let tail = read(saver, step).await;
@@ -118,22 +118,22 @@ async fn assert_bounded(saver: &MemorySaver, page: usize, text: usize) {
             // The full refers to the page, which is read from another record.
             bytes += page;
         }
-        // By how much headers may exceed.
+        // The bytes that headers may add.
         let headers = 400 * tail.rows.len();
         assert!(bytes <= 2 * (page + text) + SLACK + headers, "{bytes} bytes at step {step}");
     }
 }
 
 #[tokio::test]
-async fn what_a_call_reads_counts_for_the_next_full() {
-    let saver = set_again_and_again("", 2_000, 200).await;
+async fn bytes_that_a_call_reads_count_towards_the_next_full() {
+    let saver = change_in_many_calls("", 2_000, 200).await;
     assert_bounded(&saver, 0, 2_000).await;
 }
 
 #[tokio::test]
-async fn what_a_full_refers_to_counts_for_the_next_full() {
+async fn bytes_that_a_full_refers_to_count_towards_the_next_full() {
     let page = "p".repeat(300_000);
-    let saver = set_again_and_again(&page, 20_000, 120).await;
+    let saver = change_in_many_calls(&page, 20_000, 120).await;
     assert_bounded(&saver, page.len(), 20_000).await;
     let rows = saver.list(Place::root("t"), ListQuery::default()).await.unwrap();
     let whole = rows.iter().filter(|row| row.record.len() > page.len());

@@ -1,4 +1,4 @@
-//! Nodes that are always ready do not keep the executor from others.
+//! A loop of nodes that are always ready does not keep other tasks from running.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +15,7 @@ async fn add(count: Snapshot<Count>) -> CountUpdate {
 }
 
 #[tokio::test]
-async fn a_token_that_another_task_cancels_is_heard() {
+async fn a_loop_of_ready_nodes_stops_when_another_task_cancels_its_token() {
     let graph = StateGraph::new().node("add", add).edge(START, "add").edge("add", "add").compile().unwrap();
     let token = CancellationToken::new();
     let cancel = token.clone();

@@ -1,5 +1,5 @@
-//! Routing: what a node returns and what its routers decide is where the run goes; a wrong name is an error,
-//! never a silent end.
+//! Routing: the run goes where commands and routers send it. An unknown target is an error, never a silent
+//! end.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,7 +10,7 @@ use agentgraph::prelude::*;
 use agentgraph::{Code, Goto};
 use common::words::{Words, WordsUpdate, said, says, text, words_of};
 
-/// Nodes `a` to `d`, each of which says its name; `a` is the given one.
+/// Returns a graph with the nodes `a` to `d`. The given node is `a`; the others write their names.
 fn four<M>(a: impl IntoNode<Words, M>) -> StateGraph<Words> {
     StateGraph::new()
         .node("a", a)
@@ -48,7 +48,7 @@ async fn goto_and_also_goto_together_go_to_both_and_not_along_the_edges() {
 }
 
 #[tokio::test]
-async fn a_command_without_targets_follows_the_edges_and_one_with_an_empty_list_none() {
+async fn a_command_without_targets_follows_the_edges_and_one_with_an_empty_list_does_not() {
     async fn plain() -> Command<Words> {
         said("a")
     }
@@ -124,7 +124,7 @@ async fn typed_routes_name_dispatch_and_end() {
 }
 
 #[tokio::test]
-async fn a_route_in_a_command_and_an_optional_one() {
+async fn a_command_takes_a_typed_route_and_a_router_may_return_none() {
     async fn a() -> Command<Words> {
         said("a").goto(After::See)
     }
@@ -134,7 +134,7 @@ async fn a_route_in_a_command_and_an_optional_one() {
 }
 
 #[tokio::test]
-async fn an_unknown_goto_is_an_error_that_names_it_the_node_and_the_nearest_name() {
+async fn an_unknown_goto_is_an_error_that_names_the_target_the_node_and_the_nearest_name() {
     async fn a() -> Command<Words> {
         said("a").goto("serch")
     }
@@ -163,7 +163,7 @@ async fn an_unknown_dispatch_and_start_as_a_target_are_errors() {
 }
 
 #[tokio::test]
-async fn a_branch_may_go_only_to_what_it_declared() {
+async fn a_branch_may_go_only_to_its_declared_targets() {
     for (target, expected) in [
         ("d", "its branch went to `d`, which is not among the targets it declared: add it to its list"),
         ("nowhere", "there is no node `nowhere` to go to"),
@@ -182,7 +182,7 @@ async fn a_branch_may_go_only_to_what_it_declared() {
 }
 
 #[tokio::test]
-async fn dispatches_run_after_nodes_in_the_order_they_were_made_and_merge_in_it() {
+async fn dispatches_run_after_nodes_and_merge_in_the_order_of_their_creation() {
     async fn split() -> Command<Words> {
         let slow_first = [3_u32, 2, 1].map(|polls| Dispatch::new("work", polls).into_goto());
         said("split").goto(slow_first.into_iter().chain(["z".into_goto()]).collect::<Vec<_>>())
@@ -204,7 +204,7 @@ async fn dispatches_run_after_nodes_in_the_order_they_were_made_and_merge_in_it(
 }
 
 #[tokio::test]
-async fn dispatches_of_a_nodes_own_command_come_before_those_of_its_routes() {
+async fn dispatches_of_a_nodes_command_come_before_those_of_its_routes() {
     #[derive(Route)]
     enum More {
         Work(u32),
@@ -233,7 +233,7 @@ async fn dispatches_of_a_nodes_own_command_come_before_those_of_its_routes() {
 }
 
 #[tokio::test]
-async fn no_dispatches_end_the_branch() {
+async fn an_empty_list_of_dispatches_ends_the_branch() {
     async fn split() -> Command<Words> {
         said("split").goto(Vec::<Dispatch>::new())
     }
@@ -248,7 +248,7 @@ async fn no_dispatches_end_the_branch() {
 }
 
 #[tokio::test]
-async fn an_input_that_cannot_be_stored_is_an_error_that_names_who_dispatched_it_and_where() {
+async fn an_input_that_cannot_be_stored_is_an_error_that_names_the_dispatching_node_and_its_target() {
     struct Handle;
     impl serde::Serialize for Handle {
         fn serialize<S: serde::Serializer>(&self, _: S) -> std::result::Result<S::Ok, S::Error> {
@@ -274,7 +274,7 @@ async fn an_input_that_cannot_be_stored_is_an_error_that_names_who_dispatched_it
 }
 
 #[tokio::test]
-async fn the_input_of_a_dispatch_must_be_there_and_of_the_type_asked_for() {
+async fn a_missing_or_mistyped_dispatch_input_is_an_error() {
     async fn work(Input(_): Input<u64>) {}
     async fn bare() -> Command<Words> {
         Command::new().goto("work")

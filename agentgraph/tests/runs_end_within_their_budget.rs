@@ -1,5 +1,5 @@
-//! Deadlines, drains, step timeouts, budgets and the policy for siblings: how a run ends before its nodes say
-//! so.
+//! Runs that end before their nodes finish: deadlines, drains, step timeouts, budgets and the policy for
+//! siblings.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,7 +17,7 @@ use common::words::{Words, WordsUpdate, says, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Says its word after so many seconds.
+/// Returns a node that writes `word` after this many seconds.
 fn slow(word: &'static str, seconds: u32) -> impl Fn() -> SlowFuture + Clone + Send + Sync + 'static {
     move || {
         Box::pin(async move {
@@ -36,14 +36,14 @@ fn reason(outcome: &Outcome<Words>) -> Option<StopReason> {
     }
 }
 
-/// Says `tick` once a second, for ever.
+/// Returns a graph that writes `tick` once a second, without end.
 fn ticking() -> CompiledGraph<Words> {
     let graph = StateGraph::new().node("tick", slow("tick", 1)).edge(START, "tick").edge("tick", "tick");
     graph.compile().unwrap().services(TokioClock::default()).checkpointer(MemorySaver::new())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_cuts_off_the_node_that_runs_and_keeps_what_was_committed() {
+async fn a_deadline_cuts_off_the_running_node_and_keeps_committed_work() {
     let graph = ticking();
     let call = graph.invoke(Words::update()).thread("t").deadline(SECOND * 5 / 2);
     let outcome = call.await.unwrap();
@@ -56,7 +56,7 @@ async fn a_deadline_cuts_off_the_node_that_runs_and_keeps_what_was_committed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_keeps_the_siblings_that_had_finished() {
+async fn a_deadline_keeps_the_results_of_finished_siblings() {
     let graph = StateGraph::new().node("quick", slow("quick", 1)).node("slow", slow("slow", 9));
     let graph = graph.edge(START, "quick").edge(START, "slow").compile().unwrap();
     let graph = graph.services(TokioClock::default()).checkpointer(MemorySaver::new());
@@ -81,7 +81,7 @@ async fn a_superstep_that_takes_too_long_fails_and_its_finished_tasks_are_kept()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_timeout_begins_anew_with_every_superstep() {
+async fn a_step_timeout_restarts_with_every_superstep() {
     let error = ticking().invoke(Words::update()).thread("t").step_timeout(SECOND / 2).await.unwrap_err();
     assert_eq!(error.code(), Code::StepTimeout);
     let call = ticking().invoke(Words::update()).thread("t").step_timeout(SECOND * 3 / 2).max_supersteps(4);
@@ -92,7 +92,8 @@ async fn a_step_timeout_begins_anew_with_every_superstep() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_finishes_the_superstep_and_a_cancel_does_not() {
     for (drains, seen) in [(true, "tick"), (false, "")] {
-        let (graph, token) = (ticking(), CancellationToken::new());
+        let graph = ticking();
+        let token = CancellationToken::new();
         let call = graph.invoke(Words::update()).thread("t");
         let call = if drains { call.drain(token.clone()) } else { call.cancel(token.clone()) };
         let stop = async {
@@ -112,7 +113,7 @@ async fn a_drain_finishes_the_superstep_and_a_cancel_does_not() {
 }
 
 #[tokio::test]
-async fn a_node_can_ask_for_a_drain_and_in_the_last_superstep_that_changes_nothing() {
+async fn a_node_can_request_a_drain_which_has_no_effect_in_the_last_superstep() {
     async fn drains(ctx: Ctx) -> WordsUpdate {
         ctx.drain();
         Words::update().seen([ctx.node()])
@@ -127,7 +128,7 @@ async fn a_node_can_ask_for_a_drain_and_in_the_last_superstep_that_changes_nothi
     assert_eq!(text(outcome.output()), "a b c");
 }
 
-/// Spends three tokens a superstep, for ever.
+/// Returns a graph that spends three tokens per superstep, without end.
 fn spending() -> CompiledGraph<Words> {
     async fn spends(ctx: Ctx) -> WordsUpdate {
         ctx.spend("tokens", 3);
@@ -138,21 +139,25 @@ fn spending() -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn counted_units_are_the_run_s_and_not_the_call_s() {
+async fn spent_units_are_counted_per_run_and_not_per_call() {
     let graph = spending();
     let budget = |limit| Budget::new().units("tokens", limit);
     let outcome = graph.invoke(Words::update()).thread("t").budget(budget(7)).await.unwrap();
     assert_eq!((reason(&outcome), outcome.spent("tokens")), (Some(StopReason::Budget), 9));
     assert_eq!(text(outcome.output()), "Some(4) Some(1) Some(0)");
     let outcome = graph.proceed().thread("t").budget(budget(9)).await.unwrap();
-    assert_eq!((reason(&outcome), outcome.spent("tokens")), (Some(StopReason::Budget), 9), "nothing is left");
+    assert_eq!(
+        (reason(&outcome), outcome.spent("tokens")),
+        (Some(StopReason::Budget), 9),
+        "no token is left"
+    );
     let outcome = graph.proceed().thread("t").budget(budget(10)).await.unwrap();
     assert_eq!(outcome.spent("tokens"), 12);
     let outcome = graph.proceed().thread("t").max_supersteps(1).await.unwrap();
     assert_eq!(
         (reason(&outcome), outcome.spent("tokens")),
         (Some(StopReason::Limit), 15),
-        "counted without a budget too"
+        "tokens are counted without a budget too"
     );
 }
 
@@ -166,7 +171,7 @@ async fn a_new_run_has_spent_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_that_an_edit_begins_has_spent_nothing_and_one_that_goes_on_has() {
+async fn an_edit_as_start_resets_spent_units_and_other_edits_keep_them() {
     let graph = spending();
     graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
     graph.update_state("t").update(Words::update()).await.unwrap();
@@ -178,7 +183,7 @@ async fn a_run_that_an_edit_begins_has_spent_nothing_and_one_that_goes_on_has() 
 }
 
 #[tokio::test]
-async fn what_a_failed_attempt_spent_is_spent() {
+async fn units_spent_by_failed_attempts_count() {
     async fn fails(ctx: Ctx) -> Result<WordsUpdate> {
         ctx.spend("cents", 5);
         if ctx.spent("cents") < 15 { Err("no".into()) } else { Ok(Words::update().seen(["good"])) }
@@ -202,7 +207,7 @@ async fn a_budget_of_supersteps_spans_the_calls_of_a_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_of_time_counts_the_calls_and_not_what_is_between_them() {
+async fn a_time_budget_counts_time_in_calls_but_not_between_them() {
     let graph = ticking();
     let budget = || Budget::new().time(SECOND * 7 / 2);
     let outcome = graph.invoke(Words::update()).thread("t").budget(budget()).max_supersteps(2).await.unwrap();
@@ -215,7 +220,8 @@ async fn a_budget_of_time_counts_the_calls_and_not_what_is_between_them() {
     );
 }
 
-/// `fails` at once; `slow` needs a second and counts how often it was begun and ended.
+/// Returns a graph of `fails`, which fails at once, and `slow`, which takes a second and counts its
+/// starts and ends.
 fn failing(begun: &Arc<AtomicU32>, ended: &Arc<AtomicU32>) -> StateGraph<Words> {
     let (begun, ended) = (Arc::clone(begun), Arc::clone(ended));
     let slow = move || {
@@ -235,7 +241,7 @@ fn failing(begun: &Arc<AtomicU32>, ended: &Arc<AtomicU32>) -> StateGraph<Words> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn siblings_of_a_failed_task_are_drained_unless_they_are_to_be_cancelled() {
+async fn siblings_of_a_failed_task_are_drained_unless_the_policy_cancels_them() {
     for (of_graph, of_run, drained) in [
         (None, None, true),
         (Some(Siblings::Cancel), None, false),
@@ -261,8 +267,9 @@ async fn siblings_of_a_failed_task_are_drained_unless_they_are_to_be_cancelled()
     }
 }
 
-/// `tick` for ever; `gives_up` has the last word at the limit and leads to `tick` if its edges were followed.
-fn with_a_last_word<M>(last: impl IntoNode<Words, M>) -> CompiledGraph<Words> {
+/// Returns a graph that runs `tick` without end. `last` is its node for the limit and has an edge to
+/// itself.
+fn with_on_limit<M>(last: impl IntoNode<Words, M>) -> CompiledGraph<Words> {
     let graph = StateGraph::new().node("tick", says("tick")).node("last", last).edge(START, "tick");
     let graph = graph.edge("tick", "tick").edge("last", "last").on_limit("last").compile().unwrap();
     assert!(graph.warnings().iter().all(|warning| !warning.to_string().contains("`last` can never run")));
@@ -270,12 +277,12 @@ fn with_a_last_word<M>(last: impl IntoNode<Words, M>) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn the_node_for_the_limit_runs_once_on_the_last_state_and_leads_nowhere() {
+async fn the_on_limit_node_runs_once_on_the_last_state_and_its_routing_is_ignored() {
     async fn last(ctx: Ctx, words: Snapshot<Words>) -> Command<Words> {
         let word = format!("last-{}-{}", words.seen.len(), ctx.remaining_steps());
         Command::update(Words::update().seen([word])).goto("last")
     }
-    let graph = with_a_last_word(last);
+    let graph = with_on_limit(last);
     let outcome = graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
     assert_eq!(
         (reason(&outcome), text(outcome.output())),
@@ -288,7 +295,7 @@ async fn the_node_for_the_limit_runs_once_on_the_last_state_and_leads_nowhere() 
 }
 
 #[tokio::test]
-async fn a_node_for_the_limit_that_fails_asks_or_says_nothing_leaves_the_run_as_it_was() {
+async fn an_on_limit_node_that_fails_interrupts_or_writes_nothing_leaves_the_run_unchanged() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
         ctx.interrupt::<bool>("more?")?;
         Ok(Words::update())
@@ -304,8 +311,8 @@ async fn a_node_for_the_limit_that_fails_asks_or_says_nothing_leaves_the_run_as_
         assert!(state.interrupts.is_empty());
         ended
     }
-    assert_eq!(stopped(with_a_last_word(fails)).await.unwrap_err().node(), Some("last"));
-    let error = stopped(with_a_last_word(asks)).await.unwrap_err();
+    assert_eq!(stopped(with_on_limit(fails)).await.unwrap_err().node(), Some("last"));
+    let error = stopped(with_on_limit(asks)).await.unwrap_err();
     assert!(error.to_string().contains("nobody can answer it"), "{error}");
-    assert_eq!(reason(&stopped(with_a_last_word(says_nothing)).await.unwrap()), Some(StopReason::Limit));
+    assert_eq!(reason(&stopped(with_on_limit(says_nothing)).await.unwrap()), Some(StopReason::Limit));
 }

@@ -1,4 +1,4 @@
-//! Limits, cancellation and concurrency: exact, and with nothing lost.
+//! Limits, cancellation and concurrency are exact and lose no work.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,7 +21,7 @@ async fn add(state: Snapshot<Count>) -> CountUpdate {
     Count::update().n(state.n + 1)
 }
 
-/// Counts to five, one a superstep.
+/// Returns a graph that counts to five, one per superstep.
 fn to_five() -> CompiledGraph<Count> {
     let more = |count: &Count| if count.n < 5 { "add" } else { END };
     let graph = StateGraph::new().node("add", add).edge(START, "add").branch("add", more, ["add", END]);
@@ -42,18 +42,18 @@ async fn a_run_of_five_supersteps_needs_a_limit_of_five() {
 }
 
 #[tokio::test]
-async fn each_call_counts_anew_and_proceeds_where_the_last_one_stopped() {
+async fn each_call_has_a_limit_of_its_own_and_continues_the_run() {
     let graph = to_five().checkpointer(MemorySaver::new());
     let first = graph.invoke(Count::update()).thread("t").max_supersteps(2).await.unwrap();
     let second = graph.proceed().thread("t").max_supersteps(2).await.unwrap();
     let third = graph.proceed().thread("t").max_supersteps(2).await.unwrap();
     assert_eq!([first.output().n, second.output().n, third.output().n], [2, 4, 5]);
     assert!(matches!(third, Outcome::Finished { .. }));
-    assert_eq!((first.run(), second.run()), (third.run(), third.run()), "it is one run");
+    assert_eq!((first.run(), second.run()), (third.run(), third.run()), "all calls belong to one run");
 }
 
 #[tokio::test]
-async fn a_limit_of_nothing_stores_the_input_and_runs_nothing() {
+async fn a_limit_of_zero_stores_the_input_and_runs_nothing() {
     let graph = to_five().checkpointer(MemorySaver::new());
     let outcome = graph.invoke(Count::update().n(3)).thread("t").max_supersteps(0).await.unwrap();
     assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Limit, .. }));
@@ -61,13 +61,17 @@ async fn a_limit_of_nothing_stores_the_input_and_runs_nothing() {
 }
 
 #[tokio::test]
-async fn the_context_tells_how_many_supersteps_are_left() {
-    async fn tells(ctx: Ctx) -> WordsUpdate {
+async fn the_context_reports_the_remaining_supersteps() {
+    async fn reports(ctx: Ctx) -> WordsUpdate {
         Words::update().seen([format!("{}/{}", ctx.step(), ctx.remaining_steps())])
     }
     let more = |words: &Words| if words.seen.len() < 3 { "a" } else { END };
-    let graph =
-        StateGraph::new().node("a", tells).edge(START, "a").branch("a", more, ["a", END]).compile().unwrap();
+    let graph = StateGraph::new()
+        .node("a", reports)
+        .edge(START, "a")
+        .branch("a", more, ["a", END])
+        .compile()
+        .unwrap();
     let outcome = graph.invoke(Words::update()).max_supersteps(3).await.unwrap();
     assert_eq!(text(outcome.output()), "1/2 2/1 3/0");
 }
@@ -105,11 +109,11 @@ async fn a_finished_thread_has_nothing_to_proceed_with() {
         assert_eq!(call.thread("t").await.unwrap_err().code(), Code::NothingToResume);
     }
     assert_eq!(graph.proceed().thread("nobody").await.unwrap_err().code(), Code::NothingToResume);
-    assert_eq!(graph.history("t").await.unwrap().len(), 6, "and nothing was stored for having asked");
+    assert_eq!(graph.history("t").await.unwrap().len(), 6, "refused calls store nothing");
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_cannot_be_continued() {
+async fn a_missing_checkpointer_or_thread_is_an_error() {
     assert_eq!(to_five().proceed().thread("t").await.unwrap_err().code(), Code::NoCheckpointer);
     assert_eq!(to_five().resume(1).thread("t").await.unwrap_err().code(), Code::NoCheckpointer);
     assert_eq!(to_five().state("t").await.unwrap_err().code(), Code::NoCheckpointer);
@@ -120,7 +124,8 @@ async fn what_cannot_be_kept_cannot_be_continued() {
     assert!(graph.history("t").await.unwrap().is_empty());
 }
 
-/// `quick` finishes at once and `stuck` never does; `cancel` is called when both have begun.
+/// Returns a graph of `quick`, which finishes at once, and `stuck`. In its first run, `stuck` cancels
+/// `cancel` once both have begun, and then hangs.
 fn one_is_stuck(runs: Arc<AtomicUsize>, cancel: CancellationToken) -> StateGraph<Words> {
     let quick = move || {
         runs.fetch_add(1, Ordering::SeqCst);
@@ -141,8 +146,9 @@ fn one_is_stuck(runs: Arc<AtomicUsize>, cancel: CancellationToken) -> StateGraph
 }
 
 #[tokio::test]
-async fn a_cancelled_run_stops_at_the_next_await_and_keeps_the_siblings_that_finished() {
-    let (runs, cancel) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
+async fn a_cancelled_run_stops_at_the_next_await_and_keeps_finished_siblings() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let cancel = CancellationToken::new();
     let graph =
         one_is_stuck(Arc::clone(&runs), cancel.clone()).compile().unwrap().checkpointer(MemorySaver::new());
     let outcome = graph.invoke(Words::update()).thread("t").cancel(cancel).await.unwrap();
@@ -151,11 +157,11 @@ async fn a_cancelled_run_stops_at_the_next_await_and_keeps_the_siblings_that_fin
     assert_eq!((text(&state.values).as_str(), &state.next[..]), ("quick", &["stuck".to_owned()][..]));
     let outcome = graph.proceed().thread("t").await.unwrap();
     assert_eq!(text(outcome.output()), "quick stuck");
-    assert_eq!(runs.load(Ordering::SeqCst), 1, "what was finished is not run again");
+    assert_eq!(runs.load(Ordering::SeqCst), 1, "a finished task does not run again");
 }
 
 #[tokio::test]
-async fn a_token_that_is_cancelled_before_the_run_lets_nothing_run() {
+async fn a_run_with_a_cancelled_token_runs_nothing() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let graph = to_five().checkpointer(MemorySaver::new());
@@ -188,7 +194,7 @@ async fn a_single_task_is_cancelled_where_it_waits() {
 }
 
 #[tokio::test]
-async fn no_more_tasks_run_at_once_than_allowed_and_all_run() {
+async fn at_most_max_concurrency_tasks_run_at_once_and_all_run() {
     for allowed in [0, 1, 2, 3, 50] {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let seen = Arc::clone(&most);
@@ -213,7 +219,7 @@ async fn no_more_tasks_run_at_once_than_allowed_and_all_run() {
 }
 
 #[tokio::test]
-async fn a_narrow_superstep_keeps_each_finished_task_when_the_run_is_dropped() {
+async fn a_run_that_is_dropped_in_the_middle_of_a_superstep_keeps_each_finished_task() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let work = move |Input(at): Input<u32>| {
@@ -238,5 +244,5 @@ async fn a_narrow_superstep_keeps_each_finished_task_when_the_run_is_dropped() {
     assert_eq!(runs.load(Ordering::SeqCst), 6);
     let outcome = graph.proceed().thread("t").max_concurrency(1).await.unwrap();
     assert_eq!(text(outcome.output()), "0 1 2 3 4 5 6 7 8 9");
-    assert_eq!(runs.load(Ordering::SeqCst), 11, "five were finished, the sixth ran twice");
+    assert_eq!(runs.load(Ordering::SeqCst), 11, "only the sixth task ran twice");
 }

@@ -1,4 +1,5 @@
-//! `#[channel(secret)]`: never stored in clear, and shown nowhere but to nodes and to the program itself.
+//! A channel with `#[channel(secret)]` is never stored in clear. Only nodes and the program itself see its
+//! value.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -57,7 +58,7 @@ fn in_clear() -> SqliteSaver {
 }
 
 #[test]
-fn the_channels_say_which_of_them_are_secret() {
+fn the_list_of_channels_marks_the_secret_ones() {
     let secret: Vec<(&str, bool)> =
         Login::channels(&()).iter().map(|channel| (&*channel.name, channel.secret)).collect();
     assert_eq!(secret, [("user", false), ("tokens", true), ("pin", true), ("session", true)]);
@@ -68,9 +69,9 @@ fn the_channels_say_which_of_them_are_secret() {
 async fn a_saver_that_stores_in_clear_is_refused_and_stores_nothing() {
     let saver = Arc::new(in_clear());
     let error = login().try_checkpointer(Arc::clone(&saver)).unwrap_err();
-    let said = "E_SECRET_NEEDS_KEY: the state has secret channels (tokens, pin), and the checkpointer stores what it is given in \
+    let expected = "E_SECRET_NEEDS_KEY: the state has secret channels (tokens, pin), and the checkpointer stores what it is given in \
                 clear, so nothing is stored: put an `EncryptedSaver` with a key before it, or mark them `untracked` as well";
-    assert_eq!(error.to_string(), said);
+    assert_eq!(error.to_string(), expected);
     let graph = login().checkpointer(Arc::clone(&saver));
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         let run = graph.invoke(Login::update()).thread("t").durability(durability);
@@ -92,7 +93,7 @@ async fn a_saver_that_stores_in_clear_is_refused_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_saver_that_is_gone_with_its_process_may_have_them() {
+async fn a_saver_in_memory_accepts_secret_channels() {
     let graph = login().try_checkpointer(MemorySaver::new()).unwrap();
     graph.invoke(Login::update().user("Ada")).thread("t").await.unwrap();
     let state = graph.state("t").await.unwrap().unwrap();
@@ -130,7 +131,7 @@ async fn secrets_that_are_never_stored_need_no_key() {
 }
 
 #[tokio::test]
-async fn the_secrets_of_subgraphs_count_unless_nothing_of_them_is_kept() {
+async fn secret_channels_of_a_subgraph_count_unless_the_subgraph_stores_nothing() {
     let part = |memory| {
         login()
             .embed(
@@ -151,7 +152,7 @@ async fn the_secrets_of_subgraphs_count_unless_nothing_of_them_is_kept() {
 }
 
 #[tokio::test]
-async fn the_secrets_of_a_temporary_subgraph_are_found_when_it_is_called() {
+async fn secret_channels_of_a_temporary_subgraph_are_detected_at_its_call() {
     async fn adds(ctx: Ctx) -> Result<()> {
         ctx.edits().add_node("part#1", "part", ())?;
         ctx.edits().add_edge("adds", "part#1")?;
@@ -170,7 +171,7 @@ async fn the_secrets_of_a_temporary_subgraph_are_found_when_it_is_called() {
 
 #[cfg(feature = "encryption")]
 #[tokio::test]
-async fn a_saver_that_encrypts_may_have_them_however_it_is_wrapped() {
+async fn an_encrypting_saver_accepts_secret_channels_in_any_wrapper() {
     use agentgraph::checkpoint::{EncryptedSaver, EncryptionKey, KeyRing};
     let keys = KeyRing::new("k", EncryptionKey::from_bytes([1; 32])).unwrap();
     let saver: Arc<dyn Checkpointer> = Arc::new(EncryptedSaver::new(Arc::new(in_clear()), keys));
@@ -189,56 +190,56 @@ async fn a_saver_that_encrypts_may_have_them_however_it_is_wrapped() {
     }
 }
 
-/// All that a stream says, by `Debug` and by the engine's JSON.
-async fn heard<S>(graph: &CompiledGraph<S>, input: S::Update) -> String
+/// Returns all events of a stream as text, by `Debug` and as the engine's JSON.
+async fn all_events<S>(graph: &CompiledGraph<S>, input: S::Update) -> String
 where
     S: StoredState + std::fmt::Debug,
     S::Update: std::fmt::Debug,
 {
     let views = [View::Values, View::Updates, View::Custom, View::Debug, View::Messages];
     let mut events = graph.invoke(input).thread("t").views(views).subgraphs().stream();
-    let mut heard = String::new();
+    let mut shown = String::new();
     while let Some(event) = events.next().await {
-        heard += &format!("{event:?}\n");
+        shown += &format!("{event:?}\n");
         match &event.kind {
-            EventKind::Values(state) => heard += &format!("{}\n", graph.state_json(state)),
+            EventKind::Values(state) => shown += &format!("{}\n", graph.state_json(state)),
             EventKind::Update { update: Some(update), .. } => {
-                heard += &format!("{}\n", graph.update_json(update).unwrap());
+                shown += &format!("{}\n", graph.update_json(update).unwrap());
             }
             _ => {}
         }
     }
-    heard
+    shown
 }
 
 #[tokio::test]
-async fn streams_show_a_mask_in_their_place() {
+async fn streams_show_a_mask_for_secret_channels() {
     let graph = login().checkpointer(MemorySaver::new());
-    let heard = heard(&graph, Login::update().user("Ada")).await;
-    assert!(heard.contains(r#"{"pin":"[secret]","tokens":"[secret]","user":"Ada in"}"#), "{heard}");
-    assert!(heard.contains("Values(Login { [secret] })"), "{heard}");
-    assert!(heard.contains("output: Login { [secret] }"), "{heard}");
-    assert!(!heard.contains(NEEDLE) && !heard.contains("4711"), "{heard}");
+    let shown = all_events(&graph, Login::update().user("Ada")).await;
+    assert!(shown.contains(r#"{"pin":"[secret]","tokens":"[secret]","user":"Ada in"}"#), "{shown}");
+    assert!(shown.contains("Values(Login { [secret] })"), "{shown}");
+    assert!(shown.contains("output: Login { [secret] }"), "{shown}");
+    assert!(!shown.contains(NEEDLE) && !shown.contains("4711"), "{shown}");
 }
 
 #[tokio::test]
-async fn streams_of_subgraphs_do_so_too() {
+async fn streams_of_subgraphs_show_a_mask_for_secret_channels() {
     let part = login().embed(
         |plain: Snapshot<Plain>| Login::update().user(plain.text.clone()).tokens([NEEDLE]),
         |login: Login| Plain::update().text(login.user),
     );
     let graph = StateGraph::new().node("part", part).edge(START, "part").compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
-    let heard = heard(&graph, Plain::update().text("Ada")).await;
+    let shown = all_events(&graph, Plain::update().text("Ada")).await;
     assert!(
-        heard.contains("ValuesInside") && heard.contains("UpdateInside") && heard.contains(MASK),
-        "{heard}"
+        shown.contains("ValuesInside") && shown.contains("UpdateInside") && shown.contains(MASK),
+        "{shown}"
     );
-    assert!(!heard.contains(NEEDLE) && !heard.contains("4711"), "{heard}");
+    assert!(!shown.contains(NEEDLE) && !shown.contains("4711"), "{shown}");
 }
 
 #[test]
-fn an_update_shows_a_mask_for_what_is_added_and_for_what_is_replaced() {
+fn an_update_shows_a_mask_for_added_and_replaced_values() {
     let graph = login();
     let added = Login::update().tokens([NEEDLE]).pin(4711).user("Ada");
     let shown = json!({ "pin": "[secret]", "tokens": "[secret]", "user": "Ada" });
@@ -259,7 +260,7 @@ async fn checkpoints_are_printed_without_their_values() {
     let plain = plain.compile().unwrap().checkpointer(MemorySaver::new());
     plain.invoke(Plain::update()).thread("t").await.unwrap();
     let shown = format!("{:?}", plain.state("t").await.unwrap().unwrap());
-    assert!(shown.contains(r#"values: Plain { text: "seen" }"#), "what has no secrets is shown: {shown}");
+    assert!(shown.contains(r#"values: Plain { text: "seen" }"#), "a state without secrets is shown: {shown}");
 }
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -281,7 +282,7 @@ struct Read {
 }
 
 #[tokio::test]
-async fn errors_do_not_repeat_what_a_secret_was() {
+async fn errors_do_not_show_the_value_of_a_secret_channel() {
     async fn sets() -> WrittenUpdate {
         Written::update().kind(NEEDLE)
     }
@@ -294,7 +295,7 @@ async fn errors_do_not_repeat_what_a_secret_was() {
     let error = reads.checkpointer(saver).state("t").await.unwrap_err().to_string();
     assert!(error.contains("channel `kind`: what is wrong with its value is not shown"), "{error}");
     assert!(!error.contains(NEEDLE), "{error}");
-    // Serde would have.
+    // The error of serde contains the value.
     let stored = rmp_serde::to_vec(NEEDLE).unwrap();
     let StateError::BadValue { problem, .. } = Read::default().restore_channel(&(), 0, &stored).unwrap_err()
     else {
@@ -318,8 +319,8 @@ async fn keys_of_a_json_state_can_be_secret() {
     let error = graph.clone().try_checkpointer(in_clear()).unwrap_err();
     assert!(error.code() == Code::SecretNeedsKey && error.to_string().contains("(token)"), "{error}");
     let graph = graph.checkpointer(MemorySaver::new());
-    let heard = heard(&graph, JsonUpdate::new()).await;
-    assert!(heard.contains(r#"{"n":1,"token":"[secret]"}"#) && !heard.contains(NEEDLE), "{heard}");
+    let shown = all_events(&graph, JsonUpdate::new()).await;
+    assert!(shown.contains(r#"{"n":1,"token":"[secret]"}"#) && !shown.contains(NEEDLE), "{shown}");
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!(state.values["token"], NEEDLE);
     assert!(!format!("{state:?}").contains(NEEDLE));

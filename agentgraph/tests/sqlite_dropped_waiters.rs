@@ -1,5 +1,5 @@
-//! Whoever is dropped while he waits to store a row, or not polled any more, at whatever point: the others'
-//! rows are stored, nobody hangs, and the row of who was dropped is there or will never be.
+//! A run that waits to store a row is dropped, or no longer polled, at every possible point. The rows of
+//! the other runs are stored, no run hangs, and the row of the dropped run is stored at once or never.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -27,7 +27,7 @@ fn put(thread: &str) -> Put<'_> {
     Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"x")
 }
 
-/// A saver, and another connection that can lock it out.
+/// A saver, and a second connection that can lock its file.
 struct File {
     saver: SqliteSaver,
     writer: Connection,
@@ -49,9 +49,9 @@ async fn is_stored(saver: &SqliteSaver, thread: &str) -> bool {
     saver.row(Place::root(thread), CheckpointId::new(0, 0)).await.unwrap().is_some()
 }
 
-/// Locks the file, unless it is to be free at once, polls every run's put so many times, then no more that of
-/// one run, and waits for the others.
-async fn leave_one_standing(file: &File, victim: usize, polls: usize, unlocked_after: usize) {
+/// Locks the file, polls the put of every run this many times, and unlocks the file after
+/// `unlocked_after` of them. Then stops polling the put of one run and awaits the others.
+async fn stop_polling_one(file: &File, victim: usize, polls: usize, unlocked_after: usize) {
     let case = format!("victim {victim}, {polls} polls, unlocked after {unlocked_after}");
     let File { saver, writer, .. } = file;
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -73,7 +73,7 @@ async fn leave_one_standing(file: &File, victim: usize, polls: usize, unlocked_a
     if unlocked_after >= polls {
         writer.execute_batch("ROLLBACK").unwrap();
     }
-    let stands = puts[victim].take();
+    let unpolled = puts[victim].take();
     for stored in join_all(puts.into_iter().flatten()).await {
         stored.unwrap();
     }
@@ -82,22 +82,23 @@ async fn leave_one_standing(file: &File, victim: usize, polls: usize, unlocked_a
     let writes = [PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: vec![1] }];
     let at = CheckpointId::new(0, 0);
     saver.put_writes(PutWrites::new(Place::root(&after), at, &writes)).await.unwrap();
-    if let Some(stands) = stands {
-        stands.await.unwrap();
+    if let Some(unpolled) = unpolled {
+        unpolled.await.unwrap();
     }
     for name in &names {
         assert!(is_stored(saver, name).await, "{name}");
     }
 }
 
-/// Polls every run's put so many times, drops that of one run, frees the file if it was locked, and looks.
+/// Locks the file and polls the put of every run this many times. Drops the put of one run, unlocks the
+/// file if it is still locked, and checks which rows are stored.
 async fn drop_one(file: &File, victim: usize, polls: usize, unlocked_after: Option<usize>) {
     let case = format!("victim {victim}, {polls} polls, unlocked after {unlocked_after:?}");
     let File { saver, writer, .. } = file;
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
     let names: Vec<String> = (0..RUNS).map(|run| format!("{case}, run {run}")).collect();
     let mut puts: Vec<Option<Storing<'_>>> = names.iter().map(|name| Some(saver.put(put(name)))).collect();
-    let mut victim_was_told = false;
+    let mut victim_finished = false;
     for round in 0..polls {
         if unlocked_after == Some(round) {
             writer.execute_batch("ROLLBACK").unwrap();
@@ -106,7 +107,7 @@ async fn drop_one(file: &File, victim: usize, polls: usize, unlocked_after: Opti
             let Some(storing) = slot else { continue };
             if let std::task::Poll::Ready(stored) = poll!(storing) {
                 stored.unwrap();
-                victim_was_told |= run == victim;
+                victim_finished |= run == victim;
                 *slot = None;
             }
         }
@@ -114,7 +115,7 @@ async fn drop_one(file: &File, victim: usize, polls: usize, unlocked_after: Opti
     }
     puts[victim] = None;
     let stored_when_dropped = is_stored(saver, &names[victim]).await;
-    assert!(stored_when_dropped || !victim_was_told, "{case}");
+    assert!(stored_when_dropped || !victim_finished, "{case}");
     if unlocked_after.is_none_or(|after| after >= polls) {
         writer.execute_batch("ROLLBACK").unwrap();
     }
@@ -131,7 +132,7 @@ async fn drop_one(file: &File, victim: usize, polls: usize, unlocked_after: Opti
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_every_poll_while_the_file_is_locked() {
+async fn a_put_dropped_at_any_poll_while_the_file_is_locked_affects_no_other_run() {
     let file = File::new().await;
     for victim in 0..RUNS {
         for polls in 0..POLLS {
@@ -141,7 +142,7 @@ async fn at_every_poll_while_the_file_is_locked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_every_poll_when_the_file_becomes_free() {
+async fn a_put_dropped_at_any_poll_after_the_file_is_unlocked_affects_no_other_run() {
     let file = File::new().await;
     for victim in 0..RUNS {
         for polls in 0..POLLS {
@@ -153,19 +154,19 @@ async fn at_every_poll_when_the_file_becomes_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_not_polled_any_more_holds_up_nobody() {
+async fn a_put_that_is_no_longer_polled_delays_no_other_run() {
     let file = File::new().await;
     for victim in 0..RUNS {
         for polls in 0..POLLS {
             for after in 0..=polls {
-                leave_one_standing(&file, victim, polls, after).await;
+                stop_polling_one(&file, victim, polls, after).await;
             }
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_of_them_leave_nothing_behind() {
+async fn puts_that_are_all_dropped_store_nothing() {
     let File { saver, writer, .. } = &File::new().await;
     for polls in 0..POLLS {
         writer.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -187,7 +188,7 @@ async fn all_of_them_leave_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_that_are_aborted_anywhere_do_not_hold_up_the_others() {
+async fn aborted_runs_do_not_delay_other_runs() {
     const STEPS: u64 = 30;
     let folder = Folder::new();
     let saver = Arc::new(SqliteSaver::open(folder.file("threads.db")).await.unwrap());

@@ -1,4 +1,4 @@
-//! What an SQLite file may be when a saver is opened on it, and what the user is told when it cannot serve.
+//! The SQLite files on which a saver can be opened, and the errors for those that it cannot use.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -40,8 +40,9 @@ async fn steps(saver: &SqliteSaver, thread: &str) -> usize {
     saver.get(Place::root(thread), None).await.unwrap().map_or(0, |tail| tail.rows.len())
 }
 
-/// The text of an error without the folder of the test, and whether SQLite's own error is its source.
-fn told(error: &StoreError, folder: &Folder) -> String {
+/// Returns the text of an error without the folder of the test. Marks an error whose source is an error
+/// of SQLite.
+fn error_text(error: &StoreError, folder: &Folder) -> String {
     let shown = error.to_string().replace(&format!("{}", folder.file("").display()), "");
     match error.source().and_then(|source| source.downcast_ref::<rusqlite::Error>()) {
         Some(_) => shown + " (from SQLite)",
@@ -50,11 +51,11 @@ fn told(error: &StoreError, folder: &Folder) -> String {
 }
 
 async fn refused(path: &Path, folder: &Folder) -> String {
-    told(&SqliteSaver::open(path).await.unwrap_err(), folder)
+    error_text(&SqliteSaver::open(path).await.unwrap_err(), folder)
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_is_made() {
+async fn opening_creates_the_file_and_missing_folders() {
     let folder = Folder::new();
     let path = folder.file("some/where/threads.db");
     let saver = SqliteSaver::open(&path).await.unwrap();
@@ -63,7 +64,7 @@ async fn a_path_that_is_not_there_is_made() {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_taken() {
+async fn an_empty_file_is_accepted() {
     let folder = Folder::new();
     std::fs::write(folder.file("threads.db"), b"").unwrap();
     let saver = SqliteSaver::open(folder.file("threads.db")).await.unwrap();
@@ -71,7 +72,7 @@ async fn an_empty_file_is_taken() {
 }
 
 #[tokio::test]
-async fn names_that_mean_something_to_sqlite_are_files() {
+async fn names_with_a_meaning_for_sqlite_are_files() {
     let folder = Folder::new();
     for name in [":memory:", "file:x?mode=memory", "a b'c;.db", "名前.db"] {
         SqliteSaver::open(folder.file(name)).await.unwrap();
@@ -80,7 +81,7 @@ async fn names_that_mean_something_to_sqlite_are_files() {
 }
 
 #[tokio::test]
-async fn what_was_stored_is_there_after_opening_again() {
+async fn stored_rows_are_there_after_reopening() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     for step in 0..5 {
@@ -127,7 +128,7 @@ async fn savers_on_one_file_wait_for_each_other() {
     }
 }
 
-/// Another process that writes: the file's lock is held until this is dropped.
+/// A stand-in for another process that writes: it holds the lock of the file until it is dropped.
 struct Writer(Connection);
 
 impl Writer {
@@ -145,7 +146,7 @@ impl Drop for Writer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_locked_file_is_waited_for() {
+async fn calls_wait_for_a_locked_file() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let saver = SqliteSaver::open(&path).await.unwrap();
@@ -187,11 +188,14 @@ async fn a_file_that_stays_locked_is_reported_after_the_timeout() {
     });
     let errors = futures_util::future::join_all(attempts).await;
     let waited = begin.elapsed();
-    assert!(waited >= timeout && waited < timeout + Duration::from_secs(1), "{waited:?}, all together");
+    assert!(
+        waited >= timeout && waited < timeout + Duration::from_secs(1),
+        "{waited:?} for all attempts together"
+    );
     for (run, error) in errors.iter().enumerate() {
         assert_eq!(error.code(), StoreCode::Store);
         assert_eq!(
-            told(error, &folder),
+            error_text(error, &folder),
             format!(
                 "E_STORE: the checkpoint database `threads.db` stayed locked by another process for longer than the \
                  busy timeout: end that process, or raise `SqliteSaverBuilder::busy_timeout` (thread `t{run}`) \
@@ -203,7 +207,7 @@ async fn a_file_that_stays_locked_is_reported_after_the_timeout() {
 }
 
 #[tokio::test]
-async fn a_timeout_of_nothing_does_not_wait() {
+async fn a_timeout_of_zero_does_not_wait() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let saver = SqliteSaver::builder(&path).busy_timeout(Duration::ZERO).open().await.unwrap();
@@ -251,7 +255,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     let error = SqliteSaver::open(&path).await.unwrap_err();
     assert_eq!(error.code(), StoreCode::UnknownFormat);
     assert_eq!(
-        told(&error, &folder),
+        error_text(&error, &folder),
         "E_UNKNOWN_FORMAT: the checkpoint database `threads.db` was written by a newer release of agentgraph (schema \
          version 9, this one reads 4): update agentgraph, or choose another path"
     );
@@ -259,7 +263,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(steps(&SqliteSaver::open(&path).await.unwrap(), "t").await, 1);
 }
 
-/// As the first schema was.
+/// A database of the first schema.
 const FIRST_SCHEMA: &str = "
 CREATE TABLE place (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, namespace TEXT NOT NULL, UNIQUE (thread, namespace));
 CREATE TABLE checkpoint (
@@ -297,10 +301,10 @@ async fn missing_tables_are_found_on_opening() {
     let path = folder.file("threads.db");
     drop(SqliteSaver::open(&path).await.unwrap());
     Connection::open(&path).unwrap().execute_batch("DROP TABLE pending").unwrap();
-    let told = refused(&path, &folder).await;
+    let shown = refused(&path, &folder).await;
     assert!(
-        told.starts_with("E_STORE: the checkpoint database `threads.db` failed: no such table"),
-        "{told}"
+        shown.starts_with("E_STORE: the checkpoint database `threads.db` failed: no such table"),
+        "{shown}"
     );
 }
 
@@ -326,20 +330,20 @@ async fn a_damaged_file_is_an_error_and_never_a_panic() {
                     saver.put(put("t", 200, b"x")).await.err(),
                 ] {
                     failed += usize::from(outcome.is_some());
-                    let told = outcome.map_or(String::new(), |error| told(&error, &folder));
+                    let shown = outcome.map_or(String::new(), |error| error_text(&error, &folder));
                     assert!(
-                        told.is_empty() || told.contains("`threads.db` is damaged: restore a backup"),
-                        "{told}"
+                        shown.is_empty() || shown.contains("`threads.db` is damaged: restore a backup"),
+                        "{shown}"
                     );
                 }
             }
             Err(error) => {
                 failed += 1;
-                assert!(told(&error, &folder).contains("`threads.db`"), "{error}");
+                assert!(error_text(&error, &folder).contains("`threads.db`"), "{error}");
             }
         }
     }
-    assert!(failed > whole.len() / 4096 / 2, "only {failed} calls noticed");
+    assert!(failed > whole.len() / 4096 / 2, "only {failed} calls noticed the damage");
 }
 
 #[tokio::test]
@@ -360,14 +364,14 @@ async fn values_that_no_release_wrote_are_corrupt() {
         let which = "place = (SELECT id FROM place WHERE thread = ?1)";
         other.execute(&format!("UPDATE checkpoint SET {edit} WHERE {which}"), [&thread]).unwrap();
         let error = saver.list(Place::root(&thread), Default::default()).await.unwrap_err();
-        assert!(told(&error, &folder).starts_with(expected), "{edit}: {error}");
+        assert!(error_text(&error, &folder).starts_with(expected), "{edit}: {error}");
         assert_eq!(error.thread(), Some(&thread[..]));
         assert!(saver.get(Place::root(&thread), None).await.map_or(true, |tail| tail.is_none()), "{edit}");
     }
 }
 
 #[tokio::test]
-async fn a_folder_is_no_file_and_a_file_is_no_folder() {
+async fn a_path_to_a_folder_and_a_path_through_a_file_are_refused() {
     let folder = Folder::new();
     std::fs::create_dir(folder.file("folder")).unwrap();
     std::fs::write(folder.file("file"), b"x").unwrap();
@@ -384,7 +388,7 @@ async fn a_folder_is_no_file_and_a_file_is_no_folder() {
 }
 
 #[tokio::test]
-async fn a_step_that_sqlite_cannot_count_is_refused() {
+async fn a_step_beyond_the_integers_of_sqlite_is_refused() {
     let saver = SqliteSaver::in_memory().unwrap();
     let (t, above) = (Place::root("t"), CheckpointId::new(0, u64::MAX));
     let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: Vec::new() };
@@ -407,7 +411,7 @@ async fn a_step_that_sqlite_cannot_count_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_may_not_grow_keeps_what_it_has_and_takes_more_when_threads_are_deleted() {
+async fn a_file_at_its_maximum_size_keeps_its_rows_and_takes_more_after_deletions() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let open = |pages: u64| SqliteSaver::builder(&path).max_size(pages * 4096).open();
@@ -422,13 +426,16 @@ async fn a_file_that_may_not_grow_keeps_what_it_has_and_takes_more_when_threads_
         assert!(stored < 60, "the limit does not hold");
     };
     assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("t")));
-    let told = told(&error, &folder);
-    assert!(told.contains("has no room left") && told.contains("`SqliteSaverBuilder::max_size`"), "{told}");
+    let shown = error_text(&error, &folder);
+    assert!(
+        shown.contains("has no room left") && shown.contains("`SqliteSaverBuilder::max_size`"),
+        "{shown}"
+    );
     let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record.clone() };
     let (place, at) = (Place::root("t"), CheckpointId::new(0, stored - 1));
     let refused = saver.put_writes(PutWrites::new(place, at, &[write])).await.unwrap_err();
     assert_eq!(refused.code(), StoreCode::Store);
-    assert_eq!(steps(&saver, "t").await as u64, stored, "what was stored is there, and nothing else");
+    assert_eq!(steps(&saver, "t").await as u64, stored, "exactly the stored rows are there");
     drop(saver);
     let larger = open(120).await.unwrap();
     larger.put(put("t", stored, &record)).await.unwrap();
@@ -440,9 +447,9 @@ async fn a_file_that_may_not_grow_keeps_what_it_has_and_takes_more_when_threads_
     same.put(put("u", 0, &record)).await.unwrap();
 }
 
-/// With the saver open, so that the log is there.
+/// The saver stays open, so that the log exists.
 #[tokio::test]
-async fn of_a_deleted_thread_no_word_is_left_in_the_file_or_its_log() {
+async fn a_deleted_thread_leaves_no_word_in_the_file_or_its_log() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let saver = SqliteSaver::open(&path).await.unwrap();
@@ -462,7 +469,7 @@ async fn of_a_deleted_thread_no_word_is_left_in_the_file_or_its_log() {
     saver.delete_thread("of-ada").await.unwrap();
     assert_eq!(left(), [false; 3]);
     assert_eq!(steps(&saver, "other").await, 1);
-    // Somebody who reads keeps the log as it is, and the next deletion empties it.
+    // A reader keeps the log from being emptied, and the next deletion empties it.
     saver.put(put("of-ada", 0, b"my secret")).await.unwrap();
     let reader = Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM checkpoint").unwrap();

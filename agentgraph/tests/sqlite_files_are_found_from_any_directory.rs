@@ -1,4 +1,4 @@
-//! A saver knows where its file is, however it was named: by a relative path before the process changed its
+//! A saver finds its file however the file was named: by a relative path before the process changed its
 //! directory, or by a link.
 #![cfg(all(feature = "sqlite", unix))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -24,9 +24,9 @@ async fn take(saver: &SqliteSaver, seize: bool) -> Claim {
     saver.acquire("t", terms).await.unwrap()
 }
 
-/// The directory belongs to the process, so this is the only test here that changes it.
+/// The current directory belongs to the whole process, so this is the only test here that changes it.
 #[tokio::test]
-async fn a_relative_path_is_that_of_the_directory_in_which_it_was_opened() {
+async fn a_relative_path_refers_to_the_directory_in_which_the_file_was_opened() {
     let folder = Folder::new();
     std::env::set_current_dir(folder.file("")).unwrap();
     let saver = SqliteSaver::open("threads.db").await.unwrap();
@@ -34,13 +34,16 @@ async fn a_relative_path_is_that_of_the_directory_in_which_it_was_opened() {
     std::env::set_current_dir("/").unwrap();
     put(&saver, 1).await.unwrap();
 
-    // The sign of life of another saver is beside the file, and found there.
+    // The sign of life of the other saver is stored beside the file. This saver finds it there.
     let other = SqliteSaver::open(folder.file("threads.db")).await.unwrap();
     let Claim::Granted { fence } = take(&other, false).await else { panic!("the thread is free") };
     assert!(matches!(take(&saver, false).await, Claim::Held { fence: held, .. } if held == fence));
     other.release("t", fence).await.unwrap();
     assert!(matches!(take(&saver, false).await, Claim::Granted { .. }));
-    assert!(matches!(take(&other, false).await, Claim::Held { .. }), "nor is the living one's taken");
+    assert!(
+        matches!(take(&other, false).await, Claim::Held { .. }),
+        "the thread of a living saver is not taken"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Rows of runs that store at the same time become one transaction, and each gets an answer of its own.
+//! Rows that runs store at the same time become one transaction, and each caller gets its own result.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,14 +21,14 @@ fn put(thread: &str, step: u64) -> Put<'_> {
     Put::new(Place::root(thread), CheckpointId::new(0, step), RowKind::Full, b"x")
 }
 
-/// The pages in the log: each transaction writes every page it changed once.
+/// Returns the number of pages in the log. A transaction writes every changed page once.
 fn pages_in_log(path: &Path) -> i64 {
     let connection = Connection::open(path).unwrap();
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1)).unwrap()
 }
 
 #[tokio::test]
-async fn many_rows_are_few_writes() {
+async fn many_rows_at_the_same_time_take_few_page_writes() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let saver = SqliteSaver::open(&path).await.unwrap();
@@ -44,7 +44,7 @@ async fn many_rows_are_few_writes() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_refused_does_not_refuse_the_others() {
+async fn a_refused_row_does_not_affect_the_others() {
     let saver = SqliteSaver::in_memory().unwrap();
     saver.put(put("stale", 5)).await.unwrap();
     let rows = [
@@ -65,7 +65,7 @@ async fn a_row_that_is_refused_does_not_refuse_the_others() {
 }
 
 #[tokio::test]
-async fn segments_and_cleared_writes_go_with_their_row() {
+async fn segments_and_cleared_writes_are_stored_with_their_row() {
     let saver = SqliteSaver::in_memory().unwrap();
     let names: Vec<String> = (0..RUNS).map(|run| format!("t{run}")).collect();
     for name in &names {
@@ -90,7 +90,7 @@ async fn segments_and_cleared_writes_go_with_their_row() {
 }
 
 #[tokio::test]
-async fn more_than_one_transaction_takes_is_stored_by_several() {
+async fn more_rows_than_fit_into_one_transaction_are_stored_by_several() {
     let saver = SqliteSaver::in_memory().unwrap();
     let names: Vec<String> = (0..1_500).map(|run| format!("t{run:04}")).collect();
     for stored in join_all(names.iter().map(|name| saver.put(put(name, 0)))).await {

@@ -1,4 +1,4 @@
-//! A gate is passed only by someone who was told of it, whatever became of the call that met it first.
+//! A static interrupt is passed only after it was reported, even if the call that met it first was dropped.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -36,7 +36,7 @@ fn gated(kind: InterruptKind, saver: &Arc<MemorySaver>) -> CompiledGraph<Steps> 
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_before_it_was_told_does_not_open_the_gate() {
+async fn a_static_interrupt_that_a_dropped_stream_did_not_report_is_not_passed() {
     for kind in [InterruptKind::Before, InterruptKind::After] {
         let saver = Arc::new(MemorySaver::new());
         let mut events = gated(kind, &saver).invoke(Steps::update()).thread("t").stream_capacity(1).stream();
@@ -44,17 +44,17 @@ async fn a_reader_that_goes_away_before_it_was_told_does_not_open_the_gate() {
             events.next().await.unwrap();
         }
         drop(events);
-        let told = gated(kind, &saver).proceed().thread("t").await.unwrap();
-        assert_eq!(told.interrupts().len(), 1, "{kind:?}: asked now");
-        assert_eq!(told.interrupts()[0].kind, kind);
-        assert_eq!(told.output().log, ["prepared"]);
+        let outcome = gated(kind, &saver).proceed().thread("t").await.unwrap();
+        assert_eq!(outcome.interrupts().len(), 1, "{kind:?}: reported now");
+        assert_eq!(outcome.interrupts()[0].kind, kind);
+        assert_eq!(outcome.output().log, ["prepared"]);
         let done = gated(kind, &saver).proceed().thread("t").await.unwrap().into_finished().unwrap();
-        assert_eq!(done.log, ["prepared", "acted"], "{kind:?}: and passed once told");
+        assert_eq!(done.log, ["prepared", "acted"], "{kind:?}: passed once reported");
     }
 }
 
 #[tokio::test]
-async fn the_gate_is_closed_again_for_the_next_run() {
+async fn a_static_interrupt_stops_the_next_run_again() {
     let saver = Arc::new(MemorySaver::new());
     let graph = gated(InterruptKind::Before, &saver);
     for round in 1..=2 {
@@ -65,13 +65,13 @@ async fn the_gate_is_closed_again_for_the_next_run() {
 }
 
 #[tokio::test]
-async fn a_gate_before_several_tasks_of_a_node_is_told_once() {
+async fn a_static_interrupt_before_several_tasks_of_a_node_is_reported_once() {
     let fan =
         || async { Command::<Steps>::to(["act", "look", "act"].map(|node| Dispatch::new(node, 0)).to_vec()) };
     let graph = StateGraph::new().node("fan", fan).node("act", act).node("look", act).edge(START, "fan");
     let graph = graph.interrupt_before(["act", "look"]).compile().unwrap().checkpointer(MemorySaver::new());
-    let told = graph.invoke(Steps::update()).thread("t").await.unwrap();
-    let nodes: Vec<&str> = told.interrupts().iter().map(|interrupt| &*interrupt.node).collect();
+    let outcome = graph.invoke(Steps::update()).thread("t").await.unwrap();
+    let nodes: Vec<&str> = outcome.interrupts().iter().map(|interrupt| &*interrupt.node).collect();
     assert_eq!(nodes, ["act", "look"]);
 }
 
@@ -79,7 +79,7 @@ fn savers() -> Vec<Arc<dyn Checkpointer>> {
     vec![Arc::new(MemorySaver::new()), Arc::new(SqliteSaver::in_memory().unwrap())]
 }
 
-/// The nodes that threads wait at, and how.
+/// Returns the waiting threads, each with the nodes and the kinds of its interrupts.
 async fn waiting(graph: &CompiledGraph<Steps>) -> Vec<(String, Vec<(String, InterruptKind)>)> {
     let waiting = graph.waiting().await.unwrap().into_iter();
     let shown = waiting.map(|one| {
@@ -90,7 +90,7 @@ async fn waiting(graph: &CompiledGraph<Steps>) -> Vec<(String, Vec<(String, Inte
 }
 
 #[tokio::test]
-async fn threads_at_a_gate_are_among_those_that_wait_for_somebody() {
+async fn threads_at_a_static_interrupt_are_listed_as_waiting() {
     for kind in [InterruptKind::Before, InterruptKind::After] {
         for saver in savers() {
             let asks = async |ctx: Ctx| Ok::<_, BoxError>(ctx.interrupt::<()>("sure?")?);
@@ -118,11 +118,7 @@ async fn threads_at_a_gate_are_among_those_that_wait_for_somebody() {
                 graph.invoke(Steps::update()).thread("d").await.unwrap().interrupts()
             );
             graph.update_state("c").update(Steps::update().log(["edited"])).await.unwrap();
-            assert_eq!(
-                waiting(&graph).await,
-                [at("a"), at("c"), at("d")],
-                "an edit leaves it where it stands"
-            );
+            assert_eq!(waiting(&graph).await, [at("a"), at("c"), at("d")], "an edit keeps the interrupt");
             graph.invoke(Steps::update()).thread("c").abandon().max_supersteps(0).await.unwrap();
             assert_eq!(waiting(&graph).await, [at("a"), at("d")]);
         }
@@ -130,24 +126,24 @@ async fn threads_at_a_gate_are_among_those_that_wait_for_somebody() {
 }
 
 #[tokio::test]
-async fn a_gate_in_a_subgraph_is_told_with_its_namespace_while_its_call_is_open() {
+async fn a_static_interrupt_in_a_subgraph_has_its_namespace_while_its_call_is_open() {
     for (saver, eager) in savers().into_iter().chain(savers()).zip([false, false, true, true]) {
         let plain = || if eager { StateGraph::new().eager() } else { StateGraph::new() };
         let child = plain().node("prepare", prepare).node("act", act).edge(START, "prepare");
         let child = child.edge("prepare", "act").interrupt_before(["act"]).compile().unwrap();
         let graph = plain().node("child", child).node("last", act).edge(START, "child").edge("child", "last");
         let graph = graph.interrupt_before(["last"]).compile().unwrap().checkpointer(saver);
-        let told = graph.invoke(Steps::update()).thread("t").await.unwrap();
+        let outcome = graph.invoke(Steps::update()).thread("t").await.unwrap();
         let inside = graph.waiting().await.unwrap();
-        assert_eq!(inside[0].interrupts, told.interrupts(), "eager {eager}");
-        assert_eq!((told.interrupts().len(), told.interrupts()[0].namespace.is_empty()), (1, false));
-        let told = graph.proceed().thread("t").await.unwrap();
+        assert_eq!(inside[0].interrupts, outcome.interrupts(), "eager {eager}");
+        assert_eq!((outcome.interrupts().len(), outcome.interrupts()[0].namespace.is_empty()), (1, false));
+        let outcome = graph.proceed().thread("t").await.unwrap();
         assert_eq!(
             waiting(&graph).await,
             [("t".to_owned(), vec![("last".to_owned(), InterruptKind::Before)])]
         );
-        assert_eq!(graph.waiting().await.unwrap()[0].interrupts, told.interrupts());
-        // Another run stops in a call of its own, and the old one waits for nobody.
+        assert_eq!(graph.waiting().await.unwrap()[0].interrupts, outcome.interrupts());
+        // The new run stops in its own call of the subgraph. The abandoned run does not wait any more.
         graph.invoke(Steps::update()).thread("t").abandon().await.unwrap();
         assert_eq!(
             waiting(&graph).await,
@@ -159,9 +155,9 @@ async fn a_gate_in_a_subgraph_is_told_with_its_namespace_while_its_call_is_open(
     }
 }
 
-/// What a branch asks is in the record of whoever was merged after it.
+/// The question of a branch is in the record of the task that was merged after it.
 #[tokio::test]
-async fn an_eager_branch_that_asked_before_others_were_merged_waits_too() {
+async fn an_eager_branch_that_asked_before_other_tasks_were_merged_is_listed_as_waiting() {
     for saver in savers() {
         let asks = async |ctx: Ctx| Ok::<_, BoxError>(ctx.interrupt::<()>("sure?")?);
         let slow = async || {
@@ -171,14 +167,14 @@ async fn an_eager_branch_that_asked_before_others_were_merged_waits_too() {
         let graph = StateGraph::new().eager().node("asks", asks).node("more", asks).node("slow", slow);
         let graph = graph.edge(START, "asks").edge(START, "slow").edge("slow", "more").compile().unwrap();
         let graph = graph.checkpointer(saver);
-        let told = graph.invoke(Steps::update()).thread("t").await.unwrap();
-        assert_eq!(told.interrupts().len(), 2);
+        let outcome = graph.invoke(Steps::update()).thread("t").await.unwrap();
+        assert_eq!(outcome.interrupts().len(), 2);
         let found = graph.waiting().await.unwrap();
         let mut found = found[0].interrupts.clone();
         found.sort_by_key(|one| std::cmp::Reverse(one.node == "asks"));
-        assert_eq!(found, told.interrupts());
-        let left = graph.resume_many([(told.interrupts()[1].id.unwrap(), ())]).thread("t").await.unwrap();
-        assert_eq!(graph.waiting().await.unwrap()[0].interrupts, left.interrupts());
+        assert_eq!(found, outcome.interrupts());
+        let rest = graph.resume_many([(outcome.interrupts()[1].id.unwrap(), ())]).thread("t").await.unwrap();
+        assert_eq!(graph.waiting().await.unwrap()[0].interrupts, rest.interrupts());
         graph.resume(()).thread("t").await.unwrap().into_finished().unwrap();
         assert_eq!(waiting(&graph).await, []);
     }

@@ -1,7 +1,7 @@
-//! Stored bytes are not trusted: whatever they are, reading them is a typed error or works, and never a
-//! panic.
+//! Stored bytes are not trusted. Whatever they are, reading them succeeds or returns a typed error, and never
+//! panics.
 //!
-//! `PROPTEST_CASES` sets how many are tried.
+//! `PROPTEST_CASES` sets the number of cases.
 #![cfg(feature = "encryption")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -39,7 +39,7 @@ fn tapes() -> &'static [Tape; 3] {
     TAPES.get_or_init(|| run(recorded()).map(|(_, tape)| tape))
 }
 
-/// The same threads, encrypted.
+/// Returns the same threads, encrypted.
 fn encrypted_tapes() -> &'static [Tape; 3] {
     static TAPES: OnceLock<[Tape; 3]> = OnceLock::new();
     TAPES.get_or_init(|| {
@@ -92,7 +92,7 @@ impl Damage {
 
 fn damage() -> impl Strategy<Value = Damage> {
     let bytes = |most: usize| proptest::collection::vec(any::<u8>(), 0..most);
-    // The markers of MessagePack that promise much, and the bytes of operations.
+    // MessagePack markers that announce long values, and the numbers of operations.
     let telling =
         prop_oneof![0_u8..16, proptest::sample::select(vec![0x91, 0xc1, 0xc4, 0xc6, 0xcf, 0xdd, 0xdf, 0xff])];
     prop_oneof![
@@ -137,7 +137,7 @@ proptest! {
         run(async { read(&graph_of(&tape, which).await).await });
     }
 
-    /// Records of nodes are damaged, name other nodes, are there twice, under other tasks or not at all.
+    /// Records of nodes are damaged, name other nodes, are repeated under other tasks, or are missing.
     #[test]
     fn a_damaged_pass_is_read_or_refused(
         damages in proptest::collection::vec((any::<usize>(), damage_of_a_pass()), 1..4),
@@ -147,12 +147,11 @@ proptest! {
         damages.into_iter().for_each(|(at, damage)| damage.apply(&mut tape, at));
         run(async {
             let which = usize::from(reading::PASS);
-            match encrypted {
-                false => reading::read_thread(which, tape.play().await).await,
-                true => {
-                    let tape = tape.through(reading::encrypted).await;
-                    reading::read_thread(which + usize::from(reading::ENCRYPTED), tape.play().await).await;
-                }
+            if encrypted {
+                let tape = tape.through(reading::encrypted).await;
+                reading::read_thread(which + usize::from(reading::ENCRYPTED), tape.play().await).await;
+            } else {
+                reading::read_thread(which, tape.play().await).await;
             }
         });
     }
@@ -176,14 +175,14 @@ fn tape_of_a_pass() -> &'static Tape {
     TAPE.get_or_init(|| run(recorded_pass()))
 }
 
-/// One change to what is stored of a pass.
+/// One change to the stored data of a pass.
 #[derive(Clone, Debug)]
 enum DamageOfAPass {
-    /// To the bytes of a checkpoint or a write.
+    /// Damages the bytes of a checkpoint or a write.
     Bytes(Damage),
-    /// The n-th text of one letter becomes another.
+    /// Replaces the n-th text of one letter.
     Name(usize, u8),
-    /// A write comes again, under a task that is none.
+    /// Repeats a write under the id of a task that does not exist.
     Twice(u128),
     Gone,
 }
@@ -232,7 +231,7 @@ impl DamageOfAPass {
     }
 }
 
-/// One operation that is well formed by itself, on any field, with a fitting payload or not.
+/// Generates one well-formed operation on any field. The payload may not fit the field.
 fn operation() -> impl Strategy<Value = Vec<u8>> {
     let field = prop_oneof![9 => 0..10_u64, 1 => any::<u64>()];
     let number = prop_oneof![3 => 0..5_u64, 1 => any::<u64>()];
@@ -272,12 +271,12 @@ fn bin(bytes: &[u8]) -> Vec<u8> {
     [&[0xc4, bytes.len() as u8][..], bytes].concat()
 }
 
-/// A record of format 1 with this header map and these operations.
+/// Returns a record of format 1 with this header map and these operations.
 fn record(header: &[u8], operations: &[u8]) -> Vec<u8> {
     [&[1][..], &(header.len() as u32).to_be_bytes(), header, operations].concat()
 }
 
-/// Bytes that promise far more than follows.
+/// Returns records that announce far more bytes than follow, are nested deeply, or have impossible numbers.
 fn hostile() -> Vec<Vec<u8>> {
     let deep = |marker: u8, depth: usize| vec![marker; depth];
     let next = |value: &[u8]| [&[0x81, 0xa4][..], b"next", value].concat();
@@ -305,21 +304,22 @@ fn hostile() -> Vec<Vec<u8>> {
     records
 }
 
-/// The most memory this process has used so far, in KiB; nothing where that cannot be told.
-fn most_memory() -> Option<u64> {
+/// Returns the peak memory of this process in KiB, or `None` where the system does not report it.
+fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Threads that the fuzzer (`agentgraph/fuzz`) came upon, each of which reaches code that the others do not.
+/// Returns the folder of the threads that the fuzzer (`agentgraph/fuzz`) found. Each thread reaches code that
+/// the others do not.
 fn corpus() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus"))
 }
 
 #[test]
-fn what_the_fuzzer_came_upon_is_read_or_refused_with_little_memory() {
-    let before = most_memory();
+fn the_corpus_of_the_fuzzer_is_read_or_refused_with_little_memory() {
+    let before = peak_memory();
     let mut count = 0;
     for file in std::fs::read_dir(corpus()).unwrap() {
         let path = file.unwrap().path();
@@ -328,13 +328,13 @@ fn what_the_fuzzer_came_upon_is_read_or_refused_with_little_memory() {
         count += 1;
     }
     assert!(count > 100, "only {count} threads in {}", corpus().display());
-    if let (Some(before), Some(after)) = (before, most_memory()) {
+    if let (Some(before), Some(after)) = (before, peak_memory()) {
         assert!(after - before < 64 * 1024, "{} KiB", after - before);
     }
 }
 
 #[test]
-fn the_pass_that_is_damaged_goes_on_if_it_is_not() {
+fn the_recorded_pass_is_read_correctly_without_damage() {
     let tape = tape_of_a_pass();
     let thread = ThreadBytes::of(reading::PASS.into(), tape);
     assert_eq!(ThreadBytes::read(&thread.write()), thread);
@@ -352,12 +352,14 @@ fn the_pass_that_is_damaged_goes_on_if_it_is_not() {
     }
 }
 
-/// The threads that the fuzzer begins with. With `WRITE_SEEDS` they are written to its corpus.
+/// The seeds are the threads that the fuzzer begins with. With `WRITE_SEEDS`, this test writes them to the
+/// corpus.
 #[test]
-fn the_fuzzer_begins_with_threads_that_are_read_without_an_error() {
+fn the_seeds_of_the_fuzzer_are_read_without_an_error() {
     let encrypted = (usize::from(reading::ENCRYPTED)..).zip(encrypted_tapes());
     for (which, tape) in tapes().iter().enumerate().chain(encrypted) {
-        // An encrypted record is not framed part by part, and a long thread of those is too much of a seed.
+        // Encrypted records are not framed part by part, so the long encrypted thread is too large for a
+        // seed.
         if which == usize::from(reading::ENCRYPTED) + 1 {
             continue;
         }
@@ -379,8 +381,8 @@ fn the_fuzzer_begins_with_threads_that_are_read_without_an_error() {
 }
 
 #[test]
-fn promises_of_much_cost_little() {
-    let before = most_memory();
+fn records_that_announce_huge_values_take_little_memory() {
+    let before = peak_memory();
     for bytes in hostile() {
         let tape = Tape {
             commits: vec![common::tape::Commit { record: hex(&bytes), ..Default::default() }],
@@ -396,8 +398,8 @@ fn promises_of_much_cost_little() {
         }
         run(async { read(&graph_of(&tape, 0).await).await });
     }
-    if let (Some(before), Some(after)) = (before, most_memory()) {
-        // The other tests of this file run beside this one; they need a few megabytes.
+    if let (Some(before), Some(after)) = (before, peak_memory()) {
+        // Other tests of this file run at the same time and need a few megabytes.
         assert!(after - before < 64 * 1024, "{} KiB", after - before);
     }
 }
@@ -419,8 +421,8 @@ fn a_thread_with_one_damaged_checkpoint_keeps_its_earlier_ones() {
 }
 
 #[test]
-fn encrypted_bytes_that_promise_much_cost_little() {
-    let before = most_memory();
+fn hostile_encrypted_bytes_take_little_memory() {
+    let before = peak_memory();
     let envelope = |name: u8, length: usize| [&[0xc1, 1, name][..], &vec![0x41; length]].concat();
     let mut hostile: Vec<Vec<u8>> = (0..70).map(|length| envelope(1, length)).collect();
     hostile.extend([
@@ -442,13 +444,12 @@ fn encrypted_bytes_that_promise_much_cost_little() {
             run(async { read(&graph_of(&tape, which).await).await });
         }
     }
-    if let (Some(before), Some(after)) = (before, most_memory()) {
+    if let (Some(before), Some(after)) = (before, peak_memory()) {
         assert!(after - before < 96 * 1024, "{} KiB", after - before);
     }
 }
 
-/// What is encrypted under the right key was written by somebody who has it, and is as little trusted as what
-/// is in clear.
+/// Records under the right key come from a holder of the key. They are trusted as little as records in clear.
 #[test]
 fn hostile_records_under_the_right_key_are_read_or_refused() {
     for bytes in hostile() {

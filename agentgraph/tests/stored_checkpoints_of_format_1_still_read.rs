@@ -1,8 +1,8 @@
-//! Threads that an earlier release stored are read, and go on.
+//! Threads stored by an earlier release are read and continued.
 //!
-//! The files under `fixtures/format-1` are never written again: they are what format 1 is. A new one, for
-//! something that format 1 could not say so far, is written by running these tests with
-//! `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves files alone that are there.
+//! The files under `fixtures/format-1` are never rewritten: they define format 1. To add a file for a
+//! feature that no file covers yet, run these tests with `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves
+//! existing files alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -44,7 +44,7 @@ async fn stored(name: &str) -> Arc<MemorySaver> {
 }
 
 #[tokio::test]
-async fn a_paused_thread_with_dispatches_a_half_full_join_results_requests_and_answers() {
+async fn a_paused_thread_with_dispatches_a_half_full_join_and_pending_writes_is_read() {
     let graph = paused(stored("paused").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!(state.values.title, "paused");
@@ -58,9 +58,9 @@ async fn a_paused_thread_with_dispatches_a_half_full_join_results_requests_and_a
     assert_eq!(state.interrupts[0].schema.as_ref().unwrap()["maximum"], 255);
 
     let history = graph.history("t").await.unwrap();
-    let told: Vec<_> = history.iter().map(|one| (one.source, one.values.flash, &one.next[..])).collect();
-    assert_eq!(told[0], (Source::Loop, 9, &["ask", "read", "read", "read"].map(String::from)[..]));
-    assert_eq!(told[1], (Source::Input, 0, &["begin", "early"].map(String::from)[..]));
+    let listed: Vec<_> = history.iter().map(|one| (one.source, one.values.flash, &one.next[..])).collect();
+    assert_eq!(listed[0], (Source::Loop, 9, &["ask", "read", "read", "read"].map(String::from)[..]));
+    assert_eq!(listed[1], (Source::Input, 0, &["begin", "early"].map(String::from)[..]));
 
     let error = graph.resume(41).thread("t").await.unwrap_err();
     assert_eq!((error.code(), error.to_string().contains("page 3 is torn")), (Code::NodeFailed, true));
@@ -72,7 +72,7 @@ async fn a_paused_thread_with_dispatches_a_half_full_join_results_requests_and_a
 }
 
 #[tokio::test]
-async fn a_long_thread_whose_middle_is_a_segment() {
+async fn a_thread_with_a_segment_is_read_and_continued() {
     let saver = stored("long").await;
     let tail = agentgraph::Checkpointer::get(&*saver, Place::root("t"), None).await.unwrap().unwrap();
     let kinds: Vec<RowKind> = tail.rows.iter().map(|row| row.kind).collect();
@@ -89,32 +89,28 @@ async fn a_long_thread_whose_middle_is_a_segment() {
 }
 
 #[tokio::test]
-async fn a_full_that_refers_to_a_large_value_in_another_record() {
+async fn a_full_that_refers_to_a_large_value_in_another_record_is_read() {
     let saver = stored("large").await;
     let graph = large(Arc::clone(&saver), 2);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((state.values.title.len(), state.values.lines.join(", ")), (5000, "0 long, 5000 long".into()));
     assert_eq!(state.next, ["new"]);
     let rows = agentgraph::Checkpointer::list(&*saver, Place::root("t"), ListQuery::default()).await.unwrap();
-    assert!(rows[0].kind == RowKind::Full && rows[0].record.len() < 1000, "it is a reference");
+    assert!(rows[0].kind == RowKind::Full && rows[0].record.len() < 1000, "the full refers to the value");
     assert_eq!(graph.proceed().thread("t").await.unwrap().into_finished().unwrap().title.len(), 5000);
 }
 
 #[tokio::test]
-async fn a_handler_that_asks_on_a_branch_with_joins_by_policy_a_deferred_node_and_units_spent() {
+async fn a_waiting_handler_on_a_branch_resumes_with_its_joins_deferred_node_and_spent_units() {
     let graph = handled(stored("handled").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((state.id.branch, &*state.values.title), (1, "handled"));
-    assert_eq!(
-        state.values.lines,
-        ["paid", "quick", "first"],
-        "`first` is finished beside the one that waits"
-    );
+    assert_eq!(state.values.lines, ["paid", "quick", "first"], "`first` is finished while the handler waits");
     assert_eq!((&state.next[..], &state.deferred[..]), (&["mend".to_owned()][..], &["late".to_owned()][..]));
     assert_eq!(state.interrupts[0].value, "the page is torn");
     let branches: Vec<u32> =
         graph.history("t").branch(0).await.unwrap().iter().map(|one| one.id.branch).collect();
-    assert_eq!(branches, [0, 0], "the branch it came from is as it was");
+    assert_eq!(branches, [0, 0], "the original branch is unchanged");
     let end = graph.resume("glue").thread("t").await.unwrap();
     assert_eq!(end.spent("cents"), 25);
     let lines = ["paid", "quick", "first", "mended with glue", "waited", "late"];
@@ -122,7 +118,7 @@ async fn a_handler_that_asks_on_a_branch_with_joins_by_policy_a_deferred_node_an
 }
 
 #[tokio::test]
-async fn two_subgraphs_that_wait_one_of_which_remembers() {
+async fn two_waiting_subgraphs_one_with_a_memory_are_resumed() {
     let graph = nested(stored("nested").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((&state.next[..], state.values.count), (&["part", "counter"].map(String::from)[..], 1));
@@ -135,23 +131,23 @@ async fn two_subgraphs_that_wait_one_of_which_remembers() {
 }
 
 #[tokio::test]
-async fn two_subgraphs_that_wait_one_of_which_remembers_what_the_thread_names() {
+async fn two_waiting_subgraphs_one_with_a_memory_that_the_checkpoint_names_are_abandoned() {
     let graph = nested(stored("named").await);
     let named = graph.state("t").await.unwrap().unwrap().memories;
     assert_eq!(named, [("counter".to_owned(), agentgraph::CheckpointId::new(0, 1))].into());
     let again = graph.invoke(Story::update().title("again")).thread("t").abandon().await.unwrap();
     let asked: Vec<_> = again.interrupts().iter().map(|asked| asked.value.clone()).collect();
-    assert_eq!(asked, [serde_json::json!("and then?"), 1.into()], "the call that waited was given up");
+    assert_eq!(asked, [serde_json::json!("and then?"), 1.into()], "the waiting call was abandoned");
     let answers = [serde_json::json!("the end"), 41.into()];
     let answers = again.interrupts().iter().map(|asked| asked.id.unwrap()).zip(answers);
     let end = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(end.count, 42);
 }
 
-/// What such a thread remembers is the newest that the release left, and from then on what its checkpoints
-/// name.
+/// Such a thread continues from the newest memory that the earlier release left. Its later checkpoints
+/// name their memories.
 #[tokio::test]
-async fn a_thread_from_before_memories_were_named_goes_on_from_the_newest() {
+async fn a_thread_whose_checkpoints_name_no_memories_continues_from_the_newest_memory() {
     let graph = nested(stored("nested").await);
     let begin = graph.history("t").await.unwrap().pop().unwrap().id;
     let state = graph.state("t").await.unwrap().unwrap();
@@ -165,11 +161,11 @@ async fn a_thread_from_before_memories_were_named_goes_on_from_the_newest() {
         assert_eq!(asks.interrupts()[1].value, 42, "{title}");
     }
     let replayed = graph.proceed().thread("t").from(begin).await.unwrap();
-    assert_eq!(replayed.interrupts()[0].value, 42, "its first checkpoint names none");
+    assert_eq!(replayed.interrupts()[0].value, 42, "the first checkpoint names no memory");
 }
 
 #[tokio::test]
-async fn questions_with_keys_one_whose_answer_is_void_and_one_that_was_answered_with_null() {
+async fn interrupts_with_keys_a_void_answer_and_a_null_answer_are_read() {
     for (name, eager) in [("asked", false), ("asked_eager", true)] {
         let graph = asked(stored(name).await, eager, 2);
         let open = graph.state("t").await.unwrap().unwrap().interrupts;
@@ -184,29 +180,32 @@ async fn questions_with_keys_one_whose_answer_is_void_and_one_that_was_answered_
 }
 
 #[tokio::test]
-async fn why_a_task_has_failed_and_joins_of_subgraphs_that_wait_in_vain() {
+async fn failures_of_tasks_and_stuck_joins_of_subgraphs_are_read() {
     let tape = fixture("failed").await;
     let hold = |key: &[u8]| {
         let records = tape.commits.iter().map(|commit| unhex(&commit.record));
         records.filter(|record| record.windows(key.len()).any(|part| part == key)).count()
     };
-    assert!(hold(b"\xa5stuck") > 0 && hold(b"\xaaalso_stuck") > 0, "all at once, and what is added");
+    assert!(
+        hold(b"\xa5stuck") > 0 && hold(b"\xaaalso_stuck") > 0,
+        "records hold stuck joins in full and as additions"
+    );
 
     let saver = stored("failed").await;
     let failures = failed(Arc::clone(&saver), false).state("t").await.unwrap().unwrap().failures;
-    let told: Vec<_> = failures.iter().map(|one| (one.node(), one.message())).collect();
-    assert_eq!(told, [("tear", "the page is torn")]);
+    let listed: Vec<_> = failures.iter().map(|one| (one.node(), one.message())).collect();
+    assert_eq!(listed, [("tear", "the page is torn")]);
 
     let Outcome::Finished { stuck, .. } = failed(saver, true).proceed().thread("t").await.unwrap() else {
-        panic!("it is mended")
+        panic!("the run finishes once the node is mended")
     };
-    let told =
+    let listed =
         stuck.iter().map(|join| (join.namespace.split(':').next().unwrap(), &*join.to, &join.missing[..]));
     let missing = &["absent".to_owned()][..];
-    assert_eq!(told.collect::<Vec<_>>(), [("one", "both", missing), ("two", "both", missing)]);
+    assert_eq!(listed.collect::<Vec<_>>(), [("one", "both", missing), ("two", "both", missing)]);
 }
 
-/// A record with one more key in its header.
+/// Returns a record with one more key in its header.
 fn with_key(record: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
     let (head, rest) = record.split_at(8);
     assert_eq!((head[0], head[5]), (1, 0xde), "format 1, and a map of up to 65,535 keys");
@@ -227,7 +226,7 @@ fn with_key(record: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_a_later_release_added_to_a_header_is_kept_and_written_with_the_next_full() {
+async fn header_keys_of_a_later_release_are_kept_and_written_with_the_next_full() {
     let value = [0x93, 1, 0x81, 0xa1, b'x', 0xc3, 0xc0];
     let mut tape = fixture("large").await;
     tape.commits.truncate(2);
@@ -242,7 +241,7 @@ async fn what_a_later_release_added_to_a_header_is_kept_and_written_with_the_nex
 }
 
 #[tokio::test]
-async fn a_newer_format_is_refused_with_the_remedy() {
+async fn a_newer_format_is_refused_with_a_remedy() {
     let mut tape = fixture("large").await;
     let mut record = unhex(&tape.commits[0].record);
     record[0] = 2;
@@ -256,11 +255,11 @@ async fn a_newer_format_is_refused_with_the_remedy() {
     );
 }
 
-/// The slot of why an open task has failed, which the first files could not say.
+/// The slot of the failure of an open task. The first fixtures have no such pending writes.
 const ERROR: u32 = u32::MAX - 3;
 
-/// The stories are written today byte for byte as they were, but for the ids of runs and why tasks have
-/// failed.
+/// This release writes the stories with the same steps, kinds and record lengths, and with the same slots
+/// except those of failures.
 #[tokio::test]
 async fn this_release_writes_format_1() {
     for (name, tape) in all_recorded().await {

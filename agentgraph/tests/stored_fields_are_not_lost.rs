@@ -1,5 +1,5 @@
-//! A program whose state lacks a field that a thread holds does not go on with the thread, unless it says
-//! what becomes of the field. Whoever only looks at the thread is not refused.
+//! A program whose state lacks a stored field of a thread cannot continue the thread, unless it declares
+//! how to treat the field. It can still read the thread.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -64,8 +64,8 @@ impl Keyed for Person {
     }
 }
 
-/// What the program became. It lost `text`, `people`, `marks` and `scratch`, of which the last was never
-/// stored.
+/// The state of the later program. It lacks `text`, `people`, `marks` and `scratch`. Of these, `scratch` was
+/// never stored.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Note {
     title: String,
@@ -78,7 +78,7 @@ async fn ask(ctx: Ctx) -> Result<()> {
     Ok(())
 }
 
-/// `work` gives the update, and `ask` asks, in turns.
+/// Returns a graph in which `work` returns the update and `ask` interrupts, in turns.
 fn shape<S: State<Schema = ()>>(update: S::Update) -> StateGraph<S>
 where
     S::Update: IntoStep<S>,
@@ -100,14 +100,14 @@ fn on(saver: &Arc<MemorySaver>, graph: StateGraph<Note>) -> CompiledGraph<Note> 
     graph.compile().unwrap().checkpointer(Arc::clone(saver))
 }
 
-/// A thread of the first program that waits for an answer.
+/// Stores a thread of the first program that waits for an answer.
 async fn stored() -> Arc<MemorySaver> {
     let saver = Arc::new(MemorySaver::new());
     old(&saver).invoke(first::input()).thread("t").await.unwrap();
     saver
 }
 
-/// All that a place holds.
+/// Returns all rows of a place and its newest pending writes.
 async fn held(saver: &MemorySaver, place: Place<'_>) -> (Vec<Row>, Vec<PendingWrite>) {
     let rows = saver.list(place, ListQuery::default()).await.unwrap();
     let writes = saver.get(place, None).await.unwrap().map(|tail| tail.writes).unwrap_or_default();
@@ -117,18 +117,18 @@ async fn held(saver: &MemorySaver, place: Place<'_>) -> (Vec<Row>, Vec<PendingWr
 fn assert_refused<T: std::fmt::Debug>(result: Result<T, Error>, names: &[&str]) {
     let error = result.unwrap_err();
     assert_eq!((error.code(), error.thread()), (Code::GraphChanged, Some("t")), "{error}");
-    let said = error.to_string();
+    let message = error.to_string();
     for name in names {
-        assert!(said.contains(&format!("`{name}`")), "{said}");
+        assert!(message.contains(&format!("`{name}`")), "{message}");
     }
-    assert!(!said.contains("`scratch`"), "{said}");
+    assert!(!message.contains("`scratch`"), "{message}");
     for remedy in ["alias", ".migration(..)", &format!(".drops(\"{}\")", names[0]), "nothing was stored"] {
-        assert!(said.contains(remedy), "{remedy}: {said}");
+        assert!(message.contains(remedy), "{remedy}: {message}");
     }
 }
 
 #[tokio::test]
-async fn every_call_that_would_store_the_thread_without_a_field_is_refused_and_stores_nothing() {
+async fn every_call_that_would_lose_a_field_is_refused_and_stores_nothing() {
     let saver = stored().await;
     let before = held(&saver, Place::root("t")).await;
     let graph = on(&saver, new());
@@ -152,7 +152,7 @@ async fn every_call_that_would_store_the_thread_without_a_field_is_refused_and_s
 }
 
 #[tokio::test]
-async fn a_thread_that_is_refused_can_be_looked_at_copied_pruned_and_deleted() {
+async fn a_refused_thread_can_be_read_copied_pruned_and_deleted() {
     let saver = stored().await;
     let graph = on(&saver, new());
     let known = Note { title: "tea".into(), lines: vec!["one".into()] };
@@ -174,7 +174,7 @@ async fn a_thread_that_is_refused_can_be_looked_at_copied_pruned_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_dropped_is_in_no_record_from_then_on() {
+async fn later_records_do_not_contain_a_dropped_field() {
     let saver = stored().await;
     let graph = on(&saver, new().drops("text").drops("people").drops("marks"));
     graph.resume(true).thread("t").await.unwrap();
@@ -192,7 +192,7 @@ async fn a_field_that_is_dropped_is_in_no_record_from_then_on() {
 }
 
 #[tokio::test]
-async fn a_program_that_keeps_unknown_fields_hands_them_on_through_deltas_fulls_forks_and_pruning() {
+async fn unknown_fields_are_kept_through_deltas_full_records_forks_and_pruning() {
     let saver = stored().await;
     let keeping = || on(&saver, new().keeps_unknown_fields());
     let read = || async { old(&saver).state("t").await.unwrap().unwrap().values };
@@ -216,7 +216,7 @@ async fn a_program_that_keeps_unknown_fields_hands_them_on_through_deltas_fulls_
         ("coffee", &expected.text, &expected.people, &expected.marks)
     );
 
-    // The program that knows them goes on with them by key.
+    // The first program knows the fields and updates them by key.
     let graph = old(&saver);
     let change =
         first::Note::update().people([Person { id: "b".into(), age: 5 }]).marks([("y".to_owned(), 9)]);
@@ -227,7 +227,7 @@ async fn a_program_that_keeps_unknown_fields_hands_them_on_through_deltas_fulls_
 }
 
 #[tokio::test]
-async fn a_large_field_that_is_kept_is_not_repeated() {
+async fn a_large_unknown_field_is_not_written_again() {
     let saver = Arc::new(MemorySaver::new());
     let large = "l".repeat(100_000);
     old(&saver).invoke(first::input().text(large.clone())).thread("t").await.unwrap();
@@ -238,7 +238,7 @@ async fn a_large_field_that_is_kept_is_not_repeated() {
     let (rows, _) = held(&saver, Place::root("t")).await;
     assert!(rows.iter().filter(|row| row.kind == RowKind::Full).count() > 3);
     let long = rows.iter().filter(|row| row.record.len() >= large.len()).count();
-    assert_eq!(long, 2, "where it was first, and where the other program wrote its first full");
+    assert_eq!(long, 2, "its first record, and the first full record of the other program");
     assert_eq!(old(&saver).state("t").await.unwrap().unwrap().values.text, large);
 }
 
@@ -259,7 +259,7 @@ async fn a_field_that_was_never_stored_is_not_missed() {
 }
 
 #[tokio::test]
-async fn fields_of_runs_and_supersteps_are_fields_too() {
+async fn fields_of_runs_and_supersteps_count_too() {
     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
     struct Before {
         title: String,
@@ -281,7 +281,7 @@ async fn fields_of_runs_and_supersteps_are_fields_too() {
 }
 
 #[tokio::test]
-async fn after_migrations_only_what_they_leave_counts() {
+async fn only_fields_that_migrations_leave_count() {
     let saver = stored().await;
     let migrating = |all: bool| {
         on(
@@ -307,7 +307,7 @@ async fn after_migrations_only_what_they_leave_counts() {
 }
 
 #[tokio::test]
-async fn what_migrations_leave_is_kept_as_well() {
+async fn unknown_fields_that_migrations_leave_are_kept() {
     let saver = stored().await;
     let graph = new()
         .schema_version(1)
@@ -346,7 +346,7 @@ fn a_channel_of_the_state_cannot_be_dropped() {
     }
 }
 
-/// `write` has finished and `ask` waits beside it.
+/// Threads in which `write` has finished and its sibling `ask` waits.
 mod beside {
     use super::*;
 
@@ -374,7 +374,7 @@ mod beside {
 }
 
 #[tokio::test]
-async fn a_finished_task_that_wrote_such_a_field_is_refused_as_well_and_can_be_let_go() {
+async fn a_finished_task_that_wrote_an_unknown_field_is_refused_until_the_field_is_dropped() {
     let saver = beside::stored().await;
     let before = held(&saver, Place::root("t")).await;
     assert!(!before.1.is_empty());
@@ -397,7 +397,7 @@ async fn a_finished_task_that_wrote_such_a_field_is_refused_as_well_and_can_be_l
 }
 
 #[tokio::test]
-async fn a_run_that_is_given_up_takes_its_results_with_it() {
+async fn abandoning_a_run_discards_its_results() {
     let saver = beside::stored().await;
     let graph = on(&saver, beside::now().keeps_unknown_fields());
     graph.update_state("t").as_start(Note::update().title("x")).await.unwrap();
@@ -426,7 +426,7 @@ async fn a_result_for_a_reducer_of_another_kind_is_refused() {
     graph.invoke(Before::update().lines(["one".to_owned()])).thread("t").await.unwrap();
     let before = held(&saver, Place::root("t")).await;
 
-    // The same bytes fit both: merged, they would take the place of the list.
+    // The stored bytes fit both reducers. The new one would replace the list with them.
     let build = || beside::graph::<After>(After::update().lines(vec!["again".to_owned()]));
     let graph = build().compile().unwrap().checkpointer(Arc::clone(&saver));
     let update = After::update();
@@ -438,13 +438,16 @@ async fn a_result_for_a_reducer_of_another_kind_is_refused() {
     ] {
         let error = refused.unwrap_err();
         assert_eq!((error.code(), error.thread()), (Code::GraphChanged, Some("t")));
-        let said = error.to_string();
-        assert!(said.contains("`lines`") && said.contains("`append`") && said.contains("`last`"), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.contains("`lines`") && message.contains("`append`") && message.contains("`last`"),
+            "{message}"
+        );
     }
     assert_eq!(held(&saver, Place::root("t")).await, before);
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.lines, ["one"]);
 
-    // A migration says what becomes of it.
+    // A migration converts the result.
     let graph = build().schema_version(1).migration(0, |fields| {
         if fields.is_update() {
             fields.set("lines", ["one", "two"])?;
@@ -461,7 +464,7 @@ struct Outer {
     done: u32,
 }
 
-/// A graph around another one, which has a state of its own.
+/// Returns a graph around a child graph with another state.
 fn around<C: StoredState>(
     child: StateGraph<C>,
     input: impl Fn(&Outer) -> C::Update + Send + Sync + 'static,
@@ -486,7 +489,7 @@ async fn all_of_the_thread(saver: &MemorySaver) -> Vec<(String, (Vec<Row>, Vec<P
 }
 
 #[tokio::test]
-async fn a_subgraph_that_waits_and_would_lose_a_field_refuses_the_answer_before_it_is_stored() {
+async fn an_answer_is_refused_before_it_is_stored_if_its_subgraph_would_lose_a_field() {
     let saver = Arc::new(MemorySaver::new());
     let child = shape::<first::Note>(first::Note::update()).edge("ask", END);
     let graph = around(child, |_| first::input(), Memory::PerCall, &saver);
@@ -504,7 +507,7 @@ async fn a_subgraph_that_waits_and_would_lose_a_field_refuses_the_answer_before_
     assert_eq!(graph.state("t").await.unwrap().unwrap().interrupts.len(), 1);
 
     let outcome = with(new().keeps_unknown_fields()).resume(true).thread("t").await.unwrap();
-    assert_eq!(outcome.interrupts().len(), 1, "it asks again");
+    assert_eq!(outcome.interrupts().len(), 1, "it interrupts again");
     let asked =
         around(shape::<first::Note>(first::Note::update()), |_| first::input(), Memory::PerCall, &saver);
     let children = asked.state("t").await.unwrap().unwrap().children;
@@ -518,7 +521,7 @@ async fn a_subgraph_that_waits_and_would_lose_a_field_refuses_the_answer_before_
 }
 
 #[tokio::test]
-async fn a_subgraph_that_remembers_is_refused_when_it_is_called() {
+async fn a_subgraph_with_a_memory_is_refused_at_its_call() {
     let saver = Arc::new(MemorySaver::new());
     let once = || StateGraph::<first::Note>::new().node("work", || async {}).edge(START, "work");
     let graph = around(once(), |_| first::input(), Memory::PerThread, &saver);
@@ -536,7 +539,7 @@ async fn a_subgraph_that_remembers_is_refused_when_it_is_called() {
 }
 
 #[tokio::test]
-async fn eager_runs_are_refused_alike() {
+async fn eager_runs_are_refused_too() {
     let saver = Arc::new(MemorySaver::new());
     let graph = shape::<first::Note>(first::Note::update()).eager().compile().unwrap();
     let graph = graph.checkpointer(Arc::clone(&saver));
@@ -558,7 +561,7 @@ async fn eager_runs_are_refused_alike() {
 }
 
 #[tokio::test]
-async fn outputs_of_a_pass_that_is_over_are_nobodys_loss() {
+async fn outputs_of_a_finished_pass_do_not_count_as_lost_fields() {
     let saver = Arc::new(MemorySaver::new());
     let first = DependencyGraph::new()
         .node("a", |_: agentgraph::dependency::Deps<u32>| async { 1 })

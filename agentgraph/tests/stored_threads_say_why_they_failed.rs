@@ -1,5 +1,5 @@
-//! A stored thread says why it failed, also later and in another process: which of its open tasks failed,
-//! with which code and text, in which attempt. A result or a question of the task takes that back.
+//! A stored thread reports why it failed, also later and in another process: each open task that failed,
+//! with its code, text and attempt. A result or a question of the task removes its failure.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +15,7 @@ use agentgraph::{BoxError, CheckpointId, Code, DependencyGraph, Durability, Fail
 use common::words::{Words, WordsUpdate, says};
 use serde::{Deserialize, Serialize};
 
-/// How often nodes still fail, and with what.
+/// The number of failures that are left for the nodes that share it.
 #[derive(Clone, Default)]
 struct Fails(Arc<AtomicU32>);
 
@@ -28,7 +28,7 @@ impl Fails {
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
     }
 
-    /// A node that fails as long as it shall.
+    /// Returns a node that fails while failures are left.
     fn node(
         &self,
         name: &'static str,
@@ -54,7 +54,7 @@ async fn failures<S: State>(graph: &CompiledGraph<S>) -> Vec<String> {
     graph.state("t").await.unwrap().unwrap().failures.iter().map(line).collect()
 }
 
-/// Those of the whole history, by checkpoint, where there are any.
+/// Returns the failures in the history, for each checkpoint that has any.
 async fn in_history<S: State>(graph: &CompiledGraph<S>) -> Vec<(CheckpointId, Vec<String>)> {
     let history = graph.history("t").await.unwrap().into_iter();
     let lines = history.map(|one| (one.id, one.failures.iter().map(line).collect::<Vec<_>>()));
@@ -67,7 +67,7 @@ async fn fail(graph: &CompiledGraph<Words>, durability: Durability) -> agentgrap
 
 const ALL: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
 
-/// `a`, then `b` and `c`, which fail beside `d`, which does not.
+/// Builds `a`, then `b` and `c`, which may fail, and `d`, which does not, in parallel with them.
 fn branches(fails: &Fails) -> StateGraph<Words> {
     StateGraph::new()
         .node("a", says("a"))
@@ -110,14 +110,14 @@ async fn every_failed_task_is_listed_in_task_order_by_the_error_and_the_thread()
             let mut done = later.proceed().thread("t").await.unwrap().into_finished().unwrap().seen;
             done.sort();
             assert_eq!(done, ["a", "b", "c", "d"]);
-            assert!(failures(&later).await.is_empty(), "the commit took them back");
+            assert!(failures(&later).await.is_empty(), "the commit removed the failures");
             assert_eq!(later.history("t").limit(1).await.unwrap()[0].failures, []);
         }
     }
 }
 
 #[tokio::test]
-async fn one_failed_task_is_listed_too() {
+async fn a_single_failed_task_is_listed() {
     for durability in ALL {
         for eager in [false, true] {
             let fails = Fails::times(1);
@@ -164,7 +164,7 @@ async fn codes_and_attempts_are_kept() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_done_since_or_asks_since_has_not_failed_any_more() {
+async fn a_task_that_succeeds_or_asks_later_is_no_longer_listed() {
     for eager in [false, true] {
         let fails = Fails::times(3);
         let (first, second) = (fails.clone(), fails.clone());
@@ -198,7 +198,7 @@ async fn a_task_that_is_done_since_or_asks_since_has_not_failed_any_more() {
         let state = graph.state("t").await.unwrap().unwrap();
         assert_eq!((state.failures.len(), state.interrupts.len()), (1, 1), "eager: {eager}, {state:?}");
         assert_eq!(state.failures[0].node(), "b");
-        // Now `b` is done, and `c` still asks.
+        // Now `c` gets its answer and `b` succeeds.
         let waits = graph.resume("c").thread("t").max_supersteps(9).await;
         let _ = waits.unwrap().into_finished().unwrap();
         assert!(failures(&graph).await.is_empty());
@@ -206,7 +206,7 @@ async fn a_task_that_is_done_since_or_asks_since_has_not_failed_any_more() {
 }
 
 #[tokio::test]
-async fn an_error_before_a_question_is_over_when_the_question_was_answered() {
+async fn an_error_before_a_question_does_not_return_after_the_answer() {
     for eager in [false, true] {
         let fails = Fails::times(1);
         let also = fails.clone();
@@ -229,16 +229,19 @@ async fn an_error_before_a_question_is_over_when_the_question_was_answered() {
         fail(&graph, Durability::Sync).await;
         assert_eq!(failures(&graph).await.len(), 1);
         graph.proceed().thread("t").await.unwrap();
-        assert!(failures(&graph).await.is_empty(), "it waits");
-        // A call that is dropped while the task runs again.
+        assert!(failures(&graph).await.is_empty(), "the task waits for an answer");
+        // The call is dropped while the task runs again.
         let cut = Box::pin(std::future::IntoFuture::into_future(graph.resume("wait").thread("t")));
         assert!(common::poll::at_most(cut, 5).await.is_none());
-        assert!(failures(&graph).await.is_empty(), "eager: {eager}: it has not failed since it was answered");
+        assert!(
+            failures(&graph).await.is_empty(),
+            "eager: {eager}: the task has not failed since its answer"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_cancelled_sibling_keeps_the_error_that_it_had() {
+async fn a_cancelled_sibling_keeps_its_earlier_error() {
     let (fails, once) = (Fails::times(3), Fails::times(1));
     let then_hangs = move || {
         let once = once.clone();
@@ -255,7 +258,7 @@ async fn a_cancelled_sibling_keeps_the_error_that_it_had() {
 }
 
 #[tokio::test]
-async fn the_error_of_a_handler_is_its_own() {
+async fn a_failed_handler_is_listed_under_its_own_name() {
     for eager in [false, true] {
         let fails = Fails::times(2);
         let graph = StateGraph::new()
@@ -277,7 +280,7 @@ async fn the_error_of_a_handler_is_its_own() {
 }
 
 #[tokio::test]
-async fn what_failed_inside_of_a_subgraph_is_listed_with_its_namespace() {
+async fn failures_inside_a_subgraph_are_listed_with_its_namespace() {
     for memory in [Memory::PerCall, Memory::PerThread] {
         for eager in [false, true] {
             let fails = Fails::times(2);
@@ -322,7 +325,7 @@ async fn a_pass_of_a_dependency_graph_lists_its_failed_nodes() {
             .compile()
             .unwrap();
         let graph = graph.checkpointer(MemorySaver::new());
-        // One after the other, so that only the first of them runs.
+        // One node at a time, so that only the first of the two runs.
         let error = graph.invoke(()).thread("t").durability(durability).max_concurrency(1).await.unwrap_err();
         assert_eq!(error.failures().iter().map(line).collect::<Vec<_>>(), ["late: E_NODE_FAILED late (1)"]);
         let state = graph.state("t").await.unwrap().unwrap();
@@ -330,14 +333,18 @@ async fn a_pass_of_a_dependency_graph_lists_its_failed_nodes() {
         let history = graph.history("t").await.unwrap();
         assert_eq!(history[0].failures, state.failures);
         graph.proceed().thread("t").await.unwrap_err();
-        assert_eq!(graph.state("t").await.unwrap().unwrap().failures, state.failures, "again");
+        assert_eq!(
+            graph.state("t").await.unwrap().unwrap().failures,
+            state.failures,
+            "the second failure is the same"
+        );
         graph.proceed().thread("t").await.unwrap();
         assert!(graph.state("t").await.unwrap().unwrap().failures.is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_pass_that_nothing_keeps_lists_its_failed_node_too() {
+async fn a_pass_without_a_checkpointer_lists_its_failed_node() {
     let graph = DependencyGraph::<String>::new().node("a", || Err::<String, BoxError>("no".into()));
     let error = graph.compile().unwrap().invoke(()).await.unwrap_err();
     assert_eq!(error.failures().iter().map(line).collect::<Vec<_>>(), ["a: E_NODE_FAILED no (1)"]);
@@ -349,7 +356,7 @@ struct One {
 }
 
 #[tokio::test]
-async fn what_failed_and_was_no_task_is_kept_as_well() {
+async fn a_failure_outside_tasks_is_kept() {
     for durability in ALL {
         let writes = || async { One::update().value(1) };
         let graph = StateGraph::new()
@@ -375,14 +382,14 @@ async fn what_failed_and_was_no_task_is_kept_as_well() {
 }
 
 #[tokio::test]
-async fn a_failure_stays_with_its_branch_and_goes_with_edits_that_move_nothing() {
+async fn a_failure_stays_on_its_branch_and_survives_an_edit_of_the_state() {
     let fails = Fails::times(2);
     let graph = branches(&fails).compile().unwrap().checkpointer(MemorySaver::new());
     fail(&graph, Durability::Sync).await;
     let failed_at = graph.state("t").await.unwrap().unwrap().id;
     graph.update_state("t").update(Words::update().seen(["edit"])).await.unwrap();
     assert_eq!(failures(&graph).await.len(), 2, "nothing has run since");
-    // A branch of its own, on which everything is well.
+    // A fork on which nothing fails.
     graph.proceed().thread("t").from(CheckpointId::new(0, 0)).await.unwrap();
     assert!(failures(&graph).await.is_empty());
     let old = graph.history("t").branch(0).await.unwrap();
@@ -390,7 +397,7 @@ async fn a_failure_stays_with_its_branch_and_goes_with_edits_that_move_nothing()
 }
 
 #[tokio::test]
-async fn a_copy_says_it_too() {
+async fn a_copy_lists_the_failures() {
     let fails = Fails::times(2);
     let graph = branches(&fails).compile().unwrap().checkpointer(MemorySaver::new());
     fail(&graph, Durability::Sync).await;
@@ -399,7 +406,7 @@ async fn a_copy_says_it_too() {
 }
 
 #[tokio::test]
-async fn a_run_that_does_not_fail_stores_nothing_for_it() {
+async fn a_run_without_failures_leaves_no_pending_writes() {
     use agentgraph::checkpoint::{Checkpointer, Place};
     let saver = Arc::new(MemorySaver::new());
     let graph = branches(&Fails::default()).compile().unwrap().checkpointer(Arc::clone(&saver));
@@ -409,7 +416,7 @@ async fn a_run_that_does_not_fail_stores_nothing_for_it() {
 
 #[cfg(feature = "encryption")]
 #[tokio::test]
-async fn an_encrypted_store_holds_no_word_of_it_in_clear() {
+async fn an_encrypted_store_holds_no_failure_text_in_clear() {
     use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, Place};
     let inner = Arc::new(MemorySaver::new());
     let keys = KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap();
@@ -435,7 +442,7 @@ struct Fragile {
 }
 
 #[tokio::test]
-async fn a_panic_outside_of_nodes_is_kept_as_well() {
+async fn a_panic_outside_nodes_is_kept() {
     for durability in ALL {
         let graph = StateGraph::new()
             .node("one", || async { Fragile::update().value(1) })
@@ -456,9 +463,9 @@ async fn a_panic_outside_of_nodes_is_kept_as_well() {
     }
 }
 
-/// A run that fails before it has stored anything leaves no trace on what the run before it has stored.
+/// A run that fails before its first commit adds no failure to the checkpoints of the run before it.
 #[tokio::test]
-async fn the_run_before_has_not_failed() {
+async fn a_run_that_stored_nothing_adds_no_failure_to_the_run_before() {
     for durability in ALL {
         let wrote = Arc::new(AtomicU32::new(1));
         let writes = Arc::clone(&wrote);
@@ -475,11 +482,11 @@ async fn the_run_before_has_not_failed() {
         assert_eq!(run(2).from(CheckpointId::new(0, 0)).await.unwrap_err().code(), Code::NodePanicked);
         let state = graph.state("t").await.unwrap().unwrap();
         assert_eq!((state.id, state.failures.len()), (first, 0), "{durability:?}");
-        // A branch of the number that the fork would have had begins clean.
+        // A fork with the number that the failed fork would have used begins without failures.
         run(0).from(CheckpointId::new(0, 0)).await.unwrap().into_finished().unwrap();
         assert!(in_history(&graph).await.is_empty(), "{durability:?}");
 
-        // The first superstep does.
+        // The first superstep breaks the reducer.
         let before = graph.state("t").await.unwrap().unwrap().id;
         wrote.store(2, Ordering::Relaxed);
         assert_eq!(run(0).await.unwrap_err().code(), Code::NodePanicked);
@@ -516,7 +523,7 @@ async fn an_answer_that_a_subgraph_cannot_read_is_a_failure_of_its_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_superstep_that_took_too_long_is_kept_until_a_task_asks() {
+async fn a_step_timeout_is_listed_until_a_task_asks() {
     let hangs = Arc::new(AtomicU32::new(1));
     let node = {
         let hangs = Arc::clone(&hangs);

@@ -1,8 +1,8 @@
-//! What is stored behind an `EncryptedSaver` cannot be read without the key, cannot be changed, and cannot be
-//! put elsewhere.
+//! Records behind an `EncryptedSaver` cannot be read without the key, cannot be changed, and cannot be
+//! moved to another place.
 //!
-//! Found by these tests when they were put in by hand: labels without the thread; answers left in clear;
-//! segments that stayed beside deltas after some before them had become fulls.
+//! These tests caught three faults, which were inserted by hand: labels without the thread; answers in clear;
+//! segments that stayed beside deltas after earlier deltas became full records.
 #![cfg(all(feature = "encryption", feature = "sqlite"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -42,8 +42,8 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|window| window == word)
 }
 
-/// The files in a folder that hold the word.
-fn files_with_the_word(folder: &Path) -> Vec<String> {
+/// Returns the files of a folder that contain the needle.
+fn files_with_needle(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
@@ -58,26 +58,26 @@ fn files_with_the_word(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_sqlite_file_and_its_log_hold_no_word_of_it() {
+async fn an_sqlite_file_and_its_log_hold_no_clear_text() {
     let folder = Folder::new();
     let path = folder.file("t.db");
     {
         let store = Arc::new(SqliteSaver::open(&path).await.unwrap());
         let saver: Arc<dyn Checkpointer> = Arc::new(EncryptedSaver::new(store, ring()));
         run_all(|| Arc::clone(&saver)).await;
-        assert!(folder.file("t.db-wal").exists(), "the log is looked at as well");
-        assert_eq!(files_with_the_word(path.parent().unwrap()), Vec::<String>::new());
+        assert!(folder.file("t.db-wal").exists(), "there is a log to search");
+        assert_eq!(files_with_needle(path.parent().unwrap()), Vec::<String>::new());
     }
-    assert_eq!(files_with_the_word(path.parent().unwrap()), Vec::<String>::new());
+    assert_eq!(files_with_needle(path.parent().unwrap()), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn the_word_is_found_where_nothing_is_encrypted() {
+async fn the_needle_is_found_without_encryption() {
     let folder = Folder::new();
     let path = folder.file("t.db");
     let saver: Arc<dyn Checkpointer> = Arc::new(SqliteSaver::open(&path).await.unwrap());
     run_dependencies(Arc::clone(&saver), Durability::Sync).await;
-    let found = files_with_the_word(path.parent().unwrap());
+    let found = files_with_needle(path.parent().unwrap());
     assert!(found.iter().any(|file| file.starts_with("t.db")), "{found:?}");
 }
 
@@ -102,62 +102,63 @@ fn chat(saver: impl Checkpointer) -> CompiledGraph<Chat> {
 
 type Store = Arc<MemorySaver>;
 
-fn with(keys: KeyRing, store: &Store) -> CompiledGraph<Chat> {
+fn encrypted_chat(keys: KeyRing, store: &Store) -> CompiledGraph<Chat> {
     chat(EncryptedSaver::new(Arc::clone(store), keys))
 }
 
-/// A thread that has gone through three supersteps and waits in the next.
-async fn waiting_thread(graph: &CompiledGraph<Chat>, thread: &str) {
+/// Runs three supersteps on a new thread. The fourth one interrupts.
+async fn make_waiting_thread(graph: &CompiledGraph<Chat>, thread: &str) {
     let asked = graph.invoke(Chat::update()).thread(thread).await.unwrap();
     assert_eq!(asked.interrupts().len(), 1);
 }
 
-async fn answered(graph: &CompiledGraph<Chat>, thread: &str) -> Vec<String> {
+/// Answers the interrupt of a thread and returns its texts when the run has finished.
+async fn answer(graph: &CompiledGraph<Chat>, thread: &str) -> Vec<String> {
     graph.resume("yes").thread(thread).await.unwrap().into_finished().unwrap().said
 }
 
 #[tokio::test]
 async fn old_records_are_read_with_old_keys_and_new_ones_written_with_the_current_one() {
     let store = Store::default();
-    waiting_thread(&with(ring(), &store), "t").await;
+    make_waiting_thread(&encrypted_chat(ring(), &store), "t").await;
     let rotated = || KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap();
-    assert_eq!(answered(&with(rotated(), &store), "t").await, ["more", "more", "more", "yes"]);
-    assert_eq!(with(rotated(), &store).history("t").await.unwrap().len(), 5);
-    let only_new = with(KeyRing::new("next", key(2)).unwrap(), &store);
+    assert_eq!(answer(&encrypted_chat(rotated(), &store), "t").await, ["more", "more", "more", "yes"]);
+    assert_eq!(encrypted_chat(rotated(), &store).history("t").await.unwrap().len(), 5);
+    let only_new = encrypted_chat(KeyRing::new("next", key(2)).unwrap(), &store);
     let error = only_new.state("t").await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted with the key `current`, which the key ring does not have: add it as an older one (thread `t`)"
     );
-    let only_old = with(ring(), &store);
+    let only_old = encrypted_chat(ring(), &store);
     assert_eq!(only_old.state("t").await.unwrap_err().code(), Code::UnknownKey);
     assert_eq!(only_old.history("t").before(CheckpointId::new(0, 4)).await.unwrap().len(), 4);
 }
 
 #[tokio::test]
-async fn a_thread_that_was_encrypted_anew_needs_no_old_key_and_says_the_same() {
+async fn a_resealed_thread_needs_no_old_key_and_reads_the_same() {
     let store = Store::default();
-    waiting_thread(&with(ring(), &store), "t").await;
-    waiting_thread(&with(ring(), &store), "other").await;
-    with(ring(), &store).update_state("t").at(CheckpointId::new(0, 1)).await.unwrap();
+    make_waiting_thread(&encrypted_chat(ring(), &store), "t").await;
+    make_waiting_thread(&encrypted_chat(ring(), &store), "other").await;
+    encrypted_chat(ring(), &store).update_state("t").at(CheckpointId::new(0, 1)).await.unwrap();
     let rotated = KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap();
-    let before = with(rotated.clone(), &store).history("t").await.unwrap();
+    let before = encrypted_chat(rotated.clone(), &store).history("t").await.unwrap();
     let saver = EncryptedSaver::new(Arc::clone(&store), rotated);
     assert!(saver.reseal("t").await.unwrap() > 4);
-    assert_eq!(saver.reseal("t").await.unwrap(), 0, "it is done");
-    let only_new = with(KeyRing::new("next", key(2)).unwrap(), &store);
+    assert_eq!(saver.reseal("t").await.unwrap(), 0, "nothing is left to reseal");
+    let only_new = encrypted_chat(KeyRing::new("next", key(2)).unwrap(), &store);
     let after = only_new.history("t").await.unwrap();
     let shown = |history: &[Checkpoint<Chat>]| format!("{history:?}");
     assert_eq!(shown(&after), shown(&before));
     assert_eq!(only_new.state("other").await.unwrap_err().code(), Code::UnknownKey);
     saver.reseal("other").await.unwrap();
-    assert_eq!(answered(&only_new, "other").await, ["more", "more", "more", "yes"]);
+    assert_eq!(answer(&only_new, "other").await, ["more", "more", "more", "yes"]);
 }
 
-/// More deltas than a segment folds, some before and some after the key was changed; read back at every place
-/// that matters.
+/// Writes more deltas than a segment folds, some before and some after the change of the key. Reads steps
+/// around each boundary.
 #[tokio::test]
-async fn long_threads_are_encrypted_anew_around_their_segments() {
+async fn a_long_thread_is_resealed_across_its_segments() {
     async fn counts(chat: Snapshot<Chat>) -> ChatUpdate {
         Chat::update().said([chat.said.len().to_string()])
     }
@@ -184,9 +185,9 @@ async fn long_threads_are_encrypted_anew_around_their_segments() {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_busy_is_not_encrypted_anew() {
+async fn a_busy_thread_is_not_resealed() {
     let store = Store::default();
-    waiting_thread(&with(ring(), &store), "t").await;
+    make_waiting_thread(&encrypted_chat(ring(), &store), "t").await;
     let (now, hour) = (std::time::SystemTime::now(), std::time::Duration::from_secs(3600));
     store.acquire("t", LeaseTerms { now, until: now + hour, seize: false }).await.unwrap();
     let saver =
@@ -198,11 +199,12 @@ fn from_current_to_next<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
     EncryptedSaver::new(store, KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap())
 }
 
-/// Stores of earlier releases, or of others, may have stored them before their checkpoint.
+/// A store of an earlier release or of another vendor may hold pending writes of a checkpoint that comes
+/// later.
 #[tokio::test]
-async fn nothing_comes_to_light_later_under_a_key_that_is_gone() {
+async fn no_pending_write_under_the_old_key_appears_after_resealing() {
     let store = Store::default();
-    waiting_thread(&with(ring(), &store), "t").await;
+    make_waiting_thread(&encrypted_chat(ring(), &store), "t").await;
     let at = raw(&store, "t").await.rows.last().unwrap().id;
     let next = CheckpointId::new(at.branch, at.step + 1);
     let early = PendingWrite {
@@ -213,26 +215,30 @@ async fn nothing_comes_to_light_later_under_a_key_that_is_gone() {
     let old = EncryptedSaver::new(Arc::clone(&store), ring());
     old.put_writes(PutWrites::new(Place::root("t"), next, &[early])).await.unwrap();
     from_current_to_next(Arc::clone(&store)).reseal("t").await.unwrap();
-    let graph = with(KeyRing::new("next", key(2)).unwrap(), &store);
+    let graph = encrypted_chat(KeyRing::new("next", key(2)).unwrap(), &store);
     graph.update_state("t").update(Chat::update()).await.unwrap();
     assert_eq!(graph.waiting().await.unwrap()[0].problem, None);
-    answered(&graph, "t").await;
+    answer(&graph, "t").await;
 }
 
 #[tokio::test]
-async fn encrypting_anew_gives_the_thread_back_when_it_is_dropped_and_ends_when_it_is_lost() {
+async fn resealing_releases_the_thread_when_dropped_and_fails_when_the_lease_is_lost() {
     let store = NotingSaver::memory();
-    waiting_thread(&chat(EncryptedSaver::new(store.clone(), ring())), "t").await;
+    make_waiting_thread(&chat(EncryptedSaver::new(store.clone(), ring())), "t").await;
     let clock = common::clock::Clock::default();
     let saver = from_current_to_next(store.clone()).services(clock.clone());
     let mut resealing = Box::pin(saver.reseal("t"));
     assert!(futures_util::poll!(&mut resealing).is_pending());
     let now = std::time::UNIX_EPOCH;
     let terms = LeaseTerms { now, until: now + std::time::Duration::from_secs(60), seize: false };
-    let Claim::Held { until, .. } = store.acquire("t", terms).await.unwrap() else { panic!("nobody has it") };
-    assert_eq!(until, now + std::time::Duration::from_secs(30), "by the clock it was given");
+    let Claim::Held { until, .. } = store.acquire("t", terms).await.unwrap() else {
+        panic!("the thread is free")
+    };
+    assert_eq!(until, now + std::time::Duration::from_secs(30), "the lease ends by the given clock");
     drop(resealing);
-    let Claim::Granted { fence } = store.acquire("t", terms).await.unwrap() else { panic!("it is kept") };
+    let Claim::Granted { fence } = store.acquire("t", terms).await.unwrap() else {
+        panic!("the lease is kept")
+    };
     store.release("t", fence).await.unwrap();
     let mut resealing = Box::pin(saver.reseal("t"));
     assert!(futures_util::poll!(&mut resealing).is_pending());
@@ -241,10 +247,10 @@ async fn encrypting_anew_gives_the_thread_back_when_it_is_dropped_and_ends_when_
 }
 
 #[tokio::test]
-async fn another_key_of_the_same_name_and_no_key_at_all_are_told_apart_from_damage() {
+async fn a_wrong_key_and_a_missing_key_are_distinguished_from_damage() {
     let store = Store::default();
-    waiting_thread(&with(ring(), &store), "t").await;
-    let wrong = with(KeyRing::new("current", key(9)).unwrap(), &store);
+    make_waiting_thread(&encrypted_chat(ring(), &store), "t").await;
+    let wrong = encrypted_chat(KeyRing::new("current", key(9)).unwrap(), &store);
     for error in [
         wrong.state("t").await.unwrap_err(),
         wrong.history("t").await.unwrap_err(),
@@ -266,12 +272,12 @@ async fn another_key_of_the_same_name_and_no_key_at_all_are_told_apart_from_dama
     assert_eq!((problem.code, &*problem.thread), (Code::UnknownKey, "t"));
 }
 
-/// The rows and writes of a thread as its store has them.
+/// Returns the encrypted rows and writes of a thread.
 async fn raw(store: &Store, thread: &str) -> Tail {
     store.get(Place::root(thread), None).await.unwrap().unwrap()
 }
 
-/// Stores a thread as somebody does who has no key.
+/// Stores a thread from given rows and writes, without a key.
 async fn forge(thread: &str, rows: &[Row], writes: &[PendingWrite]) -> Store {
     let store = Store::default();
     let place = Place::root(thread);
@@ -285,8 +291,9 @@ async fn forge(thread: &str, rows: &[Row], writes: &[PendingWrite]) -> Store {
     store
 }
 
-async fn refused_as_broken(store: &Store, thread: &str, what: &str) {
-    let graph = with(ring(), store);
+/// Asserts that reading and resuming a thread fail because a seal is broken.
+async fn assert_seal_broken(store: &Store, thread: &str, what: &str) {
+    let graph = encrypted_chat(ring(), store);
     for error in [
         graph.state(thread).await.expect_err(what),
         graph.resume("yes").thread(thread).await.expect_err(what),
@@ -297,38 +304,41 @@ async fn refused_as_broken(store: &Store, thread: &str, what: &str) {
 }
 
 #[tokio::test]
-async fn what_was_moved_to_another_thread_or_place_does_not_open() {
+async fn records_moved_to_another_thread_or_place_are_refused() {
     let store = Store::default();
-    waiting_thread(&with(ring(), &store), "a").await;
-    waiting_thread(&with(ring(), &store), "b").await;
+    make_waiting_thread(&encrypted_chat(ring(), &store), "a").await;
+    make_waiting_thread(&encrypted_chat(ring(), &store), "b").await;
     let (a, b) = (raw(&store, "a").await, raw(&store, "b").await);
-    assert!(with(ring(), &forge("a", &a.rows, &a.writes).await).state("a").await.is_ok(), "forged well");
-    refused_as_broken(&forge("b", &a.rows, &a.writes).await, "b", "a whole thread").await;
+    assert!(
+        encrypted_chat(ring(), &forge("a", &a.rows, &a.writes).await).state("a").await.is_ok(),
+        "an unchanged copy can be read"
+    );
+    assert_seal_broken(&forge("b", &a.rows, &a.writes).await, "b", "a whole thread").await;
     let mut rows = b.rows.clone();
     rows[2].record.clone_from(&a.rows[2].record);
-    refused_as_broken(&forge("b", &rows, &b.writes).await, "b", "one record of another thread").await;
+    assert_seal_broken(&forge("b", &rows, &b.writes).await, "b", "one record of another thread").await;
     let mut rows = b.rows.clone();
     rows[2].record.clone_from(&b.rows[3].record);
-    refused_as_broken(&forge("b", &rows, &b.writes).await, "b", "a record of another step").await;
+    assert_seal_broken(&forge("b", &rows, &b.writes).await, "b", "a record of another step").await;
     let mut rows = b.rows.clone();
     rows[0].kind = RowKind::Delta;
     rows[1].kind = RowKind::Full;
-    refused_as_broken(&forge("b", &rows, &b.writes).await, "b", "a record of another kind").await;
+    assert_seal_broken(&forge("b", &rows, &b.writes).await, "b", "a record of another kind").await;
     let mut writes = b.writes.clone();
     writes[0].bytes.clone_from(&a.writes[0].bytes);
-    refused_as_broken(&forge("b", &b.rows, &writes).await, "b", "a question of another thread").await;
+    assert_seal_broken(&forge("b", &b.rows, &writes).await, "b", "a question of another thread").await;
     let mut writes = b.writes.clone();
     writes[0].slot += 2;
-    refused_as_broken(&forge("b", &b.rows, &writes).await, "b", "a question in another place").await;
+    assert_seal_broken(&forge("b", &b.rows, &writes).await, "b", "a question in another place").await;
     let mut writes = b.writes.clone();
     writes[0].bytes.clone_from(&b.rows[1].record);
-    refused_as_broken(&forge("b", &b.rows, &writes).await, "b", "a record in the place of a question").await;
+    assert_seal_broken(&forge("b", &b.rows, &writes).await, "b", "a record in the place of a question").await;
 }
 
 #[tokio::test]
-async fn what_was_changed_or_cut_anywhere_does_not_open() {
+async fn changed_or_truncated_records_are_refused() {
     let store = Store::default();
-    waiting_thread(&with(ring(), &store), "t").await;
+    make_waiting_thread(&encrypted_chat(ring(), &store), "t").await;
     let tail = raw(&store, "t").await;
     let whole = tail.rows[1].record.clone();
     for at in 0..whole.len() {
@@ -338,40 +348,40 @@ async fn what_was_changed_or_cut_anywhere_does_not_open() {
                 "flip" => rows[1].record[at] ^= 0x20,
                 _ => rows[1].record.truncate(at),
             }
-            let graph = with(ring(), &forge("t", &rows, &tail.writes).await);
-            let error = graph.state("t").await.expect_err("what was damaged is refused");
-            let fair =
+            let graph = encrypted_chat(ring(), &forge("t", &rows, &tail.writes).await);
+            let error = graph.state("t").await.expect_err("a damaged record is refused");
+            let expected =
                 [Code::SealBroken, Code::UnknownKey, Code::WrongKey, Code::NotEncrypted, Code::UnknownFormat];
-            assert!(fair.contains(&error.code()), "{damage} at {at}: {error}");
+            assert!(expected.contains(&error.code()), "{damage} at {at}: {error}");
             assert!(error.to_string().contains("checkpoint 0.1 cannot be read"), "{error}");
             let first = graph.state_at("t", CheckpointId::new(0, 0)).await.unwrap();
-            assert!(first.is_some(), "what is before it can be read");
+            assert!(first.is_some(), "the checkpoint before it can be read");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_in_clear_is_read_only_if_that_was_said() {
+async fn records_in_clear_are_read_only_if_configured() {
     let store = Store::default();
-    waiting_thread(&chat(Arc::clone(&store)), "t").await;
-    let error = with(ring(), &store).state("t").await.unwrap_err();
+    make_waiting_thread(&chat(Arc::clone(&store)), "t").await;
+    let error = encrypted_chat(ring(), &store).state("t").await.unwrap_err();
     assert_eq!(error.code(), Code::NotEncrypted);
     let both = chat(EncryptedSaver::new(Arc::clone(&store), ring()).reads_clear(true));
-    assert_eq!(answered(&both, "t").await, ["more", "more", "more", "yes"]);
+    assert_eq!(answer(&both, "t").await, ["more", "more", "more", "yes"]);
     let newest = raw(&store, "t").await.rows.pop().unwrap();
-    assert_eq!(newest.record[0], 0xc1, "what is written is encrypted");
+    assert_eq!(newest.record[0], 0xc1, "new records are encrypted");
     let saver = EncryptedSaver::new(Arc::clone(&store), ring()).reads_clear(true);
     saver.reseal("t").await.unwrap();
-    assert_eq!(with(ring(), &store).history("t").await.unwrap().len(), 5);
+    assert_eq!(encrypted_chat(ring(), &store).history("t").await.unwrap().len(), 5);
 }
 
 #[tokio::test]
-async fn copies_of_copies_are_read_and_go_on_by_themselves() {
+async fn copies_of_copies_are_readable_and_independent() {
     let folder = Folder::new();
     let file = Arc::new(SqliteSaver::open(folder.fresh()).await.unwrap());
     for store in [Arc::new(MemorySaver::new()) as Arc<dyn Checkpointer>, file] {
         let graph = chat(EncryptedSaver::new(Arc::clone(&store), ring()));
-        waiting_thread(&graph, "a").await;
+        make_waiting_thread(&graph, "a").await;
         graph.copy_thread("a", "b").await.unwrap();
         graph.copy_thread("b", "c").await.unwrap();
         graph.delete_thread("a").await.unwrap();
@@ -380,40 +390,40 @@ async fn copies_of_copies_are_read_and_go_on_by_themselves() {
                 graph.waiting().after("").await.unwrap().iter().filter(|one| one.thread == thread).count(),
                 1
             );
-            assert_eq!(answered(&graph, thread).await, ["more", "more", "more", "yes"], "{thread}");
+            assert_eq!(answer(&graph, thread).await, ["more", "more", "more", "yes"], "{thread}");
             assert!(graph.history(thread).await.unwrap().len() >= 5);
         }
         assert_eq!(graph.copy_thread("b", "c").await.unwrap_err().code(), Code::ThreadExists);
         assert_eq!(graph.state("c").await.unwrap().unwrap().values.said.len(), 4);
         let saver = EncryptedSaver::new(Arc::clone(&store), ring());
-        assert_eq!(saver.namespaces("c").await.unwrap(), [""], "permissions are nobody's namespace");
+        assert_eq!(saver.namespaces("c").await.unwrap(), [""], "permissions are not listed as a namespace");
         let permissions = Place { thread: "c", namespace: "||origins" };
         assert_eq!(store.list(permissions, ListQuery::default()).await.unwrap().len(), 2);
         assert!(saver.reseal("c").await.unwrap() > 0);
-        // That of `b`, which was copied along, is of no use to anybody.
+        // The permission of `b` was copied along. It is of no use to `c`, so `reseal` removed it.
         assert_eq!(store.list(permissions, ListQuery::default()).await.unwrap().len(), 1);
-        assert_eq!(answered_text(&graph, "c").await, "more more more yes");
+        assert_eq!(text_of(&graph, "c").await, "more more more yes");
     }
 }
 
-async fn answered_text(graph: &CompiledGraph<Chat>, thread: &str) -> String {
+async fn text_of(graph: &CompiledGraph<Chat>, thread: &str) -> String {
     graph.state(thread).await.unwrap().unwrap().values.said.join(" ")
 }
 
 #[tokio::test]
-async fn a_copy_that_the_store_made_alone_is_not_read() {
+async fn a_copy_made_by_the_store_alone_is_refused() {
     let store = Store::default();
-    let graph = with(ring(), &store);
-    waiting_thread(&graph, "a").await;
+    let graph = encrypted_chat(ring(), &store);
+    make_waiting_thread(&graph, "a").await;
     graph.copy_thread("a", "b").await.unwrap();
     store.copy_thread("a", "stolen").await.unwrap();
     store.copy_thread("b", "stolen too").await.unwrap();
-    refused_as_broken(&store, "stolen", "a copy without a permission").await;
-    refused_as_broken(&store, "stolen too", "a copy with the permission of another").await;
+    assert_seal_broken(&store, "stolen", "a copy without a permission").await;
+    assert_seal_broken(&store, "stolen too", "a copy with the permission of another").await;
 }
 
 #[tokio::test]
-async fn a_key_shows_nothing_of_itself() {
+async fn debug_output_and_errors_do_not_show_keys() {
     let saver = EncryptedSaver::new(MemorySaver::new(), ring().older("old", key(0xab)).unwrap());
     let digits = "ab".repeat(32);
     let shown = format!("{saver:?} {:?} {:?}", ring(), EncryptionKey::from_hex(&digits).unwrap());
@@ -431,18 +441,18 @@ async fn a_key_shows_nothing_of_itself() {
 }
 
 #[tokio::test]
-async fn equal_values_are_never_the_same_bytes() {
+async fn equal_values_are_never_encrypted_to_equal_bytes() {
     let store = Store::default();
-    let graph = with(ring(), &store);
+    let graph = encrypted_chat(ring(), &store);
     let mut seen = std::collections::HashSet::new();
     for thread in 0..200 {
         let thread = format!("t{thread}");
-        waiting_thread(&graph, &thread).await;
+        make_waiting_thread(&graph, &thread).await;
         let tail = raw(&store, &thread).await;
         let records = tail.rows.iter().map(|row| &row.record);
         for bytes in records.chain(tail.writes.iter().map(|write| &write.bytes)) {
-            // After the marker, the version, the name of the key and its check.
-            assert!(seen.insert(bytes[14..38].to_vec()), "salt and nonce came twice");
+            // Salt and nonce follow the marker, the version, the name of the key and its check.
+            assert!(seen.insert(bytes[14..38].to_vec()), "two records have the same salt and nonce");
             assert_eq!(&bytes[..10], b"\xc1\x01\x07current");
         }
     }

@@ -1,5 +1,5 @@
-//! The conformance kit: the stores of this crate hold every clause, and every clause finds a store that does
-//! not.
+//! The conformance kit: the stores of this crate fulfil every clause, and every clause finds a store that
+//! breaks it.
 #![cfg(all(feature = "conformance", feature = "encryption", feature = "sqlite"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -26,11 +26,11 @@ use agentgraph::checkpoint::{
 use agentgraph::prelude::*;
 use agentgraph::testing::store_clauses;
 use faults::FAULTS;
-use faulty::Faulty;
+use faulty::FaultyStore;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use sqlite_folder::Folder;
-use without::Without;
+use without::LimitedStore;
 
 fn assert_holds(report: &Report) {
     assert!(report.holds(), "{report}");
@@ -38,17 +38,17 @@ fn assert_holds(report: &Report) {
 }
 
 #[tokio::test]
-async fn memory_holds() {
+async fn memory_fulfils_the_contract() {
     assert_holds(&store_clauses::run(|| async { Ok(MemorySaver::new()) }).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_holds_on_two_workers() {
+async fn memory_fulfils_the_contract_on_two_workers() {
     assert_holds(&store_clauses::run(|| async { Ok(MemorySaver::new()) }).await);
 }
 
 #[test]
-fn memory_holds_without_a_runtime() {
+fn memory_fulfils_the_contract_without_a_runtime() {
     let mut report = pin!(store_clauses::run(|| async { Ok(MemorySaver::new()) }));
     let mut context = Context::from_waker(Waker::noop());
     loop {
@@ -59,18 +59,18 @@ fn memory_holds_without_a_runtime() {
 }
 
 #[tokio::test]
-async fn sqlite_in_memory_holds() {
+async fn sqlite_in_memory_fulfils_the_contract() {
     assert_holds(&store_clauses::run(|| async { SqliteSaver::in_memory() }).await);
 }
 
 #[tokio::test]
-async fn an_sqlite_file_holds() {
+async fn an_sqlite_file_fulfils_the_contract() {
     let folder = Folder::new();
     assert_holds(&store_clauses::run(|| SqliteSaver::open(folder.fresh())).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_sqlite_file_holds_on_two_workers() {
+async fn an_sqlite_file_fulfils_the_contract_on_two_workers() {
     let folder = Folder::new();
     assert_holds(&store_clauses::run(|| SqliteSaver::open(folder.fresh())).await);
 }
@@ -79,9 +79,9 @@ fn encrypted<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
     EncryptedSaver::new(store, KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap())
 }
 
-/// Equal values look different when they are encrypted, so they cannot be stored once. Everything else is as
-/// it must be.
-fn assert_holds_but_shares_nothing(report: &Report) {
+/// Asserts that every clause holds except the one on sharing. Equal values differ once they are
+/// encrypted, so they cannot be stored once.
+fn assert_holds_except_sharing(report: &Report) {
     assert_holds(report);
     let lacks: Vec<&str> = report.lacks().map(|finding| finding.clause).collect();
     assert_eq!(lacks, ["a large value is stored once, whatever holds it"], "{report}");
@@ -89,16 +89,16 @@ fn assert_holds_but_shares_nothing(report: &Report) {
 }
 
 #[tokio::test]
-async fn encrypted_memory_holds() {
+async fn encrypted_memory_fulfils_the_contract() {
     let report = store_clauses::run(|| async { Ok(encrypted(MemorySaver::new())) }).await;
-    assert_holds_but_shares_nothing(&report);
+    assert_holds_except_sharing(&report);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_encrypted_sqlite_file_holds_on_two_workers() {
+async fn an_encrypted_sqlite_file_fulfils_the_contract_on_two_workers() {
     let folder = Folder::new();
     let open = || async { Ok(encrypted(SqliteSaver::open(folder.fresh()).await?)) };
-    assert_holds_but_shares_nothing(&store_clauses::run(open).await);
+    assert_holds_except_sharing(&store_clauses::run(open).await);
 }
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -106,7 +106,7 @@ struct Words {
     said: String,
 }
 
-/// What people, and people who mean no good, call things.
+/// Unusual and hostile names.
 const HOSTILE: [&str; 12] = [
     "",
     " ",
@@ -159,24 +159,24 @@ async fn a_graph_runs_in_threads_and_nodes_of_any_name() {
 }
 
 #[tokio::test]
-async fn every_fault_is_found_by_the_clause_that_is_about_it() {
+async fn every_fault_is_found_by_its_clause() {
     let mut found: BTreeMap<&str, Vec<&str>> =
         store_clauses::clauses().iter().map(|clause| (clause.name(), Vec::new())).collect();
     for fault in FAULTS {
         let clauses = store_clauses::clauses();
         let clause = clauses.iter().find(|clause| clause.name() == fault.clause);
         let clause = clause.unwrap_or_else(|| panic!("no clause `{}`", fault.clause));
-        let problem = clause.check(Faulty::new(fault.kind)).await.expect_err(fault.clause);
+        let problem = clause.check(FaultyStore::new(fault.kind)).await.expect_err(fault.clause);
         assert!(!problem.is_empty());
         found.get_mut(fault.clause).unwrap().push(&problem.clone().leak()[..]);
     }
     let blind: Vec<&str> = found.iter().filter(|(_, by)| by.is_empty()).map(|(clause, _)| *clause).collect();
-    assert!(blind.is_empty(), "no broken store is kept for these clauses: {blind:#?}");
+    assert!(blind.is_empty(), "no faulty store exists for these clauses: {blind:#?}");
 }
 
 #[tokio::test]
-async fn a_report_names_what_is_broken_and_shows_how() {
-    let report = store_clauses::run(|| async { Ok(Faulty::new(faults::Kind::ListsOldestFirst)) }).await;
+async fn a_report_names_broken_clauses_and_shows_the_difference() {
+    let report = store_clauses::run(|| async { Ok(FaultyStore::new(faults::Kind::ListsOldestFirst)) }).await;
     let shown = report.to_string();
     assert!(!report.holds());
     assert!(shown.contains("BROKEN  a list can begin before a step and end after a number\n"), "{shown}");
@@ -188,19 +188,19 @@ async fn a_report_names_what_is_broken_and_shows_how() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_made_is_a_finding_too() {
+async fn a_store_that_cannot_be_made_breaks_every_clause() {
     let folder = Folder::new();
     let report = store_clauses::run(|| SqliteSaver::open(folder.file(""))).await;
     assert_eq!(report.broken().count(), report.findings.len());
     assert!(report.to_string().contains("the store could not be made: E_STORE"), "{report}");
 }
 
-/// And all others hold, so a clause names every extension that it needs.
+/// All other clauses hold, so a clause names every extension that it needs.
 #[tokio::test]
-async fn the_clauses_of_an_extension_are_broken_in_a_store_that_lacks_it_and_say_so() {
+async fn a_missing_extension_breaks_exactly_the_clauses_that_need_it() {
     const LACKING: [&[Extension]; 3] = [&[Extension::Leases], &[Extension::Catalog], &[Extension::Upkeep]];
     for lacking in LACKING {
-        let report = store_clauses::run(|| async { Ok(Without::new(lacking)) }).await;
+        let report = store_clauses::run(|| async { Ok(LimitedStore::new(lacking)) }).await;
         assert!(!report.holds(), "{report}");
         let needing =
             store_clauses::clauses().into_iter().filter(|clause| clause.needs().contains(&lacking[0]));
@@ -214,21 +214,21 @@ async fn the_clauses_of_an_extension_are_broken_in_a_store_that_lacks_it_and_say
 }
 
 #[tokio::test]
-async fn a_call_of_an_extension_that_a_store_lacks_answers_so() {
+async fn a_transcript_shows_calls_of_missing_extensions() {
     let script = "acquire t 1 2 as A\nwaiting\ncopy t u\nget t";
-    let transcript = conformance::transcript(&Without::new(&Extension::ALL), script).await;
+    let transcript = conformance::transcript(&LimitedStore::new(&Extension::ALL), script).await;
     let answers: Vec<&str> = transcript.lines().filter(|line| line.starts_with("=>")).collect();
     assert_eq!(answers, ["=> no leases", "=> no catalog", "=> no upkeep", "=> nothing"]);
 }
 
 #[tokio::test]
-async fn a_graph_runs_on_the_core_of_a_store_and_what_needs_an_extension_is_an_error() {
+async fn a_graph_runs_without_extensions_and_calls_that_need_one_are_errors() {
     async fn asks(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
         let answer: String = ctx.interrupt("who?")?;
         Ok(Words::update().said(answer))
     }
     let graph = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
-    let graph = graph.checkpointer(Without::new(&Extension::ALL));
+    let graph = graph.checkpointer(LimitedStore::new(&Extension::ALL));
     graph.invoke(Words::update()).thread("t").await.unwrap();
     for (refused, problem) in [
         (graph.waiting().await.err(), "say which threads wait"),
@@ -243,7 +243,7 @@ async fn a_graph_runs_on_the_core_of_a_store_and_what_needs_an_extension_is_an_e
 }
 
 #[tokio::test]
-async fn a_lost_race_says_what_to_do() {
+async fn the_error_of_a_lost_race_says_what_to_do() {
     let script = "put t 0.3 full a";
     for saver in
         [Box::new(MemorySaver::new()) as Box<dyn Checkpointer>, Box::new(SqliteSaver::in_memory().unwrap())]
@@ -258,7 +258,7 @@ async fn a_lost_race_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_run_by_itself_is_answered_at_once() {
+async fn most_puts_of_a_single_run_are_answered_at_once() {
     let folder = Folder::new();
     let file = SqliteSaver::open(folder.fresh()).await.unwrap();
     for saver in [Box::new(MemorySaver::new()) as Box<dyn Checkpointer>, Box::new(file)] {
@@ -272,16 +272,16 @@ async fn a_run_by_itself_is_answered_at_once() {
                 None => saver.put(lines::full("t", step)).await.unwrap(),
             }
         }
-        assert!(answered > 150, "only {answered} times");
+        assert!(answered > 150, "only {answered} of 200 puts were answered at once");
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Found by it when they were put in by hand: a delete that left leases, a copy without segments, a
-    /// rewrite that kept the writes of removed steps, a renewal that forgot the thread, a fence that was
-    /// checked for rows and not for writes.
+    /// This test found these faults when they were inserted by hand: a delete that left leases, a copy
+    /// without segments, a rewrite that kept the writes of removed steps, a renewal that forgot the
+    /// thread, a fence that was checked for rows and not for writes.
     #[test]
     fn sqlite_answers_as_memory_does_and_so_does_what_is_encrypted(lines in proptest::collection::vec(lines::lines(), 1..80)) {
         let script = lines.join("\n");

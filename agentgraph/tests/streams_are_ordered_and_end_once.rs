@@ -1,5 +1,5 @@
-//! Streams: one ordered source of events, which ends once, holds the run back for a slow reader, and changes
-//! nothing of what the run does.
+//! A stream delivers events in order and ends once. It holds the run back for a slow reader and changes
+//! nothing else about the run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, said, says, text};
 use futures_util::StreamExt;
 
-/// An event as one word: the view, and what it says.
+/// Returns an event as one word: its view and its content.
 fn word(event: &Event<Words>) -> String {
     match &event.kind {
         EventKind::Values(words) => format!("values({})", text(words)),
@@ -31,7 +31,7 @@ fn word(event: &Event<Words>) -> String {
     }
 }
 
-/// The events of a run, checked for what every stream promises.
+/// Returns the events of a run as text. Asserts that they are numbered without gaps and end once.
 async fn events(run: RunBuilder<Words>) -> String {
     let seen: Vec<Event<Words>> = run.stream().collect().await;
     for (at, event) in seen.iter().enumerate() {
@@ -60,13 +60,13 @@ async fn values_come_at_the_merge_and_updates_at_completion() {
 }
 
 #[tokio::test]
-async fn a_node_that_changes_nothing_is_an_update_of_nothing() {
+async fn a_node_without_changes_is_an_empty_update() {
     let graph = StateGraph::<Words>::new().node("a", || async {}).edge(START, "a").compile().unwrap();
     assert_eq!(events(graph.invoke(Words::update())).await, "update(a:-) finished");
 }
 
 #[tokio::test]
-async fn no_node_runs_twice_whatever_is_looked_at() {
+async fn no_node_runs_twice_whichever_views_are_chosen() {
     let all = [View::Values, View::Updates, View::Custom];
     for choice in 0..8_usize {
         let views: Vec<View> = all
@@ -137,7 +137,7 @@ async fn without_a_listener_nothing_is_emitted() {
 }
 
 #[tokio::test]
-async fn there_is_one_last_event_also_on_an_error_an_interrupt_a_limit_and_a_call_that_cannot_begin() {
+async fn errors_interrupts_limits_and_refused_calls_end_with_one_last_event_too() {
     async fn fails() -> Result<()> {
         Err("no".into())
     }
@@ -169,7 +169,7 @@ async fn the_outcome_of_a_stream_is_that_of_the_run() {
     assert_eq!(read.outcome().await.unwrap_err().code(), Code::NothingToResume);
 }
 
-/// Counts supersteps up to a hundred.
+/// Returns a graph that runs a hundred supersteps and counts them in `steps`.
 fn counting(steps: Arc<AtomicUsize>) -> CompiledGraph<Words> {
     let node = move || {
         steps.fetch_add(1, Ordering::SeqCst);
@@ -180,7 +180,7 @@ fn counting(steps: Arc<AtomicUsize>) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn a_run_goes_no_further_ahead_of_its_reader_than_the_capacity() {
+async fn a_run_gets_no_further_ahead_of_its_reader_than_the_capacity() {
     for capacity in [0, 1, 8] {
         let steps = Arc::new(AtomicUsize::new(0));
         let mut events =
@@ -222,7 +222,7 @@ async fn a_node_that_emits_more_than_the_capacity_waits_for_the_reader() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_read_does_not_run_and_one_that_is_dropped_stops() {
+async fn an_unread_stream_does_not_run_and_a_dropped_stream_stops() {
     let steps = Arc::new(AtomicUsize::new(0));
     let graph = counting(Arc::clone(&steps)).checkpointer(MemorySaver::new());
     let mut events = graph.invoke(Words::update()).thread("t").stream_capacity(1).stream();
@@ -233,7 +233,7 @@ async fn a_stream_that_is_not_read_does_not_run_and_one_that_is_dropped_stops() 
     assert!(done < 5, "{done}");
     let outcome = graph.proceed().thread("t").await.unwrap();
     assert_eq!(outcome.output().seen.len(), 100);
-    assert_eq!(steps.load(Ordering::SeqCst), 100, "what was committed is not run again");
+    assert_eq!(steps.load(Ordering::SeqCst), 100, "committed supersteps are not run again");
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn an_event_from_a_spawned_task_wakes_the_reader() {
 }
 
 #[tokio::test]
-async fn nothing_comes_after_the_last_event_and_nobody_waits_for_a_reader_that_is_gone() {
+async fn no_event_follows_the_last_one_and_no_emit_waits_for_a_dropped_reader() {
     let (give, mut take) = tokio::sync::mpsc::unbounded_channel();
     let node = move |ctx: Ctx| {
         give.send(ctx).unwrap();
@@ -276,7 +276,8 @@ async fn nothing_comes_after_the_last_event_and_nobody_waits_for_a_reader_that_i
     assert!(events.next().await.is_none());
     assert_eq!(seen, ["update(a:-)", "finished"]);
 
-    let (mut full, mut open) = (graph.invoke(Words::update()).stream_capacity(1).stream(), Vec::new());
+    let mut full = graph.invoke(Words::update()).stream_capacity(1).stream();
+    let mut open = Vec::new();
     full.next().await.unwrap();
     let ctx = take.recv().await.unwrap();
     for _ in 0..3 {

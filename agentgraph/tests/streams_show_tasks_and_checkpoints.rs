@@ -1,5 +1,4 @@
-//! The views of tasks, checkpoints and debugging: who began, how it ended, and what was committed, each with
-//! its task.
+//! The views of tasks, checkpoints and debugging: when tasks start, how they end, and what is committed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,6 +20,7 @@ async fn all(run: RunBuilder<Words>) -> Vec<Event<Words>> {
     run.stream().collect().await
 }
 
+/// Returns an event as a short text.
 fn word(event: &Event<Words>) -> String {
     let step = event.step;
     match &event.kind {
@@ -67,7 +67,7 @@ async fn tasks_begin_and_end_and_checkpoints_follow_their_superstep() {
 }
 
 #[tokio::test]
-async fn failed_and_waiting_tasks_say_so() {
+async fn the_stream_shows_failed_and_waiting_tasks() {
     async fn fails() -> Result<WordsUpdate> {
         Err("no".into())
     }
@@ -89,7 +89,7 @@ async fn failed_and_waiting_tasks_say_so() {
 }
 
 #[tokio::test]
-async fn a_handler_begins_where_the_failed_task_ended_as_a_task_of_its_own() {
+async fn an_error_handler_is_a_task_of_its_own_that_starts_after_the_failed_one() {
     async fn fails() -> Result<WordsUpdate> {
         pending_for(1).await;
         Err("no".into())
@@ -127,7 +127,7 @@ async fn events_name_their_task_and_its_attempt() {
 }
 
 #[tokio::test]
-async fn dispatches_show_their_input_and_are_told_apart() {
+async fn dispatches_show_their_inputs_and_have_different_ids() {
     async fn send() -> Command<Words> {
         Command::to(vec![Dispatch::new("work", 1), Dispatch::new("work", "two")])
     }
@@ -154,7 +154,7 @@ async fn dispatches_show_their_input_and_are_told_apart() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_task_is_the_one_its_interrupt_carries_and_the_same_when_it_goes_on() {
+async fn a_task_has_the_id_of_its_interrupt_and_keeps_it_when_it_is_resumed() {
     async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
         let answer: String = ctx.interrupt("?")?;
         Ok(Words::update().seen([answer]))
@@ -170,7 +170,7 @@ async fn the_id_of_a_task_is_the_one_its_interrupt_carries_and_the_same_when_it_
 }
 
 #[tokio::test]
-async fn exit_shows_the_one_checkpoint_it_makes_and_an_edit_says_its_source() {
+async fn exit_shows_its_only_checkpoint_and_each_checkpoint_shows_its_source() {
     let graph = a_to_b().checkpointer(MemorySaver::new());
     let run = graph.invoke(Words::update()).thread("t").durability(agentgraph::Durability::Exit);
     assert_eq!(words(run.views([View::Checkpoints])).await, "2@0.0:Loop: end");

@@ -1,6 +1,7 @@
-//! A struct whose fields can be seen from beyond its folder can be broken from there. So only plain data has
-//! such fields: values that are read, handed on and compared, and that no rule ties together.
-//! `docs/architecture.md` lists them, with the reason. Here the sources are held against the list.
+//! Code outside a folder can break any struct whose fields it can see. So only plain data shows its
+//! fields: values that are read, passed on and compared, with no rule between the fields.
+//! `docs/architecture.md` lists the plain data with reasons. This test compares the sources with that
+//! list.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -18,7 +19,10 @@ fn only_the_listed_plain_data_shows_its_fields() {
          docs/architecture.md under `Plain data` if no rule ties their fields together: {unlisted:?}"
     );
     let hidden: Vec<_> = listed.difference(&shown).collect();
-    assert!(hidden.is_empty(), "these show no fields, so they do not belong on the list: {hidden:?}");
+    assert!(
+        hidden.is_empty(),
+        "these listed structs show no fields, so remove them from the list: {hidden:?}"
+    );
 }
 
 #[test]
@@ -51,7 +55,7 @@ struct Closed(u64);
     );
 }
 
-/// The names in the table of the page.
+/// Returns the names in the table of the page.
 fn listed() -> BTreeSet<String> {
     let page = root().join("../docs/architecture.md");
     let text = fs::read_to_string(page).unwrap();
@@ -61,7 +65,7 @@ fn listed() -> BTreeSet<String> {
     structs.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
-/// The structs of both packages whose fields are visible beyond their folder.
+/// Returns the structs of both packages whose fields are visible beyond their folder.
 fn shown() -> BTreeSet<String> {
     let mut shown = BTreeSet::new();
     for sources in ["src", "checkpoint/src"] {
@@ -98,8 +102,8 @@ fn without_tests(text: &str) -> &str {
     text.split("\n#[cfg(test)]\nmod ").next().unwrap()
 }
 
-/// The structs of a source file that have such fields. Sources are formatted, so that a struct ends at the
-/// brace in the column in which it begins.
+/// Returns the structs of a source file with fields that are visible beyond the folder. Sources are
+/// formatted, so a struct ends at the brace in the column where it begins.
 fn visible_structs(text: &str, folder: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut lines = text.lines();
@@ -131,7 +135,7 @@ fn tuple_fields(line: &str) -> impl Iterator<Item = &str> {
     fields.into_iter().flat_map(|fields| fields.split(", "))
 }
 
-/// Whether a field with that declaration can be seen from outside of the folder.
+/// Whether a field with this declaration is visible outside the folder.
 fn is_beyond(field: &str, folder: &str) -> bool {
     if let Some(path) = field.strip_prefix("pub(in crate::") {
         return path.split([':', ')']).next() != Some(folder);

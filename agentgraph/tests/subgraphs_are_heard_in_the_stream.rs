@@ -1,5 +1,5 @@
-//! What happens in subgraphs is heard in the stream of the run around: what nodes emit and models say as of
-//! the subgraph's node, or everything with its namespace.
+//! The stream of a run includes events of its subgraphs: emitted values and messages under the node of
+//! the subgraph, or, on request, every event with its namespace.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,25 +12,25 @@ use futures_util::StreamExt;
 async fn talks(ctx: Ctx) -> WordsUpdate {
     assert!(ctx.has_listener());
     ctx.emit("emitted").await;
-    Ctx::of_messages().expect("they are listened to").message("a model says");
+    Ctx::of_messages().expect("messages have a listener").message("a model says");
     ctx.message("said");
     Words::update().seen(["talks"])
 }
 
-/// A node that talks, that many graphs deep.
-fn deep(levels: u32) -> CompiledGraph<Words> {
+/// Returns a graph with `talks` nested in this many subgraphs.
+fn nested(levels: u32) -> CompiledGraph<Words> {
     let graph = StateGraph::new().node("before", says("before"));
     let graph = match levels {
         0 => graph.node("inner", talks),
-        _ => graph.node("inner", deep(levels - 1)),
+        _ => graph.node("inner", nested(levels - 1)),
     };
     graph.edge(START, "before").edge("before", "inner").compile().unwrap()
 }
 
 #[tokio::test]
-async fn from_any_depth_and_whether_it_is_kept_or_not() {
+async fn emitted_values_and_messages_of_any_depth_are_streamed() {
     for levels in 0..=2 {
-        let graph = StateGraph::new().node("sub", deep(levels)).edge(START, "sub").compile().unwrap();
+        let graph = StateGraph::new().node("sub", nested(levels)).edge(START, "sub").compile().unwrap();
         for graph in [graph.clone(), graph.checkpointer(MemorySaver::new())] {
             let run = graph.invoke(Words::update()).thread("t").views([View::Custom, View::Messages]);
             let events: Vec<_> = run.stream().collect().await;
@@ -53,13 +53,13 @@ async fn from_any_depth_and_whether_it_is_kept_or_not() {
     }
 }
 
-/// Namespaces without the ids of the tasks.
-fn named(event: &Event<Words>) -> String {
+/// Returns the namespace of an event without task ids.
+fn path_of(event: &Event<Words>) -> String {
     let parts = event.namespace.split('|').map(|part| part.split(':').next().unwrap());
     parts.collect::<Vec<_>>().join("/")
 }
 
-fn told(event: &Event<Words>) -> String {
+fn describe(event: &Event<Words>) -> String {
     let what = match &event.kind {
         EventKind::Values(state) => format!("values {}", state.seen.len()),
         EventKind::Update { node, .. } => format!("update {node}"),
@@ -78,19 +78,19 @@ fn told(event: &Event<Words>) -> String {
         EventKind::Ended(outcome) => format!("over {}", outcome.is_ok()),
         other => format!("{other:?}"),
     };
-    format!("[{}]{} {what}", named(event), event.step)
+    format!("[{}]{} {what}", path_of(event), event.step)
 }
 
 const ALL: [View; 6] =
     [View::Values, View::Updates, View::Custom, View::Tasks, View::Checkpoints, View::Messages];
 
 #[tokio::test]
-async fn with_their_namespace_in_every_view_if_that_is_asked_for() {
-    let graph = StateGraph::new().node("sub", deep(0)).edge(START, "sub").compile().unwrap();
+async fn every_view_shows_events_of_subgraphs_with_their_namespace_on_request() {
+    let graph = StateGraph::new().node("sub", nested(0)).edge(START, "sub").compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
     let run = graph.invoke(Words::update()).thread("t").views(ALL).subgraphs();
     let events: Vec<_> = run.stream().collect().await;
-    let heard: Vec<_> = events.iter().map(told).collect();
+    let heard: Vec<_> = events.iter().map(describe).collect();
     let expected = [
         "[]0 values 0",
         "[]0 checkpoint sub",
@@ -117,7 +117,10 @@ async fn with_their_namespace_in_every_view_if_that_is_asked_for() {
         "[]1 over true",
     ];
     assert_eq!(heard, expected);
-    assert!(events.iter().enumerate().all(|(at, event)| event.seq == at as u64), "in one order without gaps");
+    assert!(
+        events.iter().enumerate().all(|(at, event)| event.seq == at as u64),
+        "events are numbered in one order without gaps"
+    );
     let (run, sub) = (events[0].run, &events[2]);
     assert!(events.iter().all(|event| event.run == run));
     let inside: Vec<_> = events.iter().filter(|event| !event.namespace.is_empty()).collect();
@@ -129,43 +132,43 @@ async fn with_their_namespace_in_every_view_if_that_is_asked_for() {
     let inner = &events[10];
     assert!(
         inner.task.is_some_and(|task| Some(task.id) != sub.task.map(|task| task.id)),
-        "a task of its own"
+        "the inner task has an id of its own"
     );
 }
 
 #[tokio::test]
-async fn three_levels_deep_and_in_parallel_each_event_says_where_it_was() {
-    let graph = StateGraph::new().node("left", deep(2)).node("right", deep(1));
+async fn events_of_parallel_and_nested_subgraphs_carry_their_namespace() {
+    let graph = StateGraph::new().node("left", nested(2)).node("right", nested(1));
     let graph = graph.edge(START, "left").edge(START, "right").compile().unwrap();
     let run = graph.invoke(Words::update()).views([View::Custom, View::Updates, View::Messages]).subgraphs();
     let events: Vec<_> = run.stream().collect().await;
     let emitted: Vec<_> =
         events.iter().filter(|event| matches!(event.kind, EventKind::Custom { .. })).collect();
-    let mut places: Vec<_> = emitted.iter().map(|event| named(event)).collect();
+    let mut places: Vec<_> = emitted.iter().map(|event| path_of(event)).collect();
     places.sort();
     assert_eq!(places, ["left/inner/inner", "right/inner"]);
     let order = |place: &str| {
-        let of_place = events.iter().filter(|event| named(event) == place).map(told);
-        of_place.map(|told| told.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        let of_place = events.iter().filter(|event| path_of(event) == place).map(describe);
+        of_place.map(|line| line.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
     };
     assert_eq!(order("left"), ["[left]1 update before", "[left]2 update inner"]);
     assert_eq!(order("left/inner"), ["[left/inner]1 update before", "[left/inner]2 update inner"]);
 }
 
 #[tokio::test]
-async fn a_slow_reader_holds_a_subgraph_back_and_a_dropped_stream_cancels_it() {
-    let graph = StateGraph::new().node("sub", deep(1)).edge(START, "sub").compile().unwrap();
+async fn a_slow_reader_slows_a_subgraph_down_and_a_dropped_stream_cancels_it() {
+    let graph = StateGraph::new().node("sub", nested(1)).edge(START, "sub").compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
     let mut stream =
         graph.invoke(Words::update()).thread("t").views(ALL).subgraphs().stream_capacity(1).stream();
     let mut most = 0;
     while let Some(event) = stream.next().await {
         most = most.max(stream.unread());
-        if told(&event).contains("start inner") {
+        if describe(&event).contains("start inner") {
             break;
         }
     }
-    assert!(most <= 10, "no more is ahead than one superstep and the beginnings around it: {most}");
+    assert!(most <= 10, "at most one superstep and the outer starts are unread: {most}");
     drop(stream);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((&state.next[..], state.children.len()), (&["sub".to_owned()][..], 2));
@@ -175,7 +178,7 @@ async fn a_slow_reader_holds_a_subgraph_back_and_a_dropped_stream_cancels_it() {
 }
 
 #[tokio::test]
-async fn a_subgraph_over_another_state_shows_its_own_as_json() {
+async fn a_subgraph_over_another_state_streams_its_state_as_json() {
     #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
     struct Count {
         n: u32,

@@ -13,7 +13,7 @@ async fn leave() -> Command<Words> {
     Command::parent("q").parent_update(Words::update().seen(["from-child"]))
 }
 
-/// START -> p -> sub(c1 -> leave -> c3) -> after, with q beside.
+/// Builds START -> `sub` -> `after`, and a node `q` without edges.
 fn around(child: impl IntoNode<Words, agentgraph::node::IsNode>) -> StateGraph<Words> {
     StateGraph::new()
         .node("sub", child.into_node())
@@ -29,7 +29,7 @@ fn child() -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn it_replaces_the_edges_of_the_childs_node_and_the_childs_own_updates_are_not_merged() {
+async fn a_parent_command_replaces_the_edges_of_the_subgraph_node_and_drops_its_updates() {
     let graph = around(child().into_node().targets(["q"])).compile().unwrap();
     assert!(graph.warnings().is_empty(), "{:?}", graph.warnings());
     let kept = graph.clone().checkpointer(MemorySaver::new());
@@ -45,7 +45,7 @@ struct Other {
 }
 
 #[tokio::test]
-async fn a_child_over_another_state_writes_updates_of_the_state_around_it() {
+async fn a_subgraph_over_another_state_may_update_the_state_of_its_parent() {
     async fn leave(other: Snapshot<Other>) -> Command<Other> {
         Command::parent("q").parent_update(Words::update().seen([other.n.to_string()]))
     }
@@ -55,7 +55,7 @@ async fn a_child_over_another_state_writes_updates_of_the_state_around_it() {
 }
 
 #[tokio::test]
-async fn it_may_only_go_somewhere_or_end_the_branch() {
+async fn a_parent_command_may_just_go_to_a_node_or_to_the_end() {
     async fn goto() -> Command<Words> {
         Command::parent("q")
     }
@@ -71,14 +71,14 @@ async fn it_may_only_go_somewhere_or_end_the_branch() {
 }
 
 #[tokio::test]
-async fn an_inner_child_leaves_one_level_at_a_time() {
+async fn a_nested_subgraph_leaves_one_level_at_a_time() {
     let middle = StateGraph::new().node("inner", child()).node("q", says("middle-q")).edge(START, "inner");
     let graph = around(middle.compile().unwrap().into_node()).compile().unwrap();
     assert_eq!(words_of(&graph).await, "from-child middle-q after");
 }
 
 #[tokio::test]
-async fn a_graph_that_nothing_is_around_cannot_be_left() {
+async fn a_root_graph_cannot_be_left() {
     let error = child().invoke(Words::update()).await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::ParentCommand, Some("leave")));
 }
@@ -98,7 +98,7 @@ async fn an_update_of_another_state_is_an_error_that_names_both() {
 }
 
 #[tokio::test]
-async fn an_unknown_or_undeclared_target_is_an_error_of_the_childs_node() {
+async fn an_unknown_or_undeclared_target_is_an_error_of_the_subgraph_node() {
     async fn nowhere() -> Command<Words> {
         Command::parent("nowhere")
     }
@@ -109,7 +109,7 @@ async fn an_unknown_or_undeclared_target_is_an_error_of_the_childs_node() {
     }
 }
 
-/// START -> leave and another node beside it.
+/// Builds a subgraph in which `leave` and `other` run in parallel.
 fn beside(other: agentgraph::node::Node<Words>) -> CompiledGraph<Words> {
     let child = StateGraph::new().node("leave", leave).node("other", other).edge(START, "leave");
     let child = child.edge(START, "other").compile().unwrap();
@@ -117,7 +117,7 @@ fn beside(other: agentgraph::node::Node<Words>) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn what_others_of_its_superstep_ask_is_not_asked_any_more() {
+async fn interrupts_of_the_same_superstep_are_dropped() {
     async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
         let word: String = ctx.interrupt("?")?;
         Ok(Words::update().seen([word]))
@@ -127,7 +127,7 @@ async fn what_others_of_its_superstep_ask_is_not_asked_any_more() {
 }
 
 #[tokio::test]
-async fn if_another_of_its_superstep_fails_the_child_fails() {
+async fn the_subgraph_fails_if_another_task_of_the_superstep_fails() {
     async fn fail() -> Result<()> {
         Err("it broke".into())
     }
@@ -136,17 +136,18 @@ async fn if_another_of_its_superstep_fails_the_child_fails() {
 }
 
 #[tokio::test]
-async fn two_at_once_are_an_error() {
+async fn two_parent_commands_in_one_superstep_are_an_error() {
     let error = beside(leave.into_node()).invoke(Words::update()).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("E_PARENT_COMMAND"), "{error}");
 }
 
 #[tokio::test]
-async fn a_memory_that_was_left_begins_anew_at_its_next_call() {
+async fn a_subgraph_with_memory_starts_over_after_it_was_left() {
     async fn leave_first(words: Snapshot<Words>) -> Command<Words> {
-        match words.seen.contains(&"from-child".to_owned()) {
-            false => leave().await,
-            true => Command::update(Words::update().seen(["stays"])),
+        if words.seen.contains(&"from-child".to_owned()) {
+            Command::update(Words::update().seen(["stays"]))
+        } else {
+            leave().await
         }
     }
     let child = StateGraph::new().node("c1", says("c1")).node("leave", leave_first).edge(START, "c1");

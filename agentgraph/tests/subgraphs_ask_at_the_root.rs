@@ -1,5 +1,5 @@
-//! What nodes in subgraphs ask is asked by the graph that was run, and their answers find them, however deep
-//! they are.
+//! The interrupts of nodes in subgraphs are those of the root graph, and their answers reach the nodes at any
+//! depth.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ use agentgraph::{Code, Durability};
 use common::words::{Words, WordsUpdate, says, text};
 use serde_json::json;
 
-/// A node that asks for a word and says it.
+/// Returns a node that asks for a word and writes it.
 fn asks(question: &'static str) -> agentgraph::node::Node<Words> {
     let ask = move |ctx: Ctx| async move {
         let word: String = ctx.interrupt(question)?;
@@ -23,7 +23,7 @@ fn asks(question: &'static str) -> agentgraph::node::Node<Words> {
     ask.into_node()
 }
 
-/// A node that says its word and counts how often.
+/// Returns a node that writes its word and counts its calls.
 fn counts(word: &'static str, calls: &Arc<AtomicU32>) -> agentgraph::node::Node<Words> {
     let calls = Arc::clone(calls);
     let node = move || {
@@ -33,7 +33,7 @@ fn counts(word: &'static str, calls: &Arc<AtomicU32>) -> agentgraph::node::Node<
     node.into_node()
 }
 
-/// `before` -> `inner` or an asking node -> `after`, each with the level's number.
+/// Returns START -> `b` -> `ask` -> `inner`, if there is one, -> `a`. Names have the number of the level.
 fn level(n: usize, inner: Option<CompiledGraph<Words>>, calls: &Arc<AtomicU32>) -> StateGraph<Words> {
     let names = [["b1", "ask1", "a1"], ["b2", "ask2", "a2"], ["b3", "ask3", "a3"]][n];
     let graph = StateGraph::new()
@@ -79,7 +79,7 @@ async fn three_levels_ask_one_after_the_other_and_nothing_runs_twice() {
     }
 }
 
-/// Asks in the root, in a child and in a child of that, all in one superstep of the root.
+/// Returns a graph that asks in the root, in a child and in a grandchild, all in one superstep of the root.
 fn asks_everywhere() -> CompiledGraph<Words> {
     let deepest = StateGraph::new().node("deepest", asks("deepest")).edge(START, "deepest");
     let deepest = deepest.compile().unwrap();
@@ -101,7 +101,7 @@ fn asks_everywhere() -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn answers_are_given_by_id_some_now_and_some_later() {
+async fn questions_are_answered_by_id_and_not_necessarily_together() {
     for mode in MODES {
         let graph = asks_everywhere();
         let outcome = graph.invoke(Words::update()).thread("t").durability(mode).await.unwrap();
@@ -117,7 +117,7 @@ async fn answers_are_given_by_id_some_now_and_some_later() {
         let some = [answer(1), answer(3)];
         let outcome = graph.resume_many(some.clone()).thread("t").durability(mode).await.unwrap();
         let open: Vec<_> = outcome.interrupts().iter().map(|one| one.id).collect();
-        assert_eq!(open, [asked[0].id, asked[2].id], "ids hold while siblings are answered");
+        assert_eq!(open, [asked[0].id, asked[2].id], "ids stay the same while siblings are answered");
         assert_eq!(graph.state("t").await.unwrap().unwrap().interrupts, outcome.interrupts());
         let again = graph.resume_many(some).thread("t").durability(mode).await.unwrap_err();
         assert_eq!(again.code(), Code::UnknownInterrupt);
@@ -128,7 +128,7 @@ async fn answers_are_given_by_id_some_now_and_some_later() {
 }
 
 #[tokio::test]
-async fn the_same_child_asks_in_parallel_and_each_answer_finds_its_own() {
+async fn parallel_calls_of_one_child_each_get_their_own_answer() {
     let child = StateGraph::new().node("ask", asks("?")).edge(START, "ask").compile().unwrap();
     let graph = StateGraph::new().node("x", child.clone()).node("y", child).edge(START, "x").edge(START, "y");
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
@@ -177,11 +177,11 @@ async fn a_bad_answer_is_refused_and_the_child_still_waits() {
     assert!(error.to_string().contains(&open), "{error}");
     let outcome = graph.resume(7).thread("t").await.unwrap();
     assert_eq!(text(&outcome.into_finished().unwrap()), "7");
-    assert_eq!(calls.load(Ordering::SeqCst), 0, "an answer is no failure of the node");
+    assert_eq!(calls.load(Ordering::SeqCst), 0, "a bad answer is not a failure of the node");
 }
 
 #[tokio::test]
-async fn without_a_checkpointer_it_is_asked_and_the_run_is_over() {
+async fn without_a_checkpointer_a_question_of_a_child_ends_the_run() {
     let child = StateGraph::new().node("ask", asks("?")).edge(START, "ask").compile().unwrap();
     let graph = StateGraph::new().node("sub", child).edge(START, "sub").compile().unwrap();
     let outcome = graph.invoke(Words::update()).await.unwrap();
@@ -190,7 +190,7 @@ async fn without_a_checkpointer_it_is_asked_and_the_run_is_over() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_in_a_child_cannot_be_begun_anew_unless_it_is_abandoned() {
+async fn a_run_that_waits_in_a_child_must_be_abandoned_before_the_next_one() {
     let graph = asks_everywhere();
     let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
     let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
@@ -203,7 +203,7 @@ async fn a_run_that_waits_in_a_child_cannot_be_begun_anew_unless_it_is_abandoned
 }
 
 #[tokio::test]
-async fn to_proceed_asks_the_same_again_and_runs_nothing_that_waits() {
+async fn proceed_returns_the_same_question_and_does_not_run_the_waiting_node() {
     let calls = Arc::new(AtomicU32::new(0));
     let counting = Arc::clone(&calls);
     let ask = move |ctx: Ctx| {
@@ -223,7 +223,7 @@ async fn to_proceed_asks_the_same_again_and_runs_nothing_that_waits() {
 }
 
 #[tokio::test]
-async fn static_interrupts_in_a_child_stop_the_run_and_are_passed_once_told() {
+async fn static_interrupts_in_a_child_stop_the_run_and_are_passed_once_reported() {
     for after in [false, true] {
         let child = StateGraph::new().node("c1", says("c1")).node("c2", says("c2"));
         let child = child.edge(START, "c1").edge("c1", "c2");
@@ -241,7 +241,8 @@ async fn static_interrupts_in_a_child_stop_the_run_and_are_passed_once_told() {
     }
 }
 
-/// START -> pre -> sub(ask -> c2) -> post, with the child for looking into.
+/// Returns START -> pre -> sub(c1 -> ask -> c2) -> post, the child with the same store, and the number of
+/// calls of `pre`.
 fn with_child() -> (CompiledGraph<Words>, CompiledGraph<Words>, Arc<AtomicU32>) {
     let calls = Arc::new(AtomicU32::new(0));
     let saver = Arc::new(MemorySaver::new());
@@ -259,7 +260,7 @@ fn with_child() -> (CompiledGraph<Words>, CompiledGraph<Words>, Arc<AtomicU32>) 
 }
 
 #[tokio::test]
-async fn a_child_goes_on_from_its_edited_state() {
+async fn a_child_continues_from_its_edited_state() {
     let (graph, child, _) = with_child();
     graph.invoke(Words::update()).thread("t").await.unwrap();
     let open = graph.state("t").await.unwrap().unwrap();
@@ -271,13 +272,13 @@ async fn a_child_goes_on_from_its_edited_state() {
     inside.update_state("t").update(Words::update().seen(["edited"])).await.unwrap();
     assert_eq!(inside.history("t").await.unwrap().len(), 3);
     let open = graph.state("t").await.unwrap().unwrap();
-    assert_eq!(open.interrupts.len(), 1, "it still asks");
+    assert_eq!(open.interrupts.len(), 1, "the child still asks");
     let outcome = graph.resume("R").thread("t").await.unwrap();
     assert_eq!(text(&outcome.into_finished().unwrap()), "pre c1 edited R c2 post");
 }
 
 #[tokio::test]
-async fn a_child_goes_on_where_an_edit_put_it() {
+async fn a_child_continues_after_the_node_of_an_edit() {
     let (graph, child, _) = with_child();
     graph.invoke(Words::update()).thread("t").await.unwrap();
     let open = graph.state("t").await.unwrap().unwrap();
@@ -289,7 +290,7 @@ async fn a_child_goes_on_where_an_edit_put_it() {
 }
 
 #[tokio::test]
-async fn an_older_checkpoint_of_a_child_can_be_gone_on_from() {
+async fn a_child_can_continue_from_an_older_checkpoint() {
     let (graph, child, _) = with_child();
     graph.invoke(Words::update()).thread("t").await.unwrap();
     let open = graph.state("t").await.unwrap().unwrap();
@@ -313,11 +314,11 @@ async fn a_replay_from_before_the_child_runs_it_from_its_beginning() {
     assert_ne!(again.interrupts()[0].id, first.interrupts()[0].id);
     let outcome = graph.resume("two").thread("t").await.unwrap();
     assert_eq!(text(&outcome.into_finished().unwrap()), "pre c1 two c2 post");
-    assert_eq!(calls.load(Ordering::SeqCst), 1, "what ran before it is not run again");
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "the node before the child does not run again");
 }
 
 #[tokio::test]
-async fn an_edit_of_the_graph_around_leaves_a_paused_child_as_it_is() {
+async fn an_edit_of_the_outer_graph_does_not_change_a_paused_child() {
     let (graph, _, _) = with_child();
     graph.invoke(Words::update()).thread("t").await.unwrap();
     for word in ["one", "two"] {
@@ -330,7 +331,7 @@ async fn an_edit_of_the_graph_around_leaves_a_paused_child_as_it_is() {
 }
 
 #[tokio::test]
-async fn checkpoints_of_the_graph_around_are_counted_without_those_of_its_children() {
+async fn the_history_of_the_outer_graph_has_no_checkpoints_of_its_children() {
     let (graph, child, _) = with_child();
     graph.invoke(Words::update()).thread("t").await.unwrap();
     let namespace = graph.state("t").await.unwrap().unwrap().children[0].namespace.clone();
@@ -340,7 +341,7 @@ async fn checkpoints_of_the_graph_around_are_counted_without_those_of_its_childr
 }
 
 #[tokio::test]
-async fn a_deleted_thread_has_no_children_either() {
+async fn deleting_a_thread_deletes_its_children() {
     let (graph, child, _) = with_child();
     let saver = Arc::new(MemorySaver::new());
     let graph = graph.checkpointer(Arc::clone(&saver));
@@ -353,12 +354,12 @@ async fn a_deleted_thread_has_no_children_either() {
 }
 
 #[tokio::test]
-async fn a_child_with_a_checkpointer_of_its_own_is_kept_by_the_graph_around_it() {
+async fn a_child_is_stored_by_the_outer_graph_and_not_by_its_own_checkpointer() {
     let child = StateGraph::new().node("ask", asks("?")).edge(START, "ask").compile().unwrap();
     let child = child.checkpointer(MemorySaver::new());
     let graph = StateGraph::new().node("sub", child.clone()).edge(START, "sub").compile().unwrap();
     let asked = graph.invoke(Words::update()).await.unwrap();
-    assert_eq!(asked.interrupts().len(), 1, "also if that is not kept");
+    assert_eq!(asked.interrupts().len(), 1, "an outer graph without a checkpointer stores nothing");
     let graph = graph.checkpointer(MemorySaver::new());
     graph.invoke(Words::update()).thread("t").await.unwrap();
     let namespace = graph.state("t").await.unwrap().unwrap().children[0].namespace.clone();

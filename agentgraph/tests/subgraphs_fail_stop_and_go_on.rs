@@ -1,5 +1,6 @@
-//! A subgraph that fails or is stopped is its node's matter: its policies and handlers see the inner error,
-//! and whatever goes on goes on inside, where nothing that had finished is run again.
+//! A failure in a subgraph is a failure of its node: the policies and handlers of the node see the inner
+//! error. After a failure or a stop the run continues inside the subgraph, where finished tasks do not
+//! run again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -41,7 +42,7 @@ impl Calls {
         node.into_node()
     }
 
-    /// Fails so many times, then says `ok`.
+    /// Returns a node that fails this many times, then writes `ok`.
     fn fails(&self, times: u32) -> Node<Words> {
         let calls = self.clone();
         let node = move || {
@@ -56,7 +57,7 @@ impl Calls {
     }
 }
 
-fn two(first: Node<Words>, second: Node<Words>) -> CompiledGraph<Words> {
+fn sequence(first: Node<Words>, second: Node<Words>) -> CompiledGraph<Words> {
     let graph = StateGraph::new().node("first", first).node("second", second);
     graph.edge(START, "first").edge("first", "second").compile().unwrap()
 }
@@ -69,27 +70,27 @@ fn around(sub: impl IntoNode<Words, agentgraph::node::IsNode>) -> StateGraph<Wor
 const MODES: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
 
 #[tokio::test]
-async fn an_error_two_levels_down_reaches_the_handler_whole() {
+async fn an_error_two_levels_down_reaches_the_handler_unchanged() {
     async fn handle(failure: Failure) -> WordsUpdate {
         assert_eq!((failure.node(), failure.code()), ("sub", Code::NodeFailed));
-        let dry = failure.get::<Dry>().expect("it is kept");
+        let dry = failure.get::<Dry>().expect("the failure keeps the error");
         Words::update().seen([format!("{} days", dry.days)])
     }
     let calls = Calls::default();
-    let inner = two(calls.says("c1"), calls.fails(u32::MAX));
+    let inner = sequence(calls.says("c1"), calls.fails(u32::MAX));
     let middle = around(inner.into_node()).compile().unwrap();
     let sub = middle.into_node().keeps_error::<Dry>().on_error("handle");
     let graph = around(sub).node("handle", handle).compile().unwrap();
     for graph in [graph.clone(), graph.checkpointer(MemorySaver::new())] {
         let words = graph.invoke(Words::update()).thread("t").await.unwrap().into_finished().unwrap();
         assert!(text(&words).ends_with(" days"), "{words:?}");
-        assert_eq!(words.seen.len(), 1, "what the failed child wrote is not merged");
+        assert_eq!(words.seen.len(), 1, "writes of the failed child are not merged");
     }
 }
 
 #[tokio::test]
-async fn an_error_that_nobody_handles_names_both_nodes_and_keeps_its_source() {
-    let child = two(Calls::default().says("c1"), Calls::default().fails(1));
+async fn an_unhandled_error_names_both_nodes_and_keeps_its_source() {
+    let child = sequence(Calls::default().says("c1"), Calls::default().fails(1));
     let error = around(child.into_node()).compile().unwrap().invoke(Words::update()).await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::NodeFailed, Some("sub")));
     let text = error.to_string();
@@ -105,10 +106,10 @@ async fn an_error_that_nobody_handles_names_both_nodes_and_keeps_its_source() {
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_where_the_attempt_before_failed() {
+async fn a_retry_continues_where_the_previous_attempt_failed() {
     for mode in MODES {
         let (first, second) = (Calls::default(), Calls::default());
-        let sub = two(first.says("c1"), second.fails(2)).into_node().retry(RetryPolicy::attempts(3));
+        let sub = sequence(first.says("c1"), second.fails(2)).into_node().retry(RetryPolicy::attempts(3));
         let graph = around(sub).compile().unwrap().services(Clock::default());
         let kept = graph.clone().checkpointer(MemorySaver::new());
         let words = kept.invoke(Words::update()).thread("t").durability(mode).await.unwrap();
@@ -118,9 +119,9 @@ async fn a_retry_goes_on_where_the_attempt_before_failed() {
 }
 
 #[tokio::test]
-async fn a_retry_of_a_child_that_is_not_kept_starts_over() {
+async fn a_retry_without_a_checkpointer_starts_the_child_over() {
     let (first, second) = (Calls::default(), Calls::default());
-    let sub = two(first.says("c1"), second.fails(2)).into_node().retry(RetryPolicy::attempts(3));
+    let sub = sequence(first.says("c1"), second.fails(2)).into_node().retry(RetryPolicy::attempts(3));
     let graph = around(sub).compile().unwrap().services(Clock::default());
     let words = graph.invoke(Words::update()).await.unwrap().into_finished().unwrap();
     assert_eq!(text(&words), "c1 ok after");
@@ -128,10 +129,10 @@ async fn a_retry_of_a_child_that_is_not_kept_starts_over() {
 }
 
 #[tokio::test]
-async fn to_proceed_after_a_failure_runs_what_had_not_finished() {
+async fn proceed_after_a_failure_runs_only_unfinished_tasks() {
     for mode in MODES {
         let (first, second) = (Calls::default(), Calls::default());
-        let graph = around(two(first.says("c1"), second.fails(1)).into_node()).compile().unwrap();
+        let graph = around(sequence(first.says("c1"), second.fails(1)).into_node()).compile().unwrap();
         let graph = graph.checkpointer(MemorySaver::new());
         graph.invoke(Words::update()).thread("t").durability(mode).await.unwrap_err();
         let state = graph.state("t").await.unwrap().unwrap();
@@ -143,7 +144,7 @@ async fn to_proceed_after_a_failure_runs_what_had_not_finished() {
 }
 
 #[tokio::test]
-async fn a_panic_inside_is_not_tried_again() {
+async fn a_panic_in_a_child_is_not_retried() {
     let calls = Calls::default();
     let counting = calls.clone();
     let panics = move || {
@@ -162,12 +163,12 @@ async fn a_panic_inside_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_finished_child_of_a_task_that_runs_again_gives_what_is_stored_and_runs_nothing() {
+async fn a_finished_child_of_a_task_that_runs_again_returns_its_stored_result() {
     for embedded in [false, true] {
         let inside = Calls::default();
-        let child = two(inside.says("c1"), inside.says("c2"));
+        let child = sequence(inside.says("c1"), inside.says("c2"));
         let tries = Calls::default();
-        // The way out fails the first time, when the child has come to its end.
+        // The output function or the layer fails once, after the child has finished.
         let counting = tries.clone();
         let sub = if embedded {
             let out = move |words: Words| match counting.0.fetch_add(1, Ordering::SeqCst) {
@@ -186,7 +187,7 @@ async fn a_finished_child_of_a_task_that_runs_again_gives_what_is_stored_and_run
     }
 }
 
-/// A layer that lets the node run and then fails, the first time.
+/// A layer that lets the node run and then fails, once.
 #[derive(Clone)]
 struct FailOnce(Calls);
 
@@ -215,7 +216,8 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let (future, calls) = (self.0.call(request), self.1.clone());
+        let future = self.0.call(request);
+        let calls = self.1.clone();
         Box::pin(async move {
             let result = future.await?;
             match calls.0.fetch_add(1, Ordering::SeqCst) {
@@ -235,7 +237,7 @@ fn counts_up() -> StateGraph<Words> {
 }
 
 #[tokio::test]
-async fn the_limit_counts_in_each_call_of_a_child_and_stops_the_run() {
+async fn the_limit_applies_to_each_call_of_a_child_and_stops_the_run() {
     for mode in MODES {
         let graph = around(counts_up().compile().unwrap().into_node()).compile().unwrap();
         let graph = graph.checkpointer(MemorySaver::new());
@@ -250,7 +252,7 @@ async fn the_limit_counts_in_each_call_of_a_child_and_stops_the_run() {
 }
 
 #[tokio::test]
-async fn a_stop_inside_is_no_failure_for_retries_and_handlers() {
+async fn a_stop_in_a_child_is_not_a_failure_for_retries_and_handlers() {
     let calls = Calls::default();
     let sub = counts_up().compile().unwrap().into_node().retry(RetryPolicy::attempts(9)).on_error("handler");
     let graph = around(sub).node("handler", calls.says("handled")).compile().unwrap();
@@ -260,10 +262,10 @@ async fn a_stop_inside_is_no_failure_for_retries_and_handlers() {
 }
 
 #[tokio::test]
-async fn supersteps_of_children_count_to_the_budget_of_the_run() {
+async fn supersteps_of_children_count_toward_the_budget_of_the_run() {
     let graph = around(counts_up().compile().unwrap().into_node()).compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
-    // One of the root that has begun, and two of the child.
+    // One superstep of the root, which has begun, and two of the child.
     let budget = Budget::new().supersteps(3);
     let outcome = graph.invoke(Words::update()).thread("t").budget(budget).await.unwrap();
     assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Budget, .. }), "{outcome:?}");
@@ -272,7 +274,7 @@ async fn supersteps_of_children_count_to_the_budget_of_the_run() {
 }
 
 #[tokio::test]
-async fn units_that_children_spend_are_the_runs() {
+async fn units_spent_by_children_count_toward_the_budget_of_the_run() {
     async fn spend(ctx: Ctx, words: Snapshot<Words>) -> WordsUpdate {
         ctx.spend("tokens", 10);
         assert_eq!(ctx.remaining("tokens").unwrap_or(99) + ctx.spent("tokens"), 25.max(ctx.spent("tokens")));
@@ -288,16 +290,16 @@ async fn units_that_children_spend_are_the_runs() {
 }
 
 #[tokio::test]
-async fn what_a_child_spent_is_known_after_a_kill() {
+async fn units_spent_by_a_child_survive_a_kill() {
     async fn spend(ctx: Ctx) -> WordsUpdate {
         ctx.spend("tokens", 10);
         Words::update().seen(["spent"])
     }
-    async fn hangs_once(words: Snapshot<Words>) {
+    async fn hangs_for_a_while(words: Snapshot<Words>) {
         let _ = words;
         pending_for(50).await;
     }
-    let child = StateGraph::new().node("spend", spend).node("hangs", hangs_once).edge(START, "spend");
+    let child = StateGraph::new().node("spend", spend).node("hangs", hangs_for_a_while).edge(START, "spend");
     let child = child.edge("spend", "hangs").compile().unwrap();
     let graph = around(child.into_node()).compile().unwrap();
     let saver = NotingSaver::memory();
@@ -310,14 +312,14 @@ async fn what_a_child_spent_is_known_after_a_kill() {
 }
 
 #[tokio::test]
-async fn a_drain_asked_for_inside_stops_the_run_at_the_childs_next_boundary() {
+async fn a_drain_requested_in_a_child_stops_the_run_after_the_superstep_of_the_child() {
     for mode in MODES {
         async fn drain(ctx: Ctx) -> WordsUpdate {
             ctx.drain();
             Words::update().seen(["drained"])
         }
         let second = Calls::default();
-        let graph = around(two(drain.into_node(), second.says("c2")).into_node()).compile().unwrap();
+        let graph = around(sequence(drain.into_node(), second.says("c2")).into_node()).compile().unwrap();
         let graph = graph.checkpointer(MemorySaver::new());
         let outcome = graph.invoke(Words::update()).thread("t").durability(mode).await.unwrap();
         assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Drained, .. }), "{outcome:?}");
@@ -336,7 +338,7 @@ async fn a_token_drains_children_too() {
         std::future::ready(Words::update().seen(["c1"]))
     };
     let second = Calls::default();
-    let graph = around(two(first.into_node(), second.says("c2")).into_node()).compile().unwrap();
+    let graph = around(sequence(first.into_node(), second.says("c2")).into_node()).compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
     let outcome = graph.invoke(Words::update()).thread("t").drain(token).await.unwrap();
     assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Drained, .. }), "{outcome:?}");
@@ -344,7 +346,7 @@ async fn a_token_drains_children_too() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_goes_on_inside_its_child() {
+async fn a_cancelled_run_continues_inside_its_child() {
     let token = CancellationToken::new();
     let cancels = token.clone();
     let tries = Calls::default();
@@ -360,7 +362,7 @@ async fn a_cancelled_run_goes_on_inside_its_child() {
         }
     };
     let first = Calls::default();
-    let graph = around(two(first.says("c1"), second.into_node()).into_node()).compile().unwrap();
+    let graph = around(sequence(first.says("c1"), second.into_node()).into_node()).compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
     let outcome = graph.invoke(Words::update()).thread("t").cancel(token).await.unwrap();
     assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Cancelled, .. }), "{outcome:?}");
@@ -370,7 +372,7 @@ async fn a_cancelled_run_goes_on_inside_its_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_on_the_node_cuts_the_child_and_a_retry_goes_on_in_it() {
+async fn a_timeout_of_the_node_cuts_off_the_child_and_a_retry_continues_it() {
     let tries = Calls::default();
     let trying = tries.clone();
     let slow = move || {
@@ -383,7 +385,7 @@ async fn a_timeout_on_the_node_cuts_the_child_and_a_retry_goes_on_in_it() {
         }
     };
     let first = Calls::default();
-    let sub = two(first.says("c1"), slow.into_node()).into_node();
+    let sub = sequence(first.says("c1"), slow.into_node()).into_node();
     let sub = sub.timeout(Duration::from_secs(10)).retry(RetryPolicy::attempts(2));
     let graph = around(sub).compile().unwrap().checkpointer(MemorySaver::new());
     let words = graph.invoke(Words::update()).thread("t").await.unwrap().into_finished().unwrap();
@@ -391,7 +393,7 @@ async fn a_timeout_on_the_node_cuts_the_child_and_a_retry_goes_on_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn signs_of_life_inside_keep_the_node_around_alive() {
+async fn heartbeats_in_a_child_reset_the_idle_timeout_of_its_node() {
     async fn slow(ctx: Ctx) -> WordsUpdate {
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_secs(8)).await;
@@ -406,9 +408,9 @@ async fn signs_of_life_inside_keep_the_node_around_alive() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_in_a_child_is_the_runs_error_and_not_the_nodes() {
+async fn a_store_error_in_a_child_is_an_error_of_the_run_and_not_of_the_node() {
     let (first, handled) = (Calls::default(), Calls::default());
-    let child = two(first.says("c1"), first.says("c2"));
+    let child = sequence(first.says("c1"), first.says("c2"));
     let sub = child.into_node().retry(RetryPolicy::attempts(5)).on_error("handler");
     let saver = NotingSaver::memory();
     let graph = around(sub).node("handler", handled.says("handled")).compile().unwrap();
@@ -422,10 +424,10 @@ async fn a_store_that_fails_in_a_child_is_the_runs_error_and_not_the_nodes() {
 }
 
 #[tokio::test]
-async fn a_child_may_handle_what_another_child_failed_with() {
+async fn a_child_may_handle_the_failure_of_another_child() {
     let (inside, handling) = (Calls::default(), Calls::default());
-    let fails = two(inside.says("c1"), inside.fails(u32::MAX));
-    let handler = two(handling.says("h1"), handling.fails(2));
+    let fails = sequence(inside.says("c1"), inside.fails(u32::MAX));
+    let handler = sequence(handling.says("h1"), handling.fails(2));
     let graph = around(fails.into_node().on_error("handler")).node("handler", handler).compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
     graph.invoke(Words::update()).thread("t").await.unwrap_err();
@@ -434,11 +436,11 @@ async fn a_child_may_handle_what_another_child_failed_with() {
     assert_eq!((&*state.next, state.children.len()), (&["handler".to_owned()][..], 1));
     let words = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(text(&words), "h1 ok");
-    assert_eq!((inside.count(), handling.count()), (before, 3), "only what had not finished runs again");
+    assert_eq!((inside.count(), handling.count()), (before, 3), "only unfinished tasks run again");
 }
 
 #[tokio::test]
-async fn a_thread_that_waits_in_a_child_which_has_changed_is_refused() {
+async fn a_thread_that_failed_in_a_child_is_refused_after_the_child_has_changed() {
     let saver = Arc::new(MemorySaver::new());
     let graph = |name: &'static str| {
         let child = StateGraph::new().node(name, Calls::default().fails(1)).edge(START, name);

@@ -1,5 +1,5 @@
-//! A graph as a node: what it gives on is what it wrote itself, as one writer, or what its mapping makes of
-//! its last state.
+//! A graph as a node passes on the updates of its own nodes, as one writer, or the result of a function of
+//! its final state.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -25,7 +25,7 @@ fn child(words: &[&'static str]) -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn a_child_over_the_same_state_doubles_nothing() {
+async fn a_child_over_the_same_state_passes_on_only_its_own_updates() {
     let graph = StateGraph::new()
         .node("p", says("p"))
         .node("sub", child(&["c1", "c2"]))
@@ -40,7 +40,7 @@ async fn a_child_over_the_same_state_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn a_child_reads_the_state_around_it() {
+async fn a_child_reads_the_outer_state() {
     async fn count(words: Snapshot<Words>) -> WordsUpdate {
         Words::update().seen([words.seen.len().to_string()])
     }
@@ -51,7 +51,7 @@ async fn a_child_reads_the_state_around_it() {
 }
 
 #[tokio::test]
-async fn children_that_run_beside_each_other_merge_in_task_order() {
+async fn parallel_children_merge_in_task_order() {
     let graph = StateGraph::new()
         .node("x", child(&["x1", "x2", "x3"]))
         .node("y", child(&["y1"]))
@@ -86,7 +86,7 @@ fn add(total: &mut i64, more: i64) {
 }
 
 #[tokio::test]
-async fn the_sum_of_its_updates_does_what_they_did_one_after_the_other() {
+async fn the_trace_of_a_child_has_the_effect_of_its_updates_in_order() {
     async fn first() -> KindsUpdate {
         Kinds::update().once(1).list([1]).last(1).sum(10).mood("gone")
     }
@@ -122,7 +122,7 @@ async fn the_sum_of_its_updates_does_what_they_did_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn an_ephemeral_value_of_an_earlier_superstep_of_the_child_is_gone() {
+async fn an_ephemeral_value_of_an_earlier_superstep_of_a_child_is_not_passed_on() {
     async fn mood() -> KindsUpdate {
         Kinds::update().mood("early")
     }
@@ -154,7 +154,7 @@ async fn a_child_is_one_writer_and_may_clash_with_another() {
 }
 
 #[tokio::test]
-async fn routes_behind_a_child_see_what_it_wrote() {
+async fn routes_after_a_child_see_its_updates() {
     let graph = StateGraph::new()
         .node("sub", child(&["c1", "c2"]))
         .node("many", says("many"))
@@ -196,7 +196,7 @@ fn square() -> CompiledGraph<Square> {
 }
 
 #[tokio::test]
-async fn a_child_over_another_state_is_reached_through_a_function_for_each_way() {
+async fn a_child_over_another_state_has_an_input_and_an_output_function() {
     let sub = square().embed(
         |kinds: Snapshot<Kinds>| Square::update().side(kinds.once),
         |square: Square| Kinds::update().list([square.area]),
@@ -224,7 +224,7 @@ async fn dispatches_to_a_child_carry_its_inputs_and_merge_in_order() {
 }
 
 #[tokio::test]
-async fn a_dispatch_to_a_child_over_the_same_state_says_what_to_do() {
+async fn a_dispatch_to_a_child_over_the_same_state_is_an_error_with_a_remedy() {
     async fn split() -> Command<Words> {
         Command::to(Dispatch::new("sub", 1))
     }
@@ -235,7 +235,7 @@ async fn a_dispatch_to_a_child_over_the_same_state_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn the_way_out_may_be_a_command_or_fail() {
+async fn an_output_function_may_return_a_command_or_fail() {
     let to = |target: &'static str| {
         square().embed(
             || Square::update().side(2),
@@ -257,7 +257,7 @@ async fn the_way_out_may_be_a_command_or_fail() {
 }
 
 #[tokio::test]
-async fn a_child_over_json_composes_its_updates_too() {
+async fn a_child_over_json_passes_on_its_updates_too() {
     use agentgraph::json_state::{JsonChannels, JsonReducer, JsonUpdate};
     use serde_json::json;
     let schema = JsonChannels::new()
@@ -289,7 +289,7 @@ async fn a_child_over_json_composes_its_updates_too() {
 }
 
 #[tokio::test]
-async fn a_child_is_seen_in_the_drawing_and_in_the_fingerprint() {
+async fn a_child_is_part_of_the_drawing_and_of_the_fingerprint() {
     let around = |child: CompiledGraph<Words>| {
         StateGraph::new().node("sub", child).node("a", says("a")).edge(START, "sub").compile().unwrap()
     };
@@ -304,7 +304,7 @@ async fn a_child_is_seen_in_the_drawing_and_in_the_fingerprint() {
 }
 
 #[tokio::test]
-async fn a_child_sees_the_thread_the_run_and_the_sessions_of_the_run_around_it() {
+async fn a_child_sees_the_thread_the_run_id_and_the_sessions_of_the_outer_run() {
     #[derive(Default, Serialize, Deserialize)]
     struct Cart(Vec<String>);
     async fn inside(ctx: Ctx, cart: Session<Cart>) -> WordsUpdate {

@@ -1,4 +1,4 @@
-//! The memory of a subgraph: a call, a thread, or none.
+//! The memory of a subgraph lasts for a call or for a thread, or there is none.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ use common::saver::NotingSaver;
 use common::words::{Words, WordsUpdate, says, text};
 use serde::{Deserialize, Serialize};
 
-/// Notes down what it is told, and counts its calls.
+/// The words that the subgraph was given, and the number of its notes in a run.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Diary {
     #[reduce(append)]
@@ -31,7 +31,7 @@ fn diary() -> CompiledGraph<Diary> {
     StateGraph::new().node("note", note).edge(START, "note").compile().unwrap()
 }
 
-fn told(memory: Memory) -> Subgraph<Words, Diary> {
+fn diary_node(memory: Memory) -> Subgraph<Words, Diary> {
     let sub = diary().embed(
         |words: Snapshot<Words>| Diary::update().told(words.seen.last().cloned()),
         |diary: Diary| Words::update().seen([format!("{}/{}", diary.told.join("+"), diary.today)]),
@@ -39,12 +39,12 @@ fn told(memory: Memory) -> Subgraph<Words, Diary> {
     sub.memory(memory)
 }
 
-fn around(memory: Memory) -> CompiledGraph<Words> {
-    let graph = StateGraph::new().node("diary", told(memory)).edge(START, "diary");
+fn graph_with_diary(memory: Memory) -> CompiledGraph<Words> {
+    let graph = StateGraph::new().node("diary", diary_node(memory)).edge(START, "diary");
     graph.compile().unwrap().checkpointer(MemorySaver::new())
 }
 
-async fn tell(graph: &CompiledGraph<Words>, word: &str, thread: &str, mode: Durability) -> String {
+async fn last_word(graph: &CompiledGraph<Words>, word: &str, thread: &str, mode: Durability) -> String {
     let run = graph.invoke(Words::update().seen([word])).thread(thread).durability(mode);
     run.await.unwrap().into_finished().unwrap().seen.pop().unwrap()
 }
@@ -52,38 +52,41 @@ async fn tell(graph: &CompiledGraph<Words>, word: &str, thread: &str, mode: Dura
 const MODES: [Durability; 3] = [Durability::Sync, Durability::Async, Durability::Exit];
 
 #[tokio::test]
-async fn a_call_remembers_nothing_of_the_one_before() {
+async fn without_a_memory_per_thread_a_call_does_not_see_earlier_calls() {
     for memory in [Memory::PerCall, Memory::None] {
-        let graph = around(memory);
-        assert_eq!(tell(&graph, "a", "t", Durability::Sync).await, "a/1");
-        assert_eq!(tell(&graph, "b", "t", Durability::Sync).await, "b/1");
+        let graph = graph_with_diary(memory);
+        assert_eq!(last_word(&graph, "a", "t", Durability::Sync).await, "a/1");
+        assert_eq!(last_word(&graph, "b", "t", Durability::Sync).await, "b/1");
     }
 }
 
 #[tokio::test]
-async fn a_memory_per_thread_is_that_of_a_thread_of_its_own() {
+async fn each_thread_has_its_own_memory() {
     for mode in MODES {
-        let graph = around(Memory::PerThread);
-        assert_eq!(tell(&graph, "a", "t", mode).await, "a/1");
-        assert_eq!(tell(&graph, "b", "t", mode).await, "a+b/1", "run channels begin anew: {mode:?}");
-        assert_eq!(tell(&graph, "c", "u", mode).await, "c/1", "another thread knows nothing");
-        assert_eq!(tell(&graph, "d", "t", mode).await, "a+b+d/1");
+        let graph = graph_with_diary(Memory::PerThread);
+        assert_eq!(last_word(&graph, "a", "t", mode).await, "a/1");
+        assert_eq!(last_word(&graph, "b", "t", mode).await, "a+b/1", "run channels are reset: {mode:?}");
+        assert_eq!(last_word(&graph, "c", "u", mode).await, "c/1", "another thread has another memory");
+        assert_eq!(last_word(&graph, "d", "t", mode).await, "a+b+d/1");
     }
 }
 
 #[tokio::test]
-async fn without_a_checkpointer_there_is_no_thread_to_remember() {
-    let graph =
-        StateGraph::new().node("diary", told(Memory::PerThread)).edge(START, "diary").compile().unwrap();
-    assert_eq!(tell(&graph, "a", "t", Durability::Sync).await, "a/1");
-    assert_eq!(tell(&graph, "b", "t", Durability::Sync).await, "b/1");
+async fn without_a_checkpointer_a_memory_per_thread_remembers_nothing() {
+    let graph = StateGraph::new()
+        .node("diary", diary_node(Memory::PerThread))
+        .edge(START, "diary")
+        .compile()
+        .unwrap();
+    assert_eq!(last_word(&graph, "a", "t", Durability::Sync).await, "a/1");
+    assert_eq!(last_word(&graph, "b", "t", Durability::Sync).await, "b/1");
 }
 
 #[tokio::test]
-async fn calls_one_after_the_other_in_a_run_share_it_and_nodes_do_not() {
+async fn successive_calls_of_a_node_share_a_memory_and_different_nodes_do_not() {
     let graph = StateGraph::new()
-        .node("diary", told(Memory::PerThread))
-        .node("other", told(Memory::PerThread))
+        .node("diary", diary_node(Memory::PerThread))
+        .node("other", diary_node(Memory::PerThread))
         .edge(START, "diary")
         .branch(
             "diary",
@@ -100,7 +103,7 @@ async fn calls_one_after_the_other_in_a_run_share_it_and_nodes_do_not() {
 }
 
 #[tokio::test]
-async fn two_parallel_calls_are_an_error_and_neither_runs() {
+async fn two_parallel_calls_of_a_memory_are_an_error_and_neither_runs() {
     async fn split() -> Command<Words> {
         Command::to(["a", "b"].map(|word| Dispatch::new("diary", word.to_owned())).to_vec())
     }
@@ -120,13 +123,16 @@ async fn two_parallel_calls_are_an_error_and_neither_runs() {
 }
 
 #[tokio::test]
-async fn a_memory_in_two_children_that_run_beside_each_other_is_the_same() {
-    let child =
-        StateGraph::new().node("diary", told(Memory::PerThread)).edge(START, "diary").compile().unwrap();
+async fn parallel_children_that_share_a_memory_are_an_error() {
+    let child = StateGraph::new()
+        .node("diary", diary_node(Memory::PerThread))
+        .edge(START, "diary")
+        .compile()
+        .unwrap();
     let once = |graph: StateGraph<Words>| graph.compile().unwrap().checkpointer(MemorySaver::new());
     let loops = once(StateGraph::new().node("x", child.clone()).edge(START, "x"));
-    assert_eq!(tell(&loops, "a", "t", Durability::Sync).await, "a/1");
-    assert_eq!(tell(&loops, "b", "t", Durability::Sync).await, "a+b/1", "also in a child that has none");
+    assert_eq!(last_word(&loops, "a", "t", Durability::Sync).await, "a/1");
+    assert_eq!(last_word(&loops, "b", "t", Durability::Sync).await, "a+b/1", "the outer child has no memory");
 
     async fn split() -> Command<Words> {
         Command::to(["x", "y"].map(|word| Dispatch::new("x", word.to_owned())).to_vec())
@@ -142,7 +148,7 @@ async fn a_memory_in_two_children_that_run_beside_each_other_is_the_same() {
 }
 
 #[tokio::test]
-async fn a_memory_over_the_same_state_reads_the_state_around_it() {
+async fn a_memory_over_the_same_state_reads_the_outer_state() {
     async fn count(words: Snapshot<Words>) -> WordsUpdate {
         Words::update().seen([words.seen.len().to_string()])
     }
@@ -156,7 +162,7 @@ async fn a_memory_over_the_same_state_reads_the_state_around_it() {
 }
 
 #[tokio::test]
-async fn a_memory_that_waits_goes_on_and_a_call_that_was_given_up_has_never_been() {
+async fn a_waiting_memory_can_be_resumed_and_forgets_an_abandoned_call() {
     async fn ask(ctx: Ctx) -> Result<DiaryUpdate> {
         let word: String = ctx.interrupt("?")?;
         Ok(Diary::update().told([word]))
@@ -181,7 +187,7 @@ async fn a_memory_that_waits_goes_on_and_a_call_that_was_given_up_has_never_been
 }
 
 #[tokio::test]
-async fn nothing_is_stored_of_a_child_without_memory_and_a_call_that_is_cut_off_starts_over() {
+async fn a_child_without_memory_stores_nothing_and_restarts_after_a_failure() {
     let calls = Arc::new(AtomicU32::new(0));
     let counting = Arc::clone(&calls);
     let first = move || {
@@ -213,7 +219,7 @@ async fn nothing_is_stored_of_a_child_without_memory_and_a_call_that_is_cut_off_
 }
 
 #[tokio::test]
-async fn a_child_without_memory_cannot_ask_where_the_run_is_kept() {
+async fn a_child_without_memory_cannot_ask_in_a_stored_run() {
     async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
         let word: String = ctx.interrupt("?")?;
         Ok(Words::update().seen([word]))
@@ -228,7 +234,7 @@ async fn a_child_without_memory_cannot_ask_where_the_run_is_kept() {
 }
 
 #[tokio::test]
-async fn a_drain_waits_for_the_end_of_a_child_that_could_not_go_on() {
+async fn a_drain_lets_a_child_without_memory_finish() {
     async fn drain(ctx: Ctx) -> WordsUpdate {
         ctx.drain();
         Words::update().seen(["c1"])

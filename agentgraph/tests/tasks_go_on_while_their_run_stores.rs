@@ -1,5 +1,5 @@
-//! What a run awaits of its store may be what one of its own tasks holds: a connection, a row, the place
-//! before it in a queue. So tasks go on while their run stores.
+//! Tasks continue while their run stores. Otherwise the run could wait for something that one of its own
+//! tasks holds: a connection, a row, an earlier place in a queue.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -17,9 +17,9 @@ use agentgraph::{BoxError, CheckpointId, Checkpointer, Durability, MemorySaver};
 use common::poll::{at_most, pending_for};
 use common::words::{Words, WordsUpdate, text};
 
-/// A store as a test wants it: what happens before and after each of its calls.
+/// What a test does before and after each call of a store.
 #[async_trait::async_trait]
-trait Manner: Send + Sync + 'static {
+trait Hooks: Send + Sync + 'static {
     async fn before(&self, call: Call<'_>) -> Result<(), StoreError>;
     fn after(&self) {}
 }
@@ -31,14 +31,15 @@ enum Call<'a> {
     Writes(&'a PutWrites<'a>),
 }
 
-struct Mannered<M> {
+/// A store in memory with hooks.
+struct HookedStore<H> {
     inner: Arc<MemorySaver>,
-    manner: M,
+    hooks: H,
 }
 
-impl<M: Manner> Mannered<M> {
-    fn new(manner: M) -> Self {
-        Mannered { inner: Arc::default(), manner }
+impl<H: Hooks> HookedStore<H> {
+    fn new(hooks: H) -> Self {
+        HookedStore { inner: Arc::default(), hooks }
     }
 
     async fn call<T>(
@@ -46,27 +47,27 @@ impl<M: Manner> Mannered<M> {
         call: Call<'_>,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        self.manner.before(call).await?;
-        let done = Calling(&self.manner);
+        self.hooks.before(call).await?;
+        let guard = CallGuard(&self.hooks);
         pending_for(2).await;
         let answer = work.await;
         pending_for(2).await;
-        drop(done);
+        drop(guard);
         answer
     }
 }
 
-/// Ends a call, also one that is dropped.
-struct Calling<'a, M: Manner>(&'a M);
+/// Runs the hook after a call, even if the call is dropped.
+struct CallGuard<'a, H: Hooks>(&'a H);
 
-impl<M: Manner> Drop for Calling<'_, M> {
+impl<H: Hooks> Drop for CallGuard<'_, H> {
     fn drop(&mut self) {
         self.0.after();
     }
 }
 
 #[async_trait::async_trait]
-impl<M: Manner> Checkpointer for Mannered<M> {
+impl<H: Hooks> Checkpointer for HookedStore<H> {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.call(Call::Read, self.inner.get(place, at)).await
     }
@@ -110,14 +111,14 @@ impl<M: Manner> Checkpointer for Mannered<M> {
     }
 }
 
-/// One call at a time: who calls waits for the others.
+/// A connection that serves one call at a time.
 #[derive(Default)]
 struct OneConnection {
     busy: AtomicBool,
 }
 
 #[async_trait::async_trait]
-impl Manner for OneConnection {
+impl Hooks for OneConnection {
     async fn before(&self, _: Call<'_>) -> Result<(), StoreError> {
         for _ in 0..10_000 {
             if !self.busy.swap(true, Ordering::AcqRel) {
@@ -125,7 +126,7 @@ impl Manner for OneConnection {
             }
             tokio::task::yield_now().await;
         }
-        Err(StoreError::new(StoreCode::Store, "whoever has the connection does not go on"))
+        Err(StoreError::new(StoreCode::Store, "the call that has the connection does not end"))
     }
 
     fn after(&self) {
@@ -146,8 +147,8 @@ async fn says(seen: Snapshot<Words>) -> WordsUpdate {
     Words::update().seen(["says"])
 }
 
-/// Runs inside of runs, side by side, all of which change what belongs to the run around them.
-fn family(saver: Arc<dyn Checkpointer>, eager: bool) -> CompiledGraph<Words> {
+/// Returns a graph of parallel subgraphs, which change a session of the outer run.
+fn parallel_subgraphs(saver: Arc<dyn Checkpointer>, eager: bool) -> CompiledGraph<Words> {
     let inside = || {
         let inside = StateGraph::new().session::<Notes>("notes").node("notes", notes).node("says", says);
         inside.edge(START, "notes").edge("notes", "says").compile().unwrap()
@@ -161,8 +162,8 @@ fn family(saver: Arc<dyn Checkpointer>, eager: bool) -> CompiledGraph<Words> {
         graph = graph.node(name, inside()).edge(START, name);
     }
     let tells = |notes: Session<Notes>| {
-        let told = notes.with(|notes| notes.join(" "));
-        async move { Words::update().seen([told]) }
+        let words = notes.with(|notes| notes.join(" "));
+        async move { Words::update().seen([words]) }
     };
     graph
         .node("plain", says)
@@ -178,7 +179,7 @@ async fn assert_ends(saver: Arc<dyn Checkpointer>) {
     for (eager, durability) in [false, true].into_iter().flat_map(|eager| {
         [Durability::Sync, Durability::Async, Durability::Exit].map(|durability| (eager, durability))
     }) {
-        let graph = family(Arc::clone(&saver), eager);
+        let graph = parallel_subgraphs(Arc::clone(&saver), eager);
         let thread = format!("{eager} {durability:?}");
         let outcome = graph.invoke(Words::update()).thread(&thread).durability(durability).await.unwrap();
         assert!(text(outcome.output()).ends_with("inside inside inside inside inside"), "{outcome:?}");
@@ -186,16 +187,16 @@ async fn assert_ends(saver: Arc<dyn Checkpointer>) {
 }
 
 #[tokio::test]
-async fn one_connection_is_enough_for_runs_inside_of_runs() {
-    assert_ends(Arc::new(Mannered::new(OneConnection::default()))).await;
+async fn one_connection_is_enough_for_subgraphs() {
+    assert_ends(Arc::new(HookedStore::new(OneConnection::default()))).await;
 }
 
 #[tokio::test]
 async fn one_connection_is_enough_for_passes_whose_nodes_run_graphs() {
-    let saver: Arc<dyn Checkpointer> = Arc::new(Mannered::new(OneConnection::default()));
+    let saver: Arc<dyn Checkpointer> = Arc::new(HookedStore::new(OneConnection::default()));
     let mut graph = DependencyGraph::<String>::new();
     for name in ["a", "b", "c"] {
-        let other = family(Arc::clone(&saver), false);
+        let other = parallel_subgraphs(Arc::clone(&saver), false);
         let runs = move |_: Deps<'static, String>| {
             let other = other.clone();
             async move {
@@ -215,7 +216,7 @@ async fn one_connection_is_enough_for_passes_whose_nodes_run_graphs() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn one_connection_to_postgres_is_enough_and_many_do_not_lock_each_other_out() {
+async fn one_connection_to_postgres_is_enough_and_many_do_not_deadlock() {
     let server = postgres_server::PostgresServer::get();
     for connections in [1, 2, 16] {
         let saver = agentgraph::PostgresSaver::builder(server.url())
@@ -231,14 +232,14 @@ async fn one_connection_to_postgres_is_enough_and_many_do_not_lock_each_other_ou
     }
 }
 
-/// Takes long for what runs inside store of the run around them, or for the commits of that run.
+/// Delays the writes that subgraphs make for the outer run, and the commits of that run, by numbers of polls.
 struct Slow {
     inside: u32,
     commits: u32,
 }
 
 #[async_trait::async_trait]
-impl Manner for Slow {
+impl Hooks for Slow {
     async fn before(&self, call: Call<'_>) -> Result<(), StoreError> {
         match call {
             Call::Writes(put)
@@ -254,9 +255,9 @@ impl Manner for Slow {
     }
 }
 
-/// A run inside notes something, and so does `beside`; `last` holds the run until it is dropped, and `tells`
-/// what was noted.
-fn noting(eager: bool, ends: &Arc<AtomicBool>, later: u32) -> StateGraph<Words> {
+/// Returns a graph in which a subgraph and `beside` add notes to a session. `last` blocks until `ends` is
+/// set, and `tells` writes the notes.
+fn graph_with_notes(eager: bool, ends: &Arc<AtomicBool>, later: u32) -> StateGraph<Words> {
     let notes_inside = move |notes: Session<Notes>| async move {
         pending_for(later).await;
         notes.with(|notes| notes.push("inside".into()));
@@ -277,17 +278,17 @@ fn noting(eager: bool, ends: &Arc<AtomicBool>, later: u32) -> StateGraph<Words> 
         }
     };
     let tells = |notes: Session<Notes>| {
-        let mut told = notes.with(|notes| notes.clone());
-        told.sort();
-        async move { Words::update().seen(told) }
+        let mut words = notes.with(|notes| notes.clone());
+        words.sort();
+        async move { Words::update().seen(words) }
     };
     let graph = StateGraph::new().session::<Notes>("notes");
     let graph = if eager { graph.eager() } else { graph };
     graph.node("inside", inside).node("beside", beside).node("last", last).node("tells", tells)
 }
 
-/// What is told by the call that goes on with a run that was dropped.
-async fn told_after_drop(
+/// Drops a run of the graph, sets `ends` and returns the words of the call that finishes the run.
+async fn notes_after_drop(
     graph: StateGraph<Words>,
     saver: Arc<dyn Checkpointer>,
     ends: &AtomicBool,
@@ -299,32 +300,32 @@ async fn told_after_drop(
     text(graph.proceed().thread("t").await.unwrap().output())
 }
 
-/// However their writes cross on the way to the store.
+/// The delays let the writes overtake each other in every way.
 #[tokio::test]
-async fn what_several_note_in_a_session_is_not_lost_with_a_run_that_is_dropped() {
+async fn session_changes_of_several_tasks_survive_a_dropped_run() {
     for eager in [false, true] {
         for (inside, commits) in [(40, 0), (0, 40), (7, 7), (15, 30)] {
             for later in 0..50 {
                 let ends = Arc::default();
-                let graph = noting(eager, &ends, later);
+                let graph = graph_with_notes(eager, &ends, later);
                 let graph = graph.edge(START, "inside").edge(START, "beside").edge(START, "last");
                 let graph = graph.edge(["inside", "beside", "last"], "tells");
-                let saver = Arc::new(Mannered::new(Slow { inside, commits }));
-                let told = told_after_drop(graph, saver, &ends).await;
-                assert_eq!(told, "beside inside", "eager {eager}, slow {inside} {commits}, later {later}");
+                let saver = Arc::new(HookedStore::new(Slow { inside, commits }));
+                let words = notes_after_drop(graph, saver, &ends).await;
+                assert_eq!(words, "beside inside", "eager {eager}, slow {inside} {commits}, later {later}");
             }
         }
     }
 }
 
-/// The run inside has stored it with its own checkpoint before.
+/// The subgraph has already stored the changes with its own checkpoint.
 #[tokio::test]
-async fn what_a_run_inside_notes_in_a_session_is_in_the_next_checkpoint_of_the_run_around_it() {
+async fn session_changes_of_a_subgraph_are_in_the_next_checkpoint_of_the_outer_run() {
     for eager in [false, true] {
         let ends = Arc::default();
-        let graph = noting(eager, &ends, 0).edge(START, "beside").edge("beside", "inside");
+        let graph = graph_with_notes(eager, &ends, 0).edge(START, "beside").edge("beside", "inside");
         let graph = graph.edge("inside", "last").edge("last", "tells");
-        let told = told_after_drop(graph, Arc::new(MemorySaver::new()), &ends).await;
-        assert_eq!(told, "beside inside", "eager {eager}");
+        let words = notes_after_drop(graph, Arc::new(MemorySaver::new()), &ends).await;
+        assert_eq!(words, "beside inside", "eager {eager}");
     }
 }

@@ -1,5 +1,4 @@
-//! Temporary edits of state graphs: what each does, when it is refused, and that nothing of it is left
-//! behind.
+//! Temporary edits of state graphs: what each does, when it is rejected, and that none outlives its run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,7 +20,7 @@ async fn name(ctx: Ctx) -> WordsUpdate {
     Words::update().seen([ctx.node()])
 }
 
-/// A node that edits its graph and says its name.
+/// Builds a node that edits its graph and says its name.
 fn edits(edit: impl Fn(&Edits) -> Result<(), EditError> + Send + Sync + 'static) -> Node<Words> {
     let node = move |ctx: Ctx| {
         let edited = edit(&ctx.edits());
@@ -47,20 +46,21 @@ async fn run(graph: StateGraph<Words>) -> String {
     text(graph.compile().unwrap().invoke(Words::update()).await.unwrap().output())
 }
 
-/// What the first node of a chain is told about an edit; the chain runs as if it had not tried.
+/// Returns why an edit by the first node of a chain is rejected. Asserts that the chain runs as if the
+/// node had not edited.
 async fn refused(edit: impl Fn(&Edits) -> Result<(), EditError> + Send + Sync + 'static) -> Rejection {
     let why = Arc::new(Mutex::new(None));
-    let told = Arc::clone(&why);
+    let noted = Arc::clone(&why);
     let graph = chain(edits(move |edits| {
-        *told.lock().unwrap() = edit(edits).err();
+        *noted.lock().unwrap() = edit(edits).err();
         Ok(())
     }));
     assert_eq!(run(graph).await, "a b c");
-    why.lock().unwrap().take().expect("it was accepted").why().clone()
+    why.lock().unwrap().take().expect("the edit was accepted").why().clone()
 }
 
 #[tokio::test]
-async fn a_node_between_two_others_runs_between_them_and_is_gone_in_the_next_run() {
+async fn a_temporary_node_runs_between_two_others_in_this_run_only() {
     let asked = Arc::new(AtomicUsize::new(0));
     let first = move |edits: &Edits| {
         if asked.fetch_add(1, Ordering::SeqCst) > 0 {
@@ -79,7 +79,7 @@ async fn a_node_between_two_others_runs_between_them_and_is_gone_in_the_next_run
 }
 
 #[tokio::test]
-async fn an_edge_more_or_less_changes_what_the_editing_node_itself_leads_to() {
+async fn edge_edits_affect_the_targets_of_the_editing_node() {
     assert_eq!(run(chain(edits(|edits| edits.remove_edge("a", "b")))).await, "a");
     assert_eq!(run(chain(edits(|edits| edits.add_edge("a", "c")))).await, "a b c c");
     assert_eq!(run(chain(edits(|edits| edits.prepend_edge("a", "c")))).await, "a b c c");
@@ -118,7 +118,7 @@ async fn edges_to_end_and_from_start_can_be_edited() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_at_the_call_and_leaves_no_trace() {
+async fn an_invalid_edit_is_rejected_at_the_call_and_leaves_no_trace() {
     let unknown = |name: &str, nearest: Option<&str>| Rejection::UnknownNode {
         name: name.into(),
         nearest: nearest.map(str::to_owned),
@@ -151,7 +151,7 @@ async fn a_task_sees_its_own_edits() {
         );
         edits.remove_node("b")?;
         assert!(matches!(edits.add_edge("a", "b").unwrap_err().why(), Rejection::UnknownNode { .. }));
-        // The name is free, and none of the old edges are those of the new node.
+        // The name is free, and the new node has none of the old edges.
         edits.add_fn("b", name)?;
         assert_eq!(edits.remove_edge("a", "b").unwrap_err().why().clone(), Rejection::NoSuchEdge);
         edits.add_edge("a", "check")?;
@@ -161,7 +161,7 @@ async fn a_task_sees_its_own_edits() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_a_node_passes_on_is_its_failure_with_that_code() {
+async fn a_rejection_that_a_node_returns_fails_it_with_that_code() {
     let graph = chain(edits(|edits| edits.remove_edge("a", "c"))).compile().unwrap();
     let error = graph.invoke(Words::update()).await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::EditRejected, Some("a")));
@@ -170,7 +170,7 @@ async fn a_refusal_that_a_node_passes_on_is_its_failure_with_that_code() {
 }
 
 #[tokio::test]
-async fn a_command_edits_and_goes_to_what_it_has_made() {
+async fn a_command_may_go_to_a_node_that_it_adds() {
     let commands = async || {
         said("a").goto("t").for_this_run(|edits| {
             edits.add_fn("t", name)?;
@@ -193,7 +193,7 @@ async fn a_command_edits_and_goes_to_what_it_has_made() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_fails_has_edited_nothing() {
+async fn a_failed_attempt_makes_no_edits() {
     let attempts = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&attempts);
     let node = move |ctx: Ctx| {
@@ -214,7 +214,7 @@ async fn an_attempt_that_fails_has_edited_nothing() {
 }
 
 #[tokio::test]
-async fn a_context_that_outlived_its_task_edits_nothing() {
+async fn a_context_that_outlives_its_task_cannot_edit() {
     let kept = Arc::new(Mutex::new(None));
     let (keeps, uses) = (Arc::clone(&kept), Arc::clone(&kept));
     let first = edits(move |edits| {
@@ -230,7 +230,7 @@ async fn a_context_that_outlived_its_task_edits_nothing() {
     assert_eq!(run(graph.edge(START, "a").edge("a", "b").edge("b", "c")).await, "a b c");
 }
 
-/// Two parallel editors, then `x`.
+/// Builds two parallel editors that both lead to `x`.
 fn two(first: Node<Words>, second: Node<Words>) -> StateGraph<Words> {
     StateGraph::new()
         .node("one", first)
@@ -248,7 +248,7 @@ async fn dropped(graph: StateGraph<Words>) -> (String, Vec<DroppedEdits>) {
 }
 
 #[tokio::test]
-async fn parallel_editors_do_not_see_each_other_and_what_they_do_alike_coincides() {
+async fn parallel_editors_do_not_see_each_other_and_identical_edits_coincide() {
     let same = |edits: &Edits| {
         edits.remove_edge("one", "x")?;
         edits.add_edge("two", END)?;
@@ -260,7 +260,7 @@ async fn parallel_editors_do_not_see_each_other_and_what_they_do_alike_coincides
 }
 
 #[tokio::test]
-async fn the_later_of_two_editors_in_conflict_is_dropped_whole_and_reported() {
+async fn in_a_conflict_all_edits_of_the_later_editor_are_dropped_and_reported() {
     let first = |edits: &Edits| edits.remove_node("x");
     let second = |edits: &Edits| {
         edits.add_fn("t", name)?;
@@ -273,14 +273,14 @@ async fn the_later_of_two_editors_in_conflict_is_dropped_whole_and_reported() {
     assert_eq!((&**by, all.len(), lost.len()), ("two", 3, 0));
     assert_eq!(*why.edit(), GraphEdit::AddEdge { from: "t".into(), to: "x".into() });
     assert!(matches!(why.why(), Rejection::UnknownNode { name, .. } if name == "x"));
-    // Functions are never the same node.
+    // Two functions are never the same node.
     let function = |edits: &Edits| edits.add_fn("t", name);
     let (_, drops) = dropped(two(edits(function), edits(function))).await;
     assert_eq!(*drops[0].why.why(), Rejection::NodeExists);
 }
 
 #[tokio::test]
-async fn a_goto_to_what_only_dropped_edits_would_have_made_is_lost_with_them() {
+async fn a_goto_to_a_node_of_dropped_edits_is_lost_with_them() {
     let taken = edits(|edits| edits.add_fn("t", name));
     let goes = async || {
         said("two").goto(["t", "x"]).for_this_run(|edits| {
@@ -289,7 +289,7 @@ async fn a_goto_to_what_only_dropped_edits_would_have_made_is_lost_with_them() {
         })
     };
     let (seen, drops) = dropped(two(taken, goes.into_node())).await;
-    // The other editor's node has the name that was gone to.
+    // The goto reaches the node of the other editor, which has the same name.
     assert_eq!((&*seen, drops.len()), ("one two x t", 1));
     let removes = edits(|edits| edits.remove_node("x"));
     let goes = async || {
@@ -302,7 +302,8 @@ async fn a_goto_to_what_only_dropped_edits_would_have_made_is_lost_with_them() {
     assert_eq!((&*seen, &drops[0].lost[..]), ("one two", &["t".to_owned()][..]));
 }
 
-/// One replaces a node and goes there, and one beside it removes the node that was there when it looked.
+/// One task replaces a node and goes to the replacement. The other removes the node that it saw, which
+/// is the old one.
 #[tokio::test]
 async fn a_parallel_task_that_removes_a_node_does_not_remove_its_replacement() {
     let replaces = || {
@@ -324,7 +325,7 @@ async fn a_parallel_task_that_removes_a_node_does_not_remove_its_replacement() {
 }
 
 #[tokio::test]
-async fn a_removed_node_does_not_run_and_one_that_is_running_comes_to_its_end() {
+async fn a_removed_node_does_not_start_and_a_running_one_finishes() {
     // `late` waits for everything else and is removed meanwhile; `two` is removed while it runs.
     let graph = StateGraph::new()
         .node("one", edits(|edits| edits.remove_node("two")))
@@ -337,7 +338,8 @@ async fn a_removed_node_does_not_run_and_one_that_is_running_comes_to_its_end() 
         .edge("two", "late")
         .edge("one", "three");
     assert_eq!(run(graph).await, "one two three");
-    // What a sibling goes or dispatches to is cancelled; what the removed one itself goes to is not.
+    // A goto or dispatch of a sibling to the removed node is cancelled. A goto of the removed node itself
+    // is not.
     let goes = async || said("two").goto(["x", "y"]).also_goto(Dispatch::new("x", 1_u32));
     let graph = two(edits(|edits| edits.remove_node("x")), goes.into_node()).node("y", name);
     assert_eq!(run(graph).await, "one two y");
@@ -346,7 +348,7 @@ async fn a_removed_node_does_not_run_and_one_that_is_running_comes_to_its_end() 
 }
 
 #[tokio::test]
-async fn a_join_does_not_wait_for_sources_that_were_taken_from_it() {
+async fn a_join_does_not_wait_for_removed_sources() {
     let join = |node, into: agentgraph::graph::Sources| {
         StateGraph::new()
             .node("a", node)
@@ -357,12 +359,12 @@ async fn a_join_does_not_wait_for_sources_that_were_taken_from_it() {
             .edge("a", "b")
             .edge(into, "j")
     };
-    // Nothing leads to `c`, so the join would wait for ever.
+    // Nothing leads to `c`, so the join would wait forever.
     let all = || agentgraph::all(["b", "c"]);
     assert_eq!(run(join(name.into_node(), all())).await, "a b");
     assert_eq!(run(join(edits(|edits| edits.remove_edge("c", "j")), all())).await, "a b j");
     assert_eq!(run(join(edits(|edits| edits.remove_node("c")), all())).await, "a b j");
-    // It has waited for nobody else.
+    // The removed source was the only missing one.
     let last = || agentgraph::all(["a", "c"]);
     let later = StateGraph::new()
         .node("a", name)
@@ -373,12 +375,12 @@ async fn a_join_does_not_wait_for_sources_that_were_taken_from_it() {
         .edge("a", "b")
         .edge(last(), "j");
     assert_eq!(run(later).await, "a b j");
-    // Nobody is left.
-    let nobody = |edits: &Edits| {
+    // A join without sources does not fire.
+    let no_sources = |edits: &Edits| {
         edits.remove_edge("b", "j")?;
         edits.remove_edge("c", "j")
     };
-    assert_eq!(run(join(edits(nobody), all())).await, "a b");
+    assert_eq!(run(join(edits(no_sources), all())).await, "a b");
     // A join that has fired stays fired.
     let fired = StateGraph::new()
         .node("a", name)
@@ -413,13 +415,13 @@ async fn a_join_into_a_removed_node_is_not_stuck() {
 }
 
 #[tokio::test]
-async fn routes_are_asked_about_the_edited_graph() {
+async fn routes_use_the_edited_graph() {
     #[derive(Route)]
     enum Next {
         B,
     }
-    // A branch reaches a temporary node, and a route the temporary one that stands in for a node that was
-    // removed.
+    // A branch can reach a temporary node. A route can reach a temporary node that replaces a removed
+    // one.
     let graph = |node: Node<Words>| {
         chain(node).branch("a", |words: &Words| if words.seen.is_empty() { "c" } else { "t" }, ["c"])
     };
@@ -439,12 +441,12 @@ async fn routes_are_asked_about_the_edited_graph() {
         edits.add_fn("b", async || Words::update().seen(["another b"]))
     };
     assert_eq!(run(routed(edits(replaced))).await, "a another b");
-    // The routes of a removed node are gone with it.
+    // Removing a node removes its routes.
     assert_eq!(run(routed(edits(|edits| edits.remove_node("a")))).await, "a");
 }
 
 #[tokio::test]
-async fn edits_before_a_run_hold_from_its_beginning() {
+async fn edits_before_a_run_apply_from_its_start() {
     let graph = chain(name.into_node()).compile().unwrap();
     let from_start = graph.invoke(Words::update()).for_this_run(|edits| {
         edits.remove_edge(START, "a")?;
@@ -460,7 +462,7 @@ async fn edits_before_a_run_hold_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn temporary_nodes_have_the_settings_of_nodes() {
+async fn temporary_nodes_take_the_settings_of_nodes() {
     let edit = |edits: &Edits| {
         edits.add_fn("last", name.defer())?;
         edits.add_fn("flaky", (async || Err::<WordsUpdate, BoxError>("no".into())).on_error("c"))?;
@@ -481,7 +483,7 @@ async fn temporary_nodes_have_the_settings_of_nodes() {
 }
 
 #[tokio::test]
-async fn a_handler_that_was_removed_handles_nothing() {
+async fn a_removed_handler_handles_nothing() {
     let fails = async || Err::<(), BoxError>("no".into());
     let graph = StateGraph::new()
         .node("a", edits(|edits| edits.remove_node("handler")))
@@ -493,7 +495,8 @@ async fn a_handler_that_was_removed_handles_nothing() {
     assert_eq!((error.code(), error.node()), (Code::NodeFailed, Some("b")));
 }
 
-/// `a` goes round twice through `b`, which counts its calls, and skips it the second time.
+/// Builds a loop of three rounds through `a`, `b` and `c`. In the second round, `a` skips the nodes of
+/// `skips`. Returns the graph and the number of calls of `b`.
 fn skips_b(skips: &'static [&'static str]) -> (StateGraph<Words>, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
@@ -528,7 +531,7 @@ fn skips_b(skips: &'static [&'static str]) -> (StateGraph<Words>, Arc<AtomicUsiz
 }
 
 #[tokio::test]
-async fn a_skipped_node_gives_what_it_gave_last_once() {
+async fn a_skipped_node_repeats_its_last_result_once() {
     let (graph, calls) = skips_b(&["b"]);
     assert_eq!(run(graph).await, "a b0 c x a b0 c x a b1 c x");
     assert_eq!(calls.load(Ordering::SeqCst), 2);
@@ -550,18 +553,18 @@ async fn skipping_is_all_or_none() {
 }
 
 #[tokio::test]
-async fn every_edit_is_told_to_who_listens() {
+async fn every_edit_is_an_event_of_the_stream() {
     let refuses = |edits: &Edits| {
         let _ = edits.add_edge("one", "zebra");
         edits.add_edge("one", "two")
     };
     let graph = two(edits(refuses), edits(|edits| edits.add_edge("one", "two"))).compile().unwrap();
     let dropped = two(edits(|edits| edits.remove_node("x")), edits(|edits| edits.add_edge("x", "x")));
-    let mut told = Vec::new();
+    let mut seen_events = Vec::new();
     for graph in [graph, dropped.compile().unwrap()] {
         let mut events = graph.invoke(Words::update()).max_supersteps(1).views([View::Edits]).stream();
         while let Some(event) = events.next().await {
-            told.push(match event.kind {
+            seen_events.push(match event.kind {
                 EventKind::Edited { by, edits } => format!("{by}: {}", edits[0]),
                 EventKind::EditRejected { by, why } => format!("{by}: {why}"),
                 EventKind::EditDropped(dropped) => dropped.to_string(),
@@ -581,11 +584,11 @@ async fn every_edit_is_told_to_who_listens() {
         "the edits of node `two` were dropped: cannot add edge `x` -> `x`: there is no node `x`",
         "end after 1 drops",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(seen_events, expected);
 }
 
 #[tokio::test]
-async fn a_skipped_task_ends_as_skipped_with_its_update() {
+async fn a_skipped_task_ends_as_skipped() {
     let (graph, _) = skips_b(&["b"]);
     let graph = graph.compile().unwrap();
     let mut events = graph.invoke(Words::update()).views([View::Tasks]).stream();
@@ -601,7 +604,7 @@ async fn a_skipped_task_ends_as_skipped_with_its_update() {
 }
 
 #[tokio::test]
-async fn static_interrupts_and_limits_live_with_temporary_nodes() {
+async fn static_interrupts_and_limits_work_with_temporary_nodes() {
     let edit = |edits: &Edits| {
         edits.add_fn("t", name)?;
         edits.add_edge("a", "t")?;
@@ -609,7 +612,7 @@ async fn static_interrupts_and_limits_live_with_temporary_nodes() {
     };
     let graph = chain(edits(edit)).interrupt_after(["b"]).on_limit("c").compile().unwrap();
     let outcome = graph.invoke(Words::update()).await.unwrap();
-    // Nothing is behind `b` and `t`, so there is nothing to stop before.
+    // Nothing runs after `b` and `t`, so there is no stop after `b`.
     assert_eq!(text(&outcome.into_finished().unwrap()), "a b t");
     // The node for the limit was removed.
     let outcome = graph.invoke(Words::update()).max_supersteps(1).await.unwrap();
@@ -643,7 +646,7 @@ async fn a_graph_can_be_a_temporary_node_and_edits_inside_it_stay_inside() {
 }
 
 #[tokio::test]
-async fn edits_before_a_run_take_sources_from_joins() {
+async fn edits_before_a_run_may_remove_sources_of_joins() {
     let graph = StateGraph::new().node("a", name).node("b", name).node("j", name);
     let graph = graph.edge(START, "a").edge(["a", "b"], "j").compile().unwrap();
     let without = graph.invoke(Words::update()).for_this_run(|edits| edits.remove_edge("b", "j"));
@@ -653,7 +656,7 @@ async fn edits_before_a_run_take_sources_from_joins() {
 }
 
 #[tokio::test]
-async fn an_eager_run_is_edited_from_the_merge_of_the_editor_on() {
+async fn an_eager_run_applies_edits_when_the_editor_is_merged() {
     let between = |edits: &Edits| {
         edits.add_fn("t", name)?;
         edits.remove_edge("a", "b")?;
@@ -679,7 +682,7 @@ async fn an_eager_run_is_edited_from_the_merge_of_the_editor_on() {
 }
 
 #[tokio::test]
-async fn an_eager_run_cancels_what_was_to_start_of_a_removed_node() {
+async fn an_eager_run_cancels_unstarted_tasks_of_a_removed_node() {
     // One at a time: `one` is merged before the dispatches to `x` begin.
     let splits = async || {
         said("split").goto([Dispatch::new("one", 0_u32), Dispatch::new("x", 1), Dispatch::new("x", 2)])
@@ -695,7 +698,7 @@ async fn an_eager_run_cancels_what_was_to_start_of_a_removed_node() {
     let graph = graph.compile().unwrap();
     let outcome = graph.invoke(Words::update()).max_concurrency(1).await.unwrap();
     assert_eq!(text(outcome.output()), "split one end");
-    // They have all begun.
+    // Without the limit, all of them have started before `one` is merged.
     let outcome = graph.invoke(Words::update()).await.unwrap();
     assert_eq!(text(outcome.output()), "split one x x end");
 }
@@ -708,7 +711,7 @@ async fn an_eager_run_skips_once_as_well() {
 }
 
 #[tokio::test]
-async fn a_detached_temporary_node_holds_nothing_back() {
+async fn a_detached_temporary_node_does_not_delay_the_end() {
     let edit = |edits: &Edits| {
         let forever = async || std::future::pending::<WordsUpdate>().await;
         edits.add_fn("side", forever.detached())?;

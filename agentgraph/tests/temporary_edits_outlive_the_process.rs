@@ -1,5 +1,5 @@
-//! Edited runs on a checkpointer: whoever goes on with one goes on in its edited graph, and the next run has
-//! it no more.
+//! Edited runs with a checkpointer: a process that continues such a run uses its edited graph, and the
+//! next run begins without the edits.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -27,7 +27,7 @@ async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
     Ok(Words::update().seen([format!("{} {answer}", ctx.node())]))
 }
 
-/// A node that edits its graph if it is the first of its thread, and says its name.
+/// Returns a node that writes its name and, if the state is still empty, edits the graph.
 fn edits(edit: impl Fn(&Edits) -> Result<(), EditError> + Send + Sync + 'static) -> Node<Words> {
     let node = move |ctx: Ctx, words: Snapshot<Words>| {
         let edited = if words.seen.is_empty() { edit(&ctx.edits()) } else { Ok(()) };
@@ -39,7 +39,8 @@ fn edits(edit: impl Fn(&Edits) -> Result<(), EditError> + Send + Sync + 'static)
     node.into_node()
 }
 
-/// `a` puts `t1`, `t2` and a join between itself and `b`, and takes `c` out.
+/// Inserts `t1` and `t2` between `a` and `b`, replaces `c` by an edge from `b` to `d`, and removes `x`
+/// from the join into `j`.
 fn busy(edits: &Edits) -> Result<(), EditError> {
     edits.add_node("t1", "say", "one")?;
     edits.add_node("t2", "say", "two")?;
@@ -84,7 +85,7 @@ async fn start(graph: &CompiledGraph<Words>) -> Outcome<Words> {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_another_process() {
+async fn a_run_stopped_anywhere_continues_in_its_edited_graph_in_another_process() {
     for steps in 0..5 {
         for durability in [Durability::Sync, Durability::Exit] {
             let folder = Folder::new();
@@ -95,7 +96,7 @@ async fn a_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_another_p
             let first = open().await.invoke(Words::update()).thread("t").durability(durability);
             let stopped = first.max_supersteps(steps).await.unwrap();
             assert!(matches!(stopped, Outcome::Stopped { .. }), "{steps}: {stopped:?}");
-            // One superstep a process.
+            // Each process runs one superstep.
             let mut last = String::new();
             while last.is_empty() {
                 match open().await.proceed().thread("t").max_supersteps(1).await.unwrap() {
@@ -116,7 +117,7 @@ async fn a_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_another_p
 }
 
 #[tokio::test]
-async fn an_eager_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_another_process() {
+async fn an_eager_run_stopped_anywhere_continues_in_its_edited_graph_in_another_process() {
     for steps in 0..6 {
         let saver = Arc::new(MemorySaver::new());
         let open = || busy_graph().eager().compile().unwrap().checkpointer(Arc::clone(&saver));
@@ -139,7 +140,7 @@ async fn an_eager_run_that_is_cut_off_anywhere_goes_on_in_its_edited_graph_in_an
 }
 
 #[tokio::test]
-async fn an_interrupted_run_is_resumed_in_its_edited_graph_by_a_graph_of_its_own() {
+async fn an_interrupted_run_is_resumed_in_its_edited_graph_by_another_instance_of_the_graph() {
     let saver = Arc::new(MemorySaver::new());
     let graph = || {
         let graph = StateGraph::new()
@@ -168,7 +169,7 @@ async fn an_interrupted_run_is_resumed_in_its_edited_graph_by_a_graph_of_its_own
 }
 
 #[tokio::test]
-async fn pruning_takes_no_edits_away() {
+async fn pruning_keeps_edits() {
     let graph = busy_graph().compile().unwrap().checkpointer(MemorySaver::new());
     graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
     graph.prune(Retention::keep_latest_per_thread()).thread("t").await.unwrap();
@@ -222,10 +223,10 @@ async fn however_a_run_ends_the_next_one_has_none_of_its_edits() {
 }
 
 #[tokio::test]
-async fn edits_of_a_task_that_finished_beside_a_failing_one_are_kept_with_its_result() {
+async fn edits_of_a_finished_sibling_of_a_failed_task_are_kept_with_its_result() {
     let saver = Arc::new(MemorySaver::new());
     let goes = async |words: Snapshot<Words>| {
-        assert!(words.seen.is_empty(), "it runs once");
+        assert!(words.seen.is_empty(), "`a` runs once");
         said("a").goto("t").for_this_run(|edits| {
             edits.add_node("t", "say", "hello")?;
             edits.add_edge("t", "end")
@@ -250,7 +251,7 @@ async fn edits_of_a_task_that_finished_beside_a_failing_one_are_kept_with_its_re
 }
 
 #[tokio::test]
-async fn edits_that_parallel_tasks_made_alike_are_stored_once() {
+async fn equal_edits_of_parallel_tasks_are_stored_once() {
     let saver = Arc::new(MemorySaver::new());
     let graph = || {
         let same = |edits: &Edits| {
@@ -267,7 +268,7 @@ async fn edits_that_parallel_tasks_made_alike_are_stored_once() {
 }
 
 #[tokio::test]
-async fn functions_are_refused_where_they_would_have_to_be_stored() {
+async fn functions_are_refused_as_temporary_nodes_of_stored_runs() {
     let edit = |edits: &Edits| {
         let refused = edits.add_fn("t", name).unwrap_err();
         assert_eq!((refused.code(), refused.why()), (Code::NeedsTemplate, &Rejection::NeedsTemplate));
@@ -315,7 +316,7 @@ async fn forks_replays_and_edited_states_inherit_the_edits_of_their_checkpoint()
     graph.update_state("t").update(Words::update().seen(["more"])).await.unwrap();
     let fork = graph.proceed().thread("t").await.unwrap();
     assert_eq!(text(fork.output()), "a t1 says one more t2 says two b d j");
-    // A branch that begins before the edits has none until they are made again.
+    // A branch from a checkpoint before the edits has no edits.
     let first = history.last().unwrap();
     assert!(first.edits.is_empty());
     let again = graph.invoke(Words::update().seen(["i"])).thread("t").from(first.id).await.unwrap();
@@ -323,7 +324,7 @@ async fn forks_replays_and_edited_states_inherit_the_edits_of_their_checkpoint()
 }
 
 #[tokio::test]
-async fn a_graph_that_lacks_what_the_edits_need_says_so() {
+async fn an_error_names_the_nodes_and_templates_that_stored_edits_lack() {
     let saver = Arc::new(MemorySaver::new());
     let graph = busy_graph().compile().unwrap().checkpointer(Arc::clone(&saver));
     graph.invoke(Words::update()).thread("t").max_supersteps(2).await.unwrap();
@@ -337,7 +338,7 @@ async fn a_graph_that_lacks_what_the_edits_need_says_so() {
     }
     let id = graph.state("t").await.unwrap().unwrap().id;
     assert_eq!(bare.topology_at("t", id).await.unwrap_err().code(), Code::GraphChanged);
-    // A graph that has become by itself what the edits make of it goes on.
+    // A graph that already contains an edit, and has one more node, continues the run.
     let grown = busy_graph().edge("b", "d").node("e", name).edge("d", "e").compile().unwrap();
     let done = grown.checkpointer(saver).proceed().thread("t").await.unwrap();
     assert_eq!(text(done.output()), format!("{BUSY} e"));
@@ -368,14 +369,14 @@ async fn history_can_draw_the_graph_as_it_was_at_each_checkpoint() {
     assert_eq!(edges, ["__start__ a", "b j", "a t1*", "b d*", "t1 t2*", "t2 b*"]);
     let drawn = edited.mermaid();
     assert!(drawn.contains("class n5,n6 temporary") && drawn.contains("linkStyle 2,3,4,5 "), "{drawn}");
-    // It holds to the end of the run, and the next run begins without it.
+    // The edits hold to the end of the run, and the next run begins without them.
     let shapes: Vec<bool> = pictures.iter().map(|picture| picture == edited).collect();
     assert_eq!(shapes, [&[false][..], &[true; 5], &[false; 5]].concat());
     assert!(graph.topology_at("t", agentgraph::CheckpointId::default()).await.unwrap().is_some());
     assert!(graph.topology_at("nobody", agentgraph::CheckpointId::default()).await.unwrap().is_none());
 }
 
-/// `a` skips `b` in every run but the first; `b` counts its calls.
+/// Returns a graph in which `a` skips `b` in every run but the first. `b` counts its calls.
 fn skipping(saver: &Arc<MemorySaver>, calls: &Arc<AtomicUsize>) -> CompiledGraph<Words> {
     let a = async |ctx: Ctx, words: Snapshot<Words>| {
         if !words.seen.is_empty() {
@@ -394,10 +395,11 @@ fn skipping(saver: &Arc<MemorySaver>, calls: &Arc<AtomicUsize>) -> CompiledGraph
 }
 
 #[tokio::test]
-async fn a_later_run_in_another_process_uses_again_what_a_node_gave_in_an_earlier_one() {
-    let (saver, calls) = (Arc::new(MemorySaver::new()), Arc::new(AtomicUsize::new(0)));
+async fn a_later_run_in_another_process_reuses_the_kept_output_of_a_skipped_node() {
+    let saver = Arc::new(MemorySaver::new());
+    let calls = Arc::new(AtomicUsize::new(0));
     assert_eq!(text(start(&skipping(&saver, &calls)).await.output()), "a b0 c0");
-    // The skip itself outlives the process, and is used up once.
+    // The skip outlives the process and applies once.
     let stopped =
         skipping(&saver, &calls).invoke(Words::update()).thread("t").max_supersteps(1).await.unwrap();
     let graph = skipping(&saver, &calls);
@@ -407,7 +409,7 @@ async fn a_later_run_in_another_process_uses_again_what_a_node_gave_in_an_earlie
     assert_eq!(text(graph.proceed().thread("t").await.unwrap().output()), "a b0 c0 a b0 c0");
     assert!(graph.state("t").await.unwrap().unwrap().skips.is_empty());
     assert_eq!(calls.load(Ordering::SeqCst), 1);
-    // A skip that a run did not come to is gone with it.
+    // A skip that the run did not reach ends with the run.
     skipping(&saver, &calls).invoke(Words::update()).thread("t").max_supersteps(1).await.unwrap();
     let graph = skipping(&saver, &calls);
     let ended = graph.invoke(Words::update()).thread("t").abandon().max_supersteps(0).await.unwrap();
@@ -416,11 +418,11 @@ async fn a_later_run_in_another_process_uses_again_what_a_node_gave_in_an_earlie
 }
 
 #[tokio::test]
-async fn edits_and_kept_outputs_outlast_fulls_and_segments() {
+async fn edits_and_kept_outputs_survive_fulls_and_segments() {
     #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
     struct Count {
+        // Written in every round, so that the deltas soon outweigh the state.
         rounds: u32,
-        // Changed as a whole each time, so that deltas weigh soon more than the state.
         #[reduce(append)]
         seen: Vec<String>,
     }
@@ -454,7 +456,7 @@ async fn edits_and_kept_outputs_outlast_fulls_and_segments() {
     assert_eq!(edits.len(), 3);
     let last = graph().proceed().thread("t").max_supersteps(10_000).await.unwrap().into_finished().unwrap();
     assert_eq!((last.rounds, &last.seen[..]), (3_000, &["t".to_owned()][..]));
-    // A run without edits, as long, is read back without any.
+    // A run of the same length without edits is read back without edits.
     graph().invoke(Count::update()).thread("t").max_supersteps(2_600).await.unwrap();
     let state = graph().state("t").await.unwrap().unwrap();
     assert!(state.edits.is_empty() && state.skips.is_empty());
@@ -469,7 +471,7 @@ async fn edits_inside_a_subgraph_belong_to_its_call() {
         let graph = || {
             let plan = async |ctx: Ctx| {
                 let edits = ctx.edits();
-                // The call before has left nothing.
+                // The previous call has left no edits.
                 edits.add_node("ask#1", "ask", ())?;
                 edits.add_edge("plan", "ask#1")?;
                 Ok::<_, BoxError>(Words::update().seen(["plan"]))
@@ -494,11 +496,11 @@ async fn edits_inside_a_subgraph_belong_to_its_call() {
     }
 }
 
-/// Another process, as a host sees it.
-struct Elsewhere(CompiledGraph<Words>);
+/// A host that runs tasks in another instance of the graph.
+struct RemoteHost(CompiledGraph<Words>);
 
 #[async_trait::async_trait]
-impl Host for Elsewhere {
+impl Host for RemoteHost {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
         let call: TaskCall = serde_json::from_slice(&serde_json::to_vec(&call)?)?;
         Ok(self.0.run_task(call).await?)
@@ -506,8 +508,8 @@ impl Host for Elsewhere {
 }
 
 #[tokio::test]
-async fn tasks_that_run_elsewhere_edit_and_temporary_nodes_run_there() {
-    let far = Elsewhere(busy_graph().compile().unwrap());
+async fn tasks_on_a_host_can_edit_and_temporary_nodes_run_on_the_host() {
+    let far = RemoteHost(busy_graph().compile().unwrap());
     let graph = busy_graph().compile().unwrap().host(far);
     assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), BUSY);
     let edit = |edits: &Edits| {
@@ -515,7 +517,7 @@ async fn tasks_that_run_elsewhere_edit_and_temporary_nodes_run_there() {
         edits.add_edge("a", "zebra")
     };
     let graph = || StateGraph::new().node("a", edits(edit)).edge(START, "a").compile().unwrap();
-    let graph = graph().host(Elsewhere(graph()));
+    let graph = graph().host(RemoteHost(graph()));
     let error = graph.invoke(Words::update()).await.unwrap_err();
     assert_eq!((error.code(), error.node()), (Code::EditRejected, Some("a")));
     let commands = || {
@@ -528,12 +530,12 @@ async fn tasks_that_run_elsewhere_edit_and_temporary_nodes_run_there() {
         let graph = StateGraph::new().node("a", a).node("b", name).edge(START, "a").template("say", say);
         graph.compile().unwrap()
     };
-    let graph = commands().host(Elsewhere(commands()));
+    let graph = commands().host(RemoteHost(commands()));
     assert_eq!(text(graph.invoke(Words::update()).await.unwrap().output()), "a t says hello b");
 }
 
 #[tokio::test]
-async fn edits_are_data_that_can_be_written_down() {
+async fn edits_serialize_to_json_and_back() {
     let edits = [
         GraphEdit::AddNode { name: "t".into(), template: Some("say".into()), args: "hello".into() },
         GraphEdit::PrependEdge { from: "a".into(), to: "t".into() },

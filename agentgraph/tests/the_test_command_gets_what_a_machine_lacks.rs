@@ -1,7 +1,7 @@
-//! `.ci/test` on machines of other kinds: with which line it installs what is missing, and when it only
-//! prints that line.
+//! `.ci/test` on simulated machines: the command by which it installs missing programs, and when it only
+//! prints that command.
 //!
-//! The package managers, `sudo`, `id` and `uname` are stand-ins that write down how they were called.
+//! The package managers, `sudo`, `id` and `uname` are fakes. The first two record their calls.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A machine on which there is nothing but what a test puts there.
+/// A machine that has only the programs of its test.
 struct Machine(PathBuf);
 
 impl Drop for Machine {
@@ -43,20 +43,20 @@ impl Machine {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A `sudo` that asks for no password.
+    /// Adds a `sudo` that needs no password.
     fn with_free_sudo(self) -> Self {
         let log = r#"[ "$1" != -n ] || exit 0; echo "sudo $*" >>"${0%/*}/called"; exec "$@""#;
         self.program("sudo", log);
         self
     }
 
-    /// A `sudo` that would ask for one.
+    /// Adds a `sudo` that needs a password.
     fn with_sudo(self) -> Self {
         self.program("sudo", r#"[ "$1" != -n ] || exit 1; echo "sudo $*" >>"${0%/*}/called"; exit 1"#);
         self
     }
 
-    /// Whether it was installed, what was said, and what was called.
+    /// Installs missing programs. Returns whether that succeeded, the output, and the recorded calls.
     fn installs(&self, missing: &str) -> (bool, String, Vec<String>) {
         let script = format!("set -eu; . ./machine; install_missing {missing}");
         let output = Command::new("/bin/sh")
@@ -67,28 +67,28 @@ impl Machine {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].concat();
+        let printed = [output.stdout, output.stderr].concat();
         let called = fs::read_to_string(self.0.join("called")).unwrap_or_default();
         (
             output.status.success(),
-            String::from_utf8_lossy(&said).into_owned(),
+            String::from_utf8_lossy(&printed).into_owned(),
             called.lines().map(str::to_owned).collect(),
         )
     }
 }
 
 #[test]
-fn the_superuser_installs_with_the_manager_that_is_there() {
+fn the_superuser_installs_with_the_manager_of_the_machine() {
     for (manager, expected) in [
         ("apt-get", &["apt-get update -q", "apt-get install -y -q gcc libc6-dev postgresql"][..]),
         ("dnf", &["dnf install -y gcc postgresql-server"]),
         ("apk", &["apk add build-base postgresql"]),
         ("brew", &["brew install gcc postgresql@17"]),
     ] {
-        let (done, said, called) = Machine::new("Linux", 0, &[manager]).installs("c postgres");
-        assert!(done, "{manager}: {said}");
+        let (done, printed, called) = Machine::new("Linux", 0, &[manager]).installs("c postgres");
+        assert!(done, "{manager}: {printed}");
         assert_eq!(called, expected);
-        assert!(said.starts_with("Missing: a C compiler, a PostgreSQL server. Installing: "), "{said}");
+        assert!(printed.starts_with("Missing: a C compiler, a PostgreSQL server. Installing: "), "{printed}");
     }
 }
 
@@ -99,10 +99,10 @@ fn a_manager_of_the_system_comes_before_brew() {
 }
 
 #[test]
-fn another_user_takes_a_sudo_that_asks_for_nothing() {
-    let (done, said, called) =
+fn another_user_installs_with_a_sudo_that_needs_no_password() {
+    let (done, printed, called) =
         Machine::new("Linux", 1000, &["apt-get"]).with_free_sudo().installs("postgres");
-    assert!(done, "{said}");
+    assert!(done, "{printed}");
     let expected = [
         "sudo apt-get update -q",
         "apt-get update -q",
@@ -113,13 +113,13 @@ fn another_user_takes_a_sudo_that_asks_for_nothing() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_for_a_password_the_line_is_printed() {
+fn without_a_sudo_or_a_password_the_command_is_printed() {
     let machines = [Machine::new("Linux", 1000, &["dnf"]), Machine::new("Linux", 1000, &["dnf"]).with_sudo()];
     for machine in machines {
-        let (done, said, called) = machine.installs("c postgres");
-        assert_eq!((done, called), (false, vec![]), "{said}");
-        assert!(said.contains("Run this as the superuser"), "{said}");
-        assert!(said.contains("\n    dnf install -y gcc postgresql-server\n"), "{said}");
+        let (done, printed, called) = machine.installs("c postgres");
+        assert_eq!((done, called), (false, vec![]), "{printed}");
+        assert!(printed.contains("Run this as the superuser"), "{printed}");
+        assert!(printed.contains("\n    dnf install -y gcc postgresql-server\n"), "{printed}");
     }
 }
 
@@ -131,12 +131,12 @@ fn an_install_that_fails_is_a_failure() {
 }
 
 #[test]
-fn what_no_known_manager_can_install_is_named() {
-    let (done, said, _) = Machine::new("Linux", 0, &[]).installs("c postgres");
-    assert!(!done && said.contains("Missing: a C compiler, a PostgreSQL server."), "{said}");
-    // Homebrew has the server; the compiler there is Apple's.
-    let (done, said, called) = Machine::new("Darwin", 501, &["brew", "apt-get"]).installs("c postgres");
-    assert!(!done && called.is_empty() && said.contains("xcode-select --install"), "{said}");
-    let (done, said, called) = Machine::new("Darwin", 501, &["brew", "apt-get"]).installs("postgres");
-    assert_eq!((done, called), (true, vec!["brew install postgresql@17".to_owned()]), "{said}");
+fn programs_that_no_known_manager_can_install_are_named() {
+    let (done, printed, _) = Machine::new("Linux", 0, &[]).installs("c postgres");
+    assert!(!done && printed.contains("Missing: a C compiler, a PostgreSQL server."), "{printed}");
+    // Homebrew installs the server. The compiler on macOS comes from Apple.
+    let (done, printed, called) = Machine::new("Darwin", 501, &["brew", "apt-get"]).installs("c postgres");
+    assert!(!done && called.is_empty() && printed.contains("xcode-select --install"), "{printed}");
+    let (done, printed, called) = Machine::new("Darwin", 501, &["brew", "apt-get"]).installs("postgres");
+    assert_eq!((done, called), (true, vec!["brew install postgresql@17".to_owned()]), "{printed}");
 }

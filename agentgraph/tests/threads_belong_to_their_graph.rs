@@ -20,12 +20,13 @@ struct Count {
 async fn nothing() {}
 
 #[tokio::test]
-async fn a_graph_that_shares_no_channel_with_a_thread_leaves_it_alone() {
+async fn a_graph_refuses_a_thread_with_which_it_shares_no_channel() {
     let saver = Arc::new(MemorySaver::new());
     let mails = StateGraph::<Mail>::new().node("nothing", nothing).edge(START, "nothing").compile().unwrap();
     let counts =
         StateGraph::<Count>::new().node("nothing", nothing).edge(START, "nothing").compile().unwrap();
-    let (mails, counts) = (mails.checkpointer(Arc::clone(&saver)), counts.checkpointer(Arc::clone(&saver)));
+    let mails = mails.checkpointer(Arc::clone(&saver));
+    let counts = counts.checkpointer(Arc::clone(&saver));
     mails.invoke(Mail::update().text("Ada")).thread("t").await.unwrap();
     let error = counts.invoke(Count::update().n(1)).thread("t").await.unwrap_err();
     assert_eq!((error.code(), error.thread()), (Code::GraphChanged, Some("t")));

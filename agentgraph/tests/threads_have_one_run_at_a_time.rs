@@ -1,5 +1,5 @@
-//! A run has its thread to itself: who comes meanwhile is refused, waits, or takes its place; who lost it
-//! stores nothing.
+//! A thread has one run at a time. A second call is refused, waits, or replaces the run. A run that lost
+//! its thread stores nothing.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,7 +21,7 @@ use common::words::{Words, WordsUpdate, says, text};
 use sqlite_folder::Folder;
 use tokio::sync::Semaphore;
 
-/// Opens from outside, one run at a time.
+/// A gate that lets one run through per opening.
 #[derive(Clone)]
 struct Gate {
     opens: Arc<Semaphore>,
@@ -38,8 +38,8 @@ impl Gate {
         self.opens.acquire().await.unwrap().forget();
     }
 
-    /// Until somebody stands before it.
-    async fn somebody_waits(&self) {
+    /// Waits until a run waits at the gate.
+    async fn wait_for_run(&self) {
         self.waits.acquire().await.unwrap().forget();
     }
 
@@ -48,7 +48,7 @@ impl Gate {
     }
 }
 
-/// Says `first`, waits at the gate, says `last`.
+/// Returns a graph that writes `first`, waits at the gate, and writes `slow` and `last`.
 fn gated(gate: &Gate, saver: impl Checkpointer) -> CompiledGraph<Words> {
     let gate = gate.clone();
     let slow = move || {
@@ -67,7 +67,8 @@ fn said(word: &str) -> WordsUpdate {
     Words::update().seen([word])
 }
 
-/// Stores of each kind, two of them on one place.
+/// Returns pairs of savers, each pair on one store: one memory, one SQLite saver, two SQLite savers of
+/// one file.
 async fn savers(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
     let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
     let open = async |path| Arc::new(SqliteSaver::open(path).await.unwrap()) as Arc<dyn Checkpointer>;
@@ -92,16 +93,16 @@ async fn a_second_run_is_refused() {
         let gate = Gate::new();
         let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
         let first = in_background(graph.invoke(said("i")).thread("t"));
-        gate.somebody_waits().await;
+        gate.wait_for_run().await;
         for second in [elsewhere.invoke(said("j")).abandon(), elsewhere.proceed(), elsewhere.resume("x")] {
             let error = second.thread("t").await.unwrap_err();
             assert_eq!((error.code(), error.thread()), (Code::ThreadBusy, Some("t")));
         }
         let edit = elsewhere.update_state("t").update(said("k")).await.unwrap_err();
         assert_eq!(edit.code(), Code::ThreadBusy);
-        assert_eq!(words(&elsewhere).await, "i first", "anybody may look");
+        assert_eq!(words(&elsewhere).await, "i first", "reading needs no lease");
         let beside = in_background(elsewhere.invoke(said("j")).thread("u"));
-        gate.somebody_waits().await;
+        gate.wait_for_run().await;
         gate.opens.add_permits(2);
         assert_eq!(text(first.await.unwrap().unwrap().output()), "i first slow last");
         assert_eq!(text(beside.await.unwrap().unwrap().output()), "j first slow last");
@@ -111,7 +112,7 @@ async fn a_second_run_is_refused() {
 }
 
 #[tokio::test]
-async fn calls_that_queue_go_in_the_order_they_came() {
+async fn queued_calls_run_in_the_order_of_arrival() {
     let folder = Folder::new();
     for [saver, _] in savers(&folder).await {
         let gate = Gate::new();
@@ -132,14 +133,14 @@ async fn calls_that_queue_go_in_the_order_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_queues_hears_of_a_thread_that_another_saver_gave_back() {
+async fn a_queued_call_notices_that_another_saver_released_the_thread() {
     let folder = Folder::new();
     let path = folder.fresh();
     let gate = Gate::new();
     let graph = gated(&gate, SqliteSaver::open(&path).await.unwrap());
     let elsewhere = gated(&gate, SqliteSaver::open(&path).await.unwrap());
     let first = in_background(graph.invoke(said("i")).thread("t"));
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     let second = in_background(elsewhere.invoke(said("j")).thread("t").when_busy(WhenBusy::Queue));
     gate.opens.add_permits(2);
     first.await.unwrap().unwrap();
@@ -148,11 +149,11 @@ async fn a_call_that_queues_hears_of_a_thread_that_another_saver_gave_back() {
 }
 
 #[tokio::test]
-async fn a_call_that_queues_can_be_cancelled() {
+async fn a_queued_call_can_be_cancelled() {
     let gate = Gate::new();
     let graph = gated(&gate, MemorySaver::new());
     let first = in_background(graph.invoke(said("i")).thread("t"));
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     let token = agentgraph::CancellationToken::new();
     let second = graph.invoke(said("j")).thread("t").when_busy(WhenBusy::Queue).cancel(token.clone());
     let second = in_background(second);
@@ -164,17 +165,17 @@ async fn a_call_that_queues_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_replaced_ends_and_its_committed_work_stays() {
+async fn a_replaced_run_ends_and_its_committed_work_stays() {
     let folder = Folder::new();
     for [saver, _] in savers(&folder).await {
         let gate = Gate::new();
         let graph = gated(&gate, saver);
         let first = in_background(graph.invoke(said("i")).thread("t"));
-        gate.somebody_waits().await;
+        gate.wait_for_run().await;
         let second = in_background(graph.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace));
         let error = first.await.unwrap().unwrap_err();
         assert_eq!((error.code(), error.thread()), (Code::LeaseLost, Some("t")));
-        gate.somebody_waits().await;
+        gate.wait_for_run().await;
         gate.open();
         let second = second.await.unwrap().unwrap();
         assert_eq!(text(second.output()), "i first j first slow last");
@@ -184,11 +185,11 @@ async fn a_run_that_is_replaced_ends_and_its_committed_work_stays() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_proceeded_with_elsewhere_is_the_same_run() {
+async fn proceed_with_replace_continues_the_same_run() {
     let gate = Gate::new();
     let graph = gated(&gate, MemorySaver::new());
     let first = in_background(graph.invoke(said("i")).thread("t"));
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     let second = in_background(graph.proceed().thread("t").when_busy(WhenBusy::Replace));
     assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
     gate.open();
@@ -200,21 +201,21 @@ async fn a_run_that_is_proceeded_with_elsewhere_is_the_same_run() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_rolled_back_leaves_a_branch_and_no_trace_on_the_new_one() {
+async fn a_rolled_back_run_leaves_a_branch_and_no_trace_on_the_new_one() {
     let folder = Folder::new();
     for [saver, _] in savers(&folder).await {
         let gate = Gate::new();
         let graph = gated(&gate, saver);
         gate.open();
         graph.invoke(said("before")).thread("t").await.unwrap();
-        gate.somebody_waits().await;
+        gate.wait_for_run().await;
         for round in ["j", "k"] {
             let first = in_background(graph.invoke(said("i")).thread("t"));
-            gate.somebody_waits().await;
+            gate.wait_for_run().await;
             let rolled_back = graph.state("t").await.unwrap().unwrap();
             let second = in_background(graph.invoke(said(round)).thread("t").when_busy(WhenBusy::RollBack));
             assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
-            gate.somebody_waits().await;
+            gate.wait_for_run().await;
             gate.open();
             second.await.unwrap().unwrap();
             let history = graph.history("t").await.unwrap();
@@ -222,18 +223,18 @@ async fn a_run_that_is_rolled_back_leaves_a_branch_and_no_trace_on_the_new_one()
                 history.iter().find(|one| one.source == agentgraph::checkpoint::Source::Input).unwrap();
             assert_eq!(begun.abandoned, Some(rolled_back.run));
             let old = graph.state_at("t", rolled_back.id).await.unwrap().unwrap();
-            assert!(text(&old.values).ends_with("i first"), "what was rolled back can be looked at");
+            assert!(text(&old.values).ends_with("i first"), "a rolled-back run can still be read");
         }
         assert_eq!(words(&graph).await, "before first slow last j first slow last k first slow last");
     }
 }
 
 #[tokio::test]
-async fn a_thread_that_begins_with_a_run_that_is_rolled_back_begins_anew() {
+async fn rolling_back_the_first_run_of_a_thread_begins_the_thread_anew() {
     let gate = Gate::new();
     let graph = gated(&gate, MemorySaver::new());
     let first = in_background(graph.invoke(said("i")).thread("t"));
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     let second = in_background(graph.invoke(said("j")).thread("t").when_busy(WhenBusy::RollBack));
     assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
     gate.open();
@@ -244,7 +245,7 @@ async fn a_thread_that_begins_with_a_run_that_is_rolled_back_begins_anew() {
 }
 
 #[tokio::test]
-async fn policies_change_nothing_where_nobody_is() {
+async fn when_busy_changes_nothing_on_a_free_thread() {
     let gate = Gate::new();
     let graph = gated(&gate, MemorySaver::new());
     for (at, policy) in [WhenBusy::Queue, WhenBusy::Replace, WhenBusy::RollBack].into_iter().enumerate() {
@@ -256,12 +257,12 @@ async fn policies_change_nothing_where_nobody_is() {
     let unfinished = graph.invoke(said("i")).thread("t").max_supersteps(1).await.unwrap();
     assert!(matches!(unfinished, Outcome::Stopped { .. }));
     let refused = graph.invoke(said("i")).thread("t").when_busy(WhenBusy::Replace).await.unwrap_err();
-    assert_eq!(refused.code(), Code::RunUnfinished, "a run that waits is not one that goes on");
+    assert_eq!(refused.code(), Code::RunUnfinished, "an unfinished run is not an active run");
 }
 
-/// Everything of it stands still: no call, no renewal.
+/// The worker makes no call and renews no lease.
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_stood_still_for_longer_than_its_lease_stores_nothing() {
+async fn a_worker_that_stalls_for_longer_than_its_lease_loses_it() {
     let folder = Folder::new();
     let path = folder.fresh();
     let (one, two) = (SqliteSaver::open(&path).await.unwrap(), SqliteSaver::open(&path).await.unwrap());
@@ -301,48 +302,50 @@ async fn a_long_run_keeps_its_lease() {
     assert_eq!(text(first.await.unwrap().unwrap().output()), "i slept");
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(alive(), 0, "nobody renews what nobody holds");
+    assert_eq!(alive(), 0, "no task renews a released lease");
 }
 
 fn paused_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
-/// Whoever renewed them was a task of the first one.
+/// The task that renewed the leases belonged to the first runtime.
 #[test]
-fn leases_are_renewed_after_the_end_of_another_runtime_that_runs_of_the_graph_were_in() {
-    let (gate, saver) = (Gate::new(), NotingSaver::memory());
+fn leases_are_renewed_after_another_runtime_with_runs_of_the_graph_has_ended() {
+    let gate = Gate::new();
+    let saver = NotingSaver::memory();
     let graph = gated(&gate, saver.clone()).lease(Duration::from_secs(3));
     let started = |runtime: &tokio::runtime::Runtime, thread: &str| {
         let run = runtime.spawn(graph.invoke(said("i")).thread(thread).into_future());
-        runtime.block_on(gate.somebody_waits());
+        runtime.block_on(gate.wait_for_run());
         run
     };
     let [first, second, third] = [(); 3].map(|()| paused_runtime());
-    let gone = started(&first, "a");
-    let at_once = started(&second, "b");
-    drop((gone, first));
+    let dropped = started(&first, "a");
+    let active = started(&second, "b");
+    drop((dropped, first));
     saver.renewed();
     let a_while = || tokio::time::sleep(Duration::from_secs(10));
     second.block_on(async { a_while().await });
-    assert!(saver.renewed().contains(&"b".to_owned()), "a run that went on when it happened");
-    at_once.abort();
+    assert!(saver.renewed().contains(&"b".to_owned()), "the run was active when the first runtime ended");
+    active.abort();
     drop(second);
     let later = started(&third, "c");
     third.block_on(async { a_while().await });
-    assert!(saver.renewed().contains(&"c".to_owned()), "a run that began afterwards");
+    assert!(saver.renewed().contains(&"c".to_owned()), "the run began after the first runtime ended");
     gate.open();
     assert_eq!(text(third.block_on(later).unwrap().unwrap().output()), "i first slow last");
 }
 
 #[test]
-fn a_lease_that_the_store_keeps_waiting_does_not_cost_others_their_time() {
-    let (gate, saver) = (Gate::new(), NotingSaver::memory());
+fn a_renewal_that_hangs_in_the_store_does_not_delay_other_renewals() {
+    let gate = Gate::new();
+    let saver = NotingSaver::memory();
     let graph = gated(&gate, saver.clone()).lease(Duration::from_secs(3));
     let runtime = paused_runtime();
     let runs = ["a", "b", "c"].map(|thread| {
         let run = runtime.spawn(graph.invoke(said("i")).thread(thread).into_future());
-        runtime.block_on(gate.somebody_waits());
+        runtime.block_on(gate.wait_for_run());
         run
     });
     saver.hang("a");
@@ -355,13 +358,14 @@ fn a_lease_that_the_store_keeps_waiting_does_not_cost_others_their_time() {
 }
 
 #[test]
-fn leases_are_renewed_beside_a_runtime_that_nobody_drives() {
-    let (gate, saver) = (Gate::new(), NotingSaver::memory());
+fn leases_are_renewed_while_another_runtime_is_idle() {
+    let gate = Gate::new();
+    let saver = NotingSaver::memory();
     let graph = gated(&gate, saver.clone()).services(TokioClock::default()).lease(Duration::from_millis(30));
     let [idle, driven] = [(); 2].map(|()| paused_runtime());
     let started = |runtime: &tokio::runtime::Runtime, thread: &str| {
         let run = runtime.spawn(graph.invoke(said("i")).thread(thread).into_future());
-        runtime.block_on(gate.somebody_waits());
+        runtime.block_on(gate.wait_for_run());
         run
     };
     let sleep = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
@@ -375,21 +379,21 @@ fn leases_are_renewed_beside_a_runtime_that_nobody_drives() {
 }
 
 #[tokio::test]
-async fn a_lease_may_be_as_long_as_one_likes() {
+async fn a_lease_may_have_the_maximum_duration() {
     let folder = Folder::new();
     let path = folder.fresh();
     let gate = Gate::new();
     let one = gated(&gate, SqliteSaver::open(&path).await.unwrap()).lease(Duration::MAX);
     let two = gated(&gate, SqliteSaver::open(&path).await.unwrap());
     let first = in_background(one.invoke(said("i")).thread("t"));
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     assert_eq!(two.invoke(said("j")).thread("t").await.unwrap_err().code(), Code::ThreadBusy);
     gate.open();
     assert_eq!(text(first.await.unwrap().unwrap().output()), "i first slow last");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_hears_that_its_thread_was_taken_by_another_process() {
+async fn a_run_notices_that_another_process_took_its_thread() {
     let folder = Folder::new();
     let path = folder.fresh();
     let gate = Gate::new();
@@ -397,27 +401,27 @@ async fn a_run_hears_that_its_thread_was_taken_by_another_process() {
     let one = gated(&gate, SqliteSaver::open(&path).await.unwrap()).lease(lease);
     let two = gated(&gate, SqliteSaver::open(&path).await.unwrap()).lease(lease);
     let first = in_background(one.invoke(said("i")).thread("t"));
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     let second = in_background(two.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace));
-    // Nothing opens the gate, so that it can only be the renewal.
+    // The gate stays closed, so only the renewal can notice the loss.
     assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     gate.open();
     second.await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_gives_its_thread_back_at_once() {
+async fn a_dropped_run_releases_its_thread_at_once() {
     let folder = Folder::new();
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         for [saver, other] in savers(&folder).await {
             let gate = Gate::new();
             let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
             let first = in_background(graph.invoke(said("i")).thread("t").durability(durability));
-            gate.somebody_waits().await;
+            gate.wait_for_run().await;
             first.abort();
             assert!(first.await.unwrap_err().is_cancelled());
-            // What stores behind a run gives back when it has stored.
+            // A background writer releases the lease after it has stored.
             graph.state("t").await.unwrap();
             gate.open();
             let again = elsewhere.invoke(said("j")).thread("t").abandon().await.unwrap();
@@ -427,7 +431,7 @@ async fn a_run_that_is_dropped_gives_its_thread_back_at_once() {
 }
 
 #[tokio::test]
-async fn the_threads_of_a_dead_owner_are_free_and_those_of_a_living_one_are_not() {
+async fn threads_of_a_dead_owner_are_free_and_threads_of_a_living_owner_are_held() {
     let folder = Folder::new();
     let path = folder.fresh();
     let gate = Gate::new();
@@ -437,7 +441,7 @@ async fn the_threads_of_a_dead_owner_are_free_and_those_of_a_living_one_are_not(
     assert!(matches!(dead.acquire("t", terms).await.unwrap(), Claim::Granted { .. }));
     let living = SqliteSaver::open(&path).await.unwrap();
     assert!(matches!(living.acquire("t", terms).await.unwrap(), Claim::Held { .. }));
-    // As the system does for a process that was killed.
+    // The operating system does the same for a killed process.
     drop(dead);
     let graph = gated(&gate, living);
     gate.open();
@@ -445,13 +449,13 @@ async fn the_threads_of_a_dead_owner_are_free_and_those_of_a_living_one_are_not(
 }
 
 #[tokio::test]
-async fn a_deleted_thread_is_not_brought_back_by_the_run_that_went_on_in_it() {
+async fn a_deleted_thread_is_not_recreated_by_its_active_run() {
     let folder = Folder::new();
     for [saver, other] in savers(&folder).await {
         let gate = Gate::new();
         let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
         let first = in_background(graph.invoke(said("i")).thread("t"));
-        gate.somebody_waits().await;
+        gate.wait_for_run().await;
         elsewhere.delete_thread("t").await.unwrap();
         gate.open();
         assert_eq!(first.await.unwrap().unwrap_err().code(), Code::LeaseLost);
@@ -460,7 +464,7 @@ async fn a_deleted_thread_is_not_brought_back_by_the_run_that_went_on_in_it() {
 }
 
 #[tokio::test]
-async fn a_streamed_run_that_is_replaced_ends_its_stream() {
+async fn a_replaced_run_ends_its_stream() {
     use futures_util::StreamExt;
     let gate = Gate::new();
     let graph = gated(&gate, MemorySaver::new());
@@ -474,7 +478,7 @@ async fn a_streamed_run_that_is_replaced_ends_its_stream() {
             }
         }
     });
-    gate.somebody_waits().await;
+    gate.wait_for_run().await;
     let second = in_background(graph.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace));
     first.await.unwrap();
     assert_eq!(*heard.lock().unwrap(), Some(Code::LeaseLost));
@@ -483,7 +487,7 @@ async fn a_streamed_run_that_is_replaced_ends_its_stream() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_leaves_no_lease_behind() {
+async fn a_failed_commit_leaves_no_lease_behind() {
     let saver = NotingSaver::memory();
     let gate = Gate::new();
     let graph = gated(&gate, saver.clone());
@@ -493,16 +497,18 @@ async fn a_store_that_fails_leaves_no_lease_behind() {
     graph.invoke(said("i")).thread("t").await.unwrap();
 }
 
-/// What it would say of what it read is of the run that has taken its place.
+/// Its outcome would describe the run that replaced it.
 #[tokio::test]
-async fn a_call_that_is_replaced_before_it_has_read_its_thread_is_told_so() {
-    let (gate, memory) = (Gate::new(), Arc::new(MemorySaver::new()));
+async fn a_call_replaced_before_it_reads_its_thread_fails_with_lease_lost() {
+    let gate = Gate::new();
+    let memory = Arc::new(MemorySaver::new());
     let saver = NotingSaver::new(Arc::clone(&memory));
     let (first, second) = (gated(&gate, saver.clone()), gated(&gate, memory));
-    let (replaces, stands) = (second.clone(), gate.clone());
+    let replaces = second.clone();
+    let at_gate = gate.clone();
     saver.meanwhile(async move {
         drop(in_background(replaces.invoke(said("j")).thread("t").when_busy(WhenBusy::Replace)));
-        stands.somebody_waits().await;
+        at_gate.wait_for_run().await;
     });
     let error = first.invoke(said("i")).thread("t").await.unwrap_err();
     assert_eq!(error.code(), Code::LeaseLost, "{error}");

@@ -1,5 +1,5 @@
-//! Edits, forks, replays and histories: every one makes a checkpoint of its own, and the old ones stay as
-//! they were.
+//! Edits, forks and replays make checkpoints of their own and never change the old ones; histories show
+//! both.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,13 +18,13 @@ fn said(word: &str) -> WordsUpdate {
     Words::update().seen([word])
 }
 
-/// START -> a -> b.
+/// Builds START -> `a` -> `b`.
 fn a_then_b() -> CompiledGraph<Words> {
     let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge("a", "b");
     graph.compile().unwrap().checkpointer(MemorySaver::new())
 }
 
-/// `0.2 Loop [b] i a`, newest first.
+/// Returns the history as lines such as `0.2 Loop [b] i a`, newest first.
 async fn lines(graph: &CompiledGraph<Words>) -> Vec<String> {
     let history = graph.history("t").await.unwrap();
     history
@@ -46,7 +46,7 @@ async fn with_history() -> CompiledGraph<Words> {
 const BEFORE_B: CheckpointId = CheckpointId::new(0, 1);
 
 #[tokio::test]
-async fn an_edit_of_an_older_checkpoint_begins_a_branch_and_the_old_one_is_intact() {
+async fn an_edit_of_an_older_checkpoint_begins_a_branch_and_leaves_the_old_one_unchanged() {
     let graph = with_history().await;
     let old = graph.history("t").await.unwrap();
     let id = graph.update_state("t").at(BEFORE_B).update(said("EDIT")).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_thread_can_begin_with_an_edit() {
 }
 
 #[tokio::test]
-async fn several_nodes_of_one_superstep_merge_in_task_order_whoever_was_named_first() {
+async fn an_edit_as_several_nodes_merges_in_task_order_not_in_call_order() {
     let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).node("j", says("j"));
     let graph = graph.edge(START, "a").edge(START, "b").edge(["a", "b"], "j").compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
@@ -125,7 +125,7 @@ async fn several_nodes_of_one_superstep_merge_in_task_order_whoever_was_named_fi
 }
 
 #[tokio::test]
-async fn a_copy_is_a_fork_with_the_same_values_and_the_same_way_on() {
+async fn an_edit_without_changes_is_a_fork_with_the_same_values_and_next_nodes() {
     let graph = with_history().await;
     let copy = graph.update_state("t").at(BEFORE_B).await.unwrap();
     let (old, new) =
@@ -146,7 +146,7 @@ async fn an_edit_of_the_newest_checkpoint_stays_on_its_branch() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_that_is_not_there_is_an_error_that_says_so() {
+async fn a_missing_checkpoint_is_an_error_that_says_so() {
     let graph = with_history().await;
     let nowhere = CheckpointId::new(3, 7);
     assert_eq!(graph.update_state("t").at(nowhere).await.unwrap_err().code(), Code::UnknownCheckpoint);
@@ -166,7 +166,7 @@ fn add(total: &mut i64, more: i64) {
 }
 
 #[tokio::test]
-async fn a_fork_does_not_take_over_what_the_old_branch_wrote() {
+async fn a_fork_does_not_inherit_later_writes_of_the_old_branch() {
     let adds = |n: i64| move || std::future::ready(Sum::update().v(n));
     let graph = StateGraph::new().node("a", adds(10)).node("b", adds(100)).edge(START, "a").edge("a", "b");
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
@@ -177,7 +177,7 @@ async fn a_fork_does_not_take_over_what_the_old_branch_wrote() {
 }
 
 #[tokio::test]
-async fn a_replay_runs_what_ran_after_a_checkpoint_again_and_nothing_before_it() {
+async fn a_replay_runs_only_the_nodes_after_the_checkpoint_again() {
     let calls = [Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0))];
     let counted = |calls: &Arc<AtomicU32>, word: &'static str| {
         let calls = Arc::clone(calls);
@@ -197,7 +197,7 @@ async fn a_replay_runs_what_ran_after_a_checkpoint_again_and_nothing_before_it()
 }
 
 #[tokio::test]
-async fn a_run_can_begin_on_an_older_state_whether_that_run_had_ended_or_not() {
+async fn a_run_can_begin_from_a_checkpoint_in_the_middle_of_another_run() {
     let graph = with_history().await;
     let outcome = graph.invoke(said("j")).thread("t").from(BEFORE_B).await.unwrap();
     assert_eq!(text(outcome.output()), "i a j a b");
@@ -211,7 +211,7 @@ async fn asks(ctx: Ctx) -> Result<WordsUpdate> {
     Ok(said(&answer))
 }
 
-/// `quick` finishes while `ask` waits.
+/// Builds a graph in which `quick` finishes while `ask` waits, and a counter of the runs of `quick`.
 fn asking() -> (CompiledGraph<Words>, Arc<AtomicU32>) {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
@@ -238,11 +238,11 @@ async fn a_state_can_be_edited_while_an_answer_is_awaited() {
     assert_eq!(graph.resume_many(old).thread("t").await.unwrap_err().code(), Code::UnknownInterrupt);
     let outcome = graph.resume_many([(id.unwrap(), "yes")]).thread("t").await.unwrap();
     assert_eq!(text(outcome.output()), "EDIT AGAIN quick yes");
-    assert_eq!(calls.load(Ordering::SeqCst), 1, "what had finished is not run again");
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "the finished task does not run again");
 }
 
 #[tokio::test]
-async fn a_static_interrupt_that_was_told_is_still_told_after_an_edit() {
+async fn a_static_interrupt_that_was_reported_does_not_stop_again_after_an_edit() {
     let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge("a", "b");
     let graph = graph.interrupt_before(["b"]).compile().unwrap().checkpointer(MemorySaver::new());
     graph.invoke(Words::update()).thread("t").await.unwrap();
@@ -265,7 +265,7 @@ async fn a_replay_before_an_interrupt_asks_again_and_forgets_the_old_answer() {
 }
 
 #[tokio::test]
-async fn a_history_can_be_cut_and_chosen_from() {
+async fn a_history_can_be_limited_and_filtered() {
     let graph = with_history().await;
     graph.update_state("t").at(BEFORE_B).update(said("EDIT")).await.unwrap();
     graph.proceed().thread("t").await.unwrap();
@@ -288,7 +288,7 @@ async fn a_history_can_be_cut_and_chosen_from() {
 }
 
 #[tokio::test]
-async fn a_filtered_history_looks_as_far_back_as_it_must() {
+async fn a_filtered_history_searches_back_to_the_first_checkpoint() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").edge("a", "a").compile().unwrap();
     let graph = graph.checkpointer(MemorySaver::new());
     graph.invoke(Words::update()).thread("t").max_supersteps(700).await.unwrap();
@@ -319,7 +319,8 @@ async fn branches_are_kept_in_a_file_too() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// `ask` waits beside `ok`, which has finished; both lead on.
+/// Runs a graph until `ask` waits beside `ok`, which has finished. Both lead to `joined`, and `ok` leads
+/// to `next`.
 async fn waits_beside_a_finished_sibling() -> CompiledGraph<Words> {
     async fn ask(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
         Ok(Words::update().seen([ctx.interrupt::<String>("?")?]))
@@ -334,7 +335,7 @@ async fn waits_beside_a_finished_sibling() -> CompiledGraph<Words> {
 }
 
 #[tokio::test]
-async fn an_edit_as_a_waiting_node_is_merged_with_what_its_siblings_finished() {
+async fn an_edit_as_a_waiting_node_is_merged_with_results_of_finished_siblings() {
     let graph = waits_beside_a_finished_sibling().await;
     graph.update_state("t").as_node("ask", said("EDIT")).await.unwrap();
     let state = graph.state("t").await.unwrap().unwrap();
@@ -343,7 +344,7 @@ async fn an_edit_as_a_waiting_node_is_merged_with_what_its_siblings_finished() {
 }
 
 #[tokio::test]
-async fn an_edit_as_a_finished_node_replaces_what_it_did() {
+async fn an_edit_as_a_finished_node_replaces_its_result() {
     let graph = waits_beside_a_finished_sibling().await;
     graph.update_state("t").as_node("ok", said("EDIT")).await.unwrap();
     let state = graph.state("t").await.unwrap().unwrap();
@@ -351,7 +352,7 @@ async fn an_edit_as_a_finished_node_replaces_what_it_did() {
 }
 
 #[tokio::test]
-async fn an_edit_as_end_keeps_what_siblings_finished() {
+async fn an_edit_as_end_keeps_the_results_of_finished_siblings() {
     let graph = waits_beside_a_finished_sibling().await;
     graph.update_state("t").as_end(said("EDIT")).await.unwrap();
     let state = graph.state("t").await.unwrap().unwrap();
@@ -379,7 +380,7 @@ async fn an_edit_as_a_node_keeps_finished_dispatches_and_handlers_each_in_its_pl
 }
 
 #[tokio::test]
-async fn what_finished_siblings_wrote_is_shown_as_it_will_be_merged() {
+async fn writes_of_finished_siblings_are_shown_as_they_will_be_merged() {
     async fn ask(ctx: Ctx) -> agentgraph::Result<WordsUpdate> {
         Ok(Words::update().seen([ctx.interrupt::<String>("?")?]))
     }
@@ -393,7 +394,7 @@ async fn what_finished_siblings_wrote_is_shown_as_it_will_be_merged() {
 }
 
 #[tokio::test]
-async fn an_edit_as_what_is_no_node_says_what_to_do() {
+async fn an_edit_as_an_unknown_node_names_the_remedy() {
     let graph = with_history().await;
     for (name, hint) in
         [(START, "use `.as_start(..)`"), (END, "use `.as_end(..)`"), ("aa", "did you mean `a`?")]
@@ -405,7 +406,7 @@ async fn an_edit_as_what_is_no_node_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_older_checkpoint_is_not_ignored_where_none_is_kept() {
+async fn a_run_from_a_checkpoint_needs_a_checkpointer() {
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
     let error = graph.invoke(said("i")).from(BEFORE_B).await.unwrap_err();
     assert_eq!(error.code(), Code::NoCheckpointer);
@@ -415,9 +416,9 @@ async fn asks_alone(ctx: Ctx) -> Result<WordsUpdate> {
     Ok(said(&ctx.interrupt::<String>("?")?))
 }
 
-/// An edit that was not stored leaves nothing for the commit that comes in its place.
+/// A failed edit leaves no pending writes for the commit that comes in its place.
 #[tokio::test]
-async fn what_an_edit_hands_on_is_stored_with_it_or_not_at_all() {
+async fn an_edit_stores_the_results_that_it_takes_over_or_fails_as_a_whole() {
     let saver = NotingSaver::memory();
     let graph =
         StateGraph::new().node("a", says("a")).node("asks", asks_alone).edge(START, "a").edge(START, "asks");
@@ -428,12 +429,12 @@ async fn what_an_edit_hands_on_is_stored_with_it_or_not_at_all() {
     assert_eq!(failed.code(), Code::Store);
     let done = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(text(&done), "i a yes");
-    assert!(graph.waiting().await.unwrap().is_empty(), "nobody asks in a thread that has finished");
+    assert!(graph.waiting().await.unwrap().is_empty(), "a finished thread has no open interrupt");
 
     graph.invoke(said("j")).thread("t").await.unwrap();
     let before = saver.writes().len();
     graph.update_state("t").update(said("EDIT")).await.unwrap();
-    assert_eq!(saver.writes().len(), before, "in one call");
+    assert_eq!(saver.writes().len(), before, "the results are stored with the commit");
     let done = graph.resume("no").thread("t").await.unwrap().into_finished().unwrap();
-    assert_eq!(text(&done), "i a yes j EDIT a no", "what had finished did not run again");
+    assert_eq!(text(&done), "i a yes j EDIT a no", "the finished task did not run again");
 }

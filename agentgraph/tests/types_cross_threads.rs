@@ -1,5 +1,5 @@
-//! What must be `Send`, `Sync` or `'static`, said to the compiler: runs can be spawned, graphs shared, errors
-//! carried.
+//! Compile-time checks of `Send`, `Sync` and `'static`: runs can be spawned, graphs shared, and errors
+//! sent to other threads.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -58,7 +58,7 @@ const _: () = {
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_runs_of_one_graph_go_on_at_once_on_several_threads() {
+async fn many_runs_of_one_graph_run_at_once_on_several_threads() {
     let graph = StateGraph::new().node("a", says("a")).node("b", says("b")).edge(START, "a").edge(START, "b");
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
     let runs: Vec<_> = (0..64)
@@ -76,7 +76,7 @@ async fn many_runs_of_one_graph_go_on_at_once_on_several_threads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_is_read_in_a_task_of_its_own() {
+async fn a_stream_can_be_read_in_a_task_of_its_own() {
     use futures_util::StreamExt;
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
     let events = graph.invoke(Words::update()).stream();

@@ -1,5 +1,4 @@
-//! What lasts over a pause, and over what is done to the thread while it pauses: in memory and in a file,
-//! whenever it is stored.
+//! What survives a pause and the edits during it: in memory and in SQLite, with each durability.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -37,7 +36,7 @@ fn said(outcome: &Outcome<Day>) -> String {
 }
 
 #[tokio::test]
-async fn short_lived_channels_survive_a_pause_and_an_edit_as_far_as_they_should() {
+async fn short_lived_channels_survive_a_pause_and_an_edit_as_declared() {
     let set = || async { Day::update().flash(5).handle(7).turns(3) };
     async fn read(ctx: Ctx, day: Snapshot<Day>) -> Result<DayUpdate> {
         let answer: String = ctx.interrupt("?")?;
@@ -53,7 +52,7 @@ async fn short_lived_channels_survive_a_pause_and_an_edit_as_far_as_they_should(
             let paused = asked.checkpoint().unwrap();
             graph.update_state("t").update(says("edit")).await.unwrap();
             let ended = graph.resume("a").thread("t").durability(mode).await.unwrap();
-            // What is untracked is gone with the call that wrote it.
+            // An untracked channel does not outlive the call that wrote it.
             assert_eq!(said(&ended), "i edit a:5:0:3 0:0:3", "{name} {mode:?}");
             graph.proceed().from(paused).thread("t").durability(mode).await.unwrap();
             let again = graph.resume("b").thread("t").durability(mode).await.unwrap();
@@ -66,7 +65,7 @@ async fn short_lived_channels_survive_a_pause_and_an_edit_as_far_as_they_should(
 }
 
 #[tokio::test]
-async fn answers_given_in_part_stay_given_over_an_edit_and_old_ids_do_not() {
+async fn partial_answers_survive_an_edit_and_old_interrupt_ids_do_not() {
     async fn page(ctx: Ctx, Input(n): Input<u32>) -> Result<DayUpdate> {
         let first: String = ctx.interrupt(n)?;
         let second: String = ctx.interrupt(n + 10)?;

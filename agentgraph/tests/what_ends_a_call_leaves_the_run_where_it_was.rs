@@ -1,4 +1,4 @@
-//! A merge that fails, a limit, an edit: none of them loses or repeats what the run had come to.
+//! A failed merge, a limit or an edit neither loses nor repeats any progress of the run.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -54,7 +54,7 @@ async fn fails_with(graph: &CompiledGraph<Notes>, code: Code) {
 }
 
 #[tokio::test]
-async fn clashing_writes_leave_the_superstep_before_to_be_stored_at_the_end() {
+async fn after_clashing_writes_exit_stores_the_superstep_before() {
     let graph = StateGraph::new()
         .node("begin", flashes)
         .node("left", writes_only)
@@ -76,7 +76,7 @@ async fn clashing_writes_leave_the_superstep_before_to_be_stored_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_branch_to_nowhere_leaves_the_superstep_before_to_be_stored_at_the_end() {
+async fn after_a_branch_to_an_unknown_node_exit_stores_the_superstep_before() {
     for parallel in [false, true] {
         let graph = StateGraph::new()
             .node("begin", flashes)
@@ -99,7 +99,7 @@ async fn a_branch_to_nowhere_leaves_the_superstep_before_to_be_stored_at_the_end
 }
 
 #[tokio::test]
-async fn a_node_for_the_limit_that_fails_leaves_the_frontier() {
+async fn a_failure_of_the_on_limit_node_keeps_the_frontier() {
     let graph =
         StateGraph::new().node("work", note).node("excuse", fails).edge(START, "work").edge("work", "work");
     let graph = kept(graph.on_limit("excuse"));
@@ -110,7 +110,7 @@ async fn a_node_for_the_limit_that_fails_leaves_the_frontier() {
 }
 
 #[tokio::test]
-async fn a_superstep_that_waits_for_an_answer_is_spent_once() {
+async fn an_interrupted_superstep_counts_once_in_the_budget() {
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         let spends = |ctx: Ctx| {
             ctx.spend("coins", 1);
@@ -128,7 +128,7 @@ async fn a_superstep_that_waits_for_an_answer_is_spent_once() {
 }
 
 #[tokio::test]
-async fn supersteps_are_counted_in_calls_without_a_budget_once_there_was_one() {
+async fn calls_without_a_budget_count_supersteps_if_an_earlier_call_had_one() {
     let graph = kept(StateGraph::new().node("work", note).edge(START, "work").edge("work", "work"));
     let call = graph.invoke(Notes::update()).thread("t").budget(Budget::new().supersteps(2));
     assert!(matches!(call.await.unwrap(), Outcome::Stopped { reason: StopReason::Budget, .. }));
@@ -138,7 +138,7 @@ async fn supersteps_are_counted_in_calls_without_a_budget_once_there_was_one() {
 }
 
 #[tokio::test]
-async fn an_edit_as_a_node_is_a_superstep_to_ephemeral_channels() {
+async fn an_edit_as_a_node_resets_ephemeral_channels_like_a_superstep() {
     let graph = StateGraph::new().node("a", flashes).node("b", note).node("c", note);
     let graph = kept(graph.edge(START, "a").edge("a", "b").edge("b", "c").interrupt_before(["b"]));
     let stopped = graph.invoke(Notes::update()).thread("t").await.unwrap();
@@ -167,7 +167,7 @@ async fn an_edit_keeps_what_a_handler_did_while_another_task_waits() {
 }
 
 #[tokio::test]
-async fn history_forgets_deferred_nodes_that_a_later_full_record_does_not_name() {
+async fn history_omits_deferred_nodes_that_a_later_full_record_does_not_name() {
     let graph =
         StateGraph::new().node("ask", asks).node("late", asks.defer()).edge(START, "ask").edge(START, "late");
     let graph = kept(graph);
@@ -179,7 +179,7 @@ async fn history_forgets_deferred_nodes_that_a_later_full_record_does_not_name()
 }
 
 #[tokio::test]
-async fn a_graph_with_a_memory_gives_on_what_its_last_call_wrote_if_that_was_interrupted() {
+async fn a_subgraph_with_a_memory_returns_the_writes_of_its_interrupted_call() {
     let inner =
         StateGraph::new().node("first", note).node("ask", asks).edge(START, "first").edge("first", "ask");
     let inner = inner.compile().unwrap().memory(Memory::PerThread);
@@ -194,7 +194,7 @@ async fn a_graph_with_a_memory_gives_on_what_its_last_call_wrote_if_that_was_int
 }
 
 #[tokio::test]
-async fn a_handled_failure_is_found_again_where_ids_have_moved_on() {
+async fn a_handled_failure_is_found_again_after_task_ids_have_changed() {
     for edits in [false, true] {
         let calls = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&calls);
@@ -217,7 +217,7 @@ async fn a_handled_failure_is_found_again_where_ids_have_moved_on() {
         let graph = kept(graph);
         graph.invoke(Notes::update()).thread("t").durability(Durability::Exit).await.unwrap();
         let state = graph.state("t").await.unwrap().unwrap();
-        assert_eq!(state.next, ["ask"], "the others are finished, and stay so");
+        assert_eq!(state.next, ["ask"], "the other tasks have finished");
         if edits {
             graph.update_state("t").update(Notes::update().only(1)).await.unwrap();
         }

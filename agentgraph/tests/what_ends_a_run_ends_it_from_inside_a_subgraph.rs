@@ -1,5 +1,5 @@
-//! A lost lease, a failing store and stored bytes that cannot be used end the run with their own code,
-//! however deep inside of subgraphs they come up. No retry and no handler of a node sees them.
+//! A lost lease, a failing store and unusable stored bytes end the run with their own code, at any depth of
+//! subgraphs. No retry and no error handler of a node sees them.
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,7 +23,7 @@ use common::poll::pending_for;
 use common::words::{Words, WordsUpdate, says, text};
 use sqlite_folder::Folder;
 
-/// How often it was called.
+/// A number of calls.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicU32>);
 
@@ -37,7 +37,7 @@ impl Count {
     }
 }
 
-/// Two connections to one store, of each kind.
+/// Returns two connections to one store, for each kind of store.
 async fn stores(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
     let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
     let path = folder.fresh();
@@ -45,8 +45,8 @@ async fn stores(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
     vec![[Arc::clone(&memory), memory], [open().await, open().await]]
 }
 
-/// Takes the thread from the run, as another process does, and then goes on as if nothing had happened.
-fn loses(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, agentgraph::node::IsNode> {
+/// Returns a node that takes the lease of the run's thread, as another process would, and then succeeds.
+fn losing_node(other: Arc<dyn Checkpointer>, calls: Count) -> impl IntoNode<Words, agentgraph::node::IsNode> {
     let node = move || {
         let other = Arc::clone(&other);
         calls.up();
@@ -65,8 +65,8 @@ fn chain(first: impl IntoNode<Words, agentgraph::node::IsNode>) -> CompiledGraph
     graph.edge(START, "first").edge("first", "second").compile().unwrap()
 }
 
-/// A graph around it in which everything stands ready that could hide what happened.
-fn around(
+/// Adds `sub` to a graph, with retries and an error handler that could hide its failure.
+fn with_policies(
     graph: StateGraph<Words>,
     sub: CompiledGraph<Words>,
     memory: Memory,
@@ -96,11 +96,13 @@ async fn a_lease_lost_in_a_subgraph_ends_the_run_in_every_mode_and_depth() {
             ] {
                 let (calls, handled) = (Count::default(), Count::default());
                 let discipline = |graph: StateGraph<Words>| if eager { graph.eager() } else { graph };
-                let mut sub = chain(loses(Arc::clone(&other), calls.clone()));
+                let mut sub = chain(losing_node(Arc::clone(&other), calls.clone()));
                 if deep {
-                    sub = around(discipline(StateGraph::new()), sub, memory, &handled).compile().unwrap();
+                    sub = with_policies(discipline(StateGraph::new()), sub, memory, &handled)
+                        .compile()
+                        .unwrap();
                 }
-                let graph = around(discipline(StateGraph::new()), sub, memory, &handled);
+                let graph = with_policies(discipline(StateGraph::new()), sub, memory, &handled);
                 let graph = graph.compile().unwrap().checkpointer(Arc::clone(&own));
                 let run = graph.invoke(Words::update().seen(["i"])).thread("t").durability(mode);
                 let case = format!("{mode:?} {memory:?} deep {deep} eager {eager}");
@@ -114,17 +116,18 @@ async fn a_lease_lost_in_a_subgraph_ends_the_run_in_every_mode_and_depth() {
 }
 
 #[tokio::test]
-async fn it_counts_more_than_what_a_sibling_failed_with() {
+async fn a_lost_lease_takes_precedence_over_the_failure_of_a_sibling() {
     async fn fails() -> Result<WordsUpdate> {
         Err("the well is dry".into())
     }
     for eager in [false, true] {
         let saver: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
         let (calls, handled) = (Count::default(), Count::default());
-        let sub = chain(loses(Arc::clone(&saver), calls.clone()));
+        let sub = chain(losing_node(Arc::clone(&saver), calls.clone()));
         let graph = if eager { StateGraph::new().eager() } else { StateGraph::new() };
-        // It fails before the subgraph does, and comes before it in the order of tasks.
-        let graph = around(graph.node("fails", fails).edge(START, "fails"), sub, Memory::PerCall, &handled);
+        // `fails` fails before the subgraph and precedes it in task order.
+        let graph =
+            with_policies(graph.node("fails", fails).edge(START, "fails"), sub, Memory::PerCall, &handled);
         let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));
         let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
         assert_eq!(
@@ -136,12 +139,12 @@ async fn it_counts_more_than_what_a_sibling_failed_with() {
 }
 
 #[tokio::test]
-async fn the_failure_of_a_detached_task_is_its_own_and_a_lost_lease_is_not() {
+async fn a_lease_lost_in_a_detached_subgraph_ends_the_run() {
     async fn slow() -> WordsUpdate {
         pending_for(50).await;
         Words::update().seen(["slow"])
     }
-    // Nothing else would be stored after it.
+    // Only writes of the subgraph fail, so no later write can end the run.
     let saver = FailsInside { inner: Arc::new(MemorySaver::new()), code: StoreCode::LeaseLost };
     let sub = chain(says("inside").into_node());
     let sub = sub.memory(Memory::PerCall).detached().on_end(OnEnd::Await(Duration::MAX));
@@ -152,24 +155,24 @@ async fn the_failure_of_a_detached_task_is_its_own_and_a_lost_lease_is_not() {
 }
 
 #[tokio::test]
-async fn it_ends_the_run_from_a_subgraph_whose_tasks_run_elsewhere() {
-    struct Elsewhere(CompiledGraph<Words>);
+async fn a_lease_lost_in_a_subgraph_at_a_host_ends_the_run() {
+    struct OtherHost(CompiledGraph<Words>);
     #[async_trait::async_trait]
-    impl Host for Elsewhere {
+    impl Host for OtherHost {
         async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
             Ok(self.0.run_task(call).await?)
         }
     }
     let saver: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
     let (calls, handled) = (Count::default(), Count::default());
-    let sub = chain(loses(Arc::clone(&saver), calls.clone()));
-    let sub = sub.clone().host(Elsewhere(sub));
-    let graph = around(StateGraph::new(), sub, Memory::PerCall, &handled).compile().unwrap();
+    let sub = chain(losing_node(Arc::clone(&saver), calls.clone()));
+    let sub = sub.clone().host(OtherHost(sub));
+    let graph = with_policies(StateGraph::new(), sub, Memory::PerCall, &handled).compile().unwrap();
     let error = graph.checkpointer(saver).invoke(Words::update()).thread("t").await.unwrap_err();
     assert_eq!((error.code(), calls.get(), handled.get()), (Code::LeaseLost, 1, 0), "{error}");
 }
 
-/// A store that fails with that code whenever something of a subgraph is to be stored.
+/// A store that fails all writes of subgraphs with `code`.
 struct FailsInside {
     inner: Arc<dyn Checkpointer>,
     code: StoreCode,
@@ -237,8 +240,8 @@ impl Checkpointer for FailsInside {
     }
 }
 
-/// What a store may answer, whatever it is asked.
-const OF_STORES: [StoreCode; 10] = [
+/// The codes with which any call of a store may fail.
+const STORE_CODES: [StoreCode; 10] = [
     StoreCode::Store,
     StoreCode::Stale,
     StoreCode::LeaseLost,
@@ -252,30 +255,30 @@ const OF_STORES: [StoreCode; 10] = [
 ];
 
 #[tokio::test]
-async fn every_answer_of_a_store_ends_the_run_with_its_own_code() {
-    for code in OF_STORES {
+async fn every_failure_of_a_store_ends_the_run_with_its_own_code() {
+    for code in STORE_CODES {
         let (calls, handled) = (Count::default(), Count::default());
         let counting = calls.clone();
         let first = move || {
             counting.up();
             std::future::ready(Words::update().seen(["first"]))
         };
-        let graph = around(StateGraph::new(), chain(first.into_node()), Memory::PerCall, &handled);
+        let graph = with_policies(StateGraph::new(), chain(first.into_node()), Memory::PerCall, &handled);
         let saver = FailsInside { inner: Arc::new(MemorySaver::new()), code };
         let graph = graph.compile().unwrap().checkpointer(saver);
         let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
-        // The record that it began could not be stored, so no node inside was called.
+        // The first checkpoint of the subgraph could not be stored, so none of its nodes was called.
         assert_eq!((error.code(), calls.get(), handled.get()), (code.into(), 0, 0), "{error}");
     }
 }
 
 #[tokio::test]
-async fn what_nodes_inside_fail_with_is_still_for_the_policies_around_them() {
+async fn failures_of_nodes_in_a_subgraph_reach_the_policies_of_its_node() {
     async fn fails() -> Result<WordsUpdate> {
         Err("the well is dry".into())
     }
     let handled = Count::default();
-    let graph = around(StateGraph::new(), chain(fails.into_node()), Memory::PerCall, &handled);
+    let graph = with_policies(StateGraph::new(), chain(fails.into_node()), Memory::PerCall, &handled);
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
     let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
     assert_eq!((text(outcome.output()), handled.get()), ("handled".into(), 1));

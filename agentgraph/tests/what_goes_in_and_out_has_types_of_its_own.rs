@@ -1,4 +1,4 @@
-//! A caller needs not know the state, and a node takes what it needs of it.
+//! A caller can use input and output types of its own, and a node can take a part of the state.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -33,7 +33,7 @@ async fn draft(talk: Snapshot<Talk>) -> TalkUpdate {
     Talk::update().draft(format!("{}?", talk.question))
 }
 
-/// Only what `write` may see.
+/// The part of the state that `write` may read.
 struct Draft(String);
 
 impl FromTask<Talk> for Draft {

@@ -1,5 +1,5 @@
-//! The clauses about wrappers: those of the library hold every one, and for each there is a careless wrapper
-//! that it finds.
+//! The clauses for wrappers: the wrappers of the library hold all of them, and each clause finds a
+//! careless wrapper.
 #![cfg(all(feature = "conformance", feature = "encryption"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -29,26 +29,26 @@ fn assert_holds(report: &Report) {
 }
 
 #[tokio::test]
-async fn an_arc_holds() {
+async fn an_arc_holds_every_clause() {
     assert_holds(&check_wrapper(memory, |inner| inner).await);
     assert_holds(&check_wrapper(memory, Arc::new).await);
 }
 
 #[tokio::test]
-async fn an_encrypted_saver_holds() {
+async fn an_encrypted_saver_holds_every_clause() {
     let keys = KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap();
     assert_holds(&check_wrapper(memory, move |inner| EncryptedSaver::new(inner, keys.clone())).await);
 }
 
-/// It stamps the fence of its lease on all that is stored: the first that the store gives.
+/// `Leased` stamps the fence of its lease on every write. Fence 1 is the first that the store grants.
 #[tokio::test]
-async fn the_store_as_a_run_sees_it_holds() {
+async fn a_leased_store_holds_every_clause() {
     assert_holds(&check_wrapper(memory, |inner| Leased { inner, fence: 1 }).await);
 }
 
-/// Whatever fence the call itself has.
+/// The fence of the call itself does not matter.
 #[tokio::test]
-async fn the_store_as_a_run_sees_it_stamps_the_fence_of_its_lease_on_all_that_is_stored() {
+async fn a_leased_store_stamps_its_fence_on_every_write() {
     let store = Arc::new(MemorySaver::new());
     let until = UNIX_EPOCH + Duration::from_secs(1);
     let terms = LeaseTerms { now: UNIX_EPOCH, until, seize: false };
@@ -74,12 +74,12 @@ async fn the_store_as_a_run_sees_it_stamps_the_fence_of_its_lease_on_all_that_is
 }
 
 #[tokio::test]
-async fn the_lanes_before_a_store_hold() {
+async fn a_store_behind_lanes_holds_every_clause() {
     assert_holds(&check_wrapper(memory, Behind::new).await);
 }
 
 #[tokio::test]
-async fn wrappers_of_wrappers_hold() {
+async fn nested_wrappers_hold_every_clause() {
     let keys = KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap();
     let wrap = move |inner| {
         let encrypted = Arc::new(EncryptedSaver::new(inner, keys.clone()));
@@ -89,12 +89,12 @@ async fn wrappers_of_wrappers_hold() {
 }
 
 #[tokio::test]
-async fn a_wrapper_that_forgets_nothing_holds() {
+async fn a_wrapper_without_a_slip_holds_every_clause() {
     assert_holds(&check_wrapper(memory, |inner| Careless { inner, slip: None }).await);
 }
 
 #[tokio::test]
-async fn every_slip_is_found_by_the_clause_that_is_about_it() {
+async fn every_slip_is_found_by_its_clause() {
     let mut blind: BTreeSet<&str> = wrapper_clauses().iter().map(|clause| clause.name()).collect();
     for (slip, name) in SLIPS {
         let clause = wrapper_clauses().into_iter().find(|clause| clause.name() == *name);
@@ -104,12 +104,12 @@ async fn every_slip_is_found_by_the_clause_that_is_about_it() {
         assert!(!problem.contains("panicked"), "{slip:?}: {problem}");
         blind.remove(name);
     }
-    assert!(blind.is_empty(), "no careless wrapper is kept for these clauses: {blind:#?}");
+    assert!(blind.is_empty(), "these clauses have no careless wrapper: {blind:#?}");
 }
 
-/// Otherwise a wrapper would seem to hand on what was never asked of it.
+/// Otherwise a wrapper would pass for calls that it never got.
 #[tokio::test]
-async fn an_extension_that_the_store_beneath_lacks_is_not_taken_for_handed_on() {
+async fn a_missing_extension_of_the_inner_store_is_not_taken_for_handed_on() {
     let bare =
         || async { Ok(Careless { inner: Arc::new(MemorySaver::new()), slip: Some(Slip::ForgetsLeases) }) };
     let report = check_wrapper(bare, |inner: Arc<dyn Checkpointer>| inner).await;
@@ -118,7 +118,7 @@ async fn an_extension_that_the_store_beneath_lacks_is_not_taken_for_handed_on() 
 }
 
 #[tokio::test]
-async fn a_report_names_what_was_not_handed_on_and_shows_what_was() {
+async fn a_report_names_the_broken_clause_and_shows_the_call_that_arrived() {
     let report =
         check_wrapper(memory, |inner| Careless { inner, slip: Some(Slip::RewritesWithoutFence) }).await;
     let shown = report.to_string();
@@ -128,16 +128,16 @@ async fn a_report_names_what_was_not_handed_on_and_shows_what_was() {
 }
 
 #[tokio::test]
-async fn a_store_beneath_that_cannot_be_made_is_a_finding() {
+async fn an_inner_store_that_cannot_be_created_is_a_finding() {
     let fails = || async { Err::<MemorySaver, _>(agentgraph::checkpoint::thread_exists("t")) };
     let report = check_wrapper(fails, |inner| inner).await;
     assert_eq!(report.broken().count(), report.findings.len());
     assert!(report.to_string().contains("the store could not be made: E_THREAD_EXISTS"), "{report}");
 }
 
-/// What the extensions of a wrapper answer is what the clauses of stores ask for, too.
+/// Some clauses for stores also check what the extensions of a wrapper answer.
 #[tokio::test]
-async fn the_lanes_before_a_store_hold_the_clauses_of_stores() {
+async fn a_store_behind_lanes_holds_the_store_clauses() {
     for name in
         ["a lease that was let go is free with one of the next calls", "namespaces are listed by name"]
     {

@@ -2,21 +2,20 @@
 
 use crate::Problem;
 
-/// What was asked for.
+/// The parsed arguments.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    /// Words of which a case's name must contain one; none means all cases.
+    /// The case filter: a name must contain one of these words. If there are none, all cases run.
     words: Vec<String>,
-    /// Only prove that everything runs.
+    /// Whether to only check that everything runs.
     pub(crate) quick: bool,
-    /// How many processes measure each case.
+    /// The number of processes that measure each case.
     pub(crate) processes: usize,
-    /// This process measures one case and prints its figures for its parent.
+    /// The case that this process measures, printing the figures for its parent.
     pub(crate) child: Option<String>,
-    /// Run one entrant of one case and nothing else, for tools that count instructions: its place, 0 being
-    /// the floor.
+    /// The index of the only entrant to run, for tools that count instructions; 0 is the floor.
     pub(crate) solo: Option<usize>,
-    /// How often `solo` runs it.
+    /// How often the `solo` entrant runs.
     pub(crate) times: u64,
 }
 
@@ -30,7 +29,7 @@ impl Arguments {
         while let Some(argument) = given.next() {
             let mut value = || given.next().ok_or_else(|| format!("`{argument}` needs a value"));
             match argument.as_str() {
-                // cargo adds it to every bench.
+                // cargo passes it to every bench.
                 "--bench" => {}
                 "--quick" => found.quick = true,
                 "--processes" => found.processes = value()?.parse::<usize>()?.max(1),

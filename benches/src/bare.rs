@@ -1,8 +1,8 @@
-//! The floors: what one would write by hand for exactly this work, and nothing else.
+//! The floors: hand-written code for exactly the same work.
 //!
-//! A node is a boxed async call, as it is for every engine whose nodes are given at run time. It gets what it
-//! needs of the state by value and gives a number back, so there is no shared state, no update and no error
-//! to pay for. A floor may be made faster, never slower.
+//! A node is a boxed async call, as in every engine that gets its nodes at run time. It takes the values
+//! that it needs from the state and returns a number, so it pays for no shared state, no update and no
+//! error. A floor may be made faster, never slower.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -33,7 +33,7 @@ pub(crate) fn node_name(at: usize) -> String {
     format!("node_{at}")
 }
 
-/// A chain of nodes that are looked up by their names, as one writes it without a graph.
+/// A chain of nodes that are looked up by name: the obvious code without a graph.
 pub(crate) struct Chain {
     nodes: HashMap<String, (Node, Option<String>)>,
     first: String,
@@ -56,8 +56,7 @@ impl Chain {
     }
 }
 
-/// The same chain by index: what is left when even the names are gone. Shown to compare; no budget refers to
-/// it.
+/// The same chain by index, without names. Shown for comparison; no budget refers to it.
 pub(crate) struct IndexedChain {
     nodes: Vec<Node>,
 }
@@ -75,7 +74,7 @@ impl IndexedChain {
     }
 }
 
-/// A loop through a function that names the next node.
+/// A loop in which a function names the next node.
 pub(crate) struct Routed {
     nodes: HashMap<String, (Node, Route)>,
     first: &'static str,
@@ -95,7 +94,7 @@ impl Routed {
         state
     }
 
-    /// The same, keeping a copy of the state of every step: the checkpoint that everybody writes first.
+    /// Like [`run`](Self::run), and keeps a copy of the state after every step: the simplest checkpoint.
     pub(crate) async fn run_keeping(&self, mut state: Counter, kept: &mut Vec<Counter>) -> Counter {
         let mut at = Some(self.first);
         while let Some((node, route)) = at.and_then(|name| self.nodes.get(name)) {
@@ -107,7 +106,7 @@ impl Routed {
     }
 }
 
-/// Branches that are started together, and a node that runs when all are done.
+/// Branches that start together, and a join that runs when all are done.
 pub(crate) struct FanOut {
     branches: Vec<Branch>,
     join: Join,
@@ -124,8 +123,8 @@ impl FanOut {
         }
     }
 
-    /// Each branch is polled once where it is; those that are not ready wait together, each with a waker of
-    /// its own.
+    /// Polls each branch once in place. The branches that are not ready then wait together, each with
+    /// its own waker.
     pub(crate) async fn run(&self, mut state: Fan) -> Fan {
         let mut done: Vec<Option<Vec<u64>>> = Vec::with_capacity(self.branches.len());
         let mut pending = Vec::new();

@@ -1,15 +1,16 @@
-//! What is measured: a case, its floor and its entrants.
+//! A case: its floor, its entrants and its figures.
 
 use serde::{Deserialize, Serialize};
 
 /// A named measurement.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// What one unit is, and how many of them one run does.
+    /// The name of one unit of work.
     pub(crate) unit: &'static str,
+    /// The number of units in one run.
     pub(crate) units: u64,
     pub(crate) clock: Clock,
-    /// Whether it stays on one thread, so that its allocations can be counted.
+    /// Whether allocations are counted: only those of this thread can be.
     pub(crate) counted: bool,
     pub(crate) needs_postgres: bool,
     /// Makes the entrants, the floor first. Called in the process that measures them.
@@ -18,28 +19,27 @@ pub(crate) struct Case {
     pub(crate) figures: fn() -> Vec<Figure>,
 }
 
-/// What is compared.
+/// The clock that times the entrants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// The time that the process had a processor. Does not see others on the machine.
+    /// Processor time of this process; other processes do not affect it.
     Cpu,
-    /// The time that went by: for what is spread over two threads.
+    /// Elapsed time, for work that a second thread or a server shares.
     Wall,
 }
 
 /// One way to do the work.
 pub(crate) struct Entrant {
     pub(crate) label: &'static str,
-    /// The highest ratio to the floor that is allowed; none for the floor and for those that are shown to
-    /// compare.
+    /// The highest allowed ratio to the floor; `None` for the floor and for entrants shown for comparison.
     pub(crate) budget: Option<f64>,
-    /// The most allocations a unit that are allowed.
+    /// The highest allowed number of allocations a unit.
     pub(crate) allocations: Option<f64>,
-    /// Does the work so many times.
+    /// Does the work the given number of times.
     pub(crate) run: Box<dyn FnMut(u64)>,
 }
 
-/// A figure that is no ratio.
+/// A figure beside the times of the entrants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) what: String,
@@ -77,7 +77,7 @@ impl Case {
         self
     }
 
-    /// Nothing is counted: what a server allocates is not seen.
+    /// Marks a case that needs Postgres: timed by the wall clock, without counting allocations.
     #[cfg(feature = "postgres")]
     pub(crate) fn on_postgres(mut self) -> Self {
         self.counted = false;

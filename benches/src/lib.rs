@@ -1,8 +1,8 @@
-//! What the engine costs, beside hand-written floors in the same program.
+//! Measures the cost of the engine against hand-written floors in the same program.
 //!
-//! A *case* has a floor (the same work by hand) and one or more *entrants* (the engine), which are run in
-//! turns, so that a machine that changes its speed changes it for all of them. Only their ratio is judged.
-//! Every run asserts its result.
+//! A *case* has a floor (the same work by hand) and one or more *entrants* (the engine). They run in
+//! turns, so that a change of the machine's speed affects all of them. Only their ratio is judged. Every
+//! run asserts its result.
 //!
 //! ```text
 //! cargo bench -p agentgraph-benches                      all cases: times, then allocations
@@ -12,14 +12,14 @@
 //! cargo bench -p agentgraph-benches --bench cost -- --processes 1 chain/100
 //! ```
 //!
-//! The cases of Postgres are there with `--features postgres`. They start a private server, measure another
-//! one if `AGENTGRAPH_BENCHES_POSTGRES` holds the URL of a database that may be filled, and are left out
-//! where there is neither.
+//! The Postgres cases need `--features postgres`. They use the database whose URL is in
+//! `AGENTGRAPH_BENCHES_POSTGRES`, and fill it. Without the variable they start a private server. If
+//! Postgres is not installed either, they are left out.
 //!
-//! Each case is taken in five fresh processes, and the figure is the median of theirs: within one process the
-//! layout of memory is chosen once, and it alone moves a loop of 60 ns by a tenth.
+//! Five fresh processes measure each case, and the figure is the median of the five. A process lays out its
+//! memory once, and that layout alone changes the time of a 60 ns loop by a tenth.
 
-// A measurement that goes wrong must stop at once, and there is nobody to whom it could report an error.
+// A failing measurement must stop at once; it has no caller that could handle an error.
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod arguments;
@@ -36,10 +36,10 @@ mod states;
 
 pub use measure::Allocated;
 
-/// Why the measuring itself could not be done.
+/// The reason why a measurement could not be made.
 pub type Problem = Box<dyn std::error::Error + Send + Sync>;
 
-/// The times of the cases that the arguments name, as a table on the standard output.
+/// Prints the times of the cases that the arguments name, as a table on the standard output.
 ///
 /// # Errors
 /// When an argument is not known, or a measuring process fails.
@@ -47,16 +47,17 @@ pub fn take_times() -> Result<(), Problem> {
     process::main(&arguments::Arguments::read()?)
 }
 
-/// The calls a second of the embedded UpGrade server, as a table on the standard output, unless the
-/// arguments name other things.
+/// Prints the calls a second of the embedded UpGrade server, as a table on the standard output. Prints
+/// nothing if the arguments name other cases.
 ///
 /// # Errors
-/// When an argument is not known, or a call is not answered well.
+/// When an argument is not known, or a call fails.
 pub fn count_calls() -> Result<(), Problem> {
     server::main(&arguments::Arguments::read()?)
 }
 
-/// The allocations of the cases that the arguments name. `count` runs what it is given and counts.
+/// Prints the allocations of the cases that the arguments name. `count` runs its argument and counts the
+/// allocations.
 ///
 /// # Errors
 /// When an argument is not known.

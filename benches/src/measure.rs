@@ -7,65 +7,67 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Clock, Entrant, Figure};
 
-/// How long one repetition of one entrant takes at least.
+/// The shortest time of one repetition of an entrant.
 const REPETITION: Duration = Duration::from_millis(40);
 const REPETITIONS: usize = 7;
 
-/// What a counting allocator saw.
+/// The allocations that a counting allocator saw.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocated {
-    /// Allocations, each growth of a buffer being one.
+    /// The number of allocations; each growth of a buffer counts as one.
     pub count: u64,
     /// The bytes asked for.
     pub bytes: u64,
 }
 
-/// What one process found out about a case; or several, put together.
+/// The results of one process for a case, or the medians over several processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Measured {
-    pub(crate) entrants: Vec<Taken>,
+pub(crate) struct CaseResults {
+    pub(crate) entrants: Vec<EntrantTimes>,
     pub(crate) figures: Vec<Figure>,
 }
 
 /// The times of one entrant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Taken {
+pub(crate) struct EntrantTimes {
     pub(crate) label: String,
-    /// A unit: the median of the repetitions.
+    /// The time of one unit: the median over the repetitions.
     pub(crate) nanos: f64,
-    /// The median over the repetitions, each against the floor's turn next to it.
+    /// The ratio to the floor: the median over the repetitions, each against the floor's time in the
+    /// same one.
     pub(crate) ratio: f64,
     pub(crate) budget: Option<f64>,
 }
 
-pub(crate) fn times(case: &Case, quick: bool) -> Measured {
+pub(crate) fn times(case: &Case, quick: bool) -> CaseResults {
     let mut entrants = (case.entrants)();
     let (shortest, repetitions) = if quick { (Duration::ZERO, 1) } else { (REPETITION, REPETITIONS) };
-    let times: Vec<u64> = entrants.iter_mut().map(|entrant| enough(entrant, case.clock, shortest)).collect();
+    let times: Vec<u64> =
+        entrants.iter_mut().map(|entrant| find_run_count(entrant, case.clock, shortest)).collect();
     let mut turns = vec![Vec::new(); entrants.len()];
     for _ in 0..repetitions {
         for (at, entrant) in entrants.iter_mut().enumerate() {
-            let time = clocked(case.clock, || (entrant.run)(times[at]));
+            let time = measure_time(case.clock, || (entrant.run)(times[at]));
             turns[at].push(time.as_nanos() as f64 / times[at] as f64 / case.units as f64);
         }
     }
     let taken = entrants.iter().zip(&turns).map(|(entrant, own)| {
         let against = own.iter().zip(&turns[0]).map(|(own, floor)| own / floor.max(f64::MIN_POSITIVE));
-        Taken {
+        EntrantTimes {
             label: entrant.label.to_owned(),
             nanos: median(own.clone()),
             ratio: median(against.collect()),
             budget: entrant.budget,
         }
     });
-    Measured { entrants: taken.collect(), figures: (case.figures)() }
+    CaseResults { entrants: taken.collect(), figures: (case.figures)() }
 }
 
-/// Warms up, and finds how many runs take long enough.
-fn enough(entrant: &mut Entrant, clock: Clock, shortest: Duration) -> u64 {
+/// Warms up, and returns the number of runs that take at least `shortest`.
+fn find_run_count(entrant: &mut Entrant, clock: Clock, shortest: Duration) -> u64 {
     let mut times = 1;
     loop {
-        let taken = clocked(clock, || (entrant.run)(times));
+        let taken = measure_time(clock, || (entrant.run)(times));
         if taken >= shortest {
             return times;
         }
@@ -73,7 +75,7 @@ fn enough(entrant: &mut Entrant, clock: Clock, shortest: Duration) -> u64 {
     }
 }
 
-fn clocked(clock: Clock, work: impl FnOnce()) -> Duration {
+fn measure_time(clock: Clock, work: impl FnOnce()) -> Duration {
     match clock {
         Clock::Cpu => {
             let begin = ProcessTime::now();
@@ -89,7 +91,7 @@ fn clocked(clock: Clock, work: impl FnOnce()) -> Duration {
 }
 
 /// The allocations of one entrant.
-pub(crate) struct Counted {
+pub(crate) struct EntrantAllocations {
     pub(crate) case: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) label: &'static str,
@@ -98,15 +100,15 @@ pub(crate) struct Counted {
     pub(crate) most: Option<f64>,
 }
 
-/// The counter sees this thread only.
-pub(crate) fn allocations(case: &Case, count: fn(&mut dyn FnMut()) -> Allocated) -> Vec<Counted> {
+/// Counts the allocations of every entrant; the counter sees only this thread.
+pub(crate) fn allocations(case: &Case, count: fn(&mut dyn FnMut()) -> Allocated) -> Vec<EntrantAllocations> {
     if !case.counted {
         return Vec::new();
     }
     let counted = (case.entrants)().into_iter().map(|mut entrant| {
         (entrant.run)(1);
         let allocated = count(&mut || (entrant.run)(1));
-        Counted {
+        EntrantAllocations {
             case: case.name,
             unit: case.unit,
             label: entrant.label,
@@ -118,8 +120,8 @@ pub(crate) fn allocations(case: &Case, count: fn(&mut dyn FnMut()) -> Allocated)
     counted.collect()
 }
 
-/// Puts what several processes found into one: of every figure the median.
-pub(crate) fn middle(all: &[Measured]) -> Measured {
+/// Merges the results of several processes: the median of every figure.
+pub(crate) fn merge_medians(all: &[CaseResults]) -> CaseResults {
     let mut found = all[0].clone();
     for (at, taken) in found.entrants.iter_mut().enumerate() {
         taken.nanos = median(all.iter().map(|one| one.entrants[at].nanos).collect());
@@ -131,8 +133,8 @@ pub(crate) fn middle(all: &[Measured]) -> Measured {
     found
 }
 
-/// The lowest and the highest ratio of one entrant.
-pub(crate) fn spread(all: &[Measured], entrant: usize) -> (f64, f64) {
+/// Returns the lowest and the highest ratio of one entrant.
+pub(crate) fn spread(all: &[CaseResults], entrant: usize) -> (f64, f64) {
     let ratios = all.iter().map(|one| one.entrants[entrant].ratio);
     ratios.fold((f64::INFINITY, 0.0), |(low, high), ratio| (low.min(ratio), high.max(ratio)))
 }
@@ -146,7 +148,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// A figure that is the time of one operation.
+/// Runs one operation, and returns its result and its processor time as a figure.
 pub(crate) fn timed<T>(what: &str, work: impl FnOnce() -> T) -> (T, Figure) {
     let begin = ProcessTime::now();
     let done = work();

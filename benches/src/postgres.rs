@@ -1,8 +1,8 @@
-//! The Postgres server of the cases that need one: the one that the environment names, or a private one.
+//! The Postgres server of the cases: one that the environment names, or a private one.
 
 #[cfg(feature = "postgres")]
 mod schema;
-// The tests' own, some of whose functions are for them only.
+// The module of the tests; the benches do not call all of its functions.
 #[path = "../../agentgraph/tests/postgres_server/mod.rs"]
 mod server;
 
@@ -11,17 +11,17 @@ pub(crate) use schema::Schema;
 
 use server::PostgresServer;
 
-/// The variable with the URL of a database that may be filled, to measure there and not on a private server.
+/// The environment variable with the URL of a database to fill, in place of a private server.
 pub(crate) const URL: &str = "AGENTGRAPH_BENCHES_POSTGRES";
 
-/// A server, which ends with the process if it is a private one.
+/// A server; a private one ends with the process.
 #[derive(Clone)]
 pub(crate) struct Server {
     url: String,
 }
 
 impl Server {
-    /// None where none is named and Postgres is not installed.
+    /// Returns `None` if the environment names no server and Postgres is not installed.
     pub(crate) fn get() -> Option<Self> {
         if let Ok(url) = std::env::var(URL) {
             return Some(Server { url });

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::Problem;
 use crate::arguments::Arguments;
 use crate::case::{Case, Entrant};
-use crate::measure::{self, Measured};
+use crate::measure::{self, CaseResults};
 use crate::postgres::{self, Server};
 use crate::{cases, report};
 
@@ -24,25 +24,25 @@ fn parent(arguments: &Arguments) -> Result<(), Problem> {
         let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
         return Err(format!("no case is called that; there are: {}", names.join(", ")).into());
     }
-    // One for all of them: to start it takes longer than most cases.
+    // All cases share one server, because starting it takes longer than most cases.
     let postgres = wanted.iter().any(|case| case.needs_postgres).then(Server::get).flatten();
-    report::head(arguments);
+    report::print_head(arguments);
     for case in &wanted {
         if case.needs_postgres && postgres.is_none() {
-            report::left_out(case);
+            report::print_left_out(case);
             continue;
         }
         let turns = (0..arguments.processes).map(|_| ask_child(case, postgres.as_ref(), arguments.quick));
-        let measured = turns.collect::<Result<Vec<Measured>, Problem>>()?;
+        let measured = turns.collect::<Result<Vec<CaseResults>, Problem>>()?;
         report::times(case, &measured);
     }
     if !cfg!(feature = "postgres") && arguments.wants("postgres") {
-        report::not_built();
+        report::print_not_built();
     }
     Ok(())
 }
 
-fn ask_child(case: &Case, postgres: Option<&Server>, quick: bool) -> Result<Measured, Problem> {
+fn ask_child(case: &Case, postgres: Option<&Server>, quick: bool) -> Result<CaseResults, Problem> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--child", case.name]).stdout(Stdio::piped());
     if quick {
@@ -64,7 +64,7 @@ fn child(case: &Case, quick: bool) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Runs one entrant of the one case that is named.
+/// Runs one entrant of the first case that the arguments name.
 fn solo(arguments: &Arguments, entrant: usize) -> Result<(), Problem> {
     let mut wanted = cases::all().into_iter().filter(|case| arguments.wants(case.name));
     let case = wanted.next().ok_or("`--solo` needs the name of a case")?;
@@ -76,7 +76,7 @@ fn solo(arguments: &Arguments, entrant: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What `instructions.sh` counts. It finds it by its name.
+/// Runs the entrant. `instructions.sh` counts the instructions of this function and finds it by its name.
 #[inline(never)]
 fn counted_runs(entrant: &mut Entrant, times: u64) {
     (entrant.run)(black_box(times));

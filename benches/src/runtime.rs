@@ -5,18 +5,18 @@ use std::rc::Rc;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// One thread: this one.
+/// Returns a runtime on the current thread.
 pub(crate) fn one_thread() -> Rc<Runtime> {
     Rc::new(Builder::new_current_thread().enable_all().build().expect("a runtime"))
 }
 
-/// Two worker threads, and this one waits.
+/// Returns a runtime with two worker threads, for which the current thread waits.
 pub(crate) fn two_threads() -> Rc<Runtime> {
     Rc::new(Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime"))
 }
 
-/// Turns an async function into the body of an entrant. All runs of a repetition are in one `block_on`, whose
-/// own cost would otherwise be most of a short run, for the floor as for the engine.
+/// Turns an async function into the body of an entrant. All runs of a repetition share one `block_on`,
+/// whose own cost would otherwise dominate a short run.
 pub(crate) fn on<W, F>(runtime: &Rc<Runtime>, mut work: W) -> impl FnMut(u64) + use<W, F>
 where
     W: FnMut() -> F + 'static,

@@ -1,5 +1,6 @@
-//! How many calls a second the embedded UpGrade server answers over loopback, beside a bare handler that
-//! reads a body and answers one. Callers and server share the machine, so the ratio is what tells.
+//! Counts the calls a second that the embedded UpGrade server answers over loopback, and those of a bare
+//! handler that reads a body and returns one. Callers and server share the machine, so only the ratio is
+//! meaningful.
 
 mod caller;
 mod scene;
@@ -17,7 +18,7 @@ use scene::{Call, Kept, Scene};
 const CONNECTIONS: [usize; 2] = [1, 16];
 const CALLS: [Call; 5] = [Call::Init, Call::Assign, Call::Mark, Call::Read, Call::Mix];
 
-/// How long each figure is taken.
+/// Returns the duration of the measurement of each figure.
 fn span(arguments: &Arguments) -> Duration {
     Duration::from_millis(if arguments.quick { 150 } else { 3000 })
 }
@@ -38,7 +39,7 @@ async fn table(arguments: &Arguments) -> Result<(), Problem> {
         for kept in [Kept::Memory, Kept::File] {
             for call in CALLS {
                 let scene = Scene::new(kept).await?;
-                // Side by side, since a machine changes its speed.
+                // In direct succession, because the machine's speed changes.
                 let floor = rate(bare, Call::Bare, connections, span).await?;
                 let rate = rate(scene.addr(), call, connections, span).await?;
                 let (name, kept, ratio) = (call.name(), kept.name(), rate / floor);
@@ -50,7 +51,8 @@ async fn table(arguments: &Arguments) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The calls a second of so many callers, each of which waits for its answer before it calls again.
+/// Returns the calls a second of `connections` callers, each of which waits for its response before it
+/// calls again.
 async fn rate(addr: SocketAddr, call: Call, connections: usize, span: Duration) -> Result<f64, Problem> {
     let next = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();

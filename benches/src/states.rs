@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agentgraph::{Keyed, State};
 use serde::{Deserialize, Serialize};
 
-/// What a small agent keeps: a number, a short text, a list.
+/// The state of a small agent: a number, a short text, a list.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 pub(crate) struct Counter {
     pub(crate) count: u64,
@@ -18,18 +18,18 @@ pub(crate) struct Counter {
 pub(crate) const TEXT: &str = "thirty-two bytes of a small text";
 
 impl Counter {
-    /// The state as a run finds it when its input is in.
+    /// Returns the state at the start of a run, with the input applied.
     pub(crate) fn begun() -> Self {
         Counter { text: TEXT.to_owned(), ..Counter::default() }
     }
 
-    /// The input that makes it.
+    /// Returns the input of a run.
     pub(crate) fn input() -> CounterUpdate {
         Counter::update().text(TEXT)
     }
 }
 
-/// Twenty channels, of which one is written.
+/// A state of twenty channels, of which one is written.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 pub(crate) struct Wide {
     pub(crate) count: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Wide {
     pub(crate) a19: bool,
 }
 
-/// What parallel branches write together.
+/// The state that parallel branches write.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 pub(crate) struct Fan {
     #[reduce(append)]
@@ -77,7 +77,7 @@ fn add(value: &mut u64, more: u64) {
     *value += more;
 }
 
-/// A log, and something that does not change.
+/// A growing log, and a text that does not change.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) count: u64,

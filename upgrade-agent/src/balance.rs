@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_adaptive_draw_is_not_judged_by_weights_and_a_condition_of_no_weight_is() {
+    async fn adaptive_draws_get_no_verdict_and_a_condition_without_weight_is_unbalanced() {
         let drawn = || ["a", "a", "a", "gone"].map(|code| Some((code, None))).into_iter().chain([None]);
         let adaptive = count(&experiment(AssignmentAlgorithm::TsConfigurable).await, drawn());
         assert_eq!((adaptive.verdict, adaptive.users, adaptive.left_out), (Verdict::Adaptive, 4, 1));

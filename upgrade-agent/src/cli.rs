@@ -203,12 +203,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn the_definition_of_the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn settings_may_stand_before_or_after_the_command() {
+    fn settings_are_accepted_before_and_after_the_command() {
         let before = Cli::parse_from(["upgrade-agent", "--thread", "t", "--offline", "ask", "hi"]);
         let after = Cli::parse_from(["upgrade-agent", "ask", "hi", "--thread", "t", "--offline"]);
         assert!(before.flags.offline && after.flags.offline);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_a_name_is_refused() {
+    fn blank_thread_names_and_those_with_line_breaks_are_refused() {
         assert!(Cli::try_parse_from(["upgrade-agent", "--thread", "  "]).is_err());
         assert!(Cli::try_parse_from(["upgrade-agent", "--thread", "a\nb"]).is_err());
     }

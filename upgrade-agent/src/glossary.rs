@@ -107,14 +107,14 @@ impl Serialize for Options {
 mod tests {
     use super::*;
 
-    fn told() -> String {
+    fn entries_json() -> String {
         let core = core_entries();
         let assignment = assignment_entries();
         serde_json::to_string(&(core, assignment)).unwrap()
     }
 
     #[test]
-    fn every_word_of_a_design_is_explained() {
+    fn each_word_of_a_design_has_an_entry() {
         let names: Vec<&str> =
             design::DESIGN.iter().filter_map(|term| term.entry.as_ref()).map(|entry| entry.name).collect();
         let expected = [
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_assignment_is_explained() {
+    fn each_topic_of_assignment_has_an_entry() {
         let names: Vec<String> = assignment::ASSIGNMENT
             .iter()
             .map(|section| {
@@ -156,10 +156,10 @@ mod tests {
         assert_eq!(names, expected);
     }
 
-    /// Wrong statements about the server, in the words in which they are often made.
+    /// The phrases occur in common wrong statements about the server.
     #[test]
-    fn no_entry_states_what_the_server_does_not_do() {
-        let told = told().to_lowercase();
+    fn no_entry_contains_a_common_wrong_statement() {
+        let told = entries_json().to_lowercase();
         let wrong = [
             "equal chance",
             "all students will receive",
@@ -176,8 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn every_needed_statement_is_in_an_entry() {
-        let told = told();
+    fn the_entries_contain_each_required_statement() {
+        let told = entries_json();
         let needed = [
             "running",
             "paused",
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_written_as_an_object_of_its_parts() {
+    fn entries_are_serialized_as_json_objects() {
         let core = serde_json::to_value(core_entries()).unwrap();
         assert!(core["app_context"]["definition"].is_string());
         assert!(core["experiment_status"]["options"]["enrolling"].as_str().unwrap().contains("running"));

@@ -28,7 +28,7 @@ fn a_turn_is_one_line_of_json_with_these_fields() {
 }
 
 #[test]
-fn a_thread_goes_on_over_processes() {
+fn a_thread_continues_in_another_process() {
     let folder = Folder::new();
     let asked = ask(&folder, &["--thread", "t"], &create("Foo"));
     assert_eq!(
@@ -50,7 +50,7 @@ fn a_thread_goes_on_over_processes() {
 }
 
 #[test]
-fn without_json_the_reply_is_printed_and_nothing_else() {
+fn without_json_only_the_reply_is_printed() {
     let folder = Folder::new();
     let ran = run(&folder, &["ask", "what is a payload?"], "").good();
     assert!(ran.out().starts_with("A payload is data"), "{}", ran.out());
@@ -117,7 +117,7 @@ fn the_help_of_the_simulator_shows_its_own_options_only() {
     assert!(whole.contains("--model") && whole.contains("mostly ends in /api"), "{whole}");
 }
 
-/// The URL of the API comes first, alone on its line; which one is for what is told beside it.
+/// The URL of the API is the first line of standard output. Standard error explains both URLs.
 #[test]
 fn the_simulator_prints_the_url_for_upgrades_own_clients_too() {
     let folder = Folder::new();
@@ -156,7 +156,7 @@ fn the_simulator_refuses_impossible_settings() {
 
 #[cfg(unix)]
 #[test]
-fn the_simulator_ends_on_an_interrupt_and_on_a_request_to_terminate() {
+fn the_simulator_ends_on_sigint_and_sigterm() {
     for signal in ["-INT", "-TERM"] {
         let folder = Folder::new();
         let simulator = Simulator::start(&folder);
@@ -230,7 +230,7 @@ fn a_refused_login_is_reported_without_the_token() {
 }
 
 #[test]
-fn an_answer_waits_for_a_login_that_is_let_in() {
+fn an_answer_waits_for_an_accepted_login() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     ask(&folder, &["--url", &simulator.url], &create("Foo"));
@@ -271,7 +271,7 @@ fn settings_are_read_from_the_folder_and_unknown_ones_refused() {
 }
 
 #[test]
-fn commands_and_flags_that_are_wrong_are_refused() {
+fn invalid_commands_and_flags_are_refused() {
     let folder = Folder::new();
     for args in [
         &["ask"][..],
@@ -311,7 +311,7 @@ fn a_damaged_file_of_threads_is_reported_and_not_changed() {
     ask(&folder, &[], "hello");
     let file = folder.file("data").join("threads.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    // The head is whole, so that it is a database; the tables are not.
+    // The head is intact, so the file is a database; its tables are damaged.
     bytes[4096..].fill(0xAA);
     std::fs::write(&file, &bytes).unwrap();
     for args in [&["ask", "hi"][..], &["threads"], &["threads", "delete", "default"]] {
@@ -321,7 +321,7 @@ fn a_damaged_file_of_threads_is_reported_and_not_changed() {
             assert!(ran.err().contains(part), "{part:?} is not in {}", ran.err());
         }
     }
-    assert!(std::fs::read(&file).unwrap() == bytes, "it is left as it is");
+    assert!(std::fs::read(&file).unwrap() == bytes, "the file is unchanged");
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_data_folder_that_cannot_be_created_is_reported() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_read_only_data_folder_is_reported() {
-    // Nobody makes files here, not even root.
+    // No user can create files in this folder, not even root.
     let folder = Folder::new();
     for args in [&["ask", "hi"][..], &["threads"], &["chat", "--json"], &[]] {
         let mut command = agent(&folder, &[]);
@@ -401,7 +401,7 @@ fn two_programs_on_one_folder_are_distinguished() {
 }
 
 #[test]
-fn keys_are_printed_by_nothing() {
+fn keys_are_never_printed() {
     let folder = Folder::new();
     let mut command = agent(&folder, &["ask", "hi"]);
     command
@@ -449,7 +449,7 @@ fn the_settings_are_printed_with_their_sources_and_without_secrets() {
         json!({ "name": "model", "value": "claude-theirs", "set": true, "from": "ANTHROPIC_MODEL_NAME" })
     );
     assert!(json["files"]["threads"].as_str().unwrap().ends_with("threads.db"));
-    assert!(!folder.file("data").exists(), "nothing is made");
+    assert!(!folder.file("data").exists(), "no data folder is created");
 }
 
 #[test]
@@ -465,10 +465,10 @@ fn debug_asks_for_traces_on_standard_error() {
     let traces = debugged("true");
     assert!(traces.contains("conversation_analyzer") && traces.contains("time.busy"), "{traces}");
     assert_eq!(debugged("false"), "");
-    assert_eq!(debugged("express:*"), "", "other programs have other meanings for it");
+    assert_eq!(debugged("express:*"), "", "the value of another program's variable is ignored");
 }
 
-/// `ask` whose output goes nowhere that anybody reads.
+/// Runs `ask` with an output that is not read. Returns the exit code and standard error.
 #[cfg(target_os = "linux")]
 fn ask_unread(folder: &Folder, args: &[&str], output: std::process::Stdio) -> (i32, String) {
     let ran = agent(folder, args).stdin(std::process::Stdio::null()).stdout(output).output().unwrap();
@@ -477,7 +477,7 @@ fn ask_unread(folder: &Folder, args: &[&str], output: std::process::Stdio) -> (i
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_yes_is_none_to_a_question_that_could_not_be_written() {
+fn a_yes_to_a_question_that_could_not_be_written_does_not_count() {
     let full = || std::fs::File::create("/dev/full").unwrap().into();
     let gone = || {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -503,7 +503,7 @@ fn a_yes_is_none_to_a_question_that_could_not_be_written() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_no_counts_also_to_a_question_that_could_not_be_written() {
+fn a_no_to_a_question_that_could_not_be_written_counts() {
     let folder = Folder::new();
     let full = std::fs::File::create("/dev/full").unwrap();
     ask_unread(&folder, &["ask", &create("Foo")], full.into());
@@ -512,7 +512,7 @@ fn a_no_counts_also_to_a_question_that_could_not_be_written() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_chat_whose_replies_cannot_be_written_takes_no_yes_and_ends() {
+fn a_chat_whose_replies_cannot_be_written_accepts_no_yes_and_ends() {
     for args in [&["chat"][..], &["chat", "--json"]] {
         let folder = Folder::new();
         let input = folder.file("lines");
@@ -539,7 +539,7 @@ fn a_question_that_was_shown_again_can_be_answered() {
 }
 
 #[test]
-fn a_token_in_the_url_is_refused_and_printed_by_nothing() {
+fn a_token_in_the_url_is_refused_and_never_printed() {
     for url in [
         "http://127.0.0.1:9/api?token=hunter2",
         "http://127.0.0.1:9/api#hunter2",

@@ -44,13 +44,13 @@ fn the_input_may_end_anywhere() {
 }
 
 #[test]
-fn quit_leaves_with_the_stroke_and_without() {
+fn quit_works_with_and_without_a_slash() {
     for word in ["/quit", "/exit", "quit", "exit"] {
         let ran = run(&Folder::new(), &[], &format!("hello\n{word}\nlist the contexts\n")).good();
         assert!(ran.out().contains("Hello!") && !ran.out().contains("mathstream"), "{word}: {}", ran.out());
     }
     let ran = run(&Folder::new(), &[], "quit the contexts\nlist the contexts\n").good();
-    assert!(ran.out().contains("mathstream"), "more than the word is a message: {}", ran.out());
+    assert!(ran.out().contains("mathstream"), "a line with more words is a message: {}", ran.out());
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn quick_answers_are_chosen_by_number() {
 }
 
 #[test]
-fn a_thread_goes_on_where_it_stood_in_another_process() {
+fn a_thread_continues_in_another_process() {
     let folder = Folder::new();
     run(&folder, &["--thread", "plans"], &format!("{}\n", create("Foo"))).good();
     let out = run(&folder, &["--thread", "plans"], "1\n").good().out();
@@ -119,12 +119,12 @@ fn input_that_is_not_utf_8_is_read_as_far_as_possible() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_at_the_prompt_leaves() {
+fn an_interrupt_at_the_prompt_ends_the_chat() {
     let folder = Folder::new();
     let mut chat = Running::start(agent(&folder, &[]));
     chat.expect("a new one.");
     chat.say("create experiment Foo");
-    // Quick answers stand below a turn that has ended.
+    // Quick answers are printed at the end of a turn.
     chat.expect("3) Cancel");
     interrupt(chat.id());
     assert_eq!(chat.wait(), 0);
@@ -132,7 +132,7 @@ fn an_interrupt_at_the_prompt_leaves() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_before_the_first_prompt_leaves() {
+fn an_interrupt_before_the_first_prompt_ends_the_chat() {
     let folder = Folder::new();
     let mut chat = Running::start(agent(&folder, &[]));
     chat.expect("The offline model answers");
@@ -142,7 +142,7 @@ fn an_interrupt_before_the_first_prompt_leaves() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_in_a_turn_stops_the_turn_and_not_the_chat() {
+fn an_interrupt_during_a_turn_stops_only_the_turn() {
     use shell::gate::{Gate, Hold};
     let folder = Folder::new();
     let simulator = shell::Simulator::start(&folder);
@@ -161,7 +161,7 @@ fn an_interrupt_in_a_turn_stops_the_turn_and_not_the_chat() {
 
 #[cfg(unix)]
 #[test]
-fn a_yes_after_an_interrupt_is_none_to_the_question_of_the_turn_that_it_ends() {
+fn a_yes_after_an_interrupt_does_not_answer_the_question_of_the_stopped_turn() {
     use shell::gate::{Gate, Hold};
     use upgrade_agent::client::ExperimentState;
     let folder = Folder::new();
@@ -187,7 +187,7 @@ fn a_yes_after_an_interrupt_is_none_to_the_question_of_the_turn_that_it_ends() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_in_a_plan_restores_the_status_before_the_chat_goes_on() {
+fn an_interrupt_during_a_plan_restores_the_status_before_the_chat_continues() {
     use shell::gate::{Gate, Hold};
     use upgrade_agent::client::ExperimentState;
     let folder = Folder::new();
@@ -210,7 +210,7 @@ fn an_interrupt_in_a_plan_restores_the_status_before_the_chat_goes_on() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_in_a_plan_restores_the_status_and_sets_the_exit_code() {
+fn an_interrupt_during_a_plan_restores_the_status_and_sets_the_exit_code() {
     use shell::gate::{Gate, Hold};
     use upgrade_agent::client::ExperimentState;
     let folder = Folder::new();
@@ -233,7 +233,7 @@ fn an_interrupt_in_a_plan_restores_the_status_and_sets_the_exit_code() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_between_the_turns_of_a_program_is_an_end() {
+fn an_interrupt_between_the_turns_of_a_program_ends_the_chat() {
     let folder = Folder::new();
     let mut feed = Running::start(agent(&folder, &["chat", "--json"]));
     feed.say("hello");
@@ -263,7 +263,7 @@ fn a_yes_counts_only_for_questions_that_its_process_printed() {
     let url = ["--url", simulator.url.as_str()];
     for (program, idle) in [(&["chat"][..], ("/help", "leave")), (&["chat", "--json"], ("{}", "E_CHAT_LINE"))]
     {
-        // A turn has ended, with all that is stored of it, when the next line is answered.
+        // When the next line is answered, the turn has ended and all its data is stored.
         let settle = |chat: &mut Running| {
             chat.say(idle.0);
             chat.expect(idle.1);
@@ -296,7 +296,7 @@ fn a_yes_counts_only_for_questions_that_its_process_printed() {
 }
 
 #[test]
-fn a_question_that_another_process_put_again_is_answered_there() {
+fn a_question_is_answered_in_the_process_that_repeated_it() {
     let folder = Folder::new();
     let mut one = Running::start(agent(&folder, &["chat"]));
     one.say("hello");
@@ -305,7 +305,7 @@ fn a_question_that_another_process_put_again_is_answered_there() {
     ask(&folder, &[], &create("Foo"));
     assert!(
         reply(&ask(&folder, &[], "yes")).contains("'Foo' was created"),
-        "one question at a time, each a process"
+        "the process that answers differs from the one that asked"
     );
     ask(&folder, &[], "delete Foo");
     let out = run(&folder, &[], "DELETE\n").good().out();

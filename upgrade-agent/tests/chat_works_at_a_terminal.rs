@@ -14,7 +14,7 @@ use upgrade_agent::client::{ExperimentState, Mark, NewExperiment, NewUser, Upgra
 
 const COLUMNS: u16 = 100;
 
-/// The chat, at its first prompt.
+/// Starts the chat and waits for its first prompt.
 fn chat(folder: &Folder, args: &[&str]) -> Terminal {
     let mut terminal = Terminal::start(&agent(folder, args), COLUMNS);
     terminal.until_prompt();
@@ -22,7 +22,7 @@ fn chat(folder: &Folder, args: &[&str]) -> Terminal {
 }
 
 #[test]
-fn lines_are_edited_and_remembered_over_sessions() {
+fn lines_can_be_edited_and_are_remembered_between_sessions() {
     let folder = Folder::new();
     let mut first = chat(&folder, &[]);
     first.say("what is a paxload?\u{1b}[D\u{1b}[D\u{1b}[D\u{1b}[D\u{1b}[D\u{7f}y");
@@ -46,7 +46,7 @@ fn lines_are_edited_and_remembered_over_sessions() {
 }
 
 #[test]
-fn an_interrupt_clears_the_line_and_a_second_one_leaves() {
+fn an_interrupt_clears_the_line_and_a_second_one_ends_the_chat() {
     let folder = Folder::new();
     let mut chat = chat(&folder, &[]);
     chat.keys("delete everything");
@@ -66,7 +66,7 @@ fn an_interrupt_clears_the_line_and_a_second_one_leaves() {
 }
 
 #[test]
-fn an_interrupt_during_a_turn_stops_the_turn_and_takes_its_line_away() {
+fn an_interrupt_during_a_turn_stops_it_and_removes_its_status_line() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     let gate = Gate::before(&simulator.url, "GET /experiments/contextMetaData", Hold::Before);
@@ -110,7 +110,7 @@ fn lines_typed_before_a_question_do_not_answer_it() {
 }
 
 #[test]
-fn the_node_is_shown_while_it_works_and_nothing_of_it_stays() {
+fn the_status_line_shows_the_running_node_and_is_removed_afterwards() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     let gate = Gate::before(&simulator.url, "GET /experiments/contextMetaData", Hold::Before);
@@ -131,7 +131,7 @@ fn the_node_is_shown_while_it_works_and_nothing_of_it_stays() {
 }
 
 #[test]
-fn a_terminal_is_coloured_and_nothing_else_is() {
+fn only_a_terminal_gets_colours() {
     let folder = Folder::new();
     let is_coloured = |raw: &[u8]| String::from_utf8_lossy(raw).contains("\u{1b}[1;36m");
     let session = |name: &str, more: &[&str], env: &[(&str, &str)]| {
@@ -158,7 +158,7 @@ fn a_terminal_is_coloured_and_nothing_else_is() {
 }
 
 #[test]
-fn a_terminal_that_can_do_nothing_gets_plain_lines() {
+fn a_dumb_terminal_gets_plain_lines() {
     let folder = Folder::new();
     let mut command = agent(&folder, &[]);
     command.env("TERM", "dumb");
@@ -176,7 +176,7 @@ fn a_terminal_that_can_do_nothing_gets_plain_lines() {
 }
 
 #[test]
-fn lines_break_between_words_where_the_terminal_is_narrow() {
+fn lines_break_between_words_on_a_narrow_terminal() {
     let folder = Folder::new();
     let mut chat = Terminal::start(&agent(&folder, &[]), 30);
     chat.until_prompt();
@@ -194,7 +194,7 @@ fn lines_break_between_words_where_the_terminal_is_narrow() {
     let shown = chat.shown();
     let reply = shown.split("A payload is data").nth(1).unwrap().split("\n\n").next().unwrap();
     let whole = run(&folder, &["ask", "what is a payload?", "--thread", "other"], "");
-    // The folder is in use: the reply comes from a second program's own.
+    // The folder is in use, so the second program needs its own.
     assert_ne!(whole.code(), 0);
     let elsewhere = Folder::new();
     let whole = run(&elsewhere, &["ask", "what is a payload?"], "").good().out();
@@ -203,7 +203,7 @@ fn lines_break_between_words_where_the_terminal_is_narrow() {
 }
 
 #[test]
-fn names_that_a_terminal_would_obey_are_shown_and_not_obeyed() {
+fn control_characters_in_names_are_shown_and_not_obeyed() {
     const EVIL: &str = "Evil \u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}name";
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
@@ -219,17 +219,24 @@ fn names_that_a_terminal_would_obey_are_shown_and_not_obeyed() {
     chat.until("Evil");
     chat.until("31m\\u{202e}name");
     chat.until_prompt();
-    assert!(chat.shown().contains("The offline model answers"), "nothing was wiped: {}", chat.shown());
+    assert!(
+        chat.shown().contains("The offline model answers"),
+        "the screen was not cleared: {}",
+        chat.shown()
+    );
     let raw = String::from_utf8_lossy(&chat.raw).into_owned();
     for bad in ["\u{1b}[2J", "\u{1b}]0;", "\u{7}", "\u{9b}", "\u{202e}"] {
         assert!(!raw.contains(bad), "{bad:?} came through");
     }
     let asked = run(&folder, &["--url", &simulator.url, "ask", "list the experiments", "--json"], "").good();
-    assert!(asked.json()["reply"].as_str().unwrap().contains("\u{202e}"), "JSON tells what is there");
-    assert!(!asked.out().contains(['\u{1b}', '\u{9b}', '\u{202e}']), "but a terminal obeys none of it");
+    assert!(asked.json()["reply"].as_str().unwrap().contains("\u{202e}"), "JSON contains the characters");
+    assert!(
+        !asked.out().contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+        "the output has no characters that a terminal obeys"
+    );
 }
 
-/// An experiment that enrols, and students who visited it.
+/// Creates an enrolling experiment, and students who visited it.
 fn visited(url: &str, students: usize) {
     const PLACE: (&str, &str) = ("SelectSection", "absolute_value_plot_equality");
     let client = UpgradeClient::builder(url).build().unwrap();
@@ -251,7 +258,7 @@ fn visited(url: &str, students: usize) {
 }
 
 #[test]
-fn the_split_of_an_enrolment_is_a_chart_at_a_terminal_and_numbers_elsewhere() {
+fn a_split_is_a_chart_at_a_terminal_and_numbers_elsewhere() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     visited(&simulator.url, 10);
@@ -282,7 +289,7 @@ fn the_split_of_an_enrolment_is_a_chart_at_a_terminal_and_numbers_elsewhere() {
 }
 
 #[test]
-fn a_simulation_shows_how_far_it_is_and_then_how_the_split_came_out() {
+fn a_simulation_shows_its_progress_and_then_the_split() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     visited(&simulator.url, 0);
@@ -296,7 +303,7 @@ fn a_simulation_shows_how_far_it_is_and_then_how_the_split_came_out() {
     chat.until_prompt();
     let raw = String::from_utf8_lossy(&chat.raw).into_owned();
     assert!(raw.contains("█] 40/40") && raw.contains("░] 20/40"), "{raw:?}");
-    assert!(!chat.shown().contains("/40"), "the bar is gone: {}", chat.shown());
+    assert!(!chat.shown().contains("/40"), "the bar is removed: {}", chat.shown());
 
     let script = format!("{test}\nyes\n");
     let piped = run(&folder, &["--url", &simulator.url, "--thread", "pipe"], &script).good().out();
@@ -323,7 +330,7 @@ fn an_answer_to_an_open_question_waits_for_an_unreachable_server() {
 }
 
 #[test]
-fn a_word_that_is_to_be_typed_is_not_chosen_by_a_number() {
+fn a_word_that_must_be_typed_cannot_be_chosen_by_a_number() {
     let folder = Folder::new();
     let simulator = Simulator::start(&folder);
     run(&folder, &["--url", &simulator.url, "--thread", "made"], &format!("{}\nyes\n", create("Foo"))).good();

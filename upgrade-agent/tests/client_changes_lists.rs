@@ -1,5 +1,5 @@
-//! An update changes an experiment's lists as little as needed: on servers from 6.3 on by the calls
-//! about single lists, up to 6.2 within the experiment's body.
+//! An update changes an experiment's lists as little as needed: from 6.3 on with calls about single
+//! lists, up to 6.2 within the experiment's body.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -53,7 +53,7 @@ fn sorted(mut members: Members) -> Members {
     members
 }
 
-/// The lists as the server keeps them: kind, users, groups.
+/// Returns the lists as the server stores them: kind, users, groups.
 async fn lists(server: &ServerHandle, id: &str, field: &str) -> Vec<(String, Vec<String>, Vec<String>)> {
     let path = format!("/api/experiments/single/{id}");
     let none = HashMap::new();
@@ -73,7 +73,7 @@ async fn lists(server: &ServerHandle, id: &str, field: &str) -> Vec<(String, Vec
 }
 
 #[tokio::test]
-async fn lists_end_as_given_whatever_they_were() {
+async fn lists_equal_the_given_ones_whatever_they_were() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let steps = [
@@ -121,7 +121,7 @@ async fn a_list_is_changed_in_place_and_a_kind_of_group_gets_one_list() {
 }
 
 #[tokio::test]
-async fn lists_alone_leave_the_rest_of_the_experiment_alone() {
+async fn an_update_of_lists_leaves_the_rest_of_the_experiment_unchanged() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let updated = client.update(&made.id, &includes(members(&["ada"], &[]))).await.unwrap();
@@ -135,7 +135,7 @@ async fn lists_alone_leave_the_rest_of_the_experiment_alone() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_already_there_is_not_written() {
+async fn an_update_without_a_difference_is_not_written() {
     let (_server, client) = start().await;
     let mut new = hints();
     new.inclusion = members(&["ada", "bob"], &[("classId", "c1")]);
@@ -164,7 +164,7 @@ async fn a_new_context_takes_the_new_lists_and_the_wanted_filter() {
     assert_eq!((moved.inclusion, moved.exclusion), (Members::default(), members(&["eve"], &[])));
 }
 
-/// A segment, and a list of the experiment that takes it in beside a student.
+/// Creates a segment, and a list of the experiment that contains the segment and a student.
 async fn with_segment(server: &ServerHandle, made: &Experiment) -> String {
     let http = recording::http();
     let none = HashMap::new();
@@ -185,7 +185,7 @@ async fn with_segment(server: &ServerHandle, made: &Experiment) -> String {
 }
 
 #[tokio::test]
-async fn segments_on_a_list_are_returned_and_stay() {
+async fn segments_on_a_list_are_returned_and_kept() {
     let (server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let segment = with_segment(&server, &made).await;
@@ -220,7 +220,7 @@ async fn the_global_list_of_a_context_is_read() {
 }
 
 #[tokio::test]
-async fn an_unchanged_update_keeps_an_experiment_that_others_changed() {
+async fn update_unchanged_keeps_an_experiment_that_others_changed() {
     let (_server, client) = start().await;
     let seen = client.create(&hints()).await.unwrap();
     let name = |name: &str| ExperimentPatch { name: Some(name.into()), ..Default::default() };
@@ -232,7 +232,7 @@ async fn an_unchanged_update_keeps_an_experiment_that_others_changed() {
 }
 
 #[tokio::test]
-async fn a_change_in_the_instant_before_the_write_shows_afterwards() {
+async fn a_change_just_before_the_write_is_detected_afterwards() {
     let at = |number: u64| {
         Says::Json(200, json!({ "id": ID, "name": "x", "versionNumber": number, "updatedAt": "t" }))
     };

@@ -44,7 +44,7 @@ async fn names_fail(answer: Says) -> ClientError {
 }
 
 #[tokio::test]
-async fn each_answer_has_its_kind() {
+async fn each_response_has_its_kind_of_error() {
     let html = |status| Says::Text(status, "text/html", "<!DOCTYPE html><pre>Cannot GET</pre>".into());
     let recorded = |name: &str| {
         let recorded = recording::recording(&format!("v65/{name}"));
@@ -131,7 +131,7 @@ async fn each_answer_has_its_kind() {
 }
 
 #[tokio::test]
-async fn a_delete_answered_with_nothing_has_deleted() {
+async fn a_delete_with_an_empty_response_has_deleted() {
     let server = script([Says::Nothing(204)]).await;
     assert_eq!(client(&server).delete(ID).await.unwrap().name, None);
 }
@@ -199,11 +199,11 @@ fn an_address_without_a_scheme_is_shown_with_one() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_is_a_timeout() {
+async fn a_missing_response_is_a_timeout() {
     let server = script([Says::Waits]).await;
     let client = client(&server);
     client.connect().await.unwrap();
-    // From here on time advances by itself whenever nothing else can run.
+    // From here on, time advances automatically when nothing else can run.
     tokio::time::pause();
     let failure = client.experiment_names().await.unwrap_err();
     assert_eq!(failure.kind(), ErrorKind::Timeout, "{failure}");
@@ -211,7 +211,7 @@ async fn an_answer_that_does_not_come_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn reads_are_repeated_until_they_pass_or_enough_is_enough() {
+async fn reads_are_retried_until_they_succeed_or_the_retries_are_used_up() {
     let busy = || Says::Json(503, json!({}));
     let server = script([busy(), Says::HangsUp, Says::Json(200, json!([]))]).await;
     let patient = builder(server.url()).retries(2).build().unwrap();
@@ -221,11 +221,11 @@ async fn reads_are_repeated_until_they_pass_or_enough_is_enough() {
     let server = script([busy(), busy(), busy(), busy()]).await;
     let patient = builder(server.url()).retries(2).build().unwrap();
     assert_eq!(patient.experiment_names().await.unwrap_err().status(), Some(503));
-    assert_eq!(server.lines().len(), 4, "once for health, thrice for names");
+    assert_eq!(server.lines().len(), 4, "one call for health, three for names");
 }
 
 #[tokio::test]
-async fn a_mistake_is_not_repeated() {
+async fn a_mistake_is_not_retried() {
     let server = script([Says::Json(500, json!({})), Says::Json(200, json!([]))]).await;
     let patient = builder(server.url()).retries(5).build().unwrap();
     assert_eq!(patient.experiment_names().await.unwrap_err().kind(), ErrorKind::Server);
@@ -233,7 +233,7 @@ async fn a_mistake_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn writes_are_sent_once_whatever_happens() {
+async fn writes_are_sent_only_once() {
     let single = || Says::Json(200, json!({ "id": ID, "state": "inactive" }));
     let new = NewExperiment::new("x", "assign-prog");
 
@@ -261,7 +261,7 @@ async fn writes_are_sent_once_whatever_happens() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_if_the_reading_before_fails() {
+async fn nothing_is_written_if_the_read_before_it_fails() {
     let server = script([Says::Json(404, json!({ "message": "Experiment not found." }))]).await;
     let failure = client(&server).set_state(ID, &ExperimentState::Enrolling).await.unwrap_err();
     assert_eq!(failure.kind(), ErrorKind::NotFound);
@@ -291,7 +291,7 @@ async fn the_token_is_sent_and_never_shown() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused_without_being_repeated() {
+fn invalid_settings_are_refused_without_repeating_them() {
     let url = "http://localhost:3030/api";
     let with_token = |token: &str| UpgradeClient::builder(url).token(SecretString::from(token));
     let refused = [
@@ -313,7 +313,7 @@ fn settings_that_cannot_work_are_refused_without_being_repeated() {
 }
 
 #[tokio::test]
-async fn strange_answers_are_read_as_far_as_they_can_be() {
+async fn unusual_responses_are_read_as_far_as_possible() {
     let strange = json!([
         7,
         { "name": "no id" },
@@ -340,7 +340,7 @@ async fn a_message_of_the_server_is_cut_to_one_line() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_given_up() {
+async fn an_endless_response_is_abandoned() {
     let mut endless = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     endless.resize(65 * 1024 * 1024, b' ');
     let failure = names_fail(Says::Raw(endless)).await;
@@ -362,7 +362,7 @@ async fn redirects_are_not_followed_with_a_token() {
 }
 
 #[tokio::test]
-async fn up_to_6_2_each_violated_rule_is_reported_in_its_words() {
+async fn up_to_6_2_each_violated_rule_is_reported_in_the_words_of_the_server() {
     let errors = json!([
         { "property": "conditions", "children": [
             { "property": "0", "children": [
@@ -382,7 +382,7 @@ async fn up_to_6_2_each_violated_rule_is_reported_in_its_words() {
 }
 
 #[tokio::test]
-async fn a_wait_that_the_server_asks_for_is_kept_or_not_begun() {
+async fn a_requested_wait_is_kept_unless_it_is_too_long() {
     let now = std::time::UNIX_EPOCH + Duration::from_secs(784_111_777);
     for (asked, waits) in [
         ("retry-after: 0\n", true),
@@ -420,7 +420,7 @@ async fn calls_that_were_certainly_not_processed_are_retried() {
     let patient = builder(server.url()).retries(3).jitter(counted).build().unwrap();
     patient.connect().await.unwrap();
     drop(server);
-    // What was in flight ends when the server's task does.
+    // A call in flight may still reach the server until its task ends.
     let failure = loop {
         match patient.delete(ID).await {
             Err(failure) if !failure.may_have_acted() => break failure,
@@ -428,11 +428,11 @@ async fn calls_that_were_certainly_not_processed_are_retried() {
         }
     };
     assert_eq!(failure.kind(), ErrorKind::Connect);
-    assert!(pauses.load(std::sync::atomic::Ordering::Relaxed) >= 3, "each retry asks for its pause");
+    assert!(pauses.load(std::sync::atomic::Ordering::Relaxed) >= 3, "each retry draws its own pause");
 }
 
 #[tokio::test]
-async fn a_call_ends_at_its_deadline_whatever_its_attempts_may_take() {
+async fn a_call_ends_at_its_deadline_even_if_its_attempts_may_take_longer() {
     let server = script([Says::Waits]).await;
     let long = Duration::from_secs(86_400);
     let client = builder(server.url()).timeout(long).deadline(Duration::from_secs(60)).build().unwrap();
@@ -446,7 +446,7 @@ async fn a_call_ends_at_its_deadline_whatever_its_attempts_may_take() {
 }
 
 #[tokio::test]
-async fn waits_without_end_are_no_fault() {
+async fn endless_timeouts_are_allowed() {
     let server = script([Says::Json(200, json!([]))]).await;
     let endless = Duration::MAX;
     let client = builder(server.url()).timeout(endless).connect_timeout(endless).deadline(endless);
@@ -459,7 +459,7 @@ fn created(rule: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_create_whose_rule_could_not_be_set_says_so_and_can_be_finished() {
+async fn a_create_whose_rule_could_not_be_set_reports_it_and_can_be_completed() {
     let single = || Says::Json(200, created("continue"));
     let assigned = json!({ "postExperimentRule": "assign", "revertTo": "c1" });
     let failing = [
@@ -498,7 +498,7 @@ async fn a_created_experiment_is_returned_even_if_it_cannot_be_read_back() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_version_is_known_after_its_health_answer() {
+async fn a_new_version_of_the_server_is_known_after_its_health_response() {
     let health =
         |version: &str| Says::Json(200, json!({ "name": "", "version": version, "description": "" }));
     let server = Scripted::new(vec![health("6.2.0"), health("no version"), health("6.5.0")]).await;
@@ -511,7 +511,7 @@ async fn a_server_of_another_version_is_known_after_its_health_answer() {
 }
 
 #[tokio::test]
-async fn the_first_calls_at_once_ask_for_health_once() {
+async fn concurrent_first_calls_ask_for_health_only_once() {
     let server = script((0..5).map(|_| Says::Json(200, json!([])))).await;
     let client = client(&server);
     let calls = (0..5).map(|_| client.experiment_names());
@@ -554,7 +554,7 @@ fn lists() -> ExperimentPatch {
     ExperimentPatch { inclusion: Some(members), name: Some("x".into()), ..Default::default() }
 }
 
-/// JSON of the fields that matter, with values that do not.
+/// Generates JSON with the known fields and arbitrary values.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,5 +1,5 @@
 //! The client authorizes as configured: with a token, as a Google service account, or with a client key.
-//! Secrets are sent to their servers only, and never displayed.
+//! Secrets are sent only to their servers, and never displayed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -43,7 +43,7 @@ fn token(text: &str, seconds: u64) -> Says {
     Says::Json(200, json!({ "access_token": text, "expires_in": seconds, "token_type": "Bearer" }))
 }
 
-/// A key file in a folder of its own, removed at the end.
+/// A key file in its own folder, removed on drop.
 struct KeyFile(PathBuf);
 
 impl KeyFile {
@@ -101,7 +101,7 @@ impl World {
         Self { upgrade, tokens, now, client }
     }
 
-    /// What admin calls carried, in order.
+    /// Returns the authorization of each admin call, in order.
     fn carried(&self) -> Vec<String> {
         self.upgrade.heard().iter().skip(1).map(|heard| authorization(&heard.head)).collect()
     }
@@ -117,7 +117,7 @@ fn part(jwt: &str, at: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_service_account_signs_for_a_token_which_admin_calls_carry() {
+async fn a_service_account_signs_for_the_token_of_admin_calls() {
     for key in [PKCS8, PKCS1] {
         let world = World::with_key(vec![names(), names()], vec![token("t1", 3600)], key).await;
         world.client.experiment_names().await.unwrap();
@@ -126,7 +126,7 @@ async fn a_service_account_signs_for_a_token_which_admin_calls_carry() {
         assert_eq!(authorization(&world.upgrade.heard()[0].head), "none", "health needs no token");
 
         let asked = world.tokens.heard();
-        assert_eq!(asked.len(), 1, "one token serves both");
+        assert_eq!(asked.len(), 1, "both calls use one token");
         assert_eq!(asked[0].line, "POST /api/token");
         assert!(asked[0].head.contains("content-type: application/x-www-form-urlencoded\r\n"));
         let grant = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
@@ -149,7 +149,7 @@ async fn a_service_account_signs_for_a_token_which_admin_calls_carry() {
 }
 
 #[tokio::test]
-async fn a_token_is_renewed_before_it_ends() {
+async fn a_token_is_renewed_before_it_expires() {
     let answers = vec![names(), names(), names()];
     let world = World::new(answers, vec![token("t1", 3600), token("t2", 3600)]).await;
     for (seconds, carried) in [(0, "bearer t1"), (3299, "bearer t1"), (3301, "bearer t2")] {
@@ -160,7 +160,7 @@ async fn a_token_is_renewed_before_it_ends() {
 }
 
 #[tokio::test]
-async fn calls_at_once_share_one_fetch_be_it_good_or_bad() {
+async fn concurrent_calls_share_one_fetch_whether_it_succeeds_or_fails() {
     let world = World::new((0..8).map(|_| names()).collect(), vec![token("t1", 3600)]).await;
     world.client.connect().await.unwrap();
     let calls = (0..8).map(|_| world.client.experiment_names());
@@ -179,7 +179,7 @@ async fn calls_at_once_share_one_fetch_be_it_good_or_bad() {
     for answer in futures_util::future::join_all(calls).await {
         assert_eq!(answer.unwrap_err().kind(), ErrorKind::Auth);
     }
-    assert_eq!(world.tokens.lines().len(), 1, "who waited for a fetch that failed does not make another");
+    assert_eq!(world.tokens.lines().len(), 1, "calls that waited for a failed fetch do not start another");
     world.client.experiment_names().await.unwrap();
 }
 
@@ -206,7 +206,7 @@ async fn a_message_of_the_token_server_is_shown_without_the_assertion() {
     let failure = world.client.experiment_names().await.unwrap_err();
     assert_eq!((failure.kind(), failure.message()), (ErrorKind::Auth, "invalid_grant: Account not found"));
     assert!(!failure.may_have_acted());
-    assert_eq!(world.upgrade.lines().len(), 1, "nothing was asked without a token");
+    assert_eq!(world.upgrade.lines().len(), 1, "no call was made without a token");
 
     let strange = [
         (Says::Json(200, json!({})), ErrorKind::Protocol),
@@ -222,7 +222,7 @@ async fn a_message_of_the_token_server_is_shown_without_the_assertion() {
 }
 
 #[test]
-fn key_files_that_cannot_work_are_refused_without_being_repeated() {
+fn invalid_key_files_are_refused_without_repeating_them() {
     let url = "https://oauth2.googleapis.com/token";
     let refused = [
         KeyFile::text(SECRET),
@@ -260,7 +260,7 @@ fn keyed(url: &str) -> UpgradeClientBuilder {
 }
 
 #[tokio::test]
-async fn a_students_application_signs_its_key_and_the_admin_token_stays_out_of_it() {
+async fn calls_for_students_carry_the_signed_key_and_not_the_admin_token() {
     let answers = vec![healthy(), Says::Json(200, json!({ "id": "ada" })), names()];
     let server = Scripted::new(answers).await;
     let client = keyed(server.url()).build().unwrap();
@@ -268,7 +268,7 @@ async fn a_students_application_signs_its_key_and_the_admin_token_stays_out_of_i
     client.experiment_names().await.unwrap();
     let heard = server.heard();
     assert_eq!(authorization(&heard[2].head), "bearer admin-token");
-    // Heads are kept in lower case, so the token is made again.
+    // The recorded heads are in lower case, so the token is computed again.
     let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
     let text = format!("{header}.{}", URL_SAFE_NO_PAD.encode(r#"{"APIKey":"the-key"}"#));
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
@@ -281,7 +281,7 @@ async fn a_students_application_signs_its_key_and_the_admin_token_stays_out_of_i
 }
 
 #[test]
-fn without_encryption_secrets_go_to_this_machine_only_unless_that_is_allowed() {
+fn secrets_leave_this_machine_unencrypted_only_if_that_is_allowed() {
     for url in ["http://upgrade.example.org/api", "http://10.0.0.1/api", "http://localhost.example.org/api"] {
         let of = || UpgradeClient::builder(url);
         let token = SecretString::from("admin-token");
@@ -293,14 +293,14 @@ fn without_encryption_secrets_go_to_this_machine_only_unless_that_is_allowed() {
         }
         let missing = of().service_account_file("/nonexistent").build().unwrap_err();
         assert!(missing.to_string().contains("https"), "{missing}");
-        assert!(of().build().is_ok(), "nothing is secret in {url}");
+        assert!(of().build().is_ok(), "without a secret, {url} is allowed");
     }
     for url in ["http://127.0.0.1:3030/api", "http://localhost/api", "https://upgrade.example.org/api"] {
         assert!(keyed(url).build().is_ok(), "{url}");
     }
 }
 
-/// Collects what is traced.
+/// A writer that collects traces.
 #[derive(Clone, Default)]
 struct Traced(Arc<Mutex<Vec<u8>>>);
 
@@ -323,8 +323,8 @@ impl<'a> MakeWriter<'a> for Traced {
 }
 
 #[tokio::test]
-async fn secrets_are_in_no_text_that_this_crate_or_its_http_client_makes() {
-    // While there is one subscriber only, an event that another test's thread comes upon first is off for all
+async fn no_text_of_this_crate_or_its_http_client_contains_a_secret() {
+    // With only one subscriber, an event that another test's thread reaches first would be disabled for all
     // threads.
     let _another = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let traced = Traced::default();
@@ -360,7 +360,7 @@ async fn secrets_are_in_no_text_that_this_crate_or_its_http_client_makes() {
     texts.push(world.client.experiment_names().await.unwrap_err().to_string());
 
     texts.push(String::from_utf8(traced.0.lock().unwrap().clone()).unwrap());
-    assert!(texts.last().unwrap().contains("connect"), "something was traced: {texts:?}");
+    assert!(texts.last().unwrap().contains("connect"), "the traces are not empty: {texts:?}");
     for text in texts {
         for secret in ["admin-token", SECRET, "token-of-google", "the-key", file_key] {
             assert!(!text.contains(secret), "{secret} in {text}");
@@ -369,7 +369,7 @@ async fn secrets_are_in_no_text_that_this_crate_or_its_http_client_makes() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_everybody_lets_in_who_can_show_himself() {
+async fn a_server_that_requires_authorization_accepts_only_valid_credentials() {
     let server = EmbeddedServer::builder()
         .in_memory()
         .admin_token(SecretString::from("token-of-google"), "admin@example.com")

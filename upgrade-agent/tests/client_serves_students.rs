@@ -58,7 +58,7 @@ fn seconds() -> MetricLog {
 }
 
 #[tokio::test]
-async fn a_server_before_6_0_is_asked_by_the_old_routes_as_they_were_recorded() {
+async fn a_server_before_6_0_is_called_by_the_recorded_old_routes() {
     let names = ["v5_init", "v5_assign_unknown_user", "v5_mark", "v5_log"];
     let (server, client) = script("5.2.1", names.map(recorded)).await;
     let user = client.init_user(&alice()).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_server_before_6_0_is_asked_by_the_old_routes_as_they_were_recorded() 
 }
 
 #[tokio::test]
-async fn groups_and_aliases_are_set_by_either_routes() {
+async fn groups_and_aliases_are_set_by_old_and_new_routes() {
     let answers = || ["v6_groupmembership", "v6_workinggroup", "v6_useraliases"].map(recorded);
     for (version, path) in [("6.5.0", "v6"), ("5.0.0", "v5")] {
         let (server, client) = script(version, answers()).await;
@@ -113,7 +113,7 @@ async fn groups_and_aliases_are_set_by_either_routes() {
 }
 
 #[tokio::test]
-async fn a_route_that_is_not_there_is_looked_for_once_by_its_other_version() {
+async fn a_missing_route_is_tried_once_in_its_other_version() {
     let answers = [no_route(), recorded("v5_init"), recorded("v5_init"), recorded("v5_mark")];
     let (server, client) = script("6.1.0", answers).await;
     client.init_user(&alice()).await.unwrap();
@@ -133,18 +133,22 @@ async fn a_route_that_is_not_there_is_looked_for_once_by_its_other_version() {
     assert_eq!(failure.kind(), ErrorKind::Protocol);
     assert!(failure.message().contains("no such route: Cannot POST /api/v6/init"), "{failure}");
     client.init_user(&alice()).await.unwrap();
-    assert_eq!(server.lines()[3], "POST /api/v6/init", "neither was there, so nothing was learnt");
+    assert_eq!(
+        server.lines()[3],
+        "POST /api/v6/init",
+        "neither route exists, so the client still starts with v6"
+    );
 }
 
 #[tokio::test]
-async fn an_unknown_student_is_no_unknown_route() {
+async fn an_unknown_student_is_not_taken_for_a_missing_route() {
     let (server, client) = script("6.5.0", [recorded("v6_assign_unknown_user")]).await;
     assert_eq!(client.assign("ghost", "assign-prog").await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(server.lines().len(), 2);
 }
 
 #[tokio::test]
-async fn an_id_goes_in_the_header_as_latin_1_or_in_the_body() {
+async fn an_id_is_sent_in_the_header_as_latin_1_or_in_the_body() {
     for (id, in_header) in [
         ("ada", true),
         ("José", true),
@@ -172,13 +176,13 @@ async fn an_id_goes_in_the_header_as_latin_1_or_in_the_body() {
     assert_eq!(server.heard()[2].line, "POST /api/v6/init");
     let nina: String = "Нина".bytes().map(char::from).collect();
     assert!(server.heard()[2].head.contains(&format!("user-id: {}\r\n", nina.to_lowercase())));
-    assert_eq!(server.lines()[3], "POST /api/v6/init", "what one id needs says nothing of others");
+    assert_eq!(server.lines()[3], "POST /api/v6/init", "the next id starts with v6 again");
     assert_eq!(client.init_user(&NewUser::new(" ada")).await.unwrap_err().kind(), ErrorKind::Protocol);
-    assert_eq!(server.lines().len(), 5, "an id that would become another one is not sent");
+    assert_eq!(server.lines().len(), 5, "an id that would change on the way is not sent");
 }
 
 #[tokio::test]
-async fn an_id_that_would_be_a_header_of_its_own_is_not_sent() {
+async fn an_id_that_would_add_a_header_is_not_sent() {
     let (server, client) = script("6.5.0", []).await;
     for id in ["", " \t", "a\r\nAuthorization: Bearer x", "a\nb", "a\0b", "a\u{7f}", "a\u{85}b"] {
         let failures = [
@@ -201,7 +205,7 @@ async fn an_id_that_would_be_a_header_of_its_own_is_not_sent() {
 }
 
 #[tokio::test]
-async fn an_id_stays_one_step_of_a_path() {
+async fn an_id_stays_one_segment_of_a_path() {
     for (id, step) in
         [("a/b", "a%2Fb"), ("../names", "..%2Fnames"), ("a?b#c", "a%3Fb%23c"), ("%2e%2e", "%252e%252e")]
     {
@@ -228,7 +232,7 @@ async fn every_level_of_a_factorial_condition_is_read() {
 }
 
 #[tokio::test]
-async fn a_queue_within_subjects_is_read_whole_and_its_first_is_current() {
+async fn a_queue_within_subjects_is_read_completely_and_its_first_condition_is_current() {
     let recording = recording::recording("v65/v6_assign_within_random_round_robin").response;
     let (_server, client) = script("6.5.0", [recorded("v6_assign_within_random_round_robin")]).await;
     let assigned = client.assign("w1", "assign-prog").await.unwrap();
@@ -261,7 +265,7 @@ async fn old_answers_with_one_condition_read_like_new_ones() {
 }
 
 #[tokio::test]
-async fn metrics_go_out_as_recorded_and_odd_numbers_stay() {
+async fn metrics_are_sent_as_recorded_with_unusual_numbers_unchanged() {
     let stored = json!([{ "id": "l1", "uniquifier": "u1", "timeStamp": "t", "data": { "a": 1 } }, {}]);
     let (server, client) = script("6.5.0", [Says::Json(200, stored)]).await;
     let area = GroupedMetric::new("masteryWorkspace", "calculating_area_various_figures", "u1");

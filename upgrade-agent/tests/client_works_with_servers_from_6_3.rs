@@ -1,4 +1,4 @@
-//! Every method of the client against the embedded server in its version 6.5.
+//! Every method of the client, against the embedded server in its version 6.5.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
 const SITE: &str = "SelectSection";
 const TARGET: &str = "absolute_value_plot_equality";
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 const CHOSEN: &str = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
 
 async fn start() -> (ServerHandle, UpgradeClient) {
@@ -102,7 +102,7 @@ async fn a_create_over_an_existing_id_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_rule_assign_survives_the_create_that_forgets_it() {
+async fn the_rule_assign_is_set_although_the_create_call_ignores_it() {
     let (_server, client) = start().await;
     let made = client.create(&hints().post_rule(PostRule::assign("variant"))).await.unwrap();
     assert_eq!(made.post_rule, PostRule::assign("variant"));
@@ -167,7 +167,7 @@ async fn a_unit_other_than_group_drops_the_kind_of_group() {
 }
 
 #[tokio::test]
-async fn the_condition_of_the_standing_rule_cannot_be_removed_by_the_way() {
+async fn the_condition_of_the_current_rule_cannot_be_removed() {
     let (_server, client) = start().await;
     let made = client.create(&hints().post_rule(PostRule::assign("variant"))).await.unwrap();
     let only_control = Some(vec![NewCondition::new("control", 100.0)]);
@@ -181,7 +181,7 @@ async fn the_condition_of_the_standing_rule_cannot_be_removed_by_the_way() {
 }
 
 #[tokio::test]
-async fn a_change_of_state_answers_the_whole_experiment_in_one_vocabulary() {
+async fn a_change_of_state_returns_the_complete_experiment_in_one_vocabulary() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let states = [
@@ -218,18 +218,18 @@ async fn a_student_becomes_known_is_assigned_and_enrolled() {
     client.set_state(&made.id, &ExperimentState::Enrolling).await.unwrap();
     let ada = client.init_user(&NewUser::new("ada").in_group("classId", "c1")).await.unwrap();
     assert_eq!(ada.groups, BTreeMap::from([("classId".into(), vec!["c1".into()])]));
-    assert_eq!(client.init_user(&NewUser::new("ada")).await.unwrap(), ada, "nothing is forgotten");
+    assert_eq!(client.init_user(&NewUser::new("ada")).await.unwrap(), ada, "a second call keeps the data");
 
     let assigned = client.assign("ada", "assign-prog").await.unwrap();
     assert_eq!((assigned[0].site.as_str(), assigned[0].target.as_str()), (SITE, TARGET));
     let code = assigned[0].conditions[0].condition_code.clone();
     assert_eq!(assigned[0].conditions[0].experiment_id.as_deref(), Some(made.id.as_str()));
-    assert_eq!(client.enrollment(&made.id).await.unwrap().users, 0, "assigning enrols nobody");
+    assert_eq!(client.enrollment(&made.id).await.unwrap().users, 0, "assigning does not enrol");
 
     let mark = Mark::of(&assigned[0]);
     let marked = client.mark("ada", &mark).await.unwrap();
     assert_eq!((marked.user_id.as_str(), &marked.condition), ("ada", &code));
-    assert_eq!(client.mark("ada", &mark).await.unwrap(), marked, "the first visit stands");
+    assert_eq!(client.mark("ada", &mark).await.unwrap(), marked, "a second visit changes nothing");
     let detail = client.enrollment(&made.id).await.unwrap();
     assert_eq!((detail.users, detail.users_excluded), (1, 0));
     let chosen = detail.conditions.iter().find(|condition| condition.users == 1).unwrap();
@@ -238,7 +238,7 @@ async fn a_student_becomes_known_is_assigned_and_enrolled() {
 }
 
 #[tokio::test]
-async fn a_condition_that_could_not_be_shown_excludes() {
+async fn a_condition_that_could_not_be_applied_excludes_the_student() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     client.set_state(&made.id, &ExperimentState::Enrolling).await.unwrap();
@@ -250,15 +250,15 @@ async fn a_condition_that_could_not_be_shown_excludes() {
 }
 
 #[tokio::test]
-async fn ids_that_do_not_exist_are_not_found_though_the_server_says_500() {
+async fn unknown_ids_are_not_found_although_the_server_says_500() {
     let (_server, client) = start().await;
     let rename = ExperimentPatch { name: Some("x".into()), ..Default::default() };
     let failures = [
-        client.experiment(NOBODY).await.unwrap_err(),
-        client.set_state(NOBODY, &ExperimentState::Enrolling).await.unwrap_err(),
-        client.update(NOBODY, &rename).await.unwrap_err(),
-        client.enrollment(NOBODY).await.unwrap_err(),
-        client.delete(NOBODY).await.unwrap_err(),
+        client.experiment(UNKNOWN_ID).await.unwrap_err(),
+        client.set_state(UNKNOWN_ID, &ExperimentState::Enrolling).await.unwrap_err(),
+        client.update(UNKNOWN_ID, &rename).await.unwrap_err(),
+        client.enrollment(UNKNOWN_ID).await.unwrap_err(),
+        client.delete(UNKNOWN_ID).await.unwrap_err(),
         client.assign("ghost", "assign-prog").await.unwrap_err(),
         client.mark("ghost", &Mark::new(SITE, TARGET)).await.unwrap_err(),
     ];
@@ -268,7 +268,7 @@ async fn ids_that_do_not_exist_are_not_found_though_the_server_says_500() {
 }
 
 #[tokio::test]
-async fn ids_that_are_none_never_become_part_of_a_path() {
+async fn invalid_ids_never_become_part_of_a_path() {
     let (_server, client) = start().await;
     for id in ["", "..", "names", "../experiments", "a/b", "%2e%2e", "x?y#z"] {
         let failures = [
@@ -284,7 +284,7 @@ async fn ids_that_are_none_never_become_part_of_a_path() {
 }
 
 #[tokio::test]
-async fn a_rejection_of_the_server_is_a_bad_request_in_its_words() {
+async fn a_rejection_by_the_server_is_a_bad_request_in_its_words() {
     let (_server, client) = start().await;
     let mut nowhere = hints();
     nowhere.context = "nowhere".into();
@@ -306,7 +306,7 @@ async fn a_rejection_of_the_server_is_a_bad_request_in_its_words() {
 }
 
 #[tokio::test]
-async fn experiments_come_page_by_page() {
+async fn experiments_are_read_page_by_page() {
     let (_server, client) = start().await;
     for name in ["b2", "a1", "c3", "d4", "e5"] {
         let mut new = hints();
@@ -324,7 +324,7 @@ async fn experiments_come_page_by_page() {
     let mut all: Vec<String> = pages.iter().flat_map(names).collect();
     all.sort();
     assert_eq!(all, ["a1", "b2", "c3", "d4", "e5"]);
-    assert!(pages[0].experiments[0].conditions.is_empty(), "the server does not tell them here");
+    assert!(pages[0].experiments[0].conditions.is_empty(), "pages contain no conditions");
     assert_eq!(pages[0].experiments[0].decision_points.len(), 1);
 
     let sorted = PageQuery::new(10).sort(SortKey::Name, SortDirection::Descending);
@@ -334,7 +334,11 @@ async fn experiments_come_page_by_page() {
     let none = PageQuery::new(10).search(SearchKey::Name, "nobody");
     let none: Vec<Page> = client.pages(none).try_collect().await.unwrap();
     assert!(none.is_empty(), "{none:?}");
-    assert_eq!(client.page(&PageQuery::new(0)).await.unwrap().experiments.len(), 1, "one at least");
+    assert_eq!(
+        client.page(&PageQuery::new(0)).await.unwrap().experiments.len(),
+        1,
+        "a page has at least one entry"
+    );
     let beyond: Vec<Page> = client.pages(PageQuery::new(2).skip(50)).try_collect().await.unwrap();
     assert!(beyond.is_empty());
 
@@ -343,7 +347,7 @@ async fn experiments_come_page_by_page() {
 }
 
 #[tokio::test]
-async fn the_conditions_of_one_experiment_come_in_their_order() {
+async fn the_conditions_of_one_experiment_are_in_their_order() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     assert_eq!(client.conditions(&made.id).await.unwrap(), made.conditions);
@@ -361,11 +365,15 @@ async fn a_start_is_scheduled() {
 }
 
 #[tokio::test]
-async fn a_word_that_is_new_goes_both_ways_as_it_is() {
+async fn unknown_words_are_sent_and_received_unchanged() {
     let (_server, client) = start().await;
     let made = client.create(&hints()).await.unwrap();
     let frozen = ExperimentState::from("frozen");
     let refused = client.set_state(&made.id, &frozen).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::BadRequest, "the server got it and does not know it: {refused}");
+    assert_eq!(
+        refused.kind(),
+        ErrorKind::BadRequest,
+        "the server received the word and refused it: {refused}"
+    );
     assert_eq!(serde_json::to_value(&frozen).unwrap(), "frozen");
 }

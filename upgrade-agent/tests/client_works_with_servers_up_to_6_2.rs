@@ -19,7 +19,7 @@ const ID: &str = "d6a003ca-be46-417b-9c13-8dac554f511c";
 const SITE: &str = "SelectSection";
 const TARGET: &str = "absolute_value_plot_equality";
 
-/// The recorded answers, after the health answer with which every client begins.
+/// Starts a server with the recorded responses, after the health response that every client needs first.
 async fn script(names: &[&str]) -> (Scripted, UpgradeClient) {
     let answer = |name: &&str| {
         let recorded = recording::recording(&format!("v62/{name}"));
@@ -46,7 +46,7 @@ async fn the_version_sets_the_old_dialect() {
 }
 
 #[tokio::test]
-async fn a_create_sends_the_body_that_was_recorded() {
+async fn a_create_sends_the_recorded_body() {
     let (server, client) = script(&["create", "single"]).await;
     client.create(&hints()).await.unwrap();
     let mut sent = server.heard()[1].body.clone();
@@ -62,7 +62,7 @@ async fn a_create_sends_the_body_that_was_recorded() {
 }
 
 #[tokio::test]
-async fn the_rule_assign_goes_out_with_the_create() {
+async fn the_rule_assign_is_sent_with_the_create() {
     let (server, client) = script(&["create_assign_rule", "single"]).await;
     client.create(&hints().post_rule(PostRule::assign("variant"))).await.unwrap();
     let sent = &server.heard()[1].body;
@@ -77,13 +77,13 @@ async fn an_experiment_is_read_with_its_segment_objects() {
     let read = client.experiment(ID).await.unwrap();
     assert_eq!((read.id.as_str(), read.name.as_str()), (ID, "dupid"));
     assert_eq!((read.conditions.len(), read.decision_points.len()), (4, 2));
-    assert!(read.inclusion.is_empty(), "everybody is no group");
+    assert!(read.inclusion.is_empty(), "the group of everybody is not returned as a group");
     assert!(read.exclusion.is_empty());
     assert_eq!(read.filter_mode, FilterMode::IncludeAll);
 }
 
 #[tokio::test]
-async fn states_go_out_and_come_in_by_their_old_names() {
+async fn states_are_sent_and_read_by_their_old_names() {
     for (name, state) in [
         ("enrolling", ExperimentState::Enrolling),
         ("enrollmentComplete", ExperimentState::EnrollmentComplete),
@@ -111,7 +111,7 @@ async fn an_update_sends_back_the_segments_that_it_read() {
 }
 
 #[tokio::test]
-async fn a_change_of_the_filter_moves_everybody_in_or_out_of_the_list() {
+async fn a_change_of_the_filter_adds_or_removes_the_group_of_everybody() {
     let everybody = json!([{ "type": "All", "groupId": "All" }]);
     for (filter, groups) in [(FilterMode::ExcludeAll, json!([])), (FilterMode::IncludeAll, everybody)] {
         let (server, client) = script(&["single", "update_roundtrip"]).await;
@@ -148,7 +148,7 @@ async fn enrolments_are_counted() {
 }
 
 #[tokio::test]
-async fn each_form_of_its_errors_is_understood() {
+async fn each_form_of_the_servers_errors_is_understood() {
     let (_server, client) = script(&["create_empty_arrays_omitted"]).await;
     let failure = client.create(&hints()).await.unwrap_err();
     assert_eq!(failure.kind(), ErrorKind::BadRequest);
@@ -178,7 +178,7 @@ async fn each_form_of_its_errors_is_understood() {
 }
 
 #[tokio::test]
-async fn no_connection_is_used_twice_since_the_server_drops_them_silently() {
+async fn no_connection_is_used_twice_because_the_server_closes_them_silently() {
     let (server, client) = script(&["single_unknown", "single", "single_unknown", "single"]).await;
     for found in [false, true, false, true] {
         assert_eq!(client.experiment(ID).await.is_ok(), found);

@@ -51,11 +51,11 @@ async fn changes_by_others_since_the_question_are_kept() {
 }
 
 #[tokio::test]
-async fn a_model_cannot_say_yes_for_the_person() {
+async fn a_model_cannot_confirm_for_the_person() {
     check("model_claims_approval").await;
 }
 
 #[tokio::test]
-async fn a_model_cannot_make_believe_that_something_was_done() {
+async fn a_model_cannot_claim_an_action_that_did_not_run() {
     check("model_claims_a_deed").await;
 }

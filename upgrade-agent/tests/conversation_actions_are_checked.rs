@@ -30,7 +30,7 @@ fn create(changes: Value) -> Value {
     whole
 }
 
-/// The mistakes of a create; none if it is valid.
+/// Returns the mistakes of a create; none if it is valid.
 fn judged(changes: Value) -> Vec<String> {
     let params = create(changes);
     let names = [ExperimentName { id: ID.into(), name: "Taken".into() }];
@@ -52,7 +52,7 @@ fn the_parameters_of_a_create_are_listed_in_the_order_of_the_questions() {
 }
 
 #[test]
-fn a_create_is_held_against_the_context_and_against_itself() {
+fn a_create_is_checked_against_its_context_and_for_consistency() {
     let cases = [
         (json!({}), ""),
         (json!({ "name": " " }), "missing name"),
@@ -160,7 +160,7 @@ fn a_create_is_held_against_the_context_and_against_itself() {
 }
 
 #[test]
-fn weights_that_add_up_to_100_in_decimals_do() {
+fn decimal_weights_may_add_up_to_100() {
     for weights in [vec![33.3, 33.3, 33.4], vec![0.1; 1000], vec![14.2857142857; 7]] {
         let conditions: Vec<Value> = weights
             .iter()
@@ -174,7 +174,7 @@ fn weights_that_add_up_to_100_in_decimals_do() {
 }
 
 #[test]
-fn the_table_of_moves_between_statuses_holds() {
+fn moves_between_statuses_follow_the_table() {
     use ExperimentState::*;
     let states = [Inactive, Draft, Preview, Scheduled, Enrolling, EnrollmentComplete, Cancelled, Archived];
     let usual = [
@@ -194,7 +194,7 @@ fn the_table_of_moves_between_statuses_holds() {
     assert!(!is_usual(&Unknown("frozen".into()), &Inactive));
 }
 
-/// An experiment as the server tells it.
+/// Returns an experiment as the server returns it.
 async fn experiment(state: ExperimentState, points: bool, weights: [f64; 2]) -> Experiment {
     let server = EmbeddedServer::builder().in_memory().start().await.unwrap();
     let client = UpgradeClient::builder(server.url()).build().unwrap();
@@ -217,7 +217,7 @@ fn told(kind: ActionKind, params: Value, experiment: &Experiment) -> String {
 }
 
 #[tokio::test]
-async fn an_experiment_starts_only_when_it_is_ready_and_is_not_moved_to_where_it_is() {
+async fn an_experiment_starts_only_if_it_is_ready_and_is_not_moved_to_its_own_status() {
     let start = |force: bool| json!({ "experiment_id": ID, "status": "running", "force": force });
     let kind = ActionKind::UpdateExperimentStatus;
     let ready = experiment(ExperimentState::Inactive, true, [50.0, 50.0]).await;
@@ -254,7 +254,7 @@ async fn a_warning_explains_a_status_with_an_unexpected_effect() {
 }
 
 #[tokio::test]
-async fn conditions_of_an_experiment_that_students_are_in_change_only_by_force() {
+async fn conditions_of_an_experiment_with_students_change_only_by_force() {
     let params = |force: bool| json!({ "experiment_id": ID, "force": force, "conditions": [{ "code": "control", "weight": 100 }] });
     let kind = ActionKind::UpdateExperiment;
     for state in [ExperimentState::Enrolling, ExperimentState::EnrollmentComplete] {
@@ -271,7 +271,7 @@ async fn conditions_of_an_experiment_that_students_are_in_change_only_by_force()
 }
 
 #[test]
-fn a_student_is_named_by_an_id_that_can_travel() {
+fn an_id_of_a_student_must_fit_into_a_request() {
     let told = |kind: ActionKind, params: Value| {
         let action = decode(kind, params.as_object().unwrap()).unwrap();
         check(&action, &Facts::default()).join("; ")
@@ -315,7 +315,7 @@ fn a_student_is_named_by_an_id_that_can_travel() {
 }
 
 #[tokio::test]
-async fn a_visit_for_an_experiment_is_at_one_of_its_points_with_one_of_its_conditions() {
+async fn a_visit_of_an_experiment_needs_one_of_its_points_and_conditions() {
     let experiment = experiment(ExperimentState::Enrolling, true, [50.0, 50.0]).await;
     let visit = |target: &str, code: Value| {
         json!({ "user_id": "ada", "decision_point": { "site": "workspace", "target": target },
@@ -389,7 +389,7 @@ async fn remaining_parts_must_be_known_in_the_new_context() {
 }
 
 #[tokio::test]
-async fn the_unit_and_the_context_of_an_experiment_that_students_are_in_change_only_by_force() {
+async fn unit_and_context_of_an_experiment_with_students_change_only_by_force() {
     let running = experiment(ExperimentState::Enrolling, true, [50.0, 50.0]).await;
     let kind = ActionKind::UpdateExperiment;
     let cases = [
@@ -414,7 +414,7 @@ async fn the_unit_and_the_context_of_an_experiment_that_students_are_in_change_o
 }
 
 #[tokio::test]
-async fn a_weight_that_is_none_keeps_an_experiment_from_starting() {
+async fn an_invalid_weight_keeps_an_experiment_from_starting() {
     let bad = experiment(ExperimentState::Inactive, true, [-10.0, 110.0]).await;
     let kind = ActionKind::UpdateExperimentStatus;
     for status in ["enrolling", "scheduled"] {

@@ -1,4 +1,4 @@
-//! The answer to a confirmation is a yes or a no only as a whole message.
+//! An answer to a confirmation counts as a yes or a no only if the whole message is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const YES: &[&str] = &["yes", "y", "ok", "okay", "sure", "confirm", "proceed", "
 const NO: &[&str] = &["no", "n", "cancel", "abort", "stop", "nevermind", "never mind", "don't"];
 
 #[test]
-fn the_table_of_yes_and_no_holds() {
+fn answers_are_judged_as_in_the_table_of_yes_and_no() {
     let table = "\
         yes | Yes
         YES | Yes
@@ -125,7 +125,7 @@ fn the_table_of_yes_and_no_holds() {
 }
 
 #[test]
-fn the_table_of_delete_holds() {
+fn answers_are_judged_as_in_the_table_of_delete() {
     let table = [
         ("DELETE", Verdict::Yes),
         ("  DELETE \n", Verdict::Yes),
@@ -174,7 +174,7 @@ fn the_table_of_delete_holds() {
 }
 
 #[test]
-fn only_words_of_cancelling_cancel_the_pending_action() {
+fn only_cancelling_words_cancel_the_pending_action() {
     for text in [
         "cancel",
         "Stop.",
@@ -220,7 +220,7 @@ proptest! {
         before in any::<bool>(),
     ) {
         let ours = [YES, NO, &["please", "pls", "thanks", "thx", "kindly", "dont", "modify", "change", "edit"]].concat();
-        // Some are ours only together: "stop that", "don't do it".
+        // Some words count only together: "stop that", "don't do it".
         let parts = ["it", "that", "this", "do", "nope"];
         prop_assume!(!ours.contains(&word.as_str()) && !parts.contains(&word.as_str()));
         let text = if before { format!("{word} {answer}") } else { format!("{answer}, {word}") };

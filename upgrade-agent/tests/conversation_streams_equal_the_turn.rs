@@ -1,4 +1,4 @@
-//! A streamed turn equals the plain turn: its nodes in order, its reply in pieces, its end last.
+//! A streamed turn equals the awaited turn: its nodes in order, its reply in pieces, its end last.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -12,7 +12,7 @@ use serde_json::json;
 use upgrade_agent::agent::{Turn, TurnEvent, UpgradeAgent};
 use upgrade_agent::client::ExperimentState;
 
-/// Reads a turn to its end; its nodes and pieces must be its path and its reply.
+/// Streams a turn to its end, and asserts that its nodes and pieces are its path and its reply.
 async fn streamed(agent: &UpgradeAgent, text: &str) -> (Turn, Vec<String>) {
     let mut events = agent.turn_stream("t", text);
     let mut nodes = Vec::new();
@@ -34,7 +34,7 @@ async fn streamed(agent: &UpgradeAgent, text: &str) -> (Turn, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_models_reply_comes_in_pieces_and_rounds_are_kept_apart() {
+async fn a_models_reply_is_streamed_in_pieces_with_its_rounds_separated() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -46,7 +46,7 @@ async fn a_models_reply_comes_in_pieces_and_rounds_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn awaited_and_streamed_turns_say_the_same() {
+async fn awaited_and_streamed_turns_are_equal() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -61,7 +61,7 @@ async fn awaited_and_streamed_turns_say_the_same() {
 }
 
 #[tokio::test]
-async fn notes_and_texts_known_word_for_word_are_streamed_too() {
+async fn notes_and_preset_texts_are_streamed_too() {
     let world = World::new().await;
     let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
@@ -75,7 +75,7 @@ async fn notes_and_texts_known_word_for_word_are_streamed_too() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_while_it_writes_leaves_a_whole_reply() {
+async fn a_model_that_fails_while_it_writes_leaves_a_complete_reply() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;

@@ -1,4 +1,4 @@
-//! A turn that is stopped at any point is ended by the next one, and an approved action takes effect once.
+//! The next turn ends a turn that was stopped at any point, and an approved action takes effect once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -24,7 +24,7 @@ fn create() -> Value {
         "post_experiment_rule": { "rule": "assign", "condition_code": "control" } })
 }
 
-/// Polls a turn at most so many times, then drops it.
+/// Polls a turn at most `times` times, then drops it. Returns whether it ended.
 async fn poll_times(
     mut turn: Pin<Box<dyn Future<Output = Result<Turn, AgentError>> + '_>>,
     times: usize,
@@ -45,7 +45,7 @@ fn hello(script: &Script) {
 }
 
 #[tokio::test]
-async fn a_yes_that_is_stopped_at_any_poll_creates_one_experiment_or_none_if_it_was_not_heard() {
+async fn a_yes_stopped_at_any_poll_creates_one_experiment_or_is_lost_completely() {
     let mut heard = 0;
     let mut unheard = 0;
     for times in 0.. {
@@ -85,7 +85,8 @@ async fn a_yes_that_is_stopped_at_any_poll_creates_one_experiment_or_none_if_it_
     assert!(heard >= 5 && unheard >= 1, "{heard} heard, {unheard} unheard");
 }
 
-/// Stops a turn while the server owes an answer to `line`, and ends it with another agent over the same file.
+/// Stops a turn while it waits for the response to `line`, and ends it with another agent over the same
+/// file.
 async fn stopped_at(line: &str, fault: Fault, action: &str, params: Value, yes: &str) -> (World, Turn) {
     let world = World::new().await;
     let script = Script::new();
@@ -100,7 +101,7 @@ async fn stopped_at(line: &str, fault: Fault, action: &str, params: Value, yes: 
     tokio::select! {
         biased;
         () = world.proxy.hangs() => {}
-        turn = agent.turn("t", yes) => panic!("it ended: {turn:?}"),
+        turn = agent.turn("t", yes) => panic!("the turn ended: {turn:?}"),
     }
     drop(agent);
     world.proxy.settles().await;
@@ -113,7 +114,7 @@ async fn stopped_at(line: &str, fault: Fault, action: &str, params: Value, yes: 
 }
 
 #[tokio::test]
-async fn a_status_change_is_made_once_whether_the_server_heard_of_it_or_not() {
+async fn a_stopped_status_change_is_made_once() {
     for fault in [Fault::Hang, Fault::HangAfter] {
         let params = json!({ "experiment_id": common::id(1), "status": "enrolling" });
         let (world, turn) =
@@ -126,7 +127,7 @@ async fn a_status_change_is_made_once_whether_the_server_heard_of_it_or_not() {
 }
 
 #[tokio::test]
-async fn a_delete_is_a_delete_whether_the_server_heard_of_it_or_not() {
+async fn a_stopped_delete_succeeds() {
     for fault in [Fault::Hang, Fault::HangAfter] {
         let params = json!({ "experiment_id": common::id(1) });
         let (world, turn) =
@@ -138,7 +139,7 @@ async fn a_delete_is_a_delete_whether_the_server_heard_of_it_or_not() {
 }
 
 #[tokio::test]
-async fn a_visit_is_marked_once_whether_the_server_heard_of_it_or_not() {
+async fn a_stopped_visit_is_marked_once() {
     for fault in [Fault::Hang, Fault::HangAfter] {
         let params = json!({ "user_id": "ada",
             "decision_point": { "site": "SelectSection", "target": "absolute_value_plot_equality" } });
@@ -166,7 +167,7 @@ async fn an_update_that_is_sent_twice_changes_once() {
 }
 
 #[tokio::test]
-async fn an_update_of_several_calls_is_finished_wherever_it_was_stopped() {
+async fn an_update_of_several_calls_is_completed_after_a_stop_at_any_call() {
     let lists = ["PUT /experiments", "POST /experiments/inclusionList", "POST /experiments/exclusionList"];
     for (line, fault) in lists.into_iter().flat_map(|line| [(line, Fault::Hang), (line, Fault::HangAfter)]) {
         let params = json!({ "experiment_id": common::id(1), "description": "new", "filter_mode": "excludeAll",
@@ -183,7 +184,7 @@ async fn an_update_of_several_calls_is_finished_wherever_it_was_stopped() {
 }
 
 #[tokio::test]
-async fn a_chat_on_an_unfinished_turn_ends_it_first_and_says_so() {
+async fn the_next_message_first_ends_an_unfinished_turn_and_reports_it() {
     let world = World::new().await;
     let script = Script::new();
     let saver = Arc::new(MemorySaver::new());
@@ -194,7 +195,7 @@ async fn a_chat_on_an_unfinished_turn_ends_it_first_and_says_so() {
     tokio::select! {
         biased;
         () = world.proxy.hangs() => {}
-        turn = agent.turn("t", "yes") => panic!("it ended: {turn:?}"),
+        turn = agent.turn("t", "yes") => panic!("the turn ended: {turn:?}"),
     }
     hello(&script);
     let turn = agent.turn("t", "are you there?").await.unwrap();
@@ -216,8 +217,8 @@ fn balance(students: u32) -> Value {
     json!({ "experiment_id": common::id(1), "num_users": students })
 }
 
-/// The status, and how many students are enrolled.
-async fn standing(world: &World) -> (ExperimentState, u64) {
+/// Returns the status and the number of enrolled students.
+async fn status_and_enrolled(world: &World) -> (ExperimentState, u64) {
     let client = world.behind();
     let detail = client.enrollment(&common::id(1)).await.unwrap();
     (client.experiment(&common::id(1)).await.unwrap().state, detail.users)
@@ -243,7 +244,7 @@ async fn a_plan_stopped_at_any_poll_restores_the_status_and_simulates_no_student
         let again = world.agent_over(&script, saver).await;
         hello(&script);
         let turn = again.turn("t", "hello").await.unwrap();
-        let (status, enrolled) = standing(&world).await;
+        let (status, enrolled) = status_and_enrolled(&world).await;
         assert_eq!(status, ExperimentState::Inactive, "stopped after {times} polls");
         assert!(enrolled <= 2);
         played.insert(enrolled);
@@ -267,7 +268,7 @@ async fn a_plan_stopped_at_any_poll_restores_the_status_and_simulates_no_student
     assert_eq!(
         played.into_iter().collect::<Vec<_>>(),
         [0, 1, 2],
-        "stopped before, between and after the students"
+        "some stops are before, between and after the students"
     );
 }
 
@@ -282,7 +283,7 @@ async fn a_plan_that_is_cut_off_in_a_request_restores_the_status_in_a_new_proces
     ] {
         let (world, turn) = stopped_at(line, fault, "test_condition_balance", balance(1), "yes").await;
         assert!(turn.reply.starts_with("I was stopped"), "{line}: {}", turn.reply);
-        assert_eq!(standing(&world).await.0, ExperimentState::Inactive, "{line}");
+        assert_eq!(status_and_enrolled(&world).await.0, ExperimentState::Inactive, "{line}");
     }
 }
 
@@ -299,12 +300,12 @@ async fn a_status_changed_by_others_meanwhile_is_kept() {
     tokio::select! {
         biased;
         () = world.proxy.hangs() => {}
-        turn = agent.turn("t", "yes") => panic!("it ended: {turn:?}"),
+        turn = agent.turn("t", "yes") => panic!("the turn ended: {turn:?}"),
     }
     drop(agent);
     world.proxy.settles().await;
     world.behind().set_state(&id, &ExperimentState::Cancelled).await.unwrap();
     let turn = world.agent_over(&script, saver).await.recover("t").await.unwrap().unwrap();
     assert!(turn.reply.contains("has become cancelled meanwhile, by somebody else"), "{}", turn.reply);
-    assert_eq!(standing(&world).await.0, ExperimentState::Cancelled);
+    assert_eq!(status_and_enrolled(&world).await.0, ExperimentState::Cancelled);
 }

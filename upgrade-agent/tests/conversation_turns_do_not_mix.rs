@@ -1,4 +1,4 @@
-//! A turn starts with the stored fields of its thread only, and threads share nothing.
+//! A turn starts with only the stored fields of its thread, and threads share nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -61,12 +61,15 @@ async fn fields_of_a_turn_are_reset_and_fields_of_the_thread_stay() {
     assert_eq!(last.last_experiment.unwrap().name, "Foo");
     assert!(last.approved.is_none() && last.pending == Pending::Nothing);
     assert!(second.experiment_names.is_some() && second.experiments.is_some());
-    assert!(last.experiment_names.is_none() && last.experiments.is_none(), "the change made them old");
+    assert!(
+        last.experiment_names.is_none() && last.experiments.is_none(),
+        "the change invalidates the fetched data"
+    );
     assert!(last.context_metadata.is_some());
 }
 
 #[tokio::test]
-async fn that_experiment_is_none_once_it_is_deleted() {
+async fn that_experiment_is_forgotten_once_it_is_deleted() {
     let world = World::new().await;
     let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
@@ -92,7 +95,7 @@ async fn two_turns_at_once_on_one_thread_wait_for_each_other() {
     assert_eq!(said, ["first", "one", "second", "two"]);
 }
 
-/// A model that initializes the user whose name is the person's first message.
+/// Returns a model that initializes the user whose name is the person's first message.
 fn obliging() -> ScriptedModel {
     ScriptedModel::from_fn(|request| {
         let results = request.messages.iter().any(|message| message.results().next().is_some());
@@ -132,7 +135,7 @@ async fn conversations_at_once_in_one_process_do_not_mix() {
 }
 
 #[tokio::test]
-async fn the_same_yes_delivered_twice_at_once_executes_once() {
+async fn the_same_yes_delivered_twice_at_once_runs_the_action_once() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -146,7 +149,7 @@ async fn the_same_yes_delivered_twice_at_once_executes_once() {
     assert_eq!(sent, 1);
 }
 
-/// A model that waits to be let go, and greets.
+/// A model that waits for a permit before it follows its script.
 struct Slow {
     asked: Arc<Notify>,
     go: Arc<Semaphore>,
@@ -167,7 +170,7 @@ impl ChatModel for Slow {
 }
 
 #[tokio::test]
-async fn an_agent_that_overlaps_another_ones_turn_gets_thread_busy() {
+async fn an_agent_gets_thread_busy_during_the_turn_of_another_agent() {
     let world = World::new().await;
     let script = Script::new();
     let saver = Arc::new(MemorySaver::new());
@@ -180,7 +183,7 @@ async fn an_agent_that_overlaps_another_ones_turn_gets_thread_busy() {
     let mut turn = Box::pin(slow.turn("t", "hello"));
     let quick = world.agent_over(&Script::new(), saver).await;
     tokio::select! {
-        _ = &mut turn => panic!("it ended"),
+        _ = &mut turn => panic!("the turn ended"),
         () = asked.notified() => {}
     }
     let told = quick.recover("t").await.unwrap_err();
@@ -192,7 +195,7 @@ async fn an_agent_that_overlaps_another_ones_turn_gets_thread_busy() {
 }
 
 #[tokio::test]
-async fn a_message_without_words_is_no_turn_and_leaves_the_question_open() {
+async fn an_empty_message_is_refused_and_leaves_the_question_open() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;

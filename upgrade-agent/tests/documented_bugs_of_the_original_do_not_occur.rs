@@ -1,5 +1,6 @@
-//! The bugs of the two documents that the agent follows, each with the test that would fail if the agent had
-//! it. Bugs that other tests cover are only listed; the first test checks the names against the files.
+//! The bugs of the two documents that the agent follows, each with the test that would fail if the agent
+//! had it. Bugs that other tests cover are only listed; the first test checks the names against the
+//! files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -13,7 +14,7 @@ use serde_json::json;
 use upgrade_agent::client::ExperimentState;
 use upgrade_agent::state::{PendingSummary, ResponseKind};
 
-/// The bug, the file of the test and the test. `G` numbers those of the graph document, `S` of the
+/// The bug, the file of the test and the test. `G` numbers the bugs of the graph document, `S` those of the
 /// streamlined one.
 const SHOWN: &[(&str, &str, &str)] = &[
     ("G1 the executor is never reached", FLOWS, "a_status_changes_after_a_yes_and_once"),
@@ -21,68 +22,80 @@ const SHOWN: &[(&str, &str, &str)] = &[
     (
         "G3 a route to a node that does not exist",
         GRAPH,
-        "the_graph_has_no_doubtful_parts_and_its_turns_can_be_spawned",
+        "the_graph_has_no_warnings_and_its_turns_can_be_spawned",
     ),
     ("G4 an edge waits for the person", GRAPH, "the_drawing_shows_five_nodes_and_the_routes_between_them"),
-    ("G5 nobody ends the turn", GRAPH, "the_drawing_shows_five_nodes_and_the_routes_between_them"),
-    ("G6 nobody reads the yes", REPLIES, "the_table_of_yes_and_no_holds"),
-    ("G7 what a turn set is never reset", APART, "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay"),
+    ("G5 no node ends the turn", GRAPH, "the_drawing_shows_five_nodes_and_the_routes_between_them"),
+    ("G6 no node reads the yes", REPLIES, "answers_are_judged_as_in_the_table_of_yes_and_no"),
+    (
+        "G7 fields of a turn are never reset",
+        APART,
+        "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay",
+    ),
     ("G8 no rule for a no", CONFIRMATIONS, "a_no_changes_nothing"),
     ("G8 no rule for another topic", CONFIRMATIONS, "another_topic_drops_the_question_and_says_so"),
     ("G8 no rule for a change", CONFIRMATIONS, "a_changed_parameter_is_asked_about_again"),
     (
         "G9 confidence is used nowhere",
         GRAPH,
-        "only_a_clear_wish_is_gathered_for_and_the_limit_itself_is_clear",
+        "only_a_clear_request_reaches_the_gatherer_and_the_limit_itself_is_clear",
     ),
-    ("G9 no intent for what is unclear", REQUESTS, "unclear_messages_are_asked_back"),
-    ("G10 an error leaves the action armed", REQUESTS, "an_error_of_the_gatherer_gives_the_action_up"),
+    ("G9 no intent for an unclear message", REQUESTS, "unclear_messages_get_a_clarification"),
+    ("G10 an error leaves the action armed", REQUESTS, "an_error_of_the_gatherer_abandons_the_action"),
     ("G11 parameters without an action are lost", REQUESTS, "parameters_wait_for_their_action"),
     (
         "G12 a missing name ends the program",
         THIS,
-        "a_parameter_that_is_missing_is_asked_for_and_no_question_is_put",
+        "a_missing_parameter_is_requested_and_nothing_is_confirmed",
     ),
-    ("G13 a look needs a yes", THIS, "read_only_actions_run_without_a_confirmation"),
+    ("G13 a read-only action needs a yes", THIS, "read_only_actions_run_without_a_confirmation"),
     (
         "G14 a node returns more than it changed",
         APART,
         "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay",
     ),
+    ("G14 an unknown action loops for ever", THIS, "an_action_that_does_not_exist_ends_the_turn"),
+    ("G15 only one error of each kind", THIS, "all_errors_of_one_kind_are_reported"),
     (
-        "G14 an action that does not exist goes round for ever",
-        THIS,
-        "an_action_that_does_not_exist_ends_the_turn",
+        "G16 one name for two tools",
+        "src/tools/tests.rs",
+        "gatherer_and_responder_have_no_tool_name_in_common",
     ),
-    ("G15 one error a kind", THIS, "all_errors_of_one_kind_are_reported"),
-    ("G16 one name for two tools", "src/tools/tests.rs", "no_name_means_two_things"),
-    ("G17 what was fetched is never old", OFFLINE, "changes_made_elsewhere_are_seen_at_once"),
+    ("G17 fetched data is never refreshed", OFFLINE, "changes_made_elsewhere_are_seen_at_once"),
     ("G18 conversations share one state", APART, "conversations_at_once_in_one_process_do_not_mix"),
-    ("G19 parameters are checked by nobody", REQUESTS, "invalid_parameters_are_reported"),
+    ("G19 parameters are never checked", REQUESTS, "invalid_parameters_are_reported"),
     ("G20 the question hides the present status", FLOWS, "a_status_changes_after_a_yes_and_once"),
     ("S1 a no executes", CONFIRMATIONS, "a_no_changes_nothing"),
-    ("S1 a no to a plan executes", THIS, "a_no_to_a_plan_plays_nobody"),
+    ("S1 a no to a plan executes", THIS, "a_no_to_a_plan_simulates_no_student"),
     ("S2 the answer is read as a request", FLOWS, "missing_parameters_are_asked_for_over_three_turns"),
     (
         "S3 question and answer are mixed up",
         CONFIRMATIONS,
         "two_conversations_do_not_see_each_others_questions",
     ),
-    ("S4 yes and no are looked for inside words", REPLIES, "the_table_of_yes_and_no_holds"),
+    (
+        "S4 yes and no are looked for inside words",
+        REPLIES,
+        "answers_are_judged_as_in_the_table_of_yes_and_no",
+    ),
     ("S4 a delete cannot be cancelled", CONFIRMATIONS, "cancel_ends_a_delete"),
     (
-        "S5 the reply of a turn is given again",
+        "S5 the reply of a turn is sent again",
         APART,
         "fields_of_a_turn_are_reset_and_fields_of_the_thread_stay",
     ),
     (
-        "S6 an answer of no confidence goes out",
+        "S6 an answer without confidence is sent",
         GRAPH,
-        "only_a_clear_wish_is_gathered_for_and_the_limit_itself_is_clear",
+        "only_a_clear_request_reaches_the_gatherer_and_the_limit_itself_is_clear",
     ),
     ("S7 the list of experiments is none", FLOWS, "a_simple_question_is_answered_without_the_server"),
-    ("S8 a model's odd output ends the turn", THIS, "a_model_that_writes_where_it_should_call_is_asked_back"),
-    ("S9 a model plans for ever", THIS, "a_model_that_never_comes_to_an_end_is_stopped_and_nothing_is_done"),
+    (
+        "S8 a model's odd output ends the turn",
+        THIS,
+        "a_model_that_writes_instead_of_calling_gets_a_clarification",
+    ),
+    ("S9 a model plans for ever", THIS, "a_model_that_never_ends_is_stopped_and_nothing_runs"),
     (
         "S10 a model is asked for each student",
         SIMULATIONS,
@@ -125,13 +138,13 @@ fn every_bug_has_a_test_that_exists() {
     for (letter, count) in [("G", 20), ("S", 16)] {
         for number in 1..=count {
             let bug = format!("{letter}{number} ");
-            assert!(SHOWN.iter().any(|(title, ..)| title.starts_with(&bug)), "{bug} is not shown");
+            assert!(SHOWN.iter().any(|(title, ..)| title.starts_with(&bug)), "{bug} has no test");
         }
     }
 }
 
 #[tokio::test]
-async fn a_parameter_that_is_missing_is_asked_for_and_no_question_is_put() {
+async fn a_missing_parameter_is_requested_and_nothing_is_confirmed() {
     let world = World::new().await;
     let script = Script::new();
     world.experiment("Foo", ExperimentState::Inactive).await;
@@ -183,7 +196,7 @@ async fn all_errors_of_one_kind_are_reported() {
 }
 
 #[tokio::test]
-async fn a_no_to_a_plan_plays_nobody() {
+async fn a_no_to_a_plan_simulates_no_student() {
     let world = World::new().await;
     let script = Script::new();
     let id = world.experiment("Foo", ExperimentState::Inactive).await;
@@ -199,7 +212,7 @@ async fn a_no_to_a_plan_plays_nobody() {
 }
 
 #[tokio::test]
-async fn a_model_that_writes_where_it_should_call_is_asked_back() {
+async fn a_model_that_writes_instead_of_calling_gets_a_clarification() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -210,7 +223,7 @@ async fn a_model_that_writes_where_it_should_call_is_asked_back() {
 }
 
 #[tokio::test]
-async fn a_model_that_never_comes_to_an_end_is_stopped_and_nothing_is_done() {
+async fn a_model_that_never_ends_is_stopped_and_nothing_runs() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;

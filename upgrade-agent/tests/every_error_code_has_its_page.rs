@@ -1,4 +1,4 @@
-//! Every code that the sources of this crate and of its server name has a page in `docs/errors/`.
+//! Every error code in the sources of this crate and of its server has a page in `docs/errors/`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,8 +22,8 @@ fn each_code_in_the_sources_has_a_page_that_says_cause_example_and_cure() {
     }
 }
 
-/// The texts in quotes that look like a code. A code of the engine or of a model has its page by its own
-/// crate's test.
+/// Collects the quoted texts that look like a code. The crates of the engine and of the models check
+/// their own codes.
 fn collect(folder: &Path, codes: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -16,12 +16,12 @@ async fn unknown_names_are_reported() {
 }
 
 #[tokio::test]
-async fn a_failed_server_is_looked_at_before_anything_is_said() {
+async fn after_a_server_failure_the_effect_is_checked_before_the_reply() {
     check("server_says_500").await;
 }
 
 #[tokio::test]
-async fn an_effect_whose_answer_was_lost_is_found_again() {
+async fn an_effect_whose_response_was_lost_is_detected() {
     check("lost_answers").await;
 }
 

@@ -39,7 +39,7 @@ fn the_drawing_shows_five_nodes_and_the_routes_between_them() {
 }
 
 #[tokio::test]
-async fn the_graph_has_no_doubtful_parts_and_its_turns_can_be_spawned() {
+async fn the_graph_has_no_warnings_and_its_turns_can_be_spawned() {
     let world = World::new().await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -50,7 +50,7 @@ async fn the_graph_has_no_doubtful_parts_and_its_turns_can_be_spawned() {
 }
 
 #[test]
-fn only_a_clear_wish_is_gathered_for_and_the_limit_itself_is_clear() {
+fn only_a_clear_request_reaches_the_gatherer_and_the_limit_itself_is_clear() {
     use Intent::*;
     for intent in [Greeting, DirectAnswer, NeedsInfo, Unclear, ConfirmReply, Cancel] {
         for (confidence, clear) in [(0.0, false), (0.69, false), (0.7, true), (1.0, true)] {

@@ -21,7 +21,7 @@ fn read(path: &str) -> String {
         .replace("\r\n", "\n")
 }
 
-/// The blocks of this language, in order.
+/// Returns the code blocks of this language, in order.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let fence = format!("\n```{language}\n");
     text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
@@ -31,7 +31,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 #[test]
 fn every_command_of_the_guide_runs() {
     let folder = Folder::new();
-    // A simulator that a failing command leaves behind would keep the output open.
+    // A simulator left behind by a failing command would keep the output open.
     let script = format!(
         "set -e\ntrap 'kill $server 2>/dev/null || true' EXIT\n{}\n",
         blocks(&page(), "sh").join("\n")
@@ -60,7 +60,7 @@ fn every_command_of_the_guide_runs() {
 }
 
 #[test]
-fn the_guide_names_every_flag_and_the_flags_it_names_are_there() {
+fn the_guide_names_all_existing_flags_and_no_others() {
     let page = page();
     let folder = Folder::new();
     let helps: Vec<String> =
@@ -75,7 +75,7 @@ fn the_guide_names_every_flag_and_the_flags_it_names_are_there() {
     let cargo: BTreeSet<String> = ["--open", "--bin"].map(str::to_owned).into();
     let absent: Vec<_> =
         named.iter().filter(|flag| !known.contains(*flag) && !cargo.contains(*flag)).collect();
-    assert!(absent.is_empty(), "the page tells of {absent:?}");
+    assert!(absent.is_empty(), "the page names unknown flags: {absent:?}");
     let untold: Vec<_> = known
         .iter()
         .filter(|flag| !["--help", "--version"].contains(&flag.as_str()) && !named.contains(*flag))
@@ -83,7 +83,7 @@ fn the_guide_names_every_flag_and_the_flags_it_names_are_there() {
     assert!(untold.is_empty(), "the page lacks {untold:?}");
 }
 
-/// The words that look like a long flag.
+/// Returns the words that look like a long flag.
 fn flags(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
     words
@@ -119,7 +119,7 @@ fn every_setting_has_its_row_with_its_variables() {
 }
 
 #[test]
-fn every_json_line_has_the_fields_that_the_guide_tells() {
+fn every_json_line_has_the_fields_that_the_guide_lists() {
     let page = page();
     let mut seen: BTreeMap<String, Value> = BTreeMap::new();
     let folder = Folder::new();
@@ -129,7 +129,7 @@ fn every_json_line_has_the_fields_that_the_guide_tells() {
     for line in run(&folder, &["chat", "--json"], &script).out().lines() {
         let event: Value = serde_json::from_str(line).unwrap();
         let kind = event["event"].as_str().unwrap().to_owned();
-        // The last turn has a balance.
+        // Only the last turn has a balance.
         seen.insert(format!("Event: {kind}"), event);
     }
     seen.insert("Line of threads".to_owned(), run(&folder, &["threads", "--json"], "").good().json());
@@ -151,7 +151,7 @@ fn every_json_line_has_the_fields_that_the_guide_tells() {
     let (turn, balance) = (&seen["Event: turn"], &seen["Event: turn"]["balance"]);
     let after = page.split("\nA balance:\n").nth(1).unwrap().split("\n##").next().unwrap();
     let mut told = rows(after);
-    assert!(told.remove("groups"), "which is there where groups are assigned");
+    assert!(told.remove("groups"), "the field of experiments that assign groups");
     assert_eq!(told, fields(balance));
     let asked = run(&folder, &["ask", "--json", "hello"], "").good().json();
     let mut of_turn = fields(turn);
@@ -163,14 +163,14 @@ fn fields(value: &Value) -> BTreeSet<String> {
     value.as_object().unwrap_or_else(|| panic!("no object: {value}")).keys().cloned().collect()
 }
 
-/// The names in the first column of the tables.
+/// Returns the names in the first column of the tables.
 fn rows(text: &str) -> BTreeSet<String> {
     let cell = |line: &str| Some(line.strip_prefix("| `")?.split('`').next()?.to_owned());
     text.lines().filter_map(cell).collect()
 }
 
 #[test]
-fn the_example_of_the_guide_is_the_one_that_runs() {
+fn the_example_of_the_guide_equals_the_program() {
     let program = read("examples/embedding/src/bin/own_agent.rs");
     assert_eq!(blocks(&page(), "rust,ignore"), [program.trim_end()]);
     assert!(program.lines().count() <= 40);

@@ -1,8 +1,8 @@
-//! The program is killed (SIGKILL) at every point of an action, with the server in a process of its own. A
-//! new process continues, and each action has happened once.
+//! The program is killed (SIGKILL) at every point of an action, while the server runs in its own
+//! process. A new process continues, and each action has happened once.
 //!
-//! A gate between the two holds the relevant request, so that each point is hit exactly. Points without a
-//! request are before a commit: there the test holds the write lock of the file of threads.
+//! A gate between the two holds the relevant request, so that each point is hit exactly. The points
+//! without a request are before a commit; there the test holds the write lock of the file of threads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;
@@ -15,7 +15,6 @@ use upgrade_agent::client::{Experiment, ExperimentState, UpgradeClient};
 
 /// An action: its request, its confirmation, the HTTP request that runs it, and the expected state
 /// afterwards.
-/// is done.
 struct Case {
     wish: &'static str,
     yes: &'static str,
@@ -62,7 +61,7 @@ fn names(all: &[Experiment]) -> Vec<&str> {
     names
 }
 
-/// A simulator with the experiment `Foo`, and the action asked for on the thread `t`.
+/// A simulator with the experiment `Foo`, and an open question about the action on the thread `t`.
 struct Stage {
     folder: Folder,
     simulator: Simulator,
@@ -88,7 +87,7 @@ impl Stage {
         Running::start(agent(&self.folder, &["ask", "--url", url, "--thread", "t", text]))
     }
 
-    /// The write lock of the file of threads: no commit gets through while it lives.
+    /// Takes the write lock of the file of threads, which blocks every commit until it is dropped.
     fn lock(&self) -> Connection {
         let lock = Connection::open(self.folder.file("data").join("threads.db")).unwrap();
         lock.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
@@ -96,8 +95,8 @@ impl Stage {
         lock
     }
 
-    /// A new process continues: the unfinished turn is ended first and reported.
-    fn goes_on(&self, case: &Case) {
+    /// Asserts that a new process first ends the unfinished turn and reports it.
+    fn assert_continues(&self, case: &Case) {
         let turn = self.ask("t", "hello");
         assert!(turn["recovered"].is_string(), "{}: {turn}", case.wish);
         assert_eq!(turn["errors"], json!([]), "{turn}");
@@ -130,7 +129,7 @@ fn killed_before_the_yes_it_still_asks() {
 }
 
 #[test]
-fn a_yes_that_cannot_be_committed_runs_nothing_and_is_asked_for_again() {
+fn a_yes_that_cannot_be_committed_runs_nothing_and_can_be_repeated() {
     for case in cases() {
         let stage = Stage::new(&case);
         let lock = stage.lock();
@@ -139,7 +138,7 @@ fn a_yes_that_cannot_be_committed_runs_nothing_and_is_asked_for_again() {
         let ran = run(&stage.folder, &["ask", "--url", &gate.url, "--thread", "t", case.yes], "");
         let given_up = ran.err().contains("E_STORE") && !ran.err().contains("The file is left as it is");
         assert!(ran.code() == 1 && given_up, "{}: in the turn: {}", case.wish, ran.err());
-        assert!(!gate.has_come(), "{}: nothing is called before the yes is kept", case.wish);
+        assert!(!gate.has_come(), "{}: no call is made before the yes is stored", case.wish);
         drop(lock);
         assert_eq!(stage.simulator.experiments(), before, "{}", case.wish);
         let turn = stage.ask("t", case.yes);
@@ -158,12 +157,12 @@ fn killed_before_the_call_it_makes_the_call_once() {
         gate.wait();
         process.kill();
         assert_eq!(stage.simulator.experiments(), before, "{}", case.wish);
-        stage.goes_on(&case);
+        stage.assert_continues(&case);
     }
 }
 
 #[test]
-fn killed_in_the_middle_of_the_call_it_does_not_act_twice() {
+fn killed_during_the_call_it_does_not_act_twice() {
     for case in cases() {
         let stage = Stage::new(&case);
         let gate = Gate::before(&stage.simulator.url, case.request, Hold::After);
@@ -171,12 +170,12 @@ fn killed_in_the_middle_of_the_call_it_does_not_act_twice() {
         gate.wait();
         process.kill();
         assert!((case.done)(&stage.simulator.experiments()), "{}: the server has done it", case.wish);
-        stage.goes_on(&case);
+        stage.assert_continues(&case);
     }
 }
 
 #[test]
-fn killed_after_the_answer_and_before_its_commit_it_does_not_act_twice() {
+fn killed_between_the_response_and_its_commit_it_does_not_act_twice() {
     for case in cases() {
         let stage = Stage::new(&case);
         let gate = Gate::before(&stage.simulator.url, case.request, Hold::After);
@@ -186,7 +185,7 @@ fn killed_after_the_answer_and_before_its_commit_it_does_not_act_twice() {
         gate.open();
         process.kill();
         drop(lock);
-        stage.goes_on(&case);
+        stage.assert_continues(&case);
     }
 }
 
@@ -200,12 +199,12 @@ fn killed_twice_it_still_acts_once() {
             gate.wait();
             process.kill();
         }
-        stage.goes_on(&case);
+        stage.assert_continues(&case);
     }
 }
 
 #[test]
-fn a_chat_that_is_opened_on_an_unfinished_turn_ends_it_first_and_says_so() {
+fn a_chat_opened_on_an_unfinished_turn_first_ends_it_and_reports_it() {
     let case = &cases()[0];
     let stage = Stage::new(case);
     let gate = Gate::before(&stage.simulator.url, case.request, Hold::After);
@@ -223,7 +222,7 @@ fn a_chat_that_is_opened_on_an_unfinished_turn_ends_it_first_and_says_so() {
 }
 
 #[test]
-fn killed_while_a_language_model_thinks_it_goes_on_with_another_model() {
+fn killed_during_a_call_of_the_model_it_continues_with_another_model() {
     let case = &cases()[1];
     let stage = Stage::new(case);
     let model = shell::gate::silent();
@@ -239,7 +238,7 @@ fn killed_while_a_language_model_thinks_it_goes_on_with_another_model() {
     assert!(reply(&turn).contains("Foo (inactive"), "{turn}");
 }
 
-/// A balance test of `Foo`, which is not enrolling, so that it is a plan: started, played, restored.
+/// A balance test of `Foo`. `Foo` is not enrolling, so the test is a plan: start, simulate, restore.
 const PLAN: Case = Case {
     wish: "test the balance of Foo with 12 students",
     yes: "yes",
@@ -247,7 +246,7 @@ const PLAN: Case = Case {
     done: |all| all.len() == 1 && all[0].state == ExperimentState::Inactive,
 };
 
-/// The students enrolled in `Foo`, and the moves of its status.
+/// Returns the number of students enrolled in `Foo`, and the moves of its status.
 fn footprint(simulator: &Simulator) -> (u64, Vec<ExperimentState>) {
     let experiment = simulator.experiments().remove(0);
     let client = UpgradeClient::builder(&simulator.url).build().unwrap();
@@ -255,14 +254,15 @@ fn footprint(simulator: &Simulator) -> (u64, Vec<ExperimentState>) {
     (detail.users, experiment.state_log.into_iter().map(|change| change.to).collect())
 }
 
-/// What the next start says of the plan that was cut off; it restores the status and plays nobody.
-fn restores(stage: &Stage, killed_at: &str) {
+/// Asserts that the next start reports the plan that was cut off, restores the status and simulates no
+/// student.
+fn assert_restores(stage: &Stage, killed_at: &str) {
     let (enrolled, moves) = footprint(&stage.simulator);
     let turn = stage.ask("t", "hello");
     let told = turn["recovered"].as_str().unwrap_or_else(|| panic!("{killed_at}: {turn}"));
     assert!(told.starts_with("I was stopped when I was to test the balance"), "{killed_at}: {told}");
     let (left, restored) = footprint(&stage.simulator);
-    assert_eq!(left, enrolled, "{killed_at}: nobody is played by the recovery");
+    assert_eq!(left, enrolled, "{killed_at}: the recovery simulates no student");
     assert_eq!(told.contains("is inactive again"), restored.len() > moves.len(), "{killed_at}: {told}");
     assert!((PLAN.done)(&stage.simulator.experiments()), "{killed_at}: {told}");
     assert_eq!(stage.ask("t", "yes")["kind"], "clarification", "{killed_at}");
@@ -272,7 +272,7 @@ fn restores(stage: &Stage, killed_at: &str) {
 }
 
 #[test]
-fn killed_in_the_middle_of_a_plan_the_next_start_restores_the_status_and_says_so() {
+fn killed_during_a_plan_the_next_start_restores_the_status_and_reports_it() {
     for (line, hold) in [
         ("POST /experiments/state", Hold::Before),
         ("POST /experiments/state", Hold::After),
@@ -285,12 +285,12 @@ fn killed_in_the_middle_of_a_plan_the_next_start_restores_the_status_and_says_so
         let process = stage.start_saying(&gate.url, "yes");
         gate.wait();
         process.kill();
-        restores(&stage, &format!("{line} {hold:?}"));
+        assert_restores(&stage, &format!("{line} {hold:?}"));
     }
 }
 
 #[test]
-fn killed_while_it_restores_the_status_the_next_start_does() {
+fn killed_while_it_restores_the_status_the_next_start_restores_it() {
     for hold in [Hold::Before, Hold::After] {
         let stage = Stage::new(&PLAN);
         let gate = Gate::before(&stage.simulator.url, "POST /v6/mark", Hold::Before);
@@ -310,7 +310,7 @@ fn killed_while_it_restores_the_status_the_next_start_does() {
 }
 
 #[test]
-fn a_chat_that_is_opened_on_a_plan_that_was_cut_off_restores_the_status_at_once() {
+fn a_chat_opened_on_an_unfinished_plan_restores_the_status_at_once() {
     let stage = Stage::new(&PLAN);
     let gate = Gate::before(&stage.simulator.url, "POST /v6/mark", Hold::After);
     let process = stage.start_saying(&gate.url, "yes");

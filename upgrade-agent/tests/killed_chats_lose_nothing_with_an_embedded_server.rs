@@ -1,8 +1,8 @@
 //! The program is killed (SIGKILL) together with its embedded server. A new process continues, and each
 //! action has happened once.
 //!
-//! Here no request can be held. Only the two files are visible from outside, so their size is the clock: a
-//! kill happens at a size, not at a time.
+//! No request can be held here. Only the two files are visible from outside, so their size is the clock:
+//! a kill happens at a size, not at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod shell;
@@ -26,7 +26,7 @@ fn say(folder: &Folder, text: &str) -> Value {
     ask(folder, &["--thread", "t"], text)
 }
 
-/// The bytes in the logs of both files, which only grow while the program runs.
+/// Returns the bytes in the logs of both files, which only grow while the program runs.
 fn written(folder: &Folder) -> u64 {
     ["threads.db-wal", "server.db-wal"].into_iter().map(|name| size(folder, name)).sum()
 }
@@ -35,7 +35,7 @@ fn size(folder: &Folder, name: &str) -> u64 {
     folder.file("data").join(name).metadata().map_or(0, |file| file.len())
 }
 
-/// The number of actions in the execution log; an unfinished turn is ended before.
+/// Returns the number of actions in the execution log, after ending an unfinished turn.
 fn actions_told(folder: &Folder) -> usize {
     let turn = say(folder, "what have we done so far?");
     let told = reply(&turn);
@@ -53,7 +53,7 @@ fn killed_before_the_yes_it_still_asks() {
     chat.expect("1) Yes");
     chat.kill();
     assert!(embedded_experiments(&folder).is_empty());
-    // Shown again, it can be answered, whether the first time was noted or not.
+    // The repeated question can be answered, whether or not the first one was stored as heard.
     let mut chat = start_chat(&folder);
     chat.expect("That question is still open.");
     chat.say("yes");
@@ -63,7 +63,7 @@ fn killed_before_the_yes_it_still_asks() {
 }
 
 #[test]
-fn a_yes_that_cannot_be_committed_does_nothing_and_is_asked_for_again() {
+fn a_yes_that_cannot_be_committed_runs_nothing_and_can_be_repeated() {
     let folder = Folder::new();
     say(&folder, &create("Foo"));
     let lock = Connection::open(folder.file("data").join("threads.db")).unwrap();
@@ -71,14 +71,14 @@ fn a_yes_that_cannot_be_committed_does_nothing_and_is_asked_for_again() {
     let ran = run(&folder, &["ask", "--thread", "t", "yes"], "");
     let given_up = ran.err().contains("E_STORE") && !ran.err().contains("The file is left as it is");
     assert!(ran.code() == 1 && given_up, "in the turn: {}", ran.err());
-    assert!(embedded_experiments(&folder).is_empty(), "nothing is done before the yes is kept");
+    assert!(embedded_experiments(&folder).is_empty(), "no action runs before the yes is stored");
     drop(lock);
     assert!(reply(&say(&folder, "yes")).contains("Experiment 'Foo' was created"));
     assert_eq!(embedded_experiments(&folder).len(), 1);
 }
 
 #[test]
-fn killed_as_soon_as_the_server_has_done_it_it_does_not_act_twice() {
+fn killed_right_after_the_effect_it_does_not_act_twice() {
     for (wish, yes, left) in
         [("start Foo", "yes", 1), ("delete Foo", "DELETE", 0), ("set the weights of Foo to 70/30", "yes", 1)]
     {
@@ -105,7 +105,7 @@ fn killed_as_soon_as_the_server_has_done_it_it_does_not_act_twice() {
 }
 
 #[test]
-fn killed_anywhere_in_a_session_everything_that_was_done_is_known_and_nothing_is_done_twice() {
+fn killed_anywhere_in_a_session_it_logs_every_action_and_repeats_none() {
     let session = format!("{}\nyes\nstart that experiment\nyes\n", create("Foo"));
     let whole = {
         let folder = Folder::new();
@@ -121,7 +121,7 @@ fn killed_anywhere_in_a_session_everything_that_was_done_is_known_and_nothing_is
     }
 }
 
-/// Runs the session until that many bytes are written, then kills it. Returns the number of bytes.
+/// Runs the session until `bytes` are written, then kills it. Returns the number of written bytes.
 fn run_until(folder: &Folder, session: &str, bytes: u64) -> u64 {
     let mut chat = start_chat(folder);
     for line in session.lines() {
@@ -137,7 +137,7 @@ fn run_until(folder: &Folder, session: &str, bytes: u64) -> u64 {
     most
 }
 
-/// The conversation and the server agree, and the session can be completed.
+/// Asserts that the conversation and the server agree, and that the session can be completed.
 fn check_and_finish(folder: &Folder, round: u64) {
     let told = actions_told(folder);
     let all = embedded_experiments(folder);
@@ -154,7 +154,7 @@ fn check_and_finish(folder: &Folder, round: u64) {
     assert_eq!(actions_told(folder), 2, "round {round}");
 }
 
-/// How many students are enrolled in the only experiment, and the moves of its status.
+/// Returns the number of students enrolled in the only experiment, and the moves of its status.
 fn footprint(folder: &Folder) -> (u64, Vec<ExperimentState>) {
     let simulator = Simulator::over_embedded_data(folder);
     let experiment = simulator.experiments().remove(0);
@@ -164,7 +164,7 @@ fn footprint(folder: &Folder) -> (u64, Vec<ExperimentState>) {
 }
 
 #[test]
-fn killed_anywhere_in_a_plan_the_next_start_restores_the_status_and_plays_nobody() {
+fn killed_anywhere_in_a_plan_the_next_start_restores_the_status_and_simulates_no_student() {
     const STUDENTS: u64 = 30;
     let asked = || {
         let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The offline model by itself: it answers every request, always in the same way, and calls only tools of the
+//! The offline model alone: it answers every request, always in the same way, and calls only tools of the
 //! request.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -50,7 +50,7 @@ fn answer(request: ChatRequest) -> ChatResponse {
     runtime.block_on(model().chat(request)).unwrap()
 }
 
-/// Answers the calls of a response with this text, as a tool loop would.
+/// Answers the calls of a response with this text, like a tool loop.
 fn with_answers(mut request: ChatRequest, response: &ChatResponse, text: &str) -> ChatRequest {
     let results: Vec<ToolResult> =
         response.message.tool_uses().map(|call| ToolResult::text(&call.id, text)).collect();
@@ -60,7 +60,7 @@ fn with_answers(mut request: ChatRequest, response: &ChatResponse, text: &str) -
 }
 
 #[test]
-fn the_analyzer_makes_one_call_and_it_fits() {
+fn the_analyzer_makes_one_valid_call() {
     for (text, intent) in [
         ("hello", "greeting"),
         ("What is A/B testing?", "direct_answer"),
@@ -81,7 +81,7 @@ fn the_analyzer_makes_one_call_and_it_fits() {
 }
 
 #[test]
-fn the_status_of_nothing_is_unclear_until_an_experiment_was_spoken_of() {
+fn a_question_about_the_status_is_unclear_until_an_experiment_was_mentioned() {
     let confidence = |situation| {
         let response = answer(request("conversation_analyzer", "what's the status?", situation));
         let input: Value =
@@ -93,7 +93,7 @@ fn the_status_of_nothing_is_unclear_until_an_experiment_was_spoken_of() {
 }
 
 #[tokio::test]
-async fn it_streams_the_text_in_pieces_that_add_up() {
+async fn it_streams_the_text_in_pieces() {
     let mut stream = model().stream(ChatRequest::user("What is a condition?")).await.unwrap();
     let mut pieces = Vec::new();
     let mut whole = None;
@@ -109,12 +109,12 @@ async fn it_streams_the_text_in_pieces_that_add_up() {
 }
 
 #[test]
-fn the_model_has_a_telling_name() {
+fn the_model_names_itself_offline() {
     assert_eq!(model().name(), "offline");
     assert!(answer(ChatRequest::user("help")).message.text().contains("offline model"));
 }
 
-/// Texts that resemble what people write, and texts that do not.
+/// Generates texts that resemble messages of people, and texts that do not.
 fn texts() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "start",

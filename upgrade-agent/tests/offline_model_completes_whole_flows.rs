@@ -51,7 +51,7 @@ impl Stage {
         Stage { server, proxy, agent }
     }
 
-    /// Says something, and checks the nodes and a part of the reply.
+    /// Sends a message, and checks the nodes and a part of the reply.
     async fn say(&self, text: &str, path: &str, reply: &str) -> Scene {
         self.proxy.heard();
         let turn = self.agent.turn("t", text).await.unwrap();
@@ -150,7 +150,7 @@ async fn a_question_in_between_keeps_the_given_parameters() {
 }
 
 #[tokio::test]
-async fn a_delete_needs_the_word() {
+async fn a_delete_needs_the_word_delete() {
     let stage = Stage::with(&[("Foo", ExperimentState::Inactive)]).await;
     stage.say("Delete experiment Foo", ASKED, "PERMANENTLY DELETE experiment 'Foo'").await;
     stage.say("yes", SETTLED, "type the word DELETE").await;
@@ -161,7 +161,7 @@ async fn a_delete_needs_the_word() {
 }
 
 #[tokio::test]
-async fn a_delete_is_called_off_in_many_ways() {
+async fn a_delete_can_be_cancelled_in_many_words() {
     let stage = Stage::with(&[("Foo", ExperimentState::Inactive)]).await;
     for words in ["cancel", "no", "No, thanks.", "don't delete it", "never mind", "what is a weight?"] {
         stage.say("Delete experiment Foo", ASKED, "Type DELETE").await;
@@ -232,7 +232,7 @@ async fn a_changed_parameter_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_student_is_tried_out() {
+async fn a_visit_of_one_student_is_simulated() {
     let stage = Stage::with(&[("Hints", ExperimentState::Enrolling)]).await;
     stage.say("initialize user ada in class c1", ASKED, "Initialize user 'ada'").await;
     let scene = stage.say("yes", DONE, "ada").await;
@@ -269,12 +269,12 @@ async fn two_conversations_do_not_mix() {
 const INACTIVE: ExperimentState = ExperimentState::Inactive;
 const NEW: &str =
     "Create experiment Zeta in assign-prog at SelectSection / absolute_value_plot_equality, 50/50";
-/// A question is dropped, and another one asked.
+/// The path of a turn that drops a question and asks another one.
 const TURNED: &str =
     "confirmation_handler conversation_analyzer information_gatherer confirmation_handler response_generator";
 
 #[tokio::test]
-async fn a_status_is_reported_for_one_experiment_and_asked_back_for_none_or_several() {
+async fn a_status_is_reported_for_one_experiment_and_clarified_for_none_or_several() {
     let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", ExperimentState::Enrolling)]).await;
     let asked = "Of which experiment do you want to know the status?";
     let scene = stage.say("what's the status?", ANALYZED, asked).await;
@@ -288,7 +288,7 @@ async fn a_status_is_reported_for_one_experiment_and_asked_back_for_none_or_seve
 }
 
 #[tokio::test]
-async fn no_question_is_asked_about_which_of_no_experiments() {
+async fn without_experiments_it_does_not_ask_which_one_is_meant() {
     let stage = Stage::with(&[]).await;
     for said in ["start it", "delete an experiment", "rename the experiment", "is it balanced?"] {
         let scene = stage.say(said, GATHERED, "there are no experiments yet").await;
@@ -297,7 +297,7 @@ async fn no_question_is_asked_about_which_of_no_experiments() {
 }
 
 #[tokio::test]
-async fn the_second_one_is_that_of_the_list_that_was_read_out() {
+async fn ordinals_refer_to_the_list_in_the_last_reply() {
     let stage = Stage::with(&[("Bar", INACTIVE), ("Foo", INACTIVE), ("Second Chance", INACTIVE)]).await;
     stage.say("start an experiment", GATHERED, "Which experiment do you mean?").await;
     stage.say("the first one", COMPLETED, "Change experiment 'Bar' status").await;
@@ -315,7 +315,7 @@ async fn the_second_one_is_that_of_the_list_that_was_read_out() {
 }
 
 #[tokio::test]
-async fn giving_up_is_heard_whatever_is_waited_for() {
+async fn any_pending_question_can_be_cancelled() {
     let stage = Stage::with(&[("Foo", INACTIVE)]).await;
     for words in ["cancel", "don't", "never mind", "Stop that!", "forget it", "do not do that, please"] {
         stage.say("Create experiment Zeta", GATHERED, "Which context").await;
@@ -385,7 +385,7 @@ async fn changes_made_elsewhere_are_seen_at_once() {
 const AT_A_POINT: &str = "in assign-prog at SelectSection / absolute_value_plot_equality";
 
 #[tokio::test]
-async fn a_design_that_is_not_created_is_refused_and_not_swapped() {
+async fn an_unsupported_design_is_refused_and_not_replaced() {
     let stage = Stage::with(&[]).await;
     for design in ["within-subjects", "within subject", "factorial", "stratified", "adaptive"] {
         let text = format!("create a {design} experiment called Foo {AT_A_POINT}, 50/50, for everybody");

@@ -1,5 +1,5 @@
-//! No part of an order is ignored: words that were not understood are named, and nothing is asked or done
-//! without them. `fixtures/sentences.txt` has sentences with their expected results.
+//! No part of an order is ignored: the reply names words that were not understood, and nothing is
+//! proposed or done without them. `fixtures/sentences.txt` has sentences with their expected results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::LazyLock;
@@ -43,7 +43,7 @@ impl Desk {
         Desk { server, agent }
     }
 
-    /// The last turn of a conversation of its own.
+    /// Plays a conversation on its own thread, and returns its last turn.
     async fn last(&self, thread: &str, turns: &str) -> Turn {
         let mut last = None;
         for said in turns.split(";;") {
@@ -80,13 +80,13 @@ fn is_wanted(row: &Row<'_>, turn: &Turn) -> bool {
     let asks = match row.kind {
         "ask" => turn.asks_for_a_yes(),
         "left" | "tell" => !turn.asks_for_a_yes(),
-        kind => panic!("{kind} is no kind of row"),
+        kind => panic!("unknown kind of row: {kind}"),
     };
     asks && row.texts.iter().all(says)
 }
 
 #[tokio::test]
-async fn every_sentence_of_the_table_is_heard_as_it_is_meant() {
+async fn every_sentence_of_the_table_has_the_expected_result() {
     let rows = rows(include_str!("fixtures/sentences.txt"));
     assert!(rows.len() > 200, "{} sentences", rows.len());
     let mut desk = Desk::new().await;
@@ -223,12 +223,12 @@ fn strange_phrase() -> impl Strategy<Value = (String, Vec<String>)> {
         .prop_map(|(joint, words)| (format!("{joint} {}", words.join(" ")).trim().to_owned(), words))
 }
 
-/// As a reply names it: what stands round a word is punctuation.
+/// Returns a word as a reply names it, without punctuation around it.
 fn named(word: &str) -> String {
     word.trim_matches(|sign: char| !sign.is_alphanumeric()).to_owned()
 }
 
-/// Few cases in CI; a soak sets the number of cases.
+/// Returns a configuration with few cases, unless the environment sets a number.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60);
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
@@ -241,7 +241,7 @@ static DESK: LazyLock<(Runtime, Desk)> = LazyLock::new(|| {
     (runtime, desk)
 });
 
-/// What is said where nothing was understood, or all of it and refused.
+/// Replies to orders of which nothing was understood, or which were understood and refused.
 const REFUSALS: &[&str] = &[
     "one experiment at a time",
     "I change a status at once",

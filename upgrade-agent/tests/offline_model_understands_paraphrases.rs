@@ -1,5 +1,5 @@
-//! Each of the nine flows in other words: at least five paraphrases and a misspelling. The result must be
-//! that of the plain wording.
+//! Each of the nine flows in other words: at least five paraphrases and a misspelling. The result must
+//! equal that of the plain wording.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::actions::ActionKind;
@@ -16,7 +16,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// A server with `Math Hints` (inactive), `Running Test` (enrolling) and `Foo` (inactive).
+    /// Starts a server with `Math Hints` (inactive), `Running Test` (enrolling) and `Foo` (inactive).
     async fn new() -> Self {
         let server = EmbeddedServer::builder().in_memory().seed(7).start().await.unwrap();
         let client = UpgradeClient::builder(server.url()).build().unwrap();
@@ -40,7 +40,7 @@ impl Desk {
         self.agent.turn(thread, text).await.unwrap()
     }
 
-    /// Every message, each on a thread of its own, must bring a reply with all of these texts.
+    /// Asserts that every message, each on its own thread, gets a reply with all of these texts.
     async fn all_say(&self, messages: &[&str], wanted: &[&str]) {
         let mut wrong = Vec::new();
         for message in messages {
@@ -55,8 +55,8 @@ impl Desk {
         assert!(wrong.is_empty(), "{wanted:?} was wanted:\n{}", wrong.join("\n"));
     }
 
-    /// Every message, each on a thread of its own, must end in a question about this action, with all of
-    /// these texts.
+    /// Asserts that every message, each on its own thread, leads to a question about this action, with
+    /// all of these texts.
     async fn all_ask_for(&self, action: ActionKind, messages: &[&str], wanted: &[&str]) {
         let mut wrong = Vec::new();
         for message in messages {
@@ -95,7 +95,7 @@ async fn a_simple_question() {
 }
 
 #[tokio::test]
-async fn terms_of_the_trade() {
+async fn terms_are_explained() {
     let desk = Desk::new().await;
     for (message, wanted) in [
         ("what's the difference between a site and a target?", "made of a site"),
@@ -225,7 +225,7 @@ async fn information_about_experiments() {
 }
 
 #[tokio::test]
-async fn what_an_action_needs() {
+async fn requirements_of_an_action() {
     let desk = Desk::new().await;
     let messages = [
         "What parameters are required to create an experiment?",
@@ -430,7 +430,7 @@ async fn a_report_of_the_session() {
 }
 
 #[tokio::test]
-async fn that_experiment() {
+async fn references_to_that_experiment() {
     for (start, change) in [
         ("Start that experiment", "Update that experiment's weights to 70/30"),
         ("now launch it", "set its weights to 70/30"),
@@ -510,7 +510,7 @@ async fn actions_that_were_not_requested_are_not_proposed() {
 }
 
 #[tokio::test]
-async fn other_things_people_say() {
+async fn other_messages() {
     let desk = Desk::new().await;
     for (message, wanted) in [
         ("I want to run an A/B test in mathstream", "What should the experiment be called?"),
@@ -648,7 +648,7 @@ async fn a_journey_of_students() {
         desk.say("lost", "simulate the journey of ada through Running Test: visit, then sing a song").await;
     let waits =
         matches!(&lost.pending, Some(PendingSummary::Parameters { missing, .. }) if missing == &["steps"]);
-    assert!(waits, "what is not understood is asked for: {}", lost.reply);
+    assert!(waits, "a message that is not understood leads to a question: {}", lost.reply);
     let again = desk.say("lost", "sing a song").await;
     assert!(!again.asks_for_a_yes(), "{}", again.reply);
     let told = desk.say("lost", "visit, then pause it, then visit again").await;

@@ -1,5 +1,5 @@
-//! Conversations as data: the messages of each turn, and texts of the last reply. Each has a server and a
-//! thread of its own.
+//! Conversations as data: the messages of each turn, and texts of the last reply. Each has its own
+//! server and thread.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use upgrade_agent::agent::UpgradeAgent;
@@ -7,7 +7,7 @@ use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
 use upgrade_agent::offline::OfflineModel;
 use upgrade_agent::server::EmbeddedServer;
 
-/// The last reply of a conversation on a server with `Hints`, `Math Hints`, `Foo` (inactive) and
+/// Returns the last reply of a conversation on a server with `Hints`, `Math Hints`, `Foo` (inactive) and
 /// `Running Test`.
 async fn last_reply(conversation: &[&str]) -> String {
     let server = EmbeddedServer::builder().in_memory().seed(7).start().await.unwrap();
@@ -32,7 +32,8 @@ async fn last_reply(conversation: &[&str]) -> String {
     reply
 }
 
-/// Turns separated by `;;`, and texts of which each must be in the last reply; `!` before a text forbids it.
+/// Asserts the last replies of conversations. `;;` separates turns. The last reply must contain each
+/// text, or must not if the text starts with `!`.
 async fn all_end_in(table: &[(&str, &[&str])]) {
     let mut wrong = Vec::new();
     for (said, wanted) in table {
@@ -71,7 +72,7 @@ async fn participants_can_be_given_as_bare_ids() {
 }
 
 #[tokio::test]
-async fn an_experiment_is_tried_out_as_somebody() {
+async fn an_experiment_is_simulated_for_a_given_student() {
     all_end_in(&[
         ("try out Hints as student kim", &["Simulate the journey of student 'kim'"]),
         ("let 5 users experience Hints", &["Simulate the journey of 5 simulated students"]),
@@ -88,7 +89,7 @@ async fn an_experiment_is_tried_out_as_somebody() {
 }
 
 #[tokio::test]
-async fn a_doubt_about_the_split_is_a_wish_to_test_it() {
+async fn a_doubt_about_the_split_is_a_request_to_test_it() {
     all_end_in(&[
         ("does Hints really give 50/50?", &["Test the balance of experiment 'Hints'"]),
         ("tell me about Hints;;does it really give 50/50?", &["Test the balance of experiment 'Hints'"]),
@@ -113,7 +114,7 @@ async fn a_doubt_about_the_split_is_a_wish_to_test_it() {
 }
 
 #[tokio::test]
-async fn no_experiment_is_picked_out_of_several() {
+async fn no_experiment_is_chosen_from_several() {
     for said in ["delete all experiments", "delete everything", "stop every experiment", "remove all of them"]
     {
         let after_a_look = format!("tell me about Hints;;{said}");
@@ -163,7 +164,7 @@ async fn another_creation_starts_without_the_parameters_of_the_first() {
 }
 
 #[tokio::test]
-async fn site_and_target_may_come_one_after_the_other() {
+async fn site_and_target_may_be_given_in_separate_messages() {
     all_end_in(&[
         (
             "create an experiment called Foo9 in assign-prog;;SelectSection",
@@ -186,7 +187,7 @@ async fn site_and_target_may_come_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn statuses_have_many_words() {
+async fn statuses_have_many_names() {
     all_end_in(&[
         ("which experiments aren't started yet?", &["3 experiments that are not enrolling", "!Running Test"]),
         ("get Hints rolling;;yes", &["'Hints' is now enrolling"]),
@@ -207,7 +208,7 @@ async fn statuses_have_many_words() {
 }
 
 #[tokio::test]
-async fn questions_and_wishes_in_passing() {
+async fn incidental_questions_and_requests() {
     all_end_in(&[
         ("in plain words, what does a segment do", &["named set of students"]),
         ("what does it mean that a student is enrolled?", &["A student is enrolled when he marks"]),
@@ -263,7 +264,7 @@ async fn every_part_of_a_design_is_taken_from_one_message() {
 }
 
 #[tokio::test]
-async fn a_condition_that_the_context_does_not_have_is_not_taken_for_another() {
+async fn an_unknown_condition_is_not_replaced_by_another() {
     let with = |rest: &str| format!("{DESIGN} {rest}");
     let asks: &[&str] =
         &["Which conditions should experiment 'Boost' compare", "There are: control, variant."];
@@ -279,7 +280,7 @@ async fn a_condition_that_the_context_does_not_have_is_not_taken_for_another() {
 }
 
 #[tokio::test]
-async fn tags_are_added_and_taken_off() {
+async fn tags_are_added_and_removed() {
     all_end_in(&[
         ("add the tag pilot to Hints", &["Update experiment 'Hints'", "tags: pilot\n", "!included"]),
         ("tag Foo with pilot and grade7", &["Update experiment 'Foo'", "tags: pilot, grade7\n"]),
@@ -289,7 +290,7 @@ async fn tags_are_added_and_taken_off() {
 }
 
 #[tokio::test]
-async fn the_one_who_gets_a_condition_is_a_student() {
+async fn a_name_that_gets_a_condition_is_a_student() {
     all_end_in(&[
         ("which condition does ada get?", &["For which context?"]),
         (
@@ -483,7 +484,7 @@ async fn an_experiment_is_returned_with_its_lists() {
 }
 
 #[tokio::test]
-async fn decision_points_are_added_to_those_there_are_and_taken_off() {
+async fn decision_points_are_added_and_removed() {
     let (old, new) = ("SelectSection / absolute_value_plot_equality", "workspace / analyzing_step_functions");
     let both = format!("decision points: {old}, {new}\n");
     for said in ["add the decision point", "add a second decision point"] {

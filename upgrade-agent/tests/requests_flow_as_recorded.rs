@@ -1,4 +1,4 @@
-//! The replies to requests that are incomplete, unclear or wrong.
+//! Replies to requests that are incomplete, unclear or wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -11,7 +11,7 @@ async fn a_question_in_between_keeps_the_missing_parameters_open() {
 }
 
 #[tokio::test]
-async fn another_action_takes_the_place_of_one_that_is_not_complete() {
+async fn another_action_replaces_an_incomplete_one() {
     check("create_left_for_another_action").await;
 }
 
@@ -21,22 +21,22 @@ async fn parameters_wait_for_their_action() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_gatherer_gives_the_action_up() {
+async fn an_error_of_the_gatherer_abandons_the_action() {
     check("invalid_request").await;
 }
 
 #[tokio::test]
-async fn moves_that_are_none_or_not_usual_are_refused() {
+async fn impossible_and_unusual_moves_are_refused() {
     check("stop_twice").await;
 }
 
 #[tokio::test]
-async fn unclear_messages_are_asked_back() {
+async fn unclear_messages_get_a_clarification() {
     check("ambiguous_status").await;
 }
 
 #[tokio::test]
-async fn students_are_initialized_asked_about_and_marked() {
+async fn students_are_initialized_queried_and_marked() {
     check("students").await;
 }
 

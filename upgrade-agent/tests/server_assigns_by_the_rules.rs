@@ -13,7 +13,7 @@ use stage::{SITE, Stage, TARGET, class, plain};
 use upgrade_agent::client::{ExperimentPatch, ExperimentState, FilterMode, Mark, NewExperiment, NewUser};
 
 #[tokio::test]
-async fn lists_and_filter_decide_who_takes_part() {
+async fn lists_and_filter_decide_which_students_take_part() {
     // The filter mode, the members of the inclusion and of the exclusion list, and whether the student is
     // assigned.
     let cases = [
@@ -56,7 +56,7 @@ async fn lists_and_filter_decide_who_takes_part() {
 }
 
 #[tokio::test]
-async fn an_exclusion_sticks_although_the_reason_goes() {
+async fn an_exclusion_stays_after_its_reason_is_removed() {
     let stage = Stage::new().await;
     let mut new = plain("sticky");
     new.filter_mode = FilterMode::ExcludeAll;
@@ -71,7 +71,7 @@ async fn an_exclusion_sticks_although_the_reason_goes() {
 }
 
 #[tokio::test]
-async fn of_experiments_that_share_a_point_a_student_gets_one_and_keeps_it() {
+async fn a_student_gets_one_of_the_experiments_that_share_a_point_and_keeps_it() {
     let stage = Stage::new().await;
     let mut bridge = plain("bridge");
     bridge = bridge.point("SelectSection", "analyzing_step_functions");
@@ -88,12 +88,12 @@ async fn of_experiments_that_share_a_point_a_student_gets_one_and_keeps_it() {
     for student in (0..30).map(|n| format!("student-{n}")) {
         stage.student(&student).await;
         let codes = stage.codes(&student).await;
-        assert!(codes.contains_key(&apart), "another point is another pool");
+        assert!(codes.contains_key(&apart), "an experiment at another point is in another pool");
         let of_pool: Vec<_> = ids.iter().filter(|id| codes.contains_key(*id)).collect();
         assert_eq!(of_pool.len(), 1);
         chosen.extend(of_pool);
     }
-    assert_eq!(chosen.len(), 3, "all three find students");
+    assert_eq!(chosen.len(), 3, "all three experiments get students");
 
     // An enrolled student stays enrolled, although the pool shrinks and grows.
     let first = &ids[0];
@@ -113,7 +113,7 @@ async fn of_experiments_that_share_a_point_a_student_gets_one_and_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_deleted_experiment_leaves_visits_and_nothing_else() {
+async fn a_deleted_experiment_leaves_only_visits() {
     let stage = Stage::new().await;
     let id = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
     stage.running(&plain("first").id(id)).await;
@@ -125,7 +125,7 @@ async fn a_deleted_experiment_leaves_visits_and_nothing_else() {
     stage.client.mark("bob", &Mark { status, ..Mark::new(SITE, TARGET) }).await.unwrap();
     stage.client.delete(id).await.unwrap();
     let again = stage.client.mark("ada", &Mark::new(SITE, TARGET)).await.unwrap();
-    assert_eq!(again.experiment_id.as_deref(), Some(id), "the first visit stands");
+    assert_eq!(again.experiment_id.as_deref(), Some(id), "the first visit is kept");
     stage.client.create(&plain("second").id(id)).await.unwrap();
     let detail = stage.client.enrollment(id).await.unwrap();
     assert_eq!((detail.users, detail.users_excluded), (0, 0));
@@ -155,7 +155,7 @@ async fn enough_students_pause_an_experiment() {
 }
 
 #[tokio::test]
-async fn states_at_rest_assign_nobody() {
+async fn only_running_and_paused_experiments_assign() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("rest")).await;
     stage.student("ada").await;
@@ -189,7 +189,7 @@ async fn after_an_update_a_condition_comes_with_a_payload() {
 }
 
 #[tokio::test]
-async fn a_stale_copy_is_accepted() {
+async fn an_update_from_a_stale_copy_is_accepted() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("stale")).await.unwrap();
     let mut stale = stage.single(&made.id).await;
@@ -197,14 +197,14 @@ async fn a_stale_copy_is_accepted() {
     stage.client.update(&made.id, &rename).await.unwrap();
     stale["description"] = json!("from the past");
     let answer = stage.raw("PUT", &format!("/api/experiments/{}", made.id), &stale).await;
-    // The count is the copy's too.
+    // The version number is that of the copy, too.
     assert_eq!((answer.status, &answer.body["versionNumber"]), (200, &json!(1)));
     assert_eq!(stage.client.experiment(&made.id).await.unwrap().name, "stale");
 }
 
 /// Only a separate change of state excludes earlier visitors.
 #[tokio::test]
-async fn an_update_leaves_out_no_early_visitors() {
+async fn an_update_excludes_no_early_visitors() {
     for by_update in [true, false] {
         let stage = Stage::new().await;
         stage.student("ada").await;
@@ -219,7 +219,7 @@ async fn an_update_leaves_out_no_early_visitors() {
             stage.client.set_state(&made.id, &ExperimentState::Enrolling).await.unwrap();
         }
         assert_eq!(stage.code("ada").await.is_some(), by_update);
-        // Nor does one on an experiment that runs.
+        // An update of a running experiment does not exclude them either.
         let again = stage.single(&made.id).await;
         assert_eq!(stage.raw("PUT", &path, &again).await.status, 200);
         assert_eq!(stage.code("ada").await.is_some(), by_update);
@@ -240,7 +240,7 @@ async fn a_change_of_context_drops_the_lists() {
 }
 
 #[tokio::test]
-async fn a_removed_condition_takes_its_enrolments_along() {
+async fn a_removed_condition_removes_its_enrolments() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("removed")).await;
     for student in (0..30).map(|n| format!("student-{n}")) {
@@ -258,7 +258,7 @@ async fn a_removed_condition_takes_its_enrolments_along() {
 }
 
 #[tokio::test]
-async fn values_that_the_originals_database_refuses_are_refused() {
+async fn values_that_the_database_of_the_original_refuses_are_refused() {
     let stage = Stage::new().await;
     let request = recording::recording("v65/create_simple").request;
     let with = |field: &str, value: Value| {
@@ -293,7 +293,7 @@ async fn values_that_the_originals_database_refuses_are_refused() {
 }
 
 #[tokio::test]
-async fn dates_are_given_back_in_utc() {
+async fn dates_are_returned_in_utc() {
     let stage = Stage::new().await;
     let mut body = recording::recording("v65/create_simple").request;
     let id = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
@@ -309,7 +309,7 @@ async fn dates_are_given_back_in_utc() {
 }
 
 #[tokio::test]
-async fn pages_of_no_length_hold_nothing_and_those_before_the_first_are_refused() {
+async fn empty_pages_are_allowed_and_negative_ones_refused() {
     let stage = Stage::new().await;
     stage.client.create(&plain("a")).await.unwrap();
     stage.client.create(&plain("b")).await.unwrap();
@@ -347,7 +347,7 @@ async fn unknown_ids_fail_as_in_the_original() {
 }
 
 #[tokio::test]
-async fn version_and_conditions_have_routes_of_their_own() {
+async fn version_and_conditions_have_their_own_routes() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("routes")).await.unwrap();
     for path in ["/api/version", "/api/version/"] {
@@ -377,7 +377,7 @@ async fn a_name_beyond_ascii_is_the_same_student_each_time() {
 }
 
 #[tokio::test]
-async fn pages_are_searched_sorted_and_cut() {
+async fn pages_are_searched_sorted_and_limited() {
     let stage = Stage::new().await;
     let mut by_id = Vec::new();
     for name in ["beta", "alpha", "gamma"] {
@@ -389,7 +389,7 @@ async fn pages_are_searched_sorted_and_cut() {
         ["gamma", "alpha", "beta"].into_iter().filter(is_on).collect()
     };
     let cases = [
-        // Ids say who is on a page; the page alone is sorted.
+        // Ids decide which experiments are on a page; only the page is sorted.
         (json!({ "skip": 0, "take": 2 }), newest_first(&by_id[..2])),
         (json!({ "skip": 2, "take": 2 }), newest_first(&by_id[2..])),
         (
@@ -421,7 +421,7 @@ async fn pages_are_searched_sorted_and_cut() {
 }
 
 #[tokio::test]
-async fn many_at_once_are_all_counted() {
+async fn concurrent_students_are_all_counted() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("crowd")).await;
     let students = (0..60).map(|n| {

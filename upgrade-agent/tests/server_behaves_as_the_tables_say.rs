@@ -18,7 +18,7 @@ use upgrade_agent::server::EmbeddedServer;
 const SITE: &str = "SelectSection";
 const TARGET: &str = "workspace";
 
-/// Student, then phase, then the code that he got.
+/// The code that a student got, by student and phase.
 type Table = BTreeMap<String, BTreeMap<String, String>>;
 
 #[tokio::test]
@@ -106,13 +106,14 @@ fn compare(name: &str, recorded: &Table, ours: &Table) {
             }
         }
     }
-    // Cells that are equal in the record because nothing else could be are equal here.
+    // Cells that must be equal by the rules are equal here, too.
     for (student, phase) in kept(name, recorded) {
         assert_eq!(ours[student]["enrolling"], ours[phase]["complete"], "{name}: {student}, {phase}");
     }
 }
 
-/// Pairs of students: the second one has afterwards what the first one had before.
+/// Returns pairs of students: after the pause, the second one has the condition that the first one had
+/// before.
 fn kept<'t>(name: &str, table: &'t Table) -> Vec<(&'t str, &'t str)> {
     if !name.ends_with("/continue") {
         return Vec::new();
@@ -127,7 +128,8 @@ fn kept<'t>(name: &str, table: &'t Table) -> Vec<(&'t str, &'t str)> {
     pairs
 }
 
-/// The record's exclusions count visitors of earlier tables too, so only zero is comparable.
+/// Compares the counts. The recorded exclusions include visitors of earlier tables, so only zero is
+/// comparable.
 fn compare_counts(name: &str, recorded: &Value, ours: &EnrollmentDetail) {
     assert_eq!(recorded["users"], ours.users, "{name}");
     assert_eq!(recorded["groups"], ours.groups, "{name}");

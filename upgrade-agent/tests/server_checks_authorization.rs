@@ -1,5 +1,5 @@
-//! Administrators need a bearer token of an account, and applications one signed with the secret while the
-//! setting requires it. Bad tokens are refused as recorded from UpGrade 6.5.0.
+//! Administrators need the bearer token of an account. Applications need a token signed with the secret
+//! while the setting requires it. Bad tokens are refused as recorded from UpGrade 6.5.0.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -67,7 +67,7 @@ async fn an_administrator_without_a_good_token_is_refused_as_recorded() {
 }
 
 #[tokio::test]
-async fn anybody_may_ask_for_health_and_students_need_no_admin() {
+async fn health_and_calls_of_students_need_no_admin_token() {
     let stage = Stage::new(Dialect::V65).await;
     assert_eq!(stage.call("GET", "/api", None, &Value::Null).await.status, 200);
     assert_eq!(stage.call("POST", "/api/v6/init", None, &json!({})).await.status, 200);
@@ -99,11 +99,11 @@ async fn a_body_that_is_not_json_is_refused_before_authorization() {
     let answer = stage.call("POST", "/api/experiments", None, &json!("{bad")).await;
     assert_eq!((answer.status, &answer.body["name"]), (400, &json!("SyntaxError")));
     let answer = stage.call("POST", "/api/experiments", None, &json!({})).await;
-    assert_eq!(answer.status, 401, "and one of the wrong shape after");
+    assert_eq!(answer.status, 401, "a body of the wrong shape is refused after authorization");
 }
 
 #[tokio::test]
-async fn an_application_is_asked_for_its_token_while_the_setting_says_so() {
+async fn an_application_needs_its_token_while_the_setting_requires_it() {
     let stage = Stage::new(Dialect::V65).await;
     stage.check_applications().await;
     stage.is("client_auth_no_token").await;
@@ -149,7 +149,7 @@ async fn an_application_is_asked_for_its_token_while_the_setting_says_so() {
 }
 
 #[tokio::test]
-async fn the_old_dialect_sends_its_refusals_as_they_are() {
+async fn the_old_dialect_sends_its_errors_unchanged() {
     let stage = Stage::new(Dialect::V62).await;
     let refused = stage.call("GET", "/api/experiments/names", None, &Value::Null).await;
     let message = "Authorization is required for request on GET /api/experiments/names";

@@ -12,7 +12,7 @@ use upgrade_agent::client::{
     NewExperiment, NewUser, PostExperimentRule, PostRule,
 };
 
-/// Students and groups enrolled, then excluded.
+/// Returns the numbers of enrolled students and groups, and of excluded students and groups.
 fn counts(detail: &EnrollmentDetail) -> [u64; 4] {
     [detail.users, detail.groups, detail.users_excluded, detail.groups_excluded]
 }
@@ -50,7 +50,7 @@ async fn a_student_who_changes_class_follows_it_only_under_group_consistency() {
                 break;
             }
         }
-        let (class, code) = other.expect("some class draws the other condition");
+        let (class, code) = other.expect("a class draws the other condition");
         stage.client.init_user(&in_class("ada", &class)).await.unwrap();
         let expected = if follows { code } else { own };
         assert_eq!(stage.code("ada").await, Some(expected), "{consistency}");
@@ -58,7 +58,7 @@ async fn a_student_who_changes_class_follows_it_only_under_group_consistency() {
 }
 
 #[tokio::test]
-async fn earlier_visitors_are_left_out_where_a_point_says_so() {
+async fn earlier_visitors_are_excluded_if_a_point_requires_it() {
     for (consistency, unit_is_group, left_out) in [
         (ConsistencyRule::Individual, false, true),
         (ConsistencyRule::Experiment, false, false),
@@ -70,7 +70,7 @@ async fn earlier_visitors_are_left_out_where_a_point_says_so() {
             let user = NewUser::new(student).in_group("classId", group);
             stage.client.init_user(&user).await.unwrap();
         }
-        // Seen in no experiment at all.
+        // The visit is before any experiment exists.
         stage.visit("early").await;
         let mut new = plain("late");
         if unit_is_group {
@@ -106,7 +106,7 @@ async fn resuming_after_a_pause_excludes_no_enrolled_student() {
 }
 
 #[tokio::test]
-async fn the_rule_assign_reaches_only_those_who_take_part() {
+async fn the_rule_assign_applies_only_to_enrolled_students() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("rule").post_rule(PostRule::assign("variant"))).await;
     stage.student("ada").await;
@@ -118,7 +118,7 @@ async fn the_rule_assign_reaches_only_those_who_take_part() {
 }
 
 #[tokio::test]
-async fn only_experiment_consistency_overlooks_an_exclusion_of_who_takes_part() {
+async fn only_experiment_consistency_ignores_an_exclusion_of_an_enrolled_student() {
     for (consistency, keeps) in [(ConsistencyRule::Experiment, true), (ConsistencyRule::Individual, false)] {
         let stage = Stage::new().await;
         let mut new = plain("overlooked");
@@ -132,13 +132,13 @@ async fn only_experiment_consistency_overlooks_an_exclusion_of_who_takes_part() 
 }
 
 #[tokio::test]
-async fn an_excluded_student_is_not_enrolled_though_his_group_is() {
+async fn an_excluded_student_is_not_enrolled_with_the_group() {
     let stage = Stage::new().await;
     let made = stage.running(&classes(ConsistencyRule::Experiment)).await;
     stage.client.init_user(&NewUser::new("ada").in_group("classId", "c1")).await.unwrap();
     stage.client.mark("ada", &failed()).await.unwrap();
     stage.visit("ada").await;
-    // A group counts by its students, and this one takes part without any.
+    // A group counts by its enrolled students, and this one has none.
     assert_eq!(counts(&stage.client.enrollment(&made.id).await.unwrap()), [0, 0, 1, 0]);
     stage.client.init_user(&NewUser::new("mate").in_group("classId", "c1")).await.unwrap();
     stage.visit("mate").await;
@@ -146,7 +146,7 @@ async fn an_excluded_student_is_not_enrolled_though_his_group_is() {
 }
 
 #[tokio::test]
-async fn a_paused_experiment_that_assigns_nothing_makes_room_for_another() {
+async fn a_paused_experiment_that_assigns_nothing_frees_its_point_for_another() {
     let stage = Stage::new().await;
     let nothing = PostRule { rule: PostExperimentRule::Assign, condition_code: None };
     let first = stage.running(&plain("first").post_rule(nothing)).await;
@@ -176,7 +176,7 @@ async fn a_latecomer_is_excluded_unless_the_group_is_enrolled() {
 }
 
 #[tokio::test]
-async fn a_listed_group_is_left_out_with_its_students() {
+async fn a_listed_group_is_excluded_with_its_students() {
     let stage = Stage::new().await;
     let mut new = classes(ConsistencyRule::Group);
     new.exclusion.groups.push(class("c1"));
@@ -187,7 +187,7 @@ async fn a_listed_group_is_left_out_with_its_students() {
 }
 
 #[tokio::test]
-async fn a_listed_group_of_another_kind_shuts_out_every_group_of_its_students() {
+async fn a_listed_group_of_another_kind_excludes_every_group_of_its_students() {
     let stage = Stage::new().await;
     let mut new = classes(ConsistencyRule::Group);
     new.exclusion.groups = vec![GroupMember { group_type: "schoolId".into(), group_id: "s1".into() }];
@@ -198,5 +198,5 @@ async fn a_listed_group_of_another_kind_shuts_out_every_group_of_its_students() 
     assert!(stage.code("mate").await.is_some());
     stage.visit("ada").await;
     assert_eq!(counts(&stage.client.enrollment(&made.id).await.unwrap()), [0, 0, 1, 2]);
-    assert_eq!(stage.code("mate").await, None, "the class is out because of one pupil's school");
+    assert_eq!(stage.code("mate").await, None, "the class is excluded because of one pupil's school");
 }

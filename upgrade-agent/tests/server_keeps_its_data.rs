@@ -1,5 +1,5 @@
-//! A server with a data file has all confirmed changes after its next start, however it ended. A foreign file
-//! is not changed.
+//! After a restart, a server with a data file has all confirmed changes, whether it was shut down or
+//! killed. A foreign file is not changed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader};
@@ -39,7 +39,7 @@ fn client(url: &str) -> UpgradeClient {
     UpgradeClient::builder(url).build().unwrap()
 }
 
-/// An experiment that runs and in which one student takes part.
+/// Creates a running experiment in which one student takes part.
 async fn work(client: &UpgradeClient) -> Experiment {
     let new = NewExperiment::new("Kept", "assign-prog")
         .include_all()
@@ -63,7 +63,7 @@ async fn check(client: &UpgradeClient, known: &Experiment) {
 }
 
 #[tokio::test]
-async fn a_server_that_was_shut_down_goes_on_where_it_was() {
+async fn a_server_that_was_shut_down_keeps_its_data() {
     let dir = TempDir::new();
     let server = start(&dir).await;
     let known = work(&client(server.url())).await;
@@ -78,7 +78,7 @@ async fn a_server_that_was_shut_down_goes_on_where_it_was() {
 
 const CHILD_FILE: &str = "UPGRADE_TEST_DATA_FILE";
 
-/// Not a test of its own: the process that the next one kills.
+/// The process that the next test kills; it is not a test itself.
 #[tokio::test]
 #[ignore = "runs only as the child of the test below"]
 async fn child_server() {
@@ -97,11 +97,11 @@ fn spawn_child(dir: &TempDir) -> (Child, String) {
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let url = lines.map_while(Result::ok).find_map(|line| Some(line.strip_prefix("url=")?.to_owned()));
-    (child, url.expect("the child tells its address"))
+    (child, url.expect("the child prints its address"))
 }
 
 #[tokio::test]
-async fn a_server_that_was_killed_has_forgotten_nothing_it_answered_for() {
+async fn a_killed_server_keeps_every_change_that_it_confirmed() {
     let dir = TempDir::new();
     let (mut child, url) = spawn_child(&dir);
     let known = work(&client(&url)).await;
@@ -121,7 +121,7 @@ async fn a_second_server_on_the_same_file_is_refused() {
 }
 
 #[tokio::test]
-async fn files_of_others_are_refused_and_left_alone() {
+async fn foreign_files_are_refused_and_unchanged() {
     let dir = TempDir::new();
     let not_sqlite = b"these are somebody's notes, more than a hundred bytes of them, ".repeat(4);
     std::fs::write(dir.file(), &not_sqlite).unwrap();
@@ -154,7 +154,7 @@ async fn a_missing_folder_is_created_or_reported() {
 }
 
 #[tokio::test]
-async fn a_damaged_row_is_named() {
+async fn a_damaged_row_is_reported() {
     let dir = TempDir::new();
     let server = start(&dir).await;
     work(&client(server.url())).await;
@@ -187,7 +187,7 @@ async fn a_taken_port_is_refused() {
 }
 
 #[tokio::test]
-async fn the_same_sources_give_the_same_answers() {
+async fn the_same_seed_and_clock_give_the_same_responses() {
     let mut answers = Vec::new();
     for _ in 0..2 {
         let server = EmbeddedServer::builder()
@@ -203,7 +203,7 @@ async fn the_same_sources_give_the_same_answers() {
     assert_eq!(answers[0].created_at.as_deref(), Some("2027-01-15T08:00:00.000Z"));
 }
 
-/// Writes a file as format 1 had it: the experiment holds its lists itself, and there are no
+/// Turns the file into format 1, in which the experiment contains its lists and there are no
 /// segments.
 fn age(dir: &TempDir) {
     let file = rusqlite::Connection::open(dir.file()).unwrap();

@@ -20,7 +20,7 @@ use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
 const SITE: &str = "SelectSection";
 const TARGET: &str = "absolute_value_plot_equality";
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const UNUSED_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 struct Stage {
     server: ServerHandle,
@@ -29,7 +29,8 @@ struct Stage {
 }
 
 impl Stage {
-    /// Connections last: the calls of a stage share a pool that knows nothing of breaks.
+    /// Starts a server that keeps connections open, because the client pool of a stage does not expect
+    /// closed ones.
     async fn new() -> Self {
         let server = EmbeddedServer::builder().dialect(Dialect::V62).lasting_connections().start().await;
         Self { server: server.unwrap(), http: http(), ids: Ids::default() }
@@ -54,7 +55,7 @@ impl Stage {
     }
 }
 
-/// The body of a recorded create, to be changed.
+/// Returns the body of a recorded create, to be changed.
 fn body() -> Value {
     recording("v62/create").request
 }
@@ -85,7 +86,7 @@ async fn the_life_of_an_experiment_is_answered_as_recorded() {
 async fn a_round_trip_and_later_requests_are_answered_as_recorded() {
     let mut stage = Stage::new().await;
     let recorded = recording("v62/update_roundtrip");
-    // It was made of two creates, and moved through the states of its log.
+    // The recorded experiment was created by two calls and moved through the states of its log.
     for part in [[0, 2], [1, 3]] {
         let mut body = recorded.request.clone();
         body["state"] = json!("inactive");
@@ -103,7 +104,7 @@ async fn a_round_trip_and_later_requests_are_answered_as_recorded() {
         assert_eq!(stage.call("POST", "/api/experiments/state", None, &body).await.status, 200);
     }
     stage.is("update_roundtrip").await;
-    // Which of two conditions in the same place comes first was chance; this is how it fell.
+    // The order of two conditions with the same place was random; the recording has this one.
     let mut turned = recorded.request.clone();
     turned["conditions"].as_array_mut().unwrap().swap(0, 1);
     assert_eq!(stage.call("PUT", &recorded.path, None, &turned).await.status, 200);
@@ -168,16 +169,16 @@ async fn a_bad_body_is_reported_property_by_property() {
 }
 
 #[tokio::test]
-async fn errors_are_sent_as_they_are() {
+async fn errors_are_sent_unchanged() {
     let stage = Stage::new().await;
-    let path = format!("/api/experiments/{NOBODY}");
-    let unknown = json!({ "experimentId": NOBODY });
+    let path = format!("/api/experiments/{UNUSED_ID}");
+    let unknown = json!({ "experimentId": UNUSED_ID });
     let with = |field: &str, value: Value| {
         let mut body = body();
         body[field] = value;
         body
     };
-    let moved = json!({ "experimentId": NOBODY, "state": "draft" });
+    let moved = json!({ "experimentId": UNUSED_ID, "state": "draft" });
     let cases = [
         ("PUT", path.as_str(), body(), 500, json!({})),
         ("POST", "/api/experiments/state", moved, 500, json!({})),
@@ -241,45 +242,45 @@ async fn errors_are_sent_as_they_are() {
 }
 
 #[tokio::test]
-async fn an_experiments_lists_have_no_routes_of_their_own() {
+async fn the_lists_of_an_experiment_have_no_own_routes() {
     let stage = Stage::new().await;
     let answer = stage.call("POST", "/api/experiments/inclusionList", None, &json!({})).await;
     assert_eq!((answer.status, answer.content_type.as_str()), (404, "text/html; charset=utf-8"));
 }
 
 #[tokio::test]
-async fn the_ids_of_parts_are_kept_and_cannot_be_had_twice() {
+async fn the_ids_of_parts_are_kept_and_cannot_be_used_twice() {
     let stage = Stage::new().await;
     let made = stage.call("POST", "/api/experiments", None, &body()).await.body;
     assert_eq!(made["conditions"][0]["id"], body()["conditions"][0]["id"]);
     let again = stage.call("POST", "/api/experiments", None, &body()).await;
     assert_eq!((again.status, &again.body["functionName"]), (500, &json!("insertConditions")));
     let all = stage.call("GET", "/api/experiments/names", None, &Value::Null).await.body;
-    assert_eq!(all.as_array().unwrap().len(), 1, "a refused create leaves nothing");
+    assert_eq!(all.as_array().unwrap().len(), 1, "a refused create stores nothing");
 }
 
 #[tokio::test]
 async fn an_update_rewrites_the_members_of_the_lists() {
     let stage = Stage::new().await;
     let mut new = body();
-    new["id"] = json!(NOBODY);
+    new["id"] = json!(UNUSED_ID);
     stage.call("POST", "/api/experiments", None, &new).await;
-    let path = format!("/api/experiments/single/{NOBODY}");
+    let path = format!("/api/experiments/single/{UNUSED_ID}");
     let mut read = stage.call("GET", &path, None, &Value::Null).await.body;
     let list = read["experimentSegmentExclusion"]["segmentId"].clone();
     read["experimentSegmentExclusion"]["segment"]["individualForSegment"] = json!([{ "userId": "ada" }]);
-    let put = stage.call("PUT", &format!("/api/experiments/{NOBODY}"), None, &read).await;
+    let put = stage.call("PUT", &format!("/api/experiments/{UNUSED_ID}"), None, &read).await;
     assert_eq!(put.status, 200, "{}", put.body);
     let read = stage.call("GET", &path, None, &Value::Null).await.body;
     let exclusion = &read["experimentSegmentExclusion"];
     assert_eq!(exclusion["segmentId"], list);
     assert_eq!(exclusion["segment"]["individualForSegment"][0]["userId"], "ada");
-    assert_eq!(exclusion["segment"]["name"], json!(format!("{NOBODY} Exclusion Segment")));
+    assert_eq!(exclusion["segment"]["name"], json!(format!("{UNUSED_ID} Exclusion Segment")));
     assert_eq!(read["conditionPayloads"], json!([]), "an update adds no payloads");
 }
 
-/// Sends two calls on one connection and reads until it ends. The second is sent when the first
-/// was answered.
+/// Sends two calls on one connection, the second after the response to the first. Returns the first
+/// response, and whether the second call got one.
 async fn both_on_one_connection(server: &ServerHandle, first: &str) -> (String, bool) {
     let mut stream = TcpStream::connect(server.addr()).await.unwrap();
     let call = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -290,7 +291,7 @@ async fn both_on_one_connection(server: &ServerHandle, first: &str) -> (String, 
     (answer, self::answer(&mut stream).await.is_some())
 }
 
-/// Reads one answer; none if the connection ended.
+/// Reads one response; `None` if the connection ended.
 async fn answer(stream: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     loop {
@@ -309,7 +310,7 @@ async fn answer(stream: &mut TcpStream) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_bad_answer_ends_the_connection_without_a_word() {
+async fn an_error_response_ends_the_connection_without_notice() {
     let server = EmbeddedServer::builder().dialect(Dialect::V62).start().await.unwrap();
     let (bad, goes_on) = both_on_one_connection(&server, "/api/experiments/single/abc").await;
     assert!(bad.starts_with("HTTP/1.1 400 "), "{bad}");
@@ -367,17 +368,17 @@ async fn our_client_takes_an_experiment_through_its_life() {
 }
 
 #[tokio::test]
-async fn our_client_goes_on_after_every_bad_answer() {
+async fn our_client_continues_after_every_error_response() {
     let (_server, client) = client().await;
     let made = client.create(&hints()).await.unwrap();
     for _ in 0..3 {
-        let gone = client.experiment(NOBODY).await.unwrap_err();
+        let gone = client.experiment(UNUSED_ID).await.unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::NotFound);
         let unknown = client.assign("ghost", "assign-prog").await.unwrap_err();
         assert_eq!(unknown.kind(), ErrorKind::NotFound);
-        let unmoved = client.set_state(NOBODY, &ExperimentState::Enrolling).await.unwrap_err();
+        let unmoved = client.set_state(UNUSED_ID, &ExperimentState::Enrolling).await.unwrap_err();
         assert_eq!(unmoved.kind(), ErrorKind::NotFound);
-        let undeleted = client.delete(NOBODY).await.unwrap_err();
+        let undeleted = client.delete(UNUSED_ID).await.unwrap_err();
         assert_eq!(undeleted.kind(), ErrorKind::NotFound);
         let refused = client.create(&NewExperiment { context: "nope".into(), ..hints() }).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::BadRequest, "{refused}");

@@ -16,7 +16,7 @@ use stage::{SITE, Stage, TARGET, plain};
 use upgrade_agent::client::{ExperimentState, UpgradeClient};
 use upgrade_agent::server::EmbeddedServer;
 
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 impl Stage {
     async fn ok(&self, method: &str, path: &str, body: &Value) -> Value {
@@ -52,7 +52,7 @@ async fn only_preview_users_see_an_experiment_before_its_start() {
 }
 
 #[tokio::test]
-async fn a_condition_chosen_for_a_preview_user_is_kept_and_decides_nothing() {
+async fn a_condition_chosen_for_a_preview_user_is_stored_and_has_no_effect() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("chosen")).await;
     for n in 0..12 {
@@ -97,7 +97,7 @@ async fn settings_are_kept_and_count_their_changes() {
     let stage = Stage::new().await;
     let first = stage.ok("GET", "/api/setting", &Value::Null).await;
     assert_eq!((&first["id"], &first["toCheckAuth"]), (&json!(1), &json!(false)));
-    assert_eq!(first["toFilterMetric"], true, "each start of the original switches it on");
+    assert_eq!(first["toFilterMetric"], true, "the original switches it on at each start");
     let same = json!({ "toCheckAuth": false });
     assert_eq!(stage.ok("POST", "/api/setting", &same).await["versionNumber"], 1);
     let other = json!({ "toCheckAuth": false, "toFilterMetric": false });
@@ -107,7 +107,7 @@ async fn settings_are_kept_and_count_their_changes() {
 }
 
 #[tokio::test]
-async fn accounts_are_made_by_login_without_a_role_and_changed_by_administrators() {
+async fn a_login_creates_an_account_without_a_role_and_administrators_change_it() {
     let stage = Stage::new().await;
     let login = json!({ "email": "ada@example.com", "firstName": "Ada", "role": "admin" });
     assert_eq!(stage.ok("POST", "/api/login/user", &login).await["role"], "reader");
@@ -142,7 +142,7 @@ async fn the_audit_log_is_returned_newest_first() {
     assert_eq!(page["nodes"][2]["data"]["newState"], "running");
     let moved = json!({ "skip": 0, "take": 9, "filter": "experimentStateChanged" });
     assert_eq!(stage.ok("POST", "/api/audit", &moved).await["total"], 1);
-    let other = json!({ "skip": 0, "take": 9, "experimentId": NOBODY });
+    let other = json!({ "skip": 0, "take": 9, "experimentId": UNKNOWN_ID });
     assert_eq!(stage.ok("POST", "/api/audit", &other).await["total"], 0);
     assert_eq!(
         stage.status("POST", "/api/audit", &json!({ "skip": 0, "take": 9, "filter": "x" })).await,
@@ -217,7 +217,7 @@ async fn invalid_files_are_reported_and_skipped() {
 }
 
 #[tokio::test]
-async fn many_experiments_are_made_at_once_or_none() {
+async fn a_batch_creates_all_experiments_or_none() {
     let stage = Stage::new().await;
     let body = recording("v65/create_simple").request;
     let made = stage.ok("POST", "/api/experiments/batch", &json!([body, body])).await;
@@ -229,7 +229,7 @@ async fn many_experiments_are_made_at_once_or_none() {
 }
 
 #[tokio::test]
-async fn segments_travel_as_files() {
+async fn segments_are_exported_and_imported_as_files() {
     let stage = Stage::new().await;
     let segment = json!({
         "name": "seg", "description": "", "context": "assign-prog", "type": "public",
@@ -254,13 +254,13 @@ async fn segments_travel_as_files() {
     assert_ne!(copy["id"], json!(id));
     assert_eq!(copy["individualForSegment"].as_array().unwrap().len(), 2);
     assert_eq!(
-        stage.status("GET", &format!("/api/segments/export/json?ids={NOBODY}"), &Value::Null).await,
+        stage.status("GET", &format!("/api/segments/export/json?ids={UNKNOWN_ID}"), &Value::Null).await,
         500
     );
 }
 
 #[tokio::test]
-async fn lists_of_experiments_travel_as_files() {
+async fn lists_of_experiments_are_exported_and_imported_as_files() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("lists")).await.unwrap();
     let path = format!("/api/experiments/export/includeLists/{}", made.id);
@@ -281,7 +281,7 @@ async fn lists_of_experiments_travel_as_files() {
 }
 
 #[tokio::test]
-async fn of_files_of_lists_of_which_one_cannot_be_stored_none_is() {
+async fn if_one_file_of_lists_cannot_be_stored_none_is() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("lists")).await.unwrap();
     let list = |student: &str| {
@@ -302,7 +302,7 @@ async fn of_files_of_lists_of_which_one_cannot_be_stored_none_is() {
 }
 
 #[tokio::test]
-async fn groups_that_are_full_are_counted_where_an_experiment_ends_by_them() {
+async fn full_groups_are_counted_if_an_experiment_ends_by_them() {
     let stage = Stage::new().await;
     let made = stage.client.create(&plain("alone").per_group("classId")).await.unwrap();
     let path = |id: &str| format!("/api/experiments/getGroupAssignmentStatus/{id}");
@@ -311,14 +311,14 @@ async fn groups_that_are_full_are_counted_where_an_experiment_ends_by_them() {
     body["enrollmentCompleteCondition"] = json!({ "userCount": 1, "groupCount": 2 });
     let ending = stage.ok("POST", "/api/experiments", &body).await;
     assert_eq!(stage.ok("GET", &path(ending["id"].as_str().unwrap()), &Value::Null).await, json!(0));
-    assert_eq!(stage.status("GET", &path(NOBODY), &Value::Null).await, 404);
+    assert_eq!(stage.status("GET", &path(UNKNOWN_ID), &Value::Null).await, 404);
 }
 
 #[tokio::test]
-async fn enrolments_are_counted_by_the_day_the_month_and_the_year() {
+async fn enrolments_are_counted_by_day_month_and_year() {
     let day = Arc::new(AtomicU64::new(0));
     let clock = day.clone();
-    // 2026-01-30, noon, and some days on.
+    // 2026-01-30 at noon, plus some days.
     let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_774_400);
     let now = move || noon + Duration::from_secs(86_400 * clock.load(Ordering::SeqCst));
     let server = EmbeddedServer::builder().clock(now).seed(5).start().await.unwrap();
@@ -350,13 +350,13 @@ async fn enrolments_are_counted_by_the_day_the_month_and_the_year() {
     let expected = [("Sun Feb 01 2026", 2), ("Thu Jan 01 2026", 1), ("Mon Dec 01 2025", 0)];
     assert_eq!(months, expected.map(|(day, users)| (day.to_owned(), users)));
     assert_eq!(counts("total", 0).await, [("Thu Jan 01 2026".to_owned(), 3)]);
-    let body = json!({ "experimentId": NOBODY, "dateEnum": "total", "clientOffset": 0 });
+    let body = json!({ "experimentId": UNKNOWN_ID, "dateEnum": "total", "clientOffset": 0 });
     assert_eq!(stage.status("POST", "/api/stats/enrollment/date", &body).await, 500);
     assert_eq!(stage.status("POST", "/api/stats/enrollment/date", &json!({})).await, 400);
     let csv = |id: &str| format!("/api/stats/csv?experimentId={id}&email=ada@example.com");
     let unsent = stage.raw("GET", &csv(&made.id), &Value::Null).await;
     assert_eq!((unsent.status, &unsent.body["type"]), (500, &json!("Email send error")));
-    assert_eq!(stage.status("GET", &csv(NOBODY), &Value::Null).await, 404);
+    assert_eq!(stage.status("GET", &csv(UNKNOWN_ID), &Value::Null).await, 404);
 }
 
 #[tokio::test]
@@ -401,7 +401,7 @@ async fn changes_of_administrators_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn the_conditions_of_many_at_one_place_are_those_of_each() {
+async fn a_batch_assignment_equals_the_single_assignments() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("crowd")).await;
     let ids: Vec<String> = (0..20).map(|n| format!("student-{n}")).collect();

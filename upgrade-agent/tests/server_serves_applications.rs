@@ -1,5 +1,5 @@
-//! Routes of students' applications beside the three of an assignment: those of older applications, aliases,
-//! logged metrics and queries over them.
+//! Further routes of students' applications: those of older applications, aliases, logged metrics and
+//! queries over them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../server/tests/fixtures/recording.rs"]
@@ -13,7 +13,7 @@ use recording::{Answered, http, send};
 use serde_json::{Value, json};
 use stage::{SITE, Stage, TARGET, plain};
 
-/// A stage on which students speak for themselves.
+/// A stage with known students and calls of their applications.
 struct Class {
     stage: Stage,
     http: reqwest::Client,
@@ -34,12 +34,12 @@ impl Class {
         send(&self.http, self.stage.server.url(), method, path, &headers, body).await
     }
 
-    /// What a newer application says of a student.
+    /// Makes a call of a newer application for a student.
     async fn says(&self, method: &str, call: &str, student: &str, body: Value) -> Answered {
         self.send(method, &format!("/api/v6/{call}"), Some(student), &body).await
     }
 
-    /// What an older one says.
+    /// Makes a call of an older application.
     async fn said(&self, method: &str, call: &str, body: Value) -> Answered {
         self.send(method, &format!("/api/v5/{call}"), None, &body).await
     }
@@ -48,7 +48,7 @@ impl Class {
         self.send(method, &format!("/api/{path}"), None, &body).await
     }
 
-    /// An experiment that asks this of metrics, running.
+    /// Starts an experiment with these queries over metrics.
     async fn asking(&self, unit: &str, queries: Value) -> Value {
         let mut body = recording::recording("v65/create_simple").request;
         body["queries"] = queries;
@@ -101,7 +101,7 @@ fn logged(time: &str, attributes: Value) -> Value {
 const EARLY: &str = "2026-11-21T00:00:00.000Z";
 const LATE: &str = "2026-11-21T01:00:00.000Z";
 
-/// Status, text and type of a refusal.
+/// Returns status, text and type of an error response.
 fn why(answer: &Answered) -> (u16, &str, &str) {
     let word = |field: &str| answer.body[field].as_str().unwrap_or_default();
     (answer.status, word("message"), word("type"))
@@ -111,7 +111,7 @@ const WRONG: &str = "Parameter not in the correct format";
 const BODY: &str = "Invalid body, check 'errors' property for more info.";
 
 #[tokio::test]
-async fn an_older_application_reaches_the_same_students() {
+async fn older_and_newer_applications_share_students() {
     let class = Class::of(&["ada"]).await;
     class.stage.running(&plain("both")).await;
     let newer = class.says("POST", "assign", "ada", json!({ "context": "assign-prog" })).await;
@@ -153,7 +153,7 @@ async fn an_older_application_gets_validation_errors_before_unknown_students() {
 }
 
 #[tokio::test]
-async fn a_student_is_the_same_by_each_alias() {
+async fn each_alias_names_the_same_student() {
     let class = Class::of(&["ada", "bob"]).await;
     class.stage.running(&plain("names")).await;
     let named = class.says("PATCH", "useraliases", "ada", json!({ "aliases": ["eve", "eve-2"] })).await;
@@ -177,7 +177,7 @@ async fn a_student_is_the_same_by_each_alias() {
 }
 
 #[tokio::test]
-async fn values_that_cannot_be_stored_are_refused_as_by_the_database() {
+async fn values_that_cannot_be_stored_are_refused_with_the_error_of_the_database() {
     let class = Class::of(&["ada"]).await;
     let point = json!({ "site": SITE, "target": "a\0b" });
     let groups = json!({ "classId": ["a\0b"] });
@@ -202,7 +202,7 @@ async fn values_that_cannot_be_stored_are_refused_as_by_the_database() {
         older["id"] = json!("ada");
         older["userId"] = json!("ada");
         let said = class.said(method, call, older).await;
-        // That route wraps whatever goes wrong.
+        // The route `bloblog` wraps every error.
         assert_eq!(said.status, if call == "bloblog" { 404 } else { 500 }, "v5 {call}: {}", said.body);
         assert!(said.body["message"].as_str().unwrap().contains("invalid byte sequence"), "v5 {call}");
         if call != "bloblog" {
@@ -213,11 +213,15 @@ async fn values_that_cannot_be_stored_are_refused_as_by_the_database() {
     }
     let many = json!({ "context": "assign-prog", "site": SITE, "target": "a\0b", "userIds": ["ada"] });
     assert_eq!(class.ask("POST", "batch-assign", many).await.status, 500);
-    assert_eq!(class.says("POST", "init", "free", json!({})).await.body["id"], "free", "nothing was stored");
+    assert_eq!(
+        class.says("POST", "init", "free", json!({})).await.body["id"],
+        "free",
+        "the id was not stored"
+    );
 }
 
 #[tokio::test]
-async fn many_names_are_shown_once_each_and_many_groups_are_accepted() {
+async fn many_aliases_are_returned_once_each_and_many_groups_are_accepted() {
     const MANY: usize = 200_000;
     let class = Class::of(&["ada"]).await;
     let numbers = || (0..MANY).map(|n| format!("n{n}"));
@@ -322,7 +326,7 @@ async fn logs_of_students_are_summed_by_condition() {
 }
 
 #[tokio::test]
-async fn an_older_value_does_not_take_the_place_of_a_newer_one() {
+async fn an_older_value_does_not_replace_a_newer_one() {
     let class = Class::of(&["ada"]).await;
     let asks = query(SUM, "totalTimeSeconds", json!({ "operationType": "max" }), "MOST RECENT");
     let made = class.asking("individual", json!([asks])).await;
@@ -359,7 +363,7 @@ async fn within_subjects_a_value_belongs_to_the_visit_with_its_uniquifier() {
 }
 
 #[tokio::test]
-async fn a_blob_is_logged_whatever_it_calls_itself() {
+async fn a_blob_is_logged_whatever_its_content_type() {
     let class = Class::of(&["ada"]).await;
     let asks = query(SUM, "totalTimeSeconds", json!({ "operationType": "sum" }), "EARLIEST");
     class.asking("individual", json!([asks])).await;
@@ -379,7 +383,7 @@ async fn a_blob_is_logged_whatever_it_calls_itself() {
 }
 
 #[tokio::test]
-async fn metrics_are_declared_where_others_are_refused_and_shown_as_a_tree() {
+async fn metrics_are_declared_while_the_filter_is_on_and_shown_as_a_tree() {
     let class = Class::of(&[]).await;
     let quiz = json!({
         "groupClass": "quiz",
@@ -421,13 +425,13 @@ async fn metrics_are_declared_where_others_are_refused_and_shown_as_a_tree() {
     }
 }
 
-/// A key of that many parts.
+/// Returns a key of that many parts.
 fn deep(parts: usize) -> String {
     vec!["p"; parts].join("@__@")
 }
 
 #[tokio::test]
-async fn keys_of_more_parts_than_can_be_stored_are_refused() {
+async fn keys_with_too_many_parts_are_refused() {
     let class = Class::of(&["ada"]).await;
     let filtered = json!({ "toCheckAuth": false, "toFilterMetric": true });
     assert_eq!(class.ask("POST", "setting", filtered).await.status, 200);
@@ -444,7 +448,7 @@ async fn keys_of_more_parts_than_can_be_stored_are_refused() {
 }
 
 #[tokio::test]
-async fn a_declaration_of_more_metrics_than_anybody_has_is_refused() {
+async fn a_declaration_of_too_many_metrics_is_refused() {
     let class = Class::of(&[]).await;
     let filtered = json!({ "toCheckAuth": false, "toFilterMetric": true });
     assert_eq!(class.ask("POST", "setting", filtered).await.status, 200);
@@ -462,7 +466,7 @@ async fn a_declaration_of_more_metrics_than_anybody_has_is_refused() {
 }
 
 #[tokio::test]
-async fn queries_that_are_unknown_or_none_are_answered_as_by_the_database() {
+async fn unknown_and_invalid_queries_are_answered_like_the_database() {
     let class = Class::of(&[]).await;
     let unknown = class.ask("POST", "query/analyse", json!({ "queryIds": [SUM] })).await;
     assert_eq!((unknown.status, unknown.body), (200, json!([{ "id": SUM, "interactionEffect": null }])));
@@ -472,7 +476,7 @@ async fn queries_that_are_unknown_or_none_are_answered_as_by_the_database() {
 }
 
 #[tokio::test]
-async fn neither_the_scheduler_nor_a_demonstration_is_at_hand() {
+async fn scheduler_and_demo_mode_are_unavailable() {
     let class = Class::of(&["ada"]).await;
     let start = class.ask("POST", "scheduledJobs/start", json!({ "id": "any" })).await;
     assert_eq!(why(&start), (500, "Token is not present in request header", ""));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use stage::{Stage, plain};
 use upgrade_agent::client::{NewExperiment, NewUser};
 
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 fn list(id: Option<&str>, users: &[&str], groups: &[(&str, &str)], subs: &[&str]) -> Value {
     let groups = groups.iter().map(|(kind, id)| json!({ "type": kind, "groupId": id }));
@@ -61,7 +61,7 @@ impl Stage {
         self.ok("POST", "/api/segments", body).await["id"].as_str().unwrap().to_owned()
     }
 
-    /// What a bad call is answered: status, name, message and type.
+    /// Makes a bad call; returns status, name, message and type of its response.
     async fn refused(&self, method: &str, path: &str, body: &Value) -> (u16, Value, Value, Value) {
         let answer = self.raw(method, path, body).await;
         let part = |field: &str| answer.body.get(field).cloned().unwrap_or_default();
@@ -107,12 +107,12 @@ async fn a_list_is_added_changed_and_removed_one_by_one() {
 }
 
 #[tokio::test]
-async fn lists_that_do_not_fit_are_refused_as_the_original_does() {
+async fn lists_that_do_not_fit_are_refused_as_in_the_original() {
     let stage = Stage::new().await;
     let made = stage.running(&plain("lists")).await;
     let error = json!("Error");
     let failed = json!("Query Failed");
-    let body = json!({ "experimentId": NOBODY, "list": list(None, &[], &[], &[]) });
+    let body = json!({ "experimentId": UNKNOWN_ID, "list": list(None, &[], &[], &[]) });
     let missing = stage.refused("POST", "/api/experiments/exclusionList", &body).await;
     let (status, name, message, kind) = missing;
     assert_eq!((status, name, kind), (500, error.clone(), failed.clone()));
@@ -122,14 +122,15 @@ async fn lists_that_do_not_fit_are_refused_as_the_original_does() {
     let (status, _, message, kind) = nothing;
     assert_eq!((status, kind), (500, failed));
     assert!(message.as_str().unwrap().contains("null value in column \"name\""), "{message}");
-    let other = json!({ "experimentId": made.id, "list": list(Some(NOBODY), &[], &[], &[]) });
+    let other = json!({ "experimentId": made.id, "list": list(Some(UNKNOWN_ID), &[], &[], &[]) });
     let (status, _, message, kind) =
         stage.refused("PUT", "/api/experiments/inclusionList/other", &other).await;
     assert_eq!((status, kind), (500, Value::Null));
     assert!(message.as_str().unwrap().contains("does not match the list id"), "{message}");
-    let path = format!("/api/experiments/inclusionList/{NOBODY}");
+    let path = format!("/api/experiments/inclusionList/{UNKNOWN_ID}");
     let unknown = stage.refused("PUT", &path, &other).await;
-    let message = format!("No existing inclusion record found for experiment {NOBODY} and segment {NOBODY}");
+    let message =
+        format!("No existing inclusion record found for experiment {UNKNOWN_ID} and segment {UNKNOWN_ID}");
     assert_eq!(unknown, (500, error, json!(message), Value::Null));
     let (status, name, ..) = stage.refused("PUT", &path, &json!({})).await;
     assert_eq!((status, name), (500, json!("TypeError")));
@@ -139,7 +140,7 @@ async fn lists_that_do_not_fit_are_refused_as_the_original_does() {
 }
 
 #[tokio::test]
-async fn lists_without_a_type_show_the_one_that_follows_from_their_members_or_not_at_all() {
+async fn lists_without_a_type_show_the_type_of_their_members_or_none() {
     let stage = Stage::new().await;
     let body = recording::recording("v65/agent_builder_create_lists_fixed").request;
     let mut body = body.clone();
@@ -166,10 +167,10 @@ async fn lists_without_a_type_show_the_one_that_follows_from_their_members_or_no
 }
 
 #[tokio::test]
-async fn segments_are_made_read_rewritten_and_deleted() {
+async fn segments_are_created_read_updated_and_deleted() {
     let stage = Stage::new().await;
     let inner = stage.segment(&public("inner", &["ada"], &[], &[])).await;
-    let body = public("outer", &[], &[("classId", "c1")], &[&inner, NOBODY]);
+    let body = public("outer", &[], &[("classId", "c1")], &[&inner, UNKNOWN_ID]);
     let made = stage.ok("POST", "/api/segments", &body).await;
     let id = made["id"].as_str().unwrap();
     assert_eq!(made["subSegments"].as_array().unwrap().len(), 1);
@@ -208,7 +209,7 @@ async fn segments_are_made_read_rewritten_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_segment_has_lists_of_its_own_which_go_with_it() {
+async fn a_segment_has_its_own_lists_which_are_deleted_with_it() {
     let stage = Stage::new().await;
     let id = stage.segment(&public("with lists", &[], &[], &[])).await;
     let mut body = list(None, &["ada"], &[], &[]);
@@ -222,7 +223,8 @@ async fn a_segment_has_lists_of_its_own_which_go_with_it() {
     let alone = stage.refused("GET", &format!("/api/segments/{list_id}"), &Value::Null).await;
     assert_eq!(alone.0, 404);
     let path = format!("/api/segments/list/{list_id}");
-    let (status, _, message, _) = stage.refused("DELETE", &path, &json!({ "parentSegmentId": NOBODY })).await;
+    let (status, _, message, _) =
+        stage.refused("DELETE", &path, &json!({ "parentSegmentId": UNKNOWN_ID })).await;
     assert_eq!((status, message), (500, json!("Parent Segment  not found")));
     stage.ok("DELETE", &path, &json!({ "parentSegmentId": id })).await;
     let status = stage.ok("GET", &format!("/api/segments/status/{id}"), &Value::Null).await;
@@ -258,7 +260,7 @@ async fn a_list_of_segments_includes_their_members_at_any_depth() {
 }
 
 #[tokio::test]
-async fn the_global_list_leaves_out_students_and_groups_of_its_context() {
+async fn the_global_list_excludes_students_and_groups_of_its_context() {
     let stage = Stage::new().await;
     stage.running(&plain("everybody")).await;
     let global = stage.ok("GET", "/api/segments/global", &Value::Null).await;
@@ -278,7 +280,7 @@ async fn the_global_list_leaves_out_students_and_groups_of_its_context() {
     assert!(!is_in("in").await && is_in("out").await && is_in("alone").await);
     stage.ok("POST", "/api/segments", &rewrite(&[], &[("classId", "bad")])).await;
     assert!(is_in("in").await && !is_in("out").await);
-    // With any group on the list, a student without a working group is excluded as well.
+    // If any group is on the list, a student without a working group is excluded, too.
     assert!(!is_in("alone").await);
     stage.visit("alone").await;
     stage.ok("POST", "/api/segments", &rewrite(&[], &[])).await;
@@ -288,7 +290,7 @@ async fn the_global_list_leaves_out_students_and_groups_of_its_context() {
 }
 
 #[tokio::test]
-async fn segments_come_in_pages() {
+async fn segments_are_returned_in_pages() {
     let stage = Stage::new().await;
     for name in ["beta", "alpha", "gamma"] {
         let mut body = public(name, &[], &[], &[]);
@@ -320,12 +322,11 @@ async fn segments_come_in_pages() {
     assert_eq!(stage.refused("POST", "/api/segments/paginated", &bad).await.0, 400);
 }
 
-/// A small model of one student's lists: those that name the student, and those that name a group of the
-/// student.
+/// A small model of one student's lists: whether they name the student, and whether a group of the student.
 #[derive(Clone, Debug)]
 struct Named {
     include_all: bool,
-    /// On the inclusion list, on the exclusion list.
+    /// Whether the inclusion list and the exclusion list name the student.
     user: [bool; 2],
     group: [bool; 2],
 }

@@ -1,5 +1,5 @@
-//! The report of a simulation is true: groups are counted as groups, and the effects on the server and
-//! omissions are stated.
+//! The report of a simulation is true: it counts groups as groups, and states the effects on the server
+//! and the omissions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -19,7 +19,7 @@ use upgrade_agent::state::LogStatus;
 const SITE: &str = "SelectSection";
 const TARGET: &str = "absolute_value_plot_equality";
 
-/// An experiment that the tests change to their need.
+/// Returns an experiment that the tests adapt.
 fn experiment(name: &str) -> NewExperiment {
     let new = NewExperiment::new(name, "assign-prog").id(common::id(1)).point(SITE, TARGET);
     new.condition("control", 50.0).condition("variant", 50.0).include_all()
@@ -34,7 +34,7 @@ async fn given(new: NewExperiment, state: ExperimentState) -> World {
     world
 }
 
-/// The outcome of an action, with a yes where one is needed.
+/// Runs an action, with a yes if one is needed, and returns the last turn.
 async fn done(world: &World, action: &str, params: Value) -> Turn {
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -68,10 +68,10 @@ async fn students_of_one_group_are_one_draw() {
 }
 
 #[tokio::test]
-async fn students_with_groups_of_their_own_are_as_many_draws() {
+async fn students_with_their_own_groups_are_as_many_draws() {
     for mode in ["offline", "live"] {
         let world = given(experiment("Foo").per_group("classId"), ExperimentState::Enrolling).await;
-        // Groups of another kind are nothing to the draw.
+        // Groups of another kind do not affect the draw.
         let params = test(json!({ "mode": mode, "group": { "schoolId": ["s1"] } }));
         let turn = done(&world, "test_condition_balance", params).await;
         let report = turn.balance.unwrap_or_else(|| panic!("{mode}: {}", turn.reply));
@@ -81,7 +81,7 @@ async fn students_with_groups_of_their_own_are_as_many_draws() {
 }
 
 #[tokio::test]
-async fn a_group_without_a_working_group_is_not_drawn_for() {
+async fn students_without_a_working_group_are_not_drawn_for() {
     for (mode, working, told) in [
         (
             "offline",
@@ -103,7 +103,7 @@ async fn a_group_without_a_working_group_is_not_drawn_for() {
     }
 }
 
-/// What is asked, or said without asking, about an action.
+/// Proposes an action, and returns the turn with the question or the result.
 async fn asked(world: &World, action: &str, params: Value) -> Turn {
     let script = Script::new();
     script.add(request(action, params));
@@ -138,7 +138,7 @@ async fn the_reason_for_no_condition_includes_the_known_groups() {
 }
 
 #[tokio::test]
-async fn a_journey_names_each_student_once_and_stays_in_the_context_of_its_experiment() {
+async fn a_journey_needs_distinct_students_and_the_context_of_its_experiment() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
     let journey = |context: &str, ids: Value| json!({ "context": context, "experiment_id": common::id(1), "user_ids": ids });
     let turn =
@@ -153,7 +153,7 @@ async fn a_journey_names_each_student_once_and_stays_in_the_context_of_its_exper
 }
 
 #[tokio::test]
-async fn a_test_among_real_students_says_why_it_is_computed_first_and_what_a_live_one_leaves() {
+async fn a_test_with_real_students_explains_the_offline_split_and_the_effects_of_a_live_one() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
     let why = "that is why I compute the split first";
     let turn = asked(&world, "test_condition_balance", test(json!({}))).await;
@@ -199,7 +199,7 @@ async fn a_test_that_starts_an_experiment_warns_like_a_start() {
 }
 
 #[tokio::test]
-async fn a_split_that_was_computed_is_in_the_log() {
+async fn a_computed_split_is_in_the_log() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
     let script = Script::new();
     let agent = world.agent(&script).await;
@@ -214,7 +214,7 @@ async fn a_split_that_was_computed_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_draw_that_adapts_is_said_not_to_follow_the_weights() {
+async fn an_adaptive_draw_is_reported_as_not_following_the_weights() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
     let mut adaptive = world.behind().experiment(&common::id(1)).await.unwrap();
     adaptive.assignment_algorithm = AssignmentAlgorithm::TsConfigurable;
@@ -229,7 +229,7 @@ async fn a_draw_that_adapts_is_said_not_to_follow_the_weights() {
 }
 
 #[tokio::test]
-async fn the_number_of_students_is_bounded_as_the_agent_was_built() {
+async fn the_number_of_students_has_the_limit_of_the_agent() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
     let journey = |more: Value| {
         let mut whole = json!({ "context": "assign-prog" });
@@ -258,7 +258,7 @@ async fn the_number_of_students_is_bounded_as_the_agent_was_built() {
 }
 
 #[tokio::test]
-async fn weights_of_any_sum_are_expected_as_the_server_draws_them() {
+async fn expected_numbers_follow_the_draw_for_weights_of_any_sum() {
     for (weights, expected) in [
         ([100.0, 0.0], [20.0, 0.0]),
         ([0.0, 100.0], [0.0, 20.0]),
@@ -323,7 +323,7 @@ async fn an_experiment_without_a_split_is_not_tested() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_is_left_out_entirely_is_reported() {
+async fn a_crowd_that_is_completely_excluded_is_reported() {
     let mut excluding = experiment("Foo").per_group("classId");
     excluding.exclusion.groups.push(GroupMember { group_type: "classId".into(), group_id: "c1".into() });
     let world = given(excluding, ExperimentState::Inactive).await;
@@ -336,7 +336,7 @@ async fn a_crowd_that_is_left_out_entirely_is_reported() {
 }
 
 #[tokio::test]
-async fn a_journey_of_many_is_counted_and_keeps_the_log_short() {
+async fn a_journey_of_many_students_is_summarized_and_keeps_the_log_short() {
     let world = given(experiment("Foo"), ExperimentState::Enrolling).await;
     let script = Script::new();
     let agent = world.builder(&script).await.client(world.behind()).students_at_once(8).build().unwrap();
@@ -358,7 +358,7 @@ async fn a_journey_of_many_is_counted_and_keeps_the_log_short() {
 }
 
 #[tokio::test]
-async fn a_thousand_students_are_played_and_as_many_are_enrolled() {
+async fn a_thousand_simulated_students_are_all_enrolled() {
     let world = given(experiment("Foo"), ExperimentState::Inactive).await;
     let script = Script::new();
     let agent = world.builder(&script).await.client(world.behind()).students_at_once(16).build().unwrap();

@@ -36,11 +36,11 @@ async fn a_journey_takes_its_steps_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_journey_without_steps_visits_what_there_is() {
+async fn a_journey_without_steps_visits_the_existing_points() {
     check("journey_by_itself").await;
 }
 
 #[tokio::test]
-async fn a_step_that_takes_from_real_students_needs_a_yes_of_its_own() {
+async fn a_step_that_affects_real_students_needs_its_own_yes() {
     check("journey_asks_again").await;
 }

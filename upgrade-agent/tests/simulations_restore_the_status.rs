@@ -32,13 +32,13 @@ async fn enrolled(world: &World) -> u64 {
     world.behind().enrollment(&common::id(1)).await.unwrap().users
 }
 
-/// The statuses that the experiment was moved to.
+/// Returns the statuses to which the experiment was moved.
 async fn moves(world: &World) -> Vec<ExperimentState> {
     let log = world.behind().experiment(&common::id(1)).await.unwrap().state_log;
     log.into_iter().map(|change| change.to).collect()
 }
 
-/// A world with the experiment `Foo`, and an agent that asks for a yes to an action.
+/// Returns a world with the experiment `Foo`, and an agent that asks for a yes to an action.
 async fn asked(first: ExperimentState, action: &str, params: Value) -> (World, UpgradeAgent, Script) {
     let world = World::new().await;
     let script = Script::new();
@@ -50,7 +50,7 @@ async fn asked(first: ExperimentState, action: &str, params: Value) -> (World, U
     (world, agent, script)
 }
 
-/// Says yes, and changes the experiment elsewhere while a request is held.
+/// Says yes, and moves the experiment without the agent while a request is held.
 async fn overtaken(
     world: &World,
     agent: &UpgradeAgent,
@@ -110,10 +110,10 @@ async fn a_status_changed_by_others_before_the_end_is_kept() {
 }
 
 #[tokio::test]
-async fn a_restore_that_fails_is_tried_again() {
+async fn a_restore_that_fails_is_retried() {
     for fault in [Fault::Status(500), Fault::HangUp, Fault::HangUpAfter] {
         let (world, agent, _) = asked(Inactive, "test_condition_balance", balance(1)).await;
-        // The start is the first of them.
+        // The first such call, the start of the experiment, still succeeds.
         let start = async {
             world.proxy.hangs().await;
             world.proxy.fail("POST /experiments/state", fault.clone(), 2);
@@ -146,7 +146,7 @@ async fn a_restore_that_fails_for_good_is_reported() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_is_cut_off_in_the_middle_says_how_far_it_came() {
+async fn a_crowd_that_is_cut_off_reports_its_progress() {
     for fault in [Fault::Status(500), Fault::HangUp, Fault::HangUpAfter] {
         let (world, agent, _) = asked(Inactive, "test_condition_balance", balance(7)).await;
         world.proxy.fail("POST /v6/mark", Fault::Hold, 1);
@@ -189,7 +189,7 @@ async fn any_message_but_a_yes_ends_a_plan_that_waits_for_one() {
     }
 }
 
-/// The reply to a journey of these statuses, from an experiment that enrols; its point may leave out early
+/// Proposes a journey through these statuses for an enrolling experiment, whose point may exclude early
 /// visitors.
 async fn led_through(statuses: &[&str], force: bool, excludes: bool) -> (World, UpgradeAgent, Turn) {
     let world = World::new().await;
@@ -210,7 +210,7 @@ async fn led_through(statuses: &[&str], force: bool, excludes: bool) -> (World, 
 }
 
 #[tokio::test]
-async fn a_running_experiment_leaves_its_students_nothing_only_by_force_and_a_yes_of_its_own() {
+async fn a_move_that_ends_a_running_experiment_needs_force_and_its_own_yes() {
     for to in ["inactive", "draft", "preview", "scheduled", "archived"] {
         let (world, _, refused) = led_through(&[to], false, false).await;
         assert!(refused.pending.is_none(), "{to}: {}", refused.reply);
@@ -233,7 +233,7 @@ async fn a_running_experiment_leaves_its_students_nothing_only_by_force_and_a_ye
 }
 
 #[tokio::test]
-async fn moves_are_held_against_the_table_one_after_the_other() {
+async fn each_move_of_a_journey_is_checked_against_the_table() {
     for (statuses, is_asked) in [
         (&["enrollmentComplete", "enrolling", "enrollmentComplete", "cancelled", "archived"][..], true),
         (&["enrollmentComplete", "inactive"], false),
@@ -245,7 +245,7 @@ async fn moves_are_held_against_the_table_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn students_who_take_part_are_not_shut_out_by_a_plan_that_starts_their_experiment_anew() {
+async fn a_plan_that_would_exclude_enrolled_students_by_a_restart_is_refused() {
     for statuses in
         [&["cancelled"][..], &["enrollmentComplete", "cancelled"], &["inactive"], &["preview", "enrolling"]]
     {

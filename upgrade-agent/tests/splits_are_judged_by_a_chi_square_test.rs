@@ -1,4 +1,4 @@
-//! Splits: the expected numbers, the bounds of chance, and the offline draw, which equals the server's.
+//! Splits: the statistic, its p-value, the verdict, and the words of the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn report(given: &[(f64, u64)]) -> BalanceReport {
 
 /// Statistics and p-values from tables of the chi-square distribution.
 #[test]
-fn the_statistic_and_its_chance_are_those_of_the_tables() {
+fn the_statistic_and_the_p_value_equal_those_of_the_tables() {
     for (given, statistic, p) in [
         (&[(50.0, 50), (50.0, 50)][..], 0.0, 1.0),
         (&[(50.0, 60), (50.0, 40)], 4.0, 0.045_500),
@@ -26,7 +26,7 @@ fn the_statistic_and_its_chance_are_those_of_the_tables() {
 }
 
 #[test]
-fn a_verdict_needs_something_to_compare_and_enough_of_it() {
+fn a_verdict_needs_two_conditions_and_enough_students() {
     assert_eq!(report(&[(50.0, 48), (50.0, 52)]).verdict, Verdict::Balanced);
     assert_eq!(report(&[(50.0, 80), (50.0, 20)]).verdict, Verdict::Unbalanced);
     assert_eq!(report(&[(50.0, 4), (50.0, 5)]).verdict, Verdict::TooFew);
@@ -37,7 +37,7 @@ fn a_verdict_needs_something_to_compare_and_enough_of_it() {
     assert_eq!(
         report(&[(100.0, 50), (0.0, 1)]).verdict,
         Verdict::Unbalanced,
-        "nobody can draw a weight of 0"
+        "a condition with the weight 0 is never drawn"
     );
 }
 
@@ -70,14 +70,14 @@ proptest! {
 }
 
 #[test]
-fn groups_are_counted_where_groups_draw() {
+fn groups_are_counted_if_groups_draw() {
     let few = report(&[(50.0, 1), (50.0, 0)]).of_groups(30);
     assert_eq!((few.users, few.groups, few.draws(), few.verdict), (30, Some(1), 1, Verdict::TooFew));
     assert!(few.in_words().starts_with("- a: 1 (100.0%), expected 0.5 (50.0%)\n"), "{}", few.in_words());
 }
 
 #[test]
-fn a_draw_that_adapts_is_counted_and_not_judged() {
+fn an_adaptive_draw_is_counted_and_not_judged() {
     let report = report(&[(50.0, 90), (50.0, 10)]).adaptive();
     assert_eq!((report.verdict, report.p_value), (Verdict::Adaptive, None));
     let told = report.in_words();

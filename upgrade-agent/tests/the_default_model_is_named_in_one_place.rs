@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use agentgraph_llm::anthropic::DEFAULT_MODEL;
 use shell::{Folder, run};
 
-/// The families of models, and the last release of each that its provider has announced an end for.
+/// The families of models.
 const FAMILIES: [&str; 6] = ["sonnet", "opus", "haiku", "fable", "mythos", "instant"];
+/// Releases whose end their provider has announced.
 const RETIRED: [&str; 6] = [
     "claude-3",
     "claude-sonnet-4-0",
@@ -23,7 +24,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Sources and pages below a folder.
+/// Collects the sources and pages below a folder.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -35,7 +36,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names of real models in a text.
+/// Returns the names of real models in a text.
 fn models(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.'));
     let is_model = |word: &&str| {
@@ -73,7 +74,7 @@ fn only_the_constant_and_the_guide_name_a_model() {
 }
 
 #[test]
-fn the_default_is_no_model_whose_end_is_announced() {
+fn the_default_is_not_a_model_whose_end_is_announced() {
     assert!(!RETIRED.iter().any(|retired| DEFAULT_MODEL.starts_with(retired)), "{DEFAULT_MODEL}");
     assert_eq!(
         models("`claude-sonnet-4-5`, claude-3-opus and claude-test"),
@@ -82,7 +83,7 @@ fn the_default_is_no_model_whose_end_is_announced() {
 }
 
 #[test]
-fn the_program_uses_the_default_where_no_model_is_chosen() {
+fn the_program_uses_the_default_if_no_model_is_chosen() {
     let told = run(&Folder::new(), &["config", "--json"], "").good().json();
     let settings = told["settings"].as_array().unwrap();
     let model = settings.iter().find(|setting| setting["name"] == "model").unwrap();

@@ -12,13 +12,13 @@ fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The names of the events, without the pieces of text.
+/// Returns the names of the events, without the pieces of text.
 fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["event"].as_str().unwrap()).filter(|kind| *kind != "text").collect()
 }
 
 #[test]
-fn a_list_tells_who_spoke_last_and_what_is_open() {
+fn a_list_shows_the_last_messages_and_open_questions() {
     let folder = Folder::new();
     assert_eq!(run(&folder, &["threads"], "").good().out(), "There are no conversations yet.\n");
     assert_eq!(run(&folder, &["threads", "--json"], "").good().out(), "");
@@ -67,7 +67,7 @@ fn a_conversation_is_resumed_or_deleted_by_its_name() {
 }
 
 #[test]
-fn the_conversation_that_is_open_may_be_deleted_and_begins_anew() {
+fn the_current_conversation_can_be_deleted_and_starts_anew() {
     let folder = Folder::new();
     let script = format!("{}\n/delete default\nyes\n/delete nobody\n", create("Foo"));
     let ran = run(&folder, &[], &script).good();
@@ -167,18 +167,21 @@ fn an_open_question_is_in_the_first_event_and_survives_an_unreachable_server() {
 
 #[cfg(unix)]
 #[test]
-fn stored_files_are_readable_by_their_owner_alone() {
+fn the_data_folder_is_accessible_only_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     finish(agent(&folder, &[]), "hello\n").good();
     let mode = std::fs::metadata(folder.file("data")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    assert!(!folder.file("data").join("server.db.in-use").exists(), "the note is gone with its program");
+    assert!(
+        !folder.file("data").join("server.db.in-use").exists(),
+        "the note of the running program is removed"
+    );
 }
 
 #[cfg(unix)]
 #[test]
-fn stored_files_are_the_owners_alone_even_in_an_open_folder() {
+fn stored_files_are_accessible_only_to_their_owner_even_in_an_open_folder() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let set = |path: &std::path::Path, to: u32| {
@@ -194,7 +197,7 @@ fn stored_files_are_the_owners_alone_even_in_an_open_folder() {
         assert!(files.len() >= 2, "{files:?}");
         for file in files.iter().filter(|file| file.to_string_lossy().contains(".db")) {
             assert_eq!(mode(file), 0o600, "{}, {older}", file.display());
-            // As an earlier version left them.
+            // Earlier versions left the files with this mode.
             set(file, 0o644);
         }
     }

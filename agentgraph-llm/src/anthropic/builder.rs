@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_the_base_with_or_without_its_version() {
+    fn a_base_url_may_include_the_version() {
         for base in
             ["http://127.0.0.1:80", "http://127.0.0.1/", "http://127.0.0.1/v1", " http://127.0.0.1/v1/ "]
         {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_work_or_would_leak_is_refused_without_being_repeated() {
+    fn an_invalid_base_url_is_refused_and_not_repeated_in_the_error() {
         for base in
             ["", "api.anthropic.com", "ftp://host", "http://user:hunter2@host", "http://host?token=hunter2"]
         {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn without_encryption_a_key_goes_to_this_machine_only_unless_that_is_allowed() {
+    fn plain_http_is_refused_unless_allowed_or_on_this_machine() {
         let builder = |base: &str| AnthropicModel::builder().api_key("k").model("m").base_url(base);
         for base in
             ["http://gate", "http://10.0.0.1:80", "http://localhost.evil.example", "HTTP://[2001:db8::1]"]
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_gives_key_and_address_and_blank_ones_are_none() {
+    fn blank_environment_variables_count_as_missing() {
         let vars = |key: &'static str, url: &'static str| {
             AnthropicModelBuilder::from_vars(move |name| match name {
                 "ANTHROPIC_API_KEY" => Some(key.to_owned()),
@@ -320,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn the_header_with_the_key_is_marked_so_that_nothing_prints_it() {
+    fn the_header_with_the_key_is_not_printed() {
         let headers = headers(&SecretString::from("hunter2"), &[]).unwrap();
         assert!(headers["x-api-key"].is_sensitive());
         assert!(!format!("{headers:?}").contains("hunter2"));
     }
 
     #[test]
-    fn a_model_needs_a_name_and_a_key_that_can_be_sent() {
+    fn a_model_needs_a_name_a_valid_key_and_a_finite_temperature() {
         let builder = AnthropicModel::builder;
         assert!(builder().api_key("k").build().unwrap_err().message().contains(".model("));
         assert!(builder().model("m").build().unwrap_err().message().contains("ANTHROPIC_API_KEY"));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_to_a_cap_and_jitter_takes_up_to_a_quarter() {
+    fn waits_double_up_to_a_cap_and_jitter_subtracts_up_to_a_quarter() {
         let policy = Policy { max_retries: 9 };
         let error = Error::new(Code::Server, "");
         let waits: Vec<_> =
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asked_wait_is_kept_exactly_between_zero_and_a_minute() {
+    fn a_requested_wait_of_up_to_a_minute_is_used_exactly() {
         let policy = Policy::default();
         let wait = |asked: Duration| {
             policy
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn useless_retries_are_not_made_and_useful_ones_up_to_the_limit() {
+    fn only_retryable_errors_are_retried_up_to_the_limit() {
         let policy = Policy::default();
         let gives_up = |code, tries| policy.wait(&Error::new(code, ""), tries, 0.0).is_none();
         for code in [Code::Auth, Code::Billing, Code::BadRequest, Code::NotFound, Code::Decode] {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_verdict_is_true_false_or_none() {
+    fn the_retry_header_is_true_false_or_none() {
         assert_eq!(verdict(&headers(&[("x-should-retry", "true")])), Some(true));
         assert_eq!(verdict(&headers(&[("x-should-retry", "false")])), Some(false));
         assert_eq!(verdict(&headers(&[("x-should-retry", "maybe")])), None);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_schemas_that_providers_refuse_are_reported() {
+    fn invalid_tool_names_and_schemas_are_errors() {
         let object = json!({"type": "object"});
         for name in ["", "with space", "naïve", &"x".repeat(65)] {
             assert!(ToolSpec::new(name, "", object.clone()).check().is_err(), "{name}");

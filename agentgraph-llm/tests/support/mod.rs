@@ -11,11 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub const KEY: &str = "sk-ant-hunter2-hunter2";
 
-/// The server's reaction to one request. Each request has a connection of its own.
+/// The server's reaction to one request. Each request has its own connection.
 pub enum Reply {
-    /// Sends this and closes.
+    /// Sends these bytes and closes the connection.
     Say(Vec<u8>),
-    /// Sends this and then nothing, until the client closes.
+    /// Sends these bytes and then nothing, until the client closes the connection.
     SayAndHang(Vec<u8>),
 }
 
@@ -39,7 +39,7 @@ impl Reply {
         Reply::json(status, &format!("request-id: req_7\r\n{headers}"), &body.to_string())
     }
 
-    /// A stream that ends with the connection.
+    /// Returns a stream that ends with the connection.
     pub fn stream(events: &str) -> Self {
         Reply::Say(stream_bytes(events))
     }
@@ -51,7 +51,7 @@ pub fn stream_bytes(events: &str) -> Vec<u8> {
     format!("{head}{events}").into_bytes()
 }
 
-/// The events of a response with `text`, one delta per word.
+/// Returns the events of a response with `text`, one delta per word.
 pub fn events(text: &str) -> String {
     let deltas: String = text.split_inclusive(' ').map(delta).collect();
     format!("{START}{deltas}{STOP}")
@@ -84,7 +84,8 @@ pub struct Request {
 }
 
 impl Server {
-    /// A server that answers the n-th request with the n-th reply, and refuses further ones by closing.
+    /// Starts a server that sends the n-th reply to the n-th request, and closes the connection of
+    /// further ones.
     pub async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -104,7 +105,7 @@ impl Server {
         self.requests.lock().unwrap().clone()
     }
 
-    /// A model at this server that records the waits between attempts instead of sleeping.
+    /// Returns a builder for a model at this server, whose clock records the waits between attempts.
     pub fn model(&self) -> (AnthropicModelBuilder, Waits) {
         let waits = Waits::default();
         let builder = AnthropicModel::builder().api_key(KEY).model("claude-test").base_url(&self.url);
@@ -146,7 +147,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<Request> {
     }
 }
 
-/// A clock that records waits instead of sleeping. Its time is Sun, 06 Nov 1994 08:49:37 GMT.
+/// A clock that records waits instead of sleeping. Its time is always Sun, 06 Nov 1994 08:49:37 GMT.
 #[derive(Clone, Default)]
 pub struct Waits(Arc<Mutex<Vec<Duration>>>);
 

@@ -126,7 +126,7 @@ impl Behind {
     /// May be dropped while it waits for room; nothing is sent then.
     async fn send(&self, thread: &str, job: Job) -> Result<(), StoreError> {
         let room = self.with_lane(thread, |lane| Arc::clone(&lane.room))?;
-        let room = room.acquire_owned().await.map_err(|_| gone(thread))?;
+        let room = room.acquire_owned().await.map_err(|_| task_ended(thread))?;
         self.hand_over(thread, job, room)
     }
 
@@ -135,7 +135,7 @@ impl Behind {
         if self.with_lane(thread, |lane| lane.jobs.send(handed).is_ok())? {
             Ok(())
         } else {
-            Err(gone(thread))
+            Err(task_ended(thread))
         }
     }
 }
@@ -149,7 +149,7 @@ pub fn runtime() -> Result<Handle, StoreError> {
 }
 
 /// The error of a task that ended too early.
-fn gone(thread: &str) -> StoreError {
+fn task_ended(thread: &str) -> StoreError {
     let problem = "checkpoints were not stored: the task that was to store them ended, since its runtime was shut down or the \
                    checkpointer panicked; read the thread again before you go on";
     StoreError::new(StoreCode::Store, problem).on_thread(thread)
@@ -199,7 +199,7 @@ impl Line {
                 Ok(handed) => self.do_one(handed).await,
                 Err(_) => {
                     self.give_back().await;
-                    if self.leaves() {
+                    if self.try_end_lane() {
                         return;
                     }
                 }
@@ -207,8 +207,8 @@ impl Line {
         }
     }
 
-    /// Ends the lane, unless a new job has arrived.
-    fn leaves(&mut self) -> bool {
+    /// Ends the lane and returns true, unless a new job has arrived.
+    fn try_end_lane(&mut self) -> bool {
         let traffic = self.traffic.upgrade();
         let mut lanes = traffic.as_ref().map(|traffic| traffic.lanes());
         self.left = self.jobs.is_empty() && lock(&self.leaving).is_empty();
@@ -269,7 +269,9 @@ impl Drop for Line {
                 lost |= matches!(handed.job, Job::Put(_) | Job::Writes { .. });
             }
             if lost {
-                lock(&traffic.failed).entry(self.thread.clone()).or_insert_with(|| Some(gone(&self.thread)));
+                lock(&traffic.failed)
+                    .entry(self.thread.clone())
+                    .or_insert_with(|| Some(task_ended(&self.thread)));
             }
             lanes.remove(&self.thread);
         }

@@ -217,21 +217,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_changed_is_told() {
+    fn missing_and_changed_pieces_are_errors() {
         let bytes = [&[0xc1; 100][..], &[0xc1; 100]].concat();
         let pieces = Pieces::of(&bytes, 50);
         let rest = pieces.rest(&bytes);
-        let told = |count, pieces| whole(&rest, count, pieces).unwrap_err().to_string();
-        assert_eq!(told(2, found(&pieces, &bytes)), "it has 2 large values, and the store knows of 1");
-        let mut gone = found(&pieces, &bytes);
-        gone[0].bytes = None;
-        assert!(told(1, gone).contains("is gone from the store"));
+        let error = |count, pieces| whole(&rest, count, pieces).unwrap_err().to_string();
+        assert_eq!(error(2, found(&pieces, &bytes)), "it has 2 large values, and the store knows of 1");
+        let mut missing = found(&pieces, &bytes);
+        missing[0].bytes = None;
+        assert!(error(1, missing).contains("is gone from the store"));
         let mut changed = found(&pieces, &bytes);
         changed[0].bytes.as_mut().unwrap()[7] ^= 1;
-        assert!(told(1, changed).contains("is not what was stored"));
+        assert!(error(1, changed).contains("is not what was stored"));
         let mut elsewhere = found(&pieces, &bytes);
         elsewhere[0].at = 7;
-        assert_eq!(told(1, elsewhere), "its large values do not fit into it");
+        assert_eq!(error(1, elsewhere), "its large values do not fit into it");
     }
 
     proptest! {

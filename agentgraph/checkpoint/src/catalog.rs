@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
-use crate::error::{StoreError, cannot, corrupt};
+use crate::error::{StoreError, corrupt, missing_extension};
 use crate::row::{ListQuery, Place, Waiting, WaitingQuery, check_id};
 
 /// The most branches that are searched one by one.
@@ -92,7 +92,7 @@ pub async fn listed_branches(store: &dyn Checkpointer, place: Place<'_>) -> Resu
 pub async fn waiting(store: &dyn Checkpointer, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.waiting(query).await,
-        None => Err(cannot("", "say which threads wait", "catalog")),
+        None => Err(missing_extension("", "say which threads wait", "catalog")),
     }
 }
 
@@ -100,7 +100,7 @@ pub async fn waiting(store: &dyn Checkpointer, query: WaitingQuery<'_>) -> Resul
 pub async fn namespaces(store: &dyn Checkpointer, thread: &str) -> Result<Vec<String>, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.namespaces(thread).await,
-        None => Err(cannot(thread, "say which namespaces a thread has", "catalog")),
+        None => Err(missing_extension(thread, "say which namespaces a thread has", "catalog")),
     }
 }
 
@@ -116,6 +116,6 @@ pub async fn branches(store: &dyn Checkpointer, place: Place<'_>) -> Result<Vec<
 pub async fn usage(store: &dyn Checkpointer) -> Result<Usage, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.usage().await,
-        None => Err(cannot("", "say what it holds", "catalog")),
+        None => Err(missing_extension("", "say what it holds", "catalog")),
     }
 }

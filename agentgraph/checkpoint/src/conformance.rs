@@ -162,7 +162,7 @@ impl Clause {
         if let Some(lacking) = self.needs().into_iter().find(|extension| !extension.is_in(&store)) {
             return Err(lacking.lack());
         }
-        caught(async move {
+        catch_panic(async move {
             match self.test {
                 Test::Script(script) => script::check(&*store, script).await,
                 Test::Code(test) => test(store).await,
@@ -172,8 +172,8 @@ impl Clause {
     }
 }
 
-/// The outcome of a test. A panic of the store is one.
-async fn caught(test: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+/// Runs a test. A panic of the store is a problem like any other.
+async fn catch_panic(test: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     match AssertUnwindSafe(test).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(payload) => Err(format!("the store panicked: {}", text_of(&*payload))),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_text_is_one_piece_wherever_it_stands() {
+    fn a_large_text_is_one_piece_in_any_position() {
         #[derive(serde::Serialize)]
         struct Message<'a> {
             id: u64,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_grew_and_one_that_changed_have_most_pieces_in_common_with_what_they_were() {
+    fn a_changed_list_shares_most_pieces_with_its_old_version() {
         let items: Vec<String> = (0..2000).map(|n| format!("item {n} {}", "x".repeat(n % 90))).collect();
         let whole = |items: &[String]| pieces(&record(|writer| writer.channel(1).set(items).unwrap()), 1024);
         let before = whole(&items);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_list_less_than_one_piece_stays_in_the_record() {
+    fn less_than_one_piece_of_a_long_list_stays_in_the_record() {
         let items: Vec<String> = (0..600).map(|n| format!("item {n} {}", "x".repeat(n % 90))).collect();
         let around = record(|_| ()).len() + 32;
         for count in (0..items.len()).step_by(7) {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_pack_is_one_piece() {
+    fn bytes_that_are_not_message_pack_are_one_piece() {
         let bytes = [0xc1; 5000];
         assert_eq!(pieces(&bytes, 1000), [bytes.to_vec()]);
         assert!(cuts(&bytes, 5001).is_empty());

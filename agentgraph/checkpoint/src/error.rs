@@ -178,7 +178,7 @@ pub fn thread_exists(thread: &str) -> StoreError {
 }
 
 /// The error of a call that needs an extension which the store lacks.
-pub(crate) fn cannot(thread: &str, ability: &str, extension: &str) -> StoreError {
+pub(crate) fn missing_extension(thread: &str, ability: &str, extension: &str) -> StoreError {
     let problem = format!(
         "the checkpointer cannot {ability}, since it has no {extension}: use one whose `{extension}()` is not `None`"
     );

@@ -173,8 +173,8 @@ impl HeaderMap {
         self.values.iter_mut().find(|(known, _)| **known == *key).map(|(_, value)| value)
     }
 
-    /// The value of a key, split by `part`; empty if the key is new.
-    fn taken_apart(&mut self, key: &str, part: impl FnOnce(&[u8]) -> Option<Value>) -> Option<&mut Value> {
+    /// Splits the value of a key by `part` and returns it; the value is empty if the key is new.
+    fn split_value(&mut self, key: &str, part: impl FnOnce(&[u8]) -> Option<Value>) -> Option<&mut Value> {
         let at = self.values.iter().position(|(known, _)| **known == *key);
         let at = at.unwrap_or(self.values.len());
         if at == self.values.len() {
@@ -189,21 +189,21 @@ impl HeaderMap {
     }
 
     fn list(&mut self, key: &str) -> Option<&mut RawList> {
-        match self.taken_apart(key, |bytes| RawList::of(bytes).map(Value::List))? {
+        match self.split_value(key, |bytes| RawList::of(bytes).map(Value::List))? {
             Value::List(list) => Some(list),
             _ => None,
         }
     }
 
     fn map(&mut self, key: &str) -> Option<&mut RawMap> {
-        match self.taken_apart(key, |bytes| RawMap::of(bytes).map(Value::Map))? {
+        match self.split_value(key, |bytes| RawMap::of(bytes).map(Value::Map))? {
             Value::Map(map) => Some(map),
             _ => None,
         }
     }
 
     fn open(&mut self) -> Option<&mut Open> {
-        match self.taken_apart("next", |bytes| Open::of(bytes).map(Value::Open))? {
+        match self.split_value("next", |bytes| Open::of(bytes).map(Value::Open))? {
             Value::Open(open) => Some(open),
             _ => None,
         }

@@ -44,7 +44,7 @@ use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::services::micros;
 use crate::upkeep::Upkeep;
-use apart::apart;
+use apart::run_in_task;
 use fault::{Fault, explain};
 use leases::{Absent, Wish};
 use listen::Listener;
@@ -186,7 +186,7 @@ impl PostgresSaver {
 impl Checkpointer for PostgresSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
-        let found = apart(async move {
+        let found = run_in_task(async move {
             answered!(calls, connection => rows::tail(&mut connection, owned.borrowed(), at).await)
         });
         found.await.map_err(|fault| explain(fault, place.thread))
@@ -194,7 +194,7 @@ impl Checkpointer for PostgresSaver {
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
-        let done = apart(async move {
+        let done = run_in_task(async move {
             answered!(calls, connection => rows::row(&connection, owned.borrowed(), id).await)
         });
         done.await.map_err(|fault| explain(fault, place.thread))
@@ -203,7 +203,7 @@ impl Checkpointer for PostgresSaver {
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         let (calls, thread, owned) = (self.calls.clone(), put.place.thread.to_owned(), OwnedPut::of(&put));
         let pieces = PutPieces::of(&put, self.share_from);
-        let done = apart(async move {
+        let done = run_in_task(async move {
             let put = owned.borrowed(&thread);
             repeated!(answered!(calls, connection => rows::put(&mut connection, &put, &pieces).await))
         });
@@ -214,7 +214,7 @@ impl Checkpointer for PostgresSaver {
         let (calls, owned, writes) = (self.calls.clone(), OwnedPlace::of(put.place), put.writes.to_vec());
         let pieces = of_writes(put.writes, self.share_from);
         let PutWrites { at, fence, .. } = put;
-        let done = apart(async move {
+        let done = run_in_task(async move {
             let put = PutWrites { place: owned.borrowed(), at, fence, writes: &writes };
             repeated!(answered!(calls, connection => rows::put_writes(&mut connection, &put, &pieces).await))
         });
@@ -223,7 +223,7 @@ impl Checkpointer for PostgresSaver {
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
-        let done = apart(async move {
+        let done = run_in_task(async move {
             answered!(calls, connection => rows::list(&connection, owned.borrowed(), query).await)
         });
         done.await.map_err(|fault| explain(fault, place.thread))
@@ -231,13 +231,14 @@ impl Checkpointer for PostgresSaver {
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
         let calls = self.calls.clone();
-        let done = apart(async move { answered!(calls, connection => upkeep::threads(&connection).await) });
+        let done =
+            run_in_task(async move { answered!(calls, connection => upkeep::threads(&connection).await) });
         done.await.map_err(|fault| explain(fault, ""))
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         let (calls, owned) = (self.calls.clone(), thread.to_owned());
-        let done = apart(async move {
+        let done = run_in_task(async move {
             repeated!({
                 let mut connection = calls.connection().await?;
                 upkeep::delete_thread(&mut connection, &owned).await
@@ -281,7 +282,7 @@ impl Leases for PostgresSaver {
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         let (calls, owned) = (self.calls.clone(), thread.to_owned());
-        let done = apart(async move {
+        let done = run_in_task(async move {
             answered!(calls, connection => leases::renew(&connection, &owned, fence, until).await)
         });
         done.await.map_err(|fault| explain(fault, thread))
@@ -290,7 +291,7 @@ impl Leases for PostgresSaver {
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         let (calls, owned) = (self.calls.clone(), thread.to_owned());
         let channel = self.listener.channel().to_owned();
-        let done = apart(async move {
+        let done = run_in_task(async move {
             answered!(calls, connection => leases::release(&connection, &channel, &owned, fence).await)
         });
         done.await.map_err(|fault| explain(fault, thread))
@@ -303,9 +304,9 @@ impl Leases for PostgresSaver {
 
     async fn released(&self, thread: &str, fence: u64) {
         loop {
-            let rings = self.listener.rings();
+            let rings = self.listener.next_release();
             let (calls, owned) = (self.calls.clone(), thread.to_owned());
-            let held = apart(async move {
+            let held = run_in_task(async move {
                 answered!(calls, connection => leases::holds(&connection, &owned, fence).await)
             });
             if !matches!(held.await, Ok(true)) {
@@ -320,7 +321,7 @@ impl Leases for PostgresSaver {
 impl Catalog for PostgresSaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let (calls, after, limit) = (self.calls.clone(), query.after.map(str::to_owned), query.limit);
-        let done = apart(async move {
+        let done = run_in_task(async move {
             let query = WaitingQuery { after: after.as_deref(), limit };
             answered!(calls, connection => waiting::waiting(&connection, query).await)
         });
@@ -329,16 +330,15 @@ impl Catalog for PostgresSaver {
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         let (calls, owned) = (self.calls.clone(), thread.to_owned());
-        let done =
-            apart(
-                async move { answered!(calls, connection => upkeep::namespaces(&connection, &owned).await) },
-            );
+        let done = run_in_task(async move {
+            answered!(calls, connection => upkeep::namespaces(&connection, &owned).await)
+        });
         done.await.map_err(|fault| explain(fault, thread))
     }
 
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
         let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
-        let done = apart(async move {
+        let done = run_in_task(async move {
             answered!(calls, connection => upkeep::branches(&connection, owned.borrowed()).await)
         });
         done.await.map_err(|fault| explain(fault, place.thread))
@@ -346,7 +346,7 @@ impl Catalog for PostgresSaver {
 
     async fn usage(&self) -> Result<Usage, StoreError> {
         let calls = self.calls.clone();
-        let done = apart(async move { upkeep::usage(&calls.connection().await?).await });
+        let done = run_in_task(async move { upkeep::usage(&calls.connection().await?).await });
         done.await.map_err(|fault| explain(fault, ""))
     }
 }
@@ -355,7 +355,7 @@ impl Catalog for PostgresSaver {
 impl Upkeep for PostgresSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let (calls, source, target) = (self.calls.clone(), from.to_owned(), to.to_owned());
-        let done = apart(async move {
+        let done = run_in_task(async move {
             repeated!({
                 let mut connection = calls.connection().await?;
                 upkeep::copy_thread(&mut connection, &source, &target).await
@@ -368,7 +368,7 @@ impl Upkeep for PostgresSaver {
         let (calls, owned, fence) = (self.calls.clone(), OwnedPlace::of(rewrite.place), rewrite.fence);
         let pieces = of_rewrite(&rewrite, self.share_from);
         let (fulls, unfold, gone) = (rewrite.fulls.to_vec(), rewrite.unfold.to_vec(), rewrite.gone.to_vec());
-        let done = apart(async move {
+        let done = run_in_task(async move {
             let place = owned.borrowed();
             let rewrite = Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &gone };
             repeated!({

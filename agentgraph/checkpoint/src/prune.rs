@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_an_open_activation_reads_is_known_to_be_read() {
+    fn the_checkpoint_that_an_open_activation_reads_is_recorded_as_read() {
         let next = json!(["a", {"node": "b", "from": "a", "made": 3, "read": [1, 5]}]);
         let known = known(&next).unwrap();
         assert_eq!((known.reads, known.finished), (vec![CheckpointId::new(1, 5)], false));
@@ -580,7 +580,7 @@ mod tests {
 
     /// Otherwise the checkpoint it reads would be pruned.
     #[test]
-    fn an_activation_that_cannot_be_read_is_an_error() {
+    fn an_activation_that_cannot_be_decoded_is_an_error() {
         for next in [json!([{"node": "b", "read": "5"}]), json!([7]), json!([{"node": "b", "read": [1]}])] {
             assert!(known(&next).is_err(), "{next}");
         }

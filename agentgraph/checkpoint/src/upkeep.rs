@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::checkpointer::Checkpointer;
-use crate::error::{StoreError, cannot};
+use crate::error::{StoreError, missing_extension};
 use crate::row::Rewrite;
 
 /// The upkeep of a store, returned by [`Checkpointer::upkeep`]: copies, pruning, and freeing space.
@@ -47,7 +47,7 @@ pub trait Upkeep: Send + Sync {
 pub async fn copy_thread(store: &dyn Checkpointer, from: &str, to: &str) -> Result<(), StoreError> {
     match store.upkeep() {
         Some(upkeep) => upkeep.copy_thread(from, to).await,
-        None => Err(cannot(from, "copy a thread", "upkeep")),
+        None => Err(missing_extension(from, "copy a thread", "upkeep")),
     }
 }
 
@@ -55,7 +55,7 @@ pub async fn copy_thread(store: &dyn Checkpointer, from: &str, to: &str) -> Resu
 pub async fn rewrite(store: &dyn Checkpointer, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
     match store.upkeep() {
         Some(upkeep) => upkeep.rewrite(rewrite).await,
-        None => Err(cannot(rewrite.place.thread, "be pruned", "upkeep")),
+        None => Err(missing_extension(rewrite.place.thread, "be pruned", "upkeep")),
     }
 }
 

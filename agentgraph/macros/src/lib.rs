@@ -1,9 +1,9 @@
 //! The macros of agentgraph: `derive(State)`, `derive(Route)` and `#[node]`. Use them through `agentgraph`,
 //! which re-exports them; the code they write names nothing but `::agentgraph` and the standard library.
 //!
-//! Each macro goes through the same stages, one file each: the input is read, every mistake in it is
-//! collected with the token it stands on, and only then is code written. After a mistake the derives write
-//! code that type-checks but cannot run, so that one mistake is one message and not also fifty about missing
+//! Each macro goes through the same stages, one file each: it reads the input, collects every mistake
+//! with the token at fault, and then writes code. After a mistake the derives write code that
+//! type-checks but cannot run, so that one mistake gives one message, without fifty more about missing
 //! methods.
 
 mod mistakes;
@@ -27,17 +27,17 @@ use proc_macro::TokenStream;
 /// | `#[reduce(append)]` | items go to the end of a `Vec` |
 /// | `#[reduce(merge)]` | entries replace those with the same key in a `HashMap` or `BTreeMap` |
 /// | `#[reduce(by_id)]` | items of a `Vec<T: Keyed>` are replaced, added and removed by key |
-/// | `#[reduce(with = path)]`, `#[reduce(with = path, write = W)]` | calls `fn(&mut T, W)`; `W` is the field's type unless said |
+/// | `#[reduce(with = path)]`, `#[reduce(with = path, write = W)]` | calls `fn(&mut T, W)`; `W` is the field's type unless given |
 /// | `#[reduce(reducer = R)]` | any `Reducer` |
 ///
 /// | on a field | how long its value lives |
 /// |---|---|
 /// | nothing | as long as the thread |
 /// | `#[channel(run)]` | until the next run of the thread |
-/// | `#[channel(ephemeral)]` | in the superstep after its write, only |
+/// | `#[channel(ephemeral)]` | only in the superstep after its write |
 /// | `#[channel(untracked)]` | never stored |
-/// | `#[channel(secret)]` | as without it; stored encrypted or not at all, and masked wherever values are shown |
-/// | `#[channel(alias = "old_name")]` | checkpoints that know it by its earlier name are read as well |
+/// | `#[channel(secret)]` | unchanged; the value is stored encrypted or not at all, and masked wherever values are shown |
+/// | `#[channel(alias = "old_name")]` | unchanged; checkpoints with the old name are read as well |
 ///
 /// `#[state(volatile)]` on the struct: nothing is stored, so no field needs serde and the graph takes no
 /// checkpointer.
@@ -58,11 +58,11 @@ pub fn derive_route(input: TokenStream) -> TokenStream {
     route::derive(input.into()).into()
 }
 
-/// Checks that an `async fn` is a node of a graph over the given state, and says which part of it is not:
+/// Checks that an `async fn` is a node of a graph over the given state, and reports the part that is wrong:
 /// `#[node(Triage)]`.
 ///
-/// The function stays as it is. Without the attribute it is a node all the same; a mistake is then reported
-/// where the function is handed to the graph, as one message for all of it.
+/// The function is unchanged, and is a node without the attribute too. A mistake is then reported where the
+/// function is added to the graph, as one message for the whole function.
 #[proc_macro_attribute]
 pub fn node(state: TokenStream, function: TokenStream) -> TokenStream {
     node::check(state.into(), function.into()).into()

@@ -8,7 +8,7 @@ use syn::Error;
 pub(crate) struct Mistakes(Option<Error>);
 
 impl Mistakes {
-    /// A mistake at those tokens.
+    /// Adds a mistake at these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.add(Error::new_spanned(tokens, message));
     }
@@ -24,7 +24,7 @@ impl Mistakes {
         self.0.is_none()
     }
 
-    /// The messages, as code that fails to compile with them.
+    /// Returns code that fails to compile with these messages.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0.map(Error::into_compile_error).unwrap_or_default()
     }

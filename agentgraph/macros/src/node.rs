@@ -1,6 +1,6 @@
-//! `#[node(State)]`: leaves the function as it is and adds checks beside it, one an argument, one for the
-//! output and one for the future, each spanned so that the compiler's message stands on the type that is
-//! wrong.
+//! `#[node(State)]`: leaves the function unchanged and adds checks beside it, one for each argument, one
+//! for the output and one for the future. Each has the span of its part, so that the compiler's message
+//! points to the part that is wrong.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -9,8 +9,8 @@ use syn::{FnArg, ItemFn, PatType, ReturnType, Signature, Type};
 
 use crate::mistakes::Mistakes;
 
-/// How many arguments `IntoNode` is implemented for.
-const MOST_ARGUMENTS: usize = 8;
+/// The largest number of arguments for which `IntoNode` is implemented.
+const MAX_ARGUMENTS: usize = 8;
 
 pub(crate) fn check(state: TokenStream, function: TokenStream) -> TokenStream {
     let Ok(parsed) = syn::parse2::<ItemFn>(function.clone()) else {
@@ -72,7 +72,7 @@ fn check_signature(signature: &Signature, state: Option<&Type>, mistakes: &mut M
             FnArg::Typed(argument) => check_argument(&argument.ty, state, mistakes),
         }
     }
-    if let Some(ninth) = signature.inputs.iter().nth(MOST_ARGUMENTS) {
+    if let Some(ninth) = signature.inputs.iter().nth(MAX_ARGUMENTS) {
         mistakes.at(ninth, "a node takes at most eight arguments: put some of them into an extractor of your own (`FromTask`)");
     }
 }
@@ -109,7 +109,7 @@ fn checks(signature: &Signature, state: &Type) -> TokenStream {
     };
     let output = quote_spanned!(span=> ::agentgraph::__private::is_output::<#state, #output>(););
     let future = quote_spanned!(name.span()=> ::agentgraph::__private::is_future(#name(#(#names),*)););
-    // As a condition on the function, a state that is none is reported here and taken for granted inside.
+    // A bound on the function: a type that is no state is reported here once, and assumed to be one inside.
     let condition = quote_spanned!(state.span()=> where #state: ::agentgraph::State);
     quote! {
         #[allow(dead_code, trivial_bounds, clippy::all)]

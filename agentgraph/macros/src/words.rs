@@ -1,4 +1,4 @@
-//! The words that an attribute knows, and what to say about one that it does not know.
+//! The known words of an attribute, and the message about an unknown one.
 
 use syn::Ident;
 use syn::ext::IdentExt;
@@ -12,7 +12,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The next word, which must be a known one.
+    /// Reads the next word, which must be a known one.
     pub(crate) fn parse(&self, input: ParseStream) -> Result<Ident> {
         if input.is_empty() {
             return Err(input.error(format!("`#[{}(..)]` is empty: {}", self.attribute, self.choices())));
@@ -27,7 +27,7 @@ impl Words {
         }
     }
 
-    /// "use one of `a`, `b` and `c`".
+    /// Returns "use one of `a`, `b` and `c`".
     pub(crate) fn choices(&self) -> String {
         match self.known {
             [] => String::new(),
@@ -59,7 +59,7 @@ fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     near.filter(|(distance, _)| *distance <= allowed).min().map(|(_, word)| word)
 }
 
-/// What stands behind a word's `=`.
+/// Reads the value after a word's `=`.
 pub(crate) fn value<T: Parse>(input: ParseStream, word: &Ident, example: &str) -> Result<T> {
     if !input.peek(Token![=]) {
         return Err(Error::new(word.span(), format!("`{word}` needs a value: `{example}`")));
@@ -70,7 +70,7 @@ pub(crate) fn value<T: Parse>(input: ParseStream, word: &Ident, example: &str) -
         .map_err(|error| Error::new(error.span(), format!("`{word}` is written `{example}`: {error}")))
 }
 
-/// The end of a word that has no value.
+/// Checks that no value follows the word.
 pub(crate) fn no_value(input: ParseStream, word: &Ident) -> Result<()> {
     if input.is_empty() || input.peek(Token![,]) {
         Ok(())
@@ -79,7 +79,7 @@ pub(crate) fn no_value(input: ParseStream, word: &Ident) -> Result<()> {
     }
 }
 
-/// The comma before the next word, if there is one.
+/// Reads the comma before the next word. Returns whether there is a next word.
 pub(crate) fn next(input: ParseStream) -> Result<bool> {
     if input.is_empty() {
         return Ok(false);

@@ -1,8 +1,8 @@
-//! What the compiler says about every mistake that the macros and the traits explain.
+//! The compiler's messages for every mistake that the macros and the traits explain.
 //!
-//! The expected texts are those of rustc 1.95, the toolchain this workspace is tested with; another release
-//! may word its own part of a message differently. After a wanted change, `TRYBUILD=overwrite` writes them
-//! anew: read the difference.
+//! The expected texts are those of rustc 1.95, the toolchain this workspace is tested with; another
+//! release may word its own part of a message differently. After an intended change,
+//! `TRYBUILD=overwrite` rewrites the texts; read the difference.
 
 #[test]
 fn every_mistake_has_its_message() {

@@ -69,7 +69,7 @@ impl TaskCell {
 /// Why a run inside a task did not end, where no retry and no handler can help.
 pub(crate) enum ChildPause {
     /// It waits for answers, or for `proceed`.
-    Waits(Vec<Interrupt>, Vec<UntoldStops>),
+    Waits(Vec<Interrupt>, Vec<UnreportedStops>),
     /// It was stopped.
     Stopped(StopReason),
     /// Its store, its lease or an answer failed, not one of its nodes: see
@@ -77,8 +77,8 @@ pub(crate) enum ChildPause {
     Broken(Error),
 }
 
-/// A checkpoint with a static interrupt that the caller is yet to be informed of.
-pub(crate) struct UntoldStops {
+/// A checkpoint with static interrupts that are not reported to the caller yet.
+pub(crate) struct UnreportedStops {
     pub(crate) namespace: Arc<str>,
     pub(crate) at: CheckpointId,
     pub(crate) stops: Vec<StoredStop>,
@@ -227,14 +227,15 @@ impl Control {
         self.used.store(true, Ordering::Release);
         // User code runs here and when the answer is decoded, so the cells are not locked meanwhile.
         let value = serde_json::to_value(value);
-        let (n, answer) = self.asking(task, |questions| questions.ask(which, value, schema.clone()))?;
+        let (n, answer) =
+            self.with_questions(task, |questions| questions.ask(which, value, schema.clone()))?;
         T::deserialize(answer).map_err(|error| {
             let problem = masked(&error.to_string());
-            self.asking(task, |questions| questions.refuse(n, problem, schema))
+            self.with_questions(task, |questions| questions.refuse(n, problem, schema))
         })
     }
 
-    fn asking<R>(&self, task: TaskRequest, ask: impl FnOnce(&mut Questions) -> R) -> R {
+    fn with_questions<R>(&self, task: TaskRequest, ask: impl FnOnce(&mut Questions) -> R) -> R {
         ask(&mut self.cells().entry(task.index).or_default().questions)
     }
 
@@ -260,7 +261,7 @@ impl Control {
     /// Records a question without an answer that the task asked in another process.
     pub(crate) fn put_question(&self, task: TaskRequest, spot: Spot, value: Value, schema: Option<Value>) {
         self.used.store(true, Ordering::Release);
-        self.asking(task, |questions| questions.open(spot, value, schema));
+        self.with_questions(task, |questions| questions.open(spot, value, schema));
     }
 
     /// Records that an answer was refused in another process.
@@ -272,7 +273,7 @@ impl Control {
         schema: Option<Value>,
     ) -> Interrupted {
         self.used.store(true, Ordering::Release);
-        self.asking(task, |questions| questions.refuse(n, problem, schema))
+        self.with_questions(task, |questions| questions.refuse(n, problem, schema))
     }
 
     /// Records how the run inside a task ended.
@@ -308,7 +309,7 @@ impl Control {
         if let Some(refusal) = questions.refused() {
             return Some(TaskVerdict::Refused(refusal.clone()));
         }
-        if let Some(why) = questions.unaskable() {
+        if let Some(why) = questions.ask_problem() {
             return Some(TaskVerdict::Unaskable(why.clone()));
         }
         questions.asks().cloned().map(TaskVerdict::Waits)

@@ -35,7 +35,7 @@ pub(crate) trait Desk: Send + Sync {
     }
 
     /// The number of edits that the attempt has submitted, where they can be undone.
-    fn handed_in(&self, task: TaskRequest) -> usize {
+    fn submitted_edits(&self, task: TaskRequest) -> usize {
         let _ = task;
         0
     }
@@ -211,7 +211,7 @@ impl Edits {
     }
 
     pub(crate) fn mark(&self) -> EditMark {
-        EditMark { attempt: self.task.attempt, edits: self.shared.desk_now().handed_in(self.task) }
+        EditMark { attempt: self.task.attempt, edits: self.shared.desk_now().submitted_edits(self.task) }
     }
 
     pub(crate) fn undo_to(&self, mark: EditMark) {

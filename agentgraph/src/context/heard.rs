@@ -11,7 +11,7 @@ use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced, TaskEnd, TaskRe
 
 /// Receives the events of subgraphs: the queue of the streamed graph.
 pub(crate) trait ChildListener: Send + Sync {
-    fn hear(&self, heard: ChildEvent);
+    fn push_child_event(&self, heard: ChildEvent);
 
     fn views(&self) -> Views;
 

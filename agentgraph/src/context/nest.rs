@@ -136,7 +136,7 @@ impl Nest {
 
     /// Locks the head: until the guard is dropped, no other task stores data of the whole run on it, or
     /// moves it.
-    pub(crate) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(crate) async fn lock_head(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.writing.lock().await
     }
 
@@ -180,9 +180,9 @@ impl RunShared {
     }
 
     /// Until the guard is dropped, no inner run stores data that belongs to this run.
-    pub(crate) async fn alone(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    pub(crate) async fn lock_head(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         match &self.nest {
-            Some(nest) => Some(nest.alone().await),
+            Some(nest) => Some(nest.lock_head().await),
             None => None,
         }
     }
@@ -194,7 +194,7 @@ impl RunShared {
 
     /// The innermost streamed run around this one, and its task around the given one: this run, if
     /// subgraphs are streamed too, otherwise the caller's run.
-    pub(crate) fn heard(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
+    pub(crate) fn streamed_run(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
         let mut shared = self;
         while let (None, Some(outer)) = (&shared.sink, &shared.outer) {
             (shared, request) = (&outer.shared, outer.request);

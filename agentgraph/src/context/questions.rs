@@ -77,7 +77,7 @@ pub(crate) struct Questions {
     keys: HashSet<String>,
     asks: NewQuestions,
     refused: Option<Refusal>,
-    unaskable: Option<AskProblem>,
+    ask_problem: Option<AskProblem>,
 }
 
 impl Questions {
@@ -102,7 +102,7 @@ impl Questions {
     }
 
     fn is_broken(&self) -> bool {
-        self.refused.is_some() || self.unaskable.is_some()
+        self.refused.is_some() || self.ask_problem.is_some()
     }
 
     pub(crate) fn asks(&self) -> Option<&NewQuestions> {
@@ -113,12 +113,12 @@ impl Questions {
         self.refused.as_ref()
     }
 
-    pub(crate) fn unaskable(&self) -> Option<&AskProblem> {
-        self.unaskable.as_ref()
+    pub(crate) fn ask_problem(&self) -> Option<&AskProblem> {
+        self.ask_problem.as_ref()
     }
 
-    fn cannot_ask(&mut self, why: AskProblem) -> Interrupted {
-        self.unaskable.get_or_insert(why);
+    fn fail_asking(&mut self, why: AskProblem) -> Interrupted {
+        self.ask_problem.get_or_insert(why);
         Interrupted
     }
 
@@ -133,7 +133,7 @@ impl Questions {
             return Err(Interrupted);
         }
         let (spot, any_value) = self.take_spot(which)?;
-        let value = value.map_err(|error| self.cannot_ask(AskProblem::NotJson(error.to_string())))?;
+        let value = value.map_err(|error| self.fail_asking(AskProblem::NotJson(error.to_string())))?;
         let live = self.live(&spot);
         if let Some(AskedQuestion {
             n, value: asked, schema: shown, answer: AnswerState::With(answer), ..
@@ -153,14 +153,14 @@ impl Questions {
     fn take_spot(&mut self, which: AskedSpot) -> Result<(Spot, bool), Interrupted> {
         match which {
             // Later questions are asked when this one is answered.
-            AskedSpot::Next if self.waits_in_line() => Err(Interrupted),
+            AskedSpot::Next if self.has_open_unkeyed() => Err(Interrupted),
             AskedSpot::Next => {
                 let spot = Spot::Nth(self.next);
                 self.next = self.next.saturating_add(1);
                 Ok((spot, false))
             }
             AskedSpot::Key(InterruptKey { name, .. }) if self.keys.contains(&name) => {
-                Err(self.cannot_ask(AskProblem::SameKey(name)))
+                Err(self.fail_asking(AskProblem::SameKey(name)))
             }
             AskedSpot::Key(InterruptKey { name, any_value }) => {
                 self.keys.insert(name.clone());
@@ -170,7 +170,7 @@ impl Questions {
     }
 
     /// Whether a question without a key is open.
-    fn waits_in_line(&self) -> bool {
+    fn has_open_unkeyed(&self) -> bool {
         self.asks.requests.iter().any(|request| matches!(request.spot, Spot::Nth(_)))
     }
 
@@ -190,7 +190,7 @@ impl Questions {
             self.asks.requests.push(Request { n: *n, replaces: self.replaced(&spot), spot, value, schema });
             return Interrupted;
         }
-        let Some(n) = self.next_number() else { return self.cannot_ask(AskProblem::TooMany) };
+        let Some(n) = self.next_number() else { return self.fail_asking(AskProblem::TooMany) };
         if self.live(&spot).is_some() {
             for asked in self.asked.iter_mut().filter(|asked| spot.voids(&asked.spot)) {
                 if asked.answer != AnswerState::Voided {

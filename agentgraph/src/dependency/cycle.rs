@@ -77,7 +77,7 @@ impl Side {
     }
 
     /// The path from a node back to the start of the search.
-    fn way(&self, mut node: u32) -> Vec<u32> {
+    fn path_to_start(&self, mut node: u32) -> Vec<u32> {
         let mut way = vec![node];
         while let Some(by) = self.seen.get(&node).filter(|by| **by != node) {
             node = *by;
@@ -102,7 +102,7 @@ impl Search<'_> {
         }
         let (mut back, mut forth) = (Side::from(from), Side::from(to));
         loop {
-            let Some(node) = back.next() else { return self.moved_before(to, &back) };
+            let Some(node) = back.next() else { return self.move_before(to, &back) };
             let mut meets = None;
             self.graph.each_before(node, &mut |source| {
                 if forth.seen.contains_key(&source) {
@@ -116,7 +116,7 @@ impl Search<'_> {
             if let Some(edge) = meets {
                 return Verdict::ClosesCycle(cycle(from, edge, &back, &forth));
             }
-            let Some(node) = forth.next() else { return self.moved_behind(from, &forth) };
+            let Some(node) = forth.next() else { return self.move_behind(from, &forth) };
             self.graph.each_after(node, &mut |target| {
                 if back.seen.contains_key(&target) {
                     meets = Some((node, target));
@@ -132,7 +132,7 @@ impl Search<'_> {
     }
 
     /// Moves the nodes that lead to the edge before its target.
-    fn moved_before(&self, to: u32, side: &Side) -> Verdict {
+    fn move_before(&self, to: u32, side: &Side) -> Verdict {
         let mut low = 0;
         for node in &side.found {
             self.graph.each_before(*node, &mut |source| {
@@ -146,7 +146,7 @@ impl Search<'_> {
     }
 
     /// Moves the nodes that follow the edge behind its source.
-    fn moved_behind(&self, from: u32, side: &Side) -> Verdict {
+    fn move_behind(&self, from: u32, side: &Side) -> Verdict {
         let mut high = u64::MAX;
         for node in &side.found {
             self.graph.each_after(*node, &mut |target| {
@@ -208,10 +208,10 @@ impl Search<'_> {
 
 /// The cycle through an edge at which both searches met, from the source of the edge that closes it.
 fn cycle(from: u32, (last, next): Pair, back: &Side, forth: &Side) -> Vec<u32> {
-    let mut way = forth.way(last);
+    let mut way = forth.path_to_start(last);
     way.push(from);
     way.reverse();
-    way.extend(back.way(next));
+    way.extend(back.path_to_start(next));
     way
 }
 
@@ -239,7 +239,7 @@ mod tests {
 
     impl Edited {
         fn of(base: Base) -> Self {
-            Edited { layer: EditLayer::above(base.nodes), base, looked_at: Cell::new(0) }
+            Edited { layer: EditLayer::starting_at(base.nodes), base, looked_at: Cell::new(0) }
         }
 
         fn graph<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_costs_no_more_after_many_that_were_put_between_the_same_two() {
+    fn edits_stay_cheap_after_many_nodes_between_the_same_two() {
         for towards_the_end in [false, true] {
             let mut edited = Edited::of(chain(10_000));
             let (mut from, mut to) = (100, 101);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// Runs with hardly any room between two nodes, and with all there is.
+        /// `room` is a number of bits: 5 to 7 leave few free places between two nodes, 58 leave plenty.
         #[test]
         fn an_edge_is_refused_if_and_only_if_it_closes_a_cycle(
             nodes in 1_u32..6,

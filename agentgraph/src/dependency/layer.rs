@@ -49,7 +49,7 @@ struct NodeEdges {
 
 impl EditLayer {
     /// An empty layer whose nodes start at that id.
-    pub(crate) fn above(first: u32) -> Self {
+    pub(crate) fn starting_at(first: u32) -> Self {
         EditLayer { first, ..EditLayer::default() }
     }
 
@@ -149,7 +149,7 @@ pub(crate) struct Graph<'a> {
 
 impl<'a> Graph<'a> {
     /// The highest layer, and the graph without it.
-    fn below(self) -> Option<(&'a EditLayer, Graph<'a>)> {
+    fn split_top(self) -> Option<(&'a EditLayer, Graph<'a>)> {
         let (top, layers) = self.layers.split_last()?;
         Some((top, Graph { layers, ..self }))
     }
@@ -202,7 +202,7 @@ impl<'a> Graph<'a> {
 
     /// Whether there is that data edge between two existing nodes.
     pub(crate) fn has_edge(self, edge: Pair) -> bool {
-        match self.below() {
+        match self.split_top() {
             None => self.base.has_edge(edge.0, edge.1),
             Some((top, below)) => {
                 top.edges.contains(&edge) || (!top.cut.contains(&edge) && below.has_edge(edge))
@@ -221,7 +221,7 @@ impl<'a> Graph<'a> {
 
     /// The dependencies of a node, in the order of its edges.
     pub(crate) fn each_source(self, node: u32, each: &mut dyn FnMut(u32)) {
-        let Some((top, below)) = self.below() else {
+        let Some((top, below)) = self.split_top() else {
             self.base.sources.row(node).iter().copied().for_each(each);
             return;
         };
@@ -245,7 +245,7 @@ impl<'a> Graph<'a> {
 
     /// The nodes that depend on a node, in the order of its edges.
     pub(crate) fn each_target(self, node: u32, each: &mut dyn FnMut(u32)) {
-        let Some((top, below)) = self.below() else {
+        let Some((top, below)) = self.split_top() else {
             self.base.targets.row(node).iter().copied().for_each(each);
             return;
         };

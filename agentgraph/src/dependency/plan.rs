@@ -115,7 +115,7 @@ impl Plan {
         let standing =
             |node| NodeStanding::of(base.sources.row(node).len() as u32, base.before.row(node).len() as u32);
         let mut plan = Plan {
-            overlay: EditLayer::above(base.nodes),
+            overlay: EditLayer::starting_at(base.nodes),
             nodes: (0..base.nodes).map(standing).collect(),
             queue: Vec::new(),
             ready: ReadySet::default(),
@@ -184,7 +184,7 @@ impl Plan {
         if std::mem::take(&mut self.nodes[node as usize].lost) {
             // It started in another graph, or in this one before it was edited: its dependents do not wait in
             // vain.
-            self.found(node);
+            self.unmark_lost(node);
         }
     }
 
@@ -401,7 +401,7 @@ impl Plan {
     }
 
     /// Marks a lost node as not lost.
-    fn found(&mut self, node: u32) {
+    fn unmark_lost(&mut self, node: u32) {
         let mut changed = Vec::new();
         let back = |standing: &mut NodeStanding| {
             standing.waits += 1;

@@ -15,9 +15,9 @@ use agentgraph_checkpoint::RunId;
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Continues the run until there is a reason to pause, according to the discipline of the graph.
-    pub(crate) async fn go_on(&mut self) -> Result<Pause, Error> {
+    pub(crate) async fn run_until_pause(&mut self) -> Result<Pause, Error> {
         if let Some(driver) = self.driver.clone() {
-            let Some(run) = R::here(self) else {
+            let Some(run) = R::as_local(self) else {
                 let problem = "the nodes of a dependency graph cannot run on a host";
                 return Err(Error::new(Code::Host, problem));
             };

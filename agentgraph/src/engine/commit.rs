@@ -129,7 +129,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         if let Some(trace) = &mut self.records.trace {
             let wrote = trace.take_unstored(&self.position.graph.schema, journal.codec())?;
-            journal.say_updates(wrote);
+            journal.set_updates_sum(wrote);
         }
         if wrote {
             journal.note_writes();

@@ -24,7 +24,7 @@ use crate::engine::eager::course::{Course, StartedTask, Stop, TaskResult};
 use crate::engine::executor::{NoOutput, bad_answer_to};
 use crate::engine::flow::{Activation, Handler, Key, Phase};
 use crate::engine::host::TaskRunner;
-use crate::engine::running_tasks::{EndedTask, RunningTask, beside};
+use crate::engine::running_tasks::{EndedTask, RunningTask, await_while_running};
 use crate::engine::step_results::sessions_write;
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
 use crate::engine::task_id::StepPlace;
@@ -48,7 +48,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             self.start(&mut course).await;
             if let Some(ended) = self.next_end(&mut course) {
-                self.merge_beside(&mut course, Some(ended)).await?;
+                self.merge_while_running(&mut course, Some(ended)).await?;
                 rounds += 1;
                 if rounds.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     yield_now().await;
@@ -57,7 +57,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     events.room().await;
                 }
             } else if self.joins_are_due() {
-                self.merge_beside(&mut course, None).await?;
+                self.merge_while_running(&mut course, None).await?;
             } else if !matches!(course.stop, Some(Stop::Hard(_)))
                 && (course.must_wait() || course.is_ending())
             {
@@ -73,7 +73,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Merges an ended task, or the joins that are due, while other tasks continue. Runs inside those tasks
     /// store nothing on the checkpoint that is being replaced.
-    async fn merge_beside(
+    async fn merge_while_running(
         &mut self,
         course: &mut Course<S>,
         ended: Option<(u32, StartedTask, TaskResult<S>)>,
@@ -82,7 +82,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let shared = running.is_some().then(|| Arc::clone(&self.runtime.shared));
         let merged = async {
             let _alone = match &shared {
-                Some(shared) => shared.alone().await,
+                Some(shared) => shared.lock_head().await,
                 None => None,
             };
             match ended {
@@ -91,7 +91,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
         };
         let Some(mut running) = running else { return merged.await };
-        let (merged, ended) = beside(&mut running, merged).await;
+        let (merged, ended) = await_while_running(&mut running, merged).await;
         self.take_back(course, running, ended);
         merged
     }
@@ -165,8 +165,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.hold(key, asks);
                 Ok(())
             }
-            NoOutput::Inside(ChildPause::Waits(asked, untold)) => {
-                self.report.untold.extend(untold);
+            NoOutput::Inside(ChildPause::Waits(asked, unreported)) => {
+                self.report.unreported.extend(unreported);
                 course.inside.insert(key, asked);
                 self.set_phase(key, Phase::Waits);
                 self.forget_error(key);

@@ -14,7 +14,7 @@ use crate::context::edits::make_edits;
 use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::host::TaskRunner;
-use crate::engine::running_tasks::{RunningTask, beside, next};
+use crate::engine::running_tasks::{RunningTask, await_while_running, next};
 use crate::engine::runtime::TaskRuntime;
 use crate::engine::task_output::{TaskOutput, resolve};
 use crate::error::{BoxError, Code, Error, OwnError, caused_by};
@@ -326,7 +326,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             ledger.store().await?;
             return Ok(false);
         };
-        let (stored, ended) = beside(running, ledger.store()).await;
+        let (stored, ended) = await_while_running(running, ledger.store()).await;
         stored?;
         let any = !ended.is_empty();
         for (request, result) in ended {

@@ -90,7 +90,7 @@ impl Activation {
         self.error_is_over |= self.error.take().is_some();
     }
 
-    pub(crate) fn left_mut(&mut self) -> &mut TaskRemains {
+    pub(crate) fn remains_mut(&mut self) -> &mut TaskRemains {
         self.left.get_or_insert_default()
     }
 }

@@ -37,7 +37,7 @@ pub(crate) trait TaskRunner<S: State>: Send + Sync {
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S>;
 
     /// The run, if its tasks run in this process.
-    fn here(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>>
+    fn as_local(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>>
     where
         Self: Sized,
     {
@@ -60,7 +60,7 @@ impl<S: State> TaskRunner<S> for LocalRunner {
         }
     }
 
-    fn here(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>> {
+    fn as_local(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>> {
         Some(run)
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn in_span<S: State>(
 
 #[inline]
 fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-    let Some(node) = core.entry(task.request.node) else { return gone(core, task.request.node) };
+    let Some(node) = core.entry(task.request.node) else { return missing_node(core, task.request.node) };
     match (&node.policies, task.limits()) {
         (None, None) => policy::invoke(&*node.call, task),
         (Some(policies), None) => call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task),
@@ -98,7 +98,7 @@ fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
 
 /// The error for a node that is neither in the graph nor temporary. Such a node is never planned.
 #[cold]
-fn gone<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
+fn missing_node<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
     let problem = format!("there is no node `{}` to run", core.name(node));
     Box::pin(std::future::ready(Err(OwnError(Error::new(Code::UnknownTarget, problem)).into())))
 }

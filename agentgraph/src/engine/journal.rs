@@ -217,7 +217,7 @@ impl<S: State> Journal<S> {
     }
 
     /// Continues after a checkpoint that was read.
-    pub(crate) fn go_on(
+    pub(crate) fn continue_from(
         &mut self,
         core: &GraphCore<S>,
         replayed: &Replay,
@@ -290,7 +290,7 @@ impl<S: State> Journal<S> {
 
     /// Uses the run, and the thread if given, of another run for the places of tasks. Returns the former run
     /// and thread.
-    pub(crate) fn stand_in_for(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
+    pub(crate) fn swap_identity(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
         let thread = thread.unwrap_or_else(|| Arc::clone(&self.head.thread));
         (std::mem::replace(&mut self.head.run, run), std::mem::replace(&mut self.head.thread, thread))
     }
@@ -306,7 +306,7 @@ impl<S: State> Journal<S> {
     }
 
     /// Sets the sum of the updates that the next record must contain.
-    pub(crate) fn say_updates(&mut self, sum: Option<Vec<u8>>) {
+    pub(crate) fn set_updates_sum(&mut self, sum: Option<Vec<u8>>) {
         self.next.updates = sum;
     }
 

@@ -139,7 +139,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs<S>) {
         for (node, kept) in keeps {
             if self.records.outputs.steps.insert(node, kept).is_none() {
-                Arc::make_mut(&mut self.runtime.shared.see().kept).insert(node);
+                Arc::make_mut(&mut self.runtime.shared.lock_visible().kept).insert(node);
             }
             if !self.records.outputs.changed.contains(&node) {
                 self.records.outputs.changed.push(node);

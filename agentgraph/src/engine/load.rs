@@ -615,7 +615,7 @@ pub(crate) struct Remains {
 }
 
 /// Sorts the pending writes of a checkpoint, together with its header's open tasks.
-pub(crate) fn left_behind<S: State>(
+pub(crate) fn read_remains<S: State>(
     core: &Arc<GraphCore<S>>,
     place: Place<'_>,
     (id, header): (CheckpointId, &Header),

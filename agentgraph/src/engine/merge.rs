@@ -233,7 +233,7 @@ impl<S: State> Merge<'_, S> {
     /// [`settle`](Self::settle) for runs without supersteps: the frontier is not ordered, and detached tasks
     /// do not count. Returns the joins that fire because they are due; `again` contains these joins if an
     /// earlier run of the same steps recorded them.
-    pub(crate) fn settle_apart(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
+    pub(crate) fn settle_eager(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
         let core = self.core;
         let mut timed = Vec::new();
         let topology: &Topology = &core.topology;
@@ -375,7 +375,7 @@ impl<S: State> Merge<'_, S> {
             match &router.decide {
                 RouterFn::Typed(decide) if !core.is_edited() => decide(state, &mut |pick| {
                     if let Some(target) = router.targets.get(pick.target) {
-                        self.go(node, *target, pick.input);
+                        self.route_to(node, *target, pick.input);
                     }
                 }),
                 RouterFn::Typed(decide) => {
@@ -383,7 +383,7 @@ impl<S: State> Merge<'_, S> {
                     decide(state, &mut |pick| {
                         let Some(target) = router.targets.get(pick.target) else { return };
                         match core.current_target(*target) {
-                            Some(target) => self.go(node, target, pick.input),
+                            Some(target) => self.route_to(node, target, pick.input),
                             None => gone = Some(*target),
                         }
                     });
@@ -395,7 +395,7 @@ impl<S: State> Merge<'_, S> {
                     decide(state, self.gotos);
                     for goto in std::mem::take(self.gotos) {
                         let target = self.named_target(node, &router.targets, goto)?;
-                        self.go(node, target.node, target.input);
+                        self.route_to(node, target.node, target.input);
                     }
                 }
             }
@@ -418,13 +418,13 @@ impl<S: State> Merge<'_, S> {
         for target in routing.targets {
             // A target removed by a parallel task is cancelled like all other tasks of that node.
             if !self.core.is_removed(target.node) {
-                self.go(node, target.node, target.input);
+                self.route_to(node, target.node, target.input);
             }
         }
     }
 
     #[inline]
-    fn go(&mut self, from: u32, target: u32, input: Option<InputValue>) {
+    fn route_to(&mut self, from: u32, target: u32, input: Option<InputValue>) {
         match input {
             _ if target == END_ID => {}
             Some(input) => self.next.dispatch(target, from, input),

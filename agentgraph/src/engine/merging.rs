@@ -109,7 +109,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         merge.merge_tasks(state, actors, done, &self.buffers.uses)?;
         self.position.merging = false;
         self.keep(keeps);
-        self.lay_down();
+        self.apply_staged_edits();
         Ok(())
     }
 }

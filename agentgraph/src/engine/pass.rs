@@ -222,7 +222,7 @@ where
             run.records.journal.is_some(),
         ));
         let view = Arc::new(run.position.state.view(None, &desk));
-        run.runtime.shared.see().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
+        run.runtime.shared.lock_visible().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
         run.runtime.shared.control.begin_step(1);
         if let Some(journal) = &mut run.records.journal {
             journal.begin();
@@ -256,12 +256,12 @@ where
     }
 
     async fn run(mut self) -> Result<Pause, Error> {
-        let cut = self.go_on().await?;
+        let cut = self.run_nodes().await?;
         self.end(cut).await
     }
 
     /// Runs nodes until none can start and none runs. Returns the cutoff, if the nodes were cut off.
-    async fn go_on(&mut self) -> Result<Option<Cutoff>, Error> {
+    async fn run_nodes(&mut self) -> Result<Option<Cutoff>, Error> {
         loop {
             while self.may_start() {
                 if self.must_store {

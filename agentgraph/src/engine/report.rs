@@ -1,13 +1,13 @@
 //! [`Report`]: notes for the caller beside the result of a call.
 
-use crate::context::UntoldStops;
+use crate::context::UnreportedStops;
 use crate::words::DroppedEdits;
 
 /// Notes for the caller beside the result of a call.
 #[derive(Default)]
 pub(crate) struct Report {
     /// Static interrupts in subgraphs that the caller is still to be told of.
-    pub(in crate::engine) untold: Vec<UntoldStops>,
+    pub(in crate::engine) unreported: Vec<UnreportedStops>,
     /// The nodes of detached tasks that the end of the run cut off.
     pub(in crate::engine) cancelled: Vec<String>,
     /// The temporary edits that were dropped.

@@ -2,7 +2,7 @@
 //!
 //! They are futures of the task that drives their run, so they do not progress while that task awaits
 //! something else. A store operation may wait for something that one of them occupies: a connection, a row, a
-//! place in a queue. So everything that is stored while tasks run is awaited [`beside`] them.
+//! place in a queue. So everything that is stored while tasks run is awaited with [`await_while_running`].
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -48,7 +48,7 @@ pub(super) async fn next<S: State>(
 
 /// Awaits `work` while the tasks continue. Returns its result and the tasks that ended meanwhile, in the
 /// order in which they ended.
-pub(super) async fn beside<S: State, T>(
+pub(super) async fn await_while_running<S: State, T>(
     running: &mut FuturesUnordered<RunningTask<S>>,
     work: impl Future<Output = T>,
 ) -> (T, Vec<EndedTask<S>>) {

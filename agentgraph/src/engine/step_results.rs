@@ -130,7 +130,7 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
                     writes.push(write.map_err(|error| error.at_node(node))?);
                 }
             }
-            let _alone = self.shared.alone().await;
+            let _alone = self.shared.lock_head().await;
             writes.extend(sessions_write(&self.shared.sessions)?);
             journal.put_writes(&writes).await?;
             for index in fresh {

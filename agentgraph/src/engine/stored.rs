@@ -144,8 +144,8 @@ impl StoredRequest {
     }
 }
 
-/// The note that the caller is being told of these static interrupts.
-pub(crate) fn told(stops: &[StoredStop]) -> Result<PendingWrite, Error> {
+/// The pending write which records that these static interrupts are reported to the caller.
+pub(crate) fn reported_stops_write(stops: &[StoredStop]) -> Result<PendingWrite, Error> {
     Ok(PendingWrite { task: OF_RUN, slot: TOLD, bytes: to_bytes(stops)? })
 }
 

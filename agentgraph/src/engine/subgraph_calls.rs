@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{RunShared, SubgraphCall, UntoldStops};
+use crate::context::{RunShared, SubgraphCall, UnreportedStops};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::step_results::{id_of, sessions_write};
-use crate::engine::stored::{OF_RUN, SPENT, to_bytes, told};
+use crate::engine::stored::{OF_RUN, SPENT, reported_stops_write, to_bytes};
 use crate::engine::task_id::handler_id;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -86,24 +86,28 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         None
     }
 
-    /// Leaves a static interrupt of a run inside a task to the outermost run, which tells the caller.
-    pub(super) fn leave_to_be_told(&mut self, pause: &Pause) {
+    /// Leaves a static interrupt of a run inside a task to the outermost run, which reports it to the caller.
+    pub(super) fn leave_stops_to_outermost(&mut self, pause: &Pause) {
         if let (Pause::Interrupted(interrupts), Some(journal)) = (pause, &self.records.journal)
             && let Some(at) = journal.checkpoint()
         {
-            let stops = StoredStop::among(interrupts);
-            self.report.untold.push(UntoldStops { namespace: Arc::clone(journal.namespace()), at, stops });
+            let stops = StoredStop::of_own_graph(interrupts);
+            self.report.unreported.push(UnreportedStops {
+                namespace: Arc::clone(journal.namespace()),
+                at,
+                stops,
+            });
         }
     }
 
-    /// Notes that the caller is being told of static interrupts inside tasks.
-    pub(crate) async fn tell_inside(&mut self) -> Result<(), Error> {
+    /// Stores that static interrupts inside tasks are reported to the caller.
+    pub(crate) async fn note_inner_stops_reported(&mut self) -> Result<(), Error> {
         let Some(journal) = &self.records.journal else { return Ok(()) };
         if let Some(events) = &self.listeners.events {
             events.read().await;
         }
-        for UntoldStops { namespace, at, stops } in std::mem::take(&mut self.report.untold) {
-            journal.put_writes_in(&namespace, at, &[told(&stops)?]).await?;
+        for UnreportedStops { namespace, at, stops } in std::mem::take(&mut self.report.unreported) {
+            journal.put_writes_in(&namespace, at, &[reported_stops_write(&stops)?]).await?;
         }
         Ok(())
     }
@@ -140,7 +144,7 @@ impl RunShared {
         if nest.durability == Durability::Exit {
             return Ok(());
         }
-        let alone = nest.alone().await;
+        let alone = nest.lock_head().await;
         // The head is read now, since it may have moved during the await.
         if let (Some(saver), Some(head)) = (&nest.saver, nest.head()) {
             let mut writes: Vec<PendingWrite> = sessions_write(&self.sessions)?.into_iter().collect();

@@ -44,7 +44,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// future of every run stays small: for a short run, a large future would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
         if let Some(pause) = self.take_halted() {
-            return self.mark_told(pause).await;
+            return self.note_stops_reported(pause).await;
         }
         let is_express = self.is_express();
         loop {
@@ -58,7 +58,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                         (Pause::Stopped(StopReason::Limit), Some(node)) => {
                             Box::pin(self.beyond_limit(node)).await
                         }
-                        (pause, _) => self.mark_told(pause).await,
+                        (pause, _) => self.note_stops_reported(pause).await,
                     };
                 }
                 self.begin_step();
@@ -86,7 +86,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Box::pin(self.commit_later(prepared)).await?;
             }
             if let Some(pause) = stop {
-                return self.mark_told(pause).await;
+                return self.note_stops_reported(pause).await;
             }
             if let Some(events) = &self.listeners.events {
                 events.room().await;

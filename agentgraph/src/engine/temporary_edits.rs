@@ -27,7 +27,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let driver = self.driver.clone();
         let collects = Arc::new(EditCollector::default());
         if driver.is_some() {
-            self.runtime.shared.see().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
+            self.runtime.shared.lock_visible().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
         }
         let node = self.position.graph.topology.start();
         let request = TaskRequest { step: 0, node, index: u32::MAX, attempt: 1, handles: false };
@@ -85,19 +85,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Puts the edits of a merged superstep into effect, and ends the skips that it has used.
     #[inline]
-    pub(super) fn lay_down(&mut self) {
+    pub(super) fn apply_staged_edits(&mut self) {
         if self.position.graph.is_edited() {
-            self.lay_down_edits();
+            self.apply_and_report_edits();
         }
     }
 
-    fn lay_down_edits(&mut self) {
+    fn apply_and_report_edits(&mut self) {
         let shared = Arc::clone(&self.runtime.shared);
         let laid = {
-            let mut visible = shared.see();
+            let mut visible = shared.lock_visible();
             // Drops the other reference, so that nothing is copied.
             visible.overlay = None;
-            let laid = self.position.graph.lay_down();
+            let laid = self.position.graph.apply_staged();
             if let Some(overlay) = self.position.graph.overlay_mut() {
                 self.buffers.skipped.drain(..).for_each(|node| overlay.use_up(node));
             }
@@ -122,7 +122,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if !self.position.graph.is_edited() && self.records.outputs.is_empty() {
             return;
         }
-        let mut visible = self.runtime.shared.see();
+        let mut visible = self.runtime.shared.lock_visible();
         visible.overlay = self.position.graph.overlay().map(Arc::clone);
         visible.kept = Arc::new(self.records.outputs.nodes().collect());
     }

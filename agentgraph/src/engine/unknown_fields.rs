@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_a_header_keeps_is_judged_as_one_of_its_own() {
+    fn unknown_fields_of_a_kept_state_are_refused_unless_allowed() {
         assert!(checked(graph(), 1, &["title"]).is_ok());
         assert!(checked(graph(), 0, &["title", "old"]).is_ok(), "migrations come first");
         for (version, names) in [(1, &["title", "text"][..]), (0, &["text"]), (1, &["old"])] {

@@ -111,7 +111,7 @@ impl Joins {
         touched.dedup();
         for join in touched.drain(..) {
             let shape = &topology.joins[join as usize];
-            self.let_in(topology, shape, join, now);
+            self.count_arrivals(topology, shape, join, now);
             let has_begun = self.rounds[join as usize].missing < shape.sources.len() as u32;
             if has_begun && self.judge(shape, join) {
                 fire(shape.target);
@@ -120,7 +120,7 @@ impl Joins {
         self.touched = touched;
     }
 
-    fn let_in(&mut self, topology: &Topology, shape: &JoinShape, join: u32, now: u64) {
+    fn count_arrivals(&mut self, topology: &Topology, shape: &JoinShape, join: u32, now: u64) {
         let words = shape.first_word as usize..shape.first_word as usize + shape.words();
         let (arrived, gathered) = self.arrived.split_at(topology.join_words as usize);
         let repeats = words.clone().any(|word| arrived[word] & gathered[word] != 0);

@@ -29,7 +29,7 @@ pub(crate) struct Overlay {
     pruned: HashMap<u32, Vec<u32>>,
     skips: HashSet<u32>,
     /// The number of the run's edits that it contains, if it is the lowest.
-    laid_down: usize,
+    applied_edits: usize,
 }
 
 /// The shape of a temporary node.
@@ -89,13 +89,13 @@ impl Overlay {
     }
 
     /// The number of the run's edits that it contains.
-    pub(crate) fn laid_down(&self) -> usize {
-        self.laid_down
+    pub(crate) fn applied_edits(&self) -> usize {
+        self.applied_edits
     }
 
     /// Sets the number of the run's edits that it contains.
-    pub(crate) fn lay_down(&mut self, edits: usize) {
-        self.laid_down = edits;
+    pub(crate) fn set_applied_edits(&mut self, edits: usize) {
+        self.applied_edits = edits;
     }
 
     fn next_id(&self) -> u32 {
@@ -232,7 +232,7 @@ impl<'a> Layers<'a> {
     }
 
     /// A new overlay to be put on top.
-    pub(crate) fn above(&self) -> Overlay {
+    pub(crate) fn overlay_on_top(&self) -> Overlay {
         let first = self.layers().next().map_or(0, Overlay::next_id);
         Overlay::from_id(first.max(self.ground.topology.start() + 1))
     }

@@ -83,7 +83,7 @@ impl<S: State> RunGraph<S> {
             }
         }
         edited.log.clone_from(&header.overlay);
-        Arc::make_mut(&mut edited.overlay).lay_down(header.overlay.len());
+        Arc::make_mut(&mut edited.overlay).set_applied_edits(header.overlay.len());
         for name in &header.skips {
             match core.by_name.get(&**name) {
                 Some(node) => Arc::make_mut(&mut edited.overlay).skip(*node),
@@ -259,7 +259,7 @@ impl<S: State> RunGraph<S> {
         let core = Arc::clone(&self.core);
         let edited = self.edited_mut();
         edited.staged = None;
-        let overlay = edited.layers(&core).above();
+        let overlay = edited.layers(&core).overlay_on_top();
         edited.staged = Some(StagedEdits {
             overlay,
             entries: Vec::new(),
@@ -280,7 +280,7 @@ impl<S: State> RunGraph<S> {
         let core = Arc::clone(&self.core);
         let Some(edited) = &mut self.edited else { return Ok(()) };
         let layers = edited.layers(&core);
-        let mut top = layers.above();
+        let mut top = layers.overlay_on_top();
         let (mut entries, mut log, mut made) = (Vec::new(), Vec::new(), Vec::new());
         for one in proposed {
             let others = edited.log.get(one.seen..).unwrap_or_default();
@@ -330,14 +330,14 @@ impl<S: State> RunGraph<S> {
 
     /// Puts the collected edits into effect and returns them. The overlay is copied if it is shared at that
     /// time.
-    pub(crate) fn lay_down(&mut self) -> Option<AppliedEdits> {
+    pub(crate) fn apply_staged(&mut self) -> Option<AppliedEdits> {
         let edited = self.edited.as_mut()?;
         let StagedEdits { overlay, entries, log, edits, dropped } = edited.staged.take()?;
         let below = Arc::make_mut(&mut edited.overlay);
         below.absorb(overlay);
         edited.entries.extend(entries);
         edited.log.extend(log);
-        below.lay_down(edited.log.len());
+        below.set_applied_edits(edited.log.len());
         Some(AppliedEdits { edits, dropped })
     }
 
@@ -373,7 +373,7 @@ impl<S: State> RunEdits<S> {
         let proposed = ProposedEdit { edit: edit.clone(), made: core.make(edit, None)?, seen: 0 };
         let layers = self.layers(core);
         let (entry, shape) = core.temporary(&layers, &proposed)?.unzip();
-        let mut top = layers.above();
+        let mut top = layers.overlay_on_top();
         match layers.edit(&mut top, edit, shape, &|_, _| Ok(())) {
             Ok(()) => {
                 Arc::make_mut(&mut self.overlay).absorb(top);

@@ -176,12 +176,12 @@ impl<S: State> Desk for GraphCore<S> {
         shared.control.propose(
             task,
             visible.overlay,
-            |base| Layers::of(self.ground(), base).above(),
+            |base| Layers::of(self.ground(), base).overlay_on_top(),
             |base, top| {
                 let layers = Layers::of(self.ground(), base);
                 let shape = self.temporary(&layers.under(Some(top)), &proposed)?.map(|(_, shape)| shape);
                 layers.edit(top, edit, shape, &reusable)?;
-                let seen = base.map_or(0, Overlay::laid_down);
+                let seen = base.map_or(0, Overlay::applied_edits);
                 Ok(ProposedEdit { seen, ..proposed.clone() })
             },
         )

@@ -193,7 +193,7 @@ impl LeaseSource<'_> {
             self.keeper.keep(HeldLease { thread: Arc::clone(thread), fence, lost: lost.clone() });
         }
         if let Some(renewal) = &renewal {
-            self.keeper.see_to_renewal(renewal);
+            self.keeper.ensure_renewal(renewal);
         }
         let (saver, keeper, thread) = (Arc::clone(self.saver), Arc::clone(self.keeper), Arc::clone(thread));
         let services = Arc::clone(self.services);
@@ -216,7 +216,10 @@ impl RunLease {
     }
 
     /// Awaits `work` until it is done or the run has lost the thread.
-    pub(crate) async fn keep_up<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(crate) async fn run_while_held<T>(
+        &self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         if self.fence == 0 {
             return work.await;
         }
@@ -298,7 +301,7 @@ impl Keeper {
 
     /// Starts a task that renews all leases, if there is none. Returns false if no task renews: without a
     /// runtime there is none, and a lease ends when its time has passed.
-    fn see_to_renewal(self: &Arc<Self>, renewal: &Renewal) -> bool {
+    fn ensure_renewal(self: &Arc<Self>, renewal: &Renewal) -> bool {
         let mut held = self.held();
         // A runtime that is no longer driven keeps its tasks and does not end.
         if held.renewer.as_ref().is_some_and(|renewer| renewer.seen.elapsed() < renewal.length) {
@@ -320,7 +323,7 @@ impl Keeper {
         loop {
             let mut ended = pin!(self.unrenewed.notified());
             ended.as_mut().enable();
-            if !self.see_to_renewal(renewal) {
+            if !self.ensure_renewal(renewal) {
                 // No task can renew here.
                 return std::future::pending().await;
             }

@@ -96,7 +96,7 @@ pub(super) async fn within<S: State>(
     let watched = pin!(async {
         match timeouts.idle {
             None => attempt.await,
-            Some(limit) => alive(limit, beats.watch(task), services, attempt.as_mut()).await,
+            Some(limit) => run_until_silent(limit, beats.watch(task), services, attempt.as_mut()).await,
         }
     });
     let Some(limit) = timeouts.run else { return watched.await };
@@ -107,7 +107,7 @@ pub(super) async fn within<S: State>(
 }
 
 /// Runs an attempt until it is silent for longer than `limit`.
-async fn alive<S: State>(
+async fn run_until_silent<S: State>(
     limit: Duration,
     watched: WatchedTask<'_>,
     services: &dyn Services,

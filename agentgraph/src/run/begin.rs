@@ -9,7 +9,7 @@ use crate::engine::flow::order::Order;
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::left_over::Leftovers;
-use crate::engine::load::{Lookup, Remains, Replay, left_behind, look_up, replay, restore};
+use crate::engine::load::{Lookup, Remains, Replay, look_up, read_remains, replay, restore};
 use crate::engine::position::Position;
 use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
@@ -19,7 +19,7 @@ use crate::persistence::Persistence;
 use crate::record::bytes::Bytes;
 use crate::run::CompiledGraph;
 use crate::run::busy::{UndoneRun, newest_run};
-use crate::run::open::{inside_of, tasks};
+use crate::run::open::{open_work_inside, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
 use crate::words::{InterruptId, OpenRequest, Spent};
@@ -75,7 +75,7 @@ impl<'a, S: State> FoundThread<'a, S> {
             (None, Some(from)) => return Err(unknown_checkpoint(place, from)),
             (Some(tail), _) => {
                 let replayed = replay(persistence, place, &tail).await?;
-                let left = left_behind(core, place, (replayed.id, &replayed.header), &tail.writes)?;
+                let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
                 let (forks, number) =
                     (forks.flatten(), replayed.id.step.saturating_add(replayed.header.ahead));
                 let order = match forks {
@@ -117,7 +117,7 @@ impl<'a, S: State> FoundThread<'a, S> {
         self.copied_from = Some(Arc::clone(original));
         let Some(FoundCheckpoint { replayed, left, writes, .. }) = &mut self.found else { return Ok(()) };
         let place = Place { thread: original, ..self.persistence.place(&self.name) };
-        *left = left_behind(core, place, (replayed.id, &replayed.header), writes)?;
+        *left = read_remains(core, place, (replayed.id, &replayed.header), writes)?;
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl<'a, S: State> FoundThread<'a, S> {
         let place = self.persistence.place(&self.name);
         let core = &RunGraph::restore(core, &replayed.header, &mut Vec::new());
         for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
-            let inside = inside_of(core, &*self.persistence.saver, place, &task).await?;
+            let inside = open_work_inside(core, &*self.persistence.saver, place, &task).await?;
             match inside.refused {
                 Some(refused) if goes_on => return Err(refused),
                 _ => open.extend(inside.requests),
@@ -258,7 +258,7 @@ impl<S: State> Opening<S> {
         if copied_from.is_none() && forks.is_none() && !begins_anew {
             check_results(core, &persistence.codec, place, &left.tasks)?;
         }
-        journal.go_on(core, &replayed, &restored, !writes.is_empty());
+        journal.continue_from(core, &replayed, &restored, !writes.is_empty());
         if let Some(branch) = forks {
             journal.fork(branch);
         }

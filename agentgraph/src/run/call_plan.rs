@@ -198,14 +198,14 @@ impl<S: State> CallPlan<S> {
             let driven = ready.drive_to_the_end().await;
             ready.outcome(driven)
         };
-        let outcome = lease.keep_up(Box::pin(work)).await;
+        let outcome = lease.run_while_held(Box::pin(work)).await;
         if let (Some(retention), Ok(outcome), Some(began_at)) =
             (&persistence.retention, &outcome, began_at.get())
             && upkeep::is_due(retention, *began_at, outcome.checkpoint())
         {
             let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
             let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention);
-            if let Err(error) = Box::pin(lease.keep_up(pruning)).await {
+            if let Err(error) = Box::pin(lease.run_while_held(pruning)).await {
                 // The result of the run is stored. The next stride prunes again.
                 tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
             }

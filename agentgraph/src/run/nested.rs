@@ -129,9 +129,9 @@ pub(crate) async fn enter<C: State>(
     let entry = ChildCall { callee, outer: &outer, request, namespace: name, call: stored, kept };
     let may_be_there = call.again || callee.memory == Memory::PerThread;
     match entry.run(begin, may_be_there).await {
-        Ok((end, stand)) => {
+        Ok((end, memories)) => {
             if let Some(nest) = &outer.nest {
-                nest.memories.ended(request.index, stand);
+                nest.memories.ended(request.index, memories);
             }
             Ok(end)
         }
@@ -171,9 +171,11 @@ impl<C: State> ChildCall<'_, C> {
             _ => CallGround::default(),
         };
         let opening = match ground.found {
-            Some(found) if !found.is(self.call) => self.anew(begin, found, ground.branch, ground.unnamed)?,
-            Some(found) if found.has_ended() => return self.ended_before(found).await,
-            Some(found) => self.go_on(found).await?,
+            Some(found) if !found.is(self.call) => {
+                self.start_on_earlier_state(begin, found, ground.branch, ground.unnamed)?
+            }
+            Some(found) if found.has_ended() => return self.recall_ended(found).await,
+            Some(found) => self.continue_run(found).await?,
             None => {
                 let mut journal = self.journal(ground.unnamed);
                 if let (Some(journal), Some(branch)) = (&mut journal, ground.branch) {
@@ -217,7 +219,7 @@ impl<C: State> ChildCall<'_, C> {
     }
 
     /// Starts a new run on the state of an earlier one, on a branch of its own if that is not the newest.
-    fn anew(
+    fn start_on_earlier_state(
         &self,
         begin: ChildInput<C>,
         found: FoundRun<C>,
@@ -255,11 +257,11 @@ impl<C: State> ChildCall<'_, C> {
         writes: &[PendingWrite],
     ) -> Option<Journal<C>> {
         let mut journal = self.journal(None)?;
-        journal.go_on(&self.callee.graph.core, replayed, restored, !writes.is_empty());
+        journal.continue_from(&self.callee.graph.core, replayed, restored, !writes.is_empty());
         Some(journal)
     }
 
-    async fn go_on(&self, found: FoundRun<C>) -> Result<ChildOpening<C>, Error> {
+    async fn continue_run(&self, found: FoundRun<C>) -> Result<ChildOpening<C>, Error> {
         let total = self.stored_total(&found).await?;
         let FoundRun { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
@@ -280,7 +282,7 @@ impl<C: State> ChildCall<'_, C> {
 
     /// The result of a call whose end was stored before the parent task was cut off or retried, and the
     /// positions of memories at that end.
-    async fn ended_before(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
+    async fn recall_ended(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
         let core = &self.callee.graph.core;
         let header = &found.replayed.header;
         if core.stuck_fails
@@ -288,22 +290,23 @@ impl<C: State> ChildCall<'_, C> {
         {
             return Err(error.with_state(Arc::new(found.restored.state)).into());
         }
-        self.tell_stuck(stuck_at_end(core, &self.namespace, header));
+        self.report_stuck(stuck_at_end(core, &self.namespace, header));
         Ok(self.stored_end(found).await?)
     }
 
     async fn stored_end(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), Error> {
-        let stand = self.stand(found.replayed.header.memories.clone(), Some(found.replayed.id));
+        let memories =
+            self.memories_after_call(found.replayed.header.memories.clone(), Some(found.replayed.id));
         let end = if self.call.updates {
             ChildEnd::Updates(self.stored_total(&found).await?)
         } else {
             ChildEnd::State(found.restored.state)
         };
-        Ok((end, stand))
+        Ok((end, memories))
     }
 
     /// The positions of memories after the call: those that it has called, and its own.
-    fn stand(&self, mut called: StoredMemories, own: Option<CheckpointId>) -> StoredMemories {
+    fn memories_after_call(&self, mut called: StoredMemories, own: Option<CheckpointId>) -> StoredMemories {
         if let Some(own) = own.filter(|_| self.call.is_named) {
             called.insert(self.namespace.to_string(), (own.branch, own.step));
         }
@@ -344,12 +347,12 @@ impl<C: State> ChildCall<'_, C> {
         run.show_edits();
         let paused = match input {
             Some((input, abandoned)) => match run.input(input, abandoned).await {
-                Ok(()) => run.go_on().await,
+                Ok(()) => run.run_until_pause().await,
                 Err(error) => Err(error),
             },
             None => {
                 run.adopt_failures();
-                run.go_on().await
+                run.run_until_pause().await
             }
         };
         let paused =
@@ -360,7 +363,7 @@ impl<C: State> ChildCall<'_, C> {
             Ok(pause) => match run.stuck_error(&pause) {
                 None => {
                     let (named, own) = run.named_memories();
-                    Ok((self.end(run.into_end(), pause)?, self.stand(named, own)))
+                    Ok((self.end(run.into_end(), pause)?, self.memories_after_call(named, own)))
                 }
                 Some(error) => Err(run.fail_with(error).into()),
             },
@@ -453,7 +456,7 @@ impl<C: State> ChildCall<'_, C> {
         match pause {
             Pause::Finished => {
                 let own = end.stuck.into_iter().map(|stuck| stuck.within(&self.namespace));
-                self.tell_stuck(own.chain(end.stuck_inside).collect());
+                self.report_stuck(own.chain(end.stuck_inside).collect());
                 Ok(match end.updates {
                     Some(total) => ChildEnd::Updates(total),
                     None => ChildEnd::State(Arc::unwrap_or_clone(end.state)),
@@ -461,24 +464,24 @@ impl<C: State> ChildCall<'_, C> {
             }
             Pause::Left(left) => {
                 // Its own joins are dropped with it.
-                self.tell_stuck(end.stuck_inside);
+                self.report_stuck(end.stuck_inside);
                 Ok(ChildEnd::Left(left))
             }
             Pause::Stopped(reason) => Err(ChildStop::Paused(ChildPause::Stopped(reason))),
-            Pause::Interrupted(_) if self.cannot_go_on() => {
+            Pause::Interrupted(_) if self.asks_without_store() => {
                 let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so the \
                                call could not be continued: give it `Memory::PerCall`";
                 Err(ChildStop::Failed(Error::new(Code::NoCheckpointer, problem)))
             }
             Pause::Interrupted(interrupts) => {
                 let named = interrupts.into_iter().map(|interrupt| self.named(interrupt)).collect();
-                Err(ChildStop::Paused(ChildPause::Waits(named, end.untold)))
+                Err(ChildStop::Paused(ChildPause::Waits(named, end.unreported)))
             }
         }
     }
 
     /// Reports to the parent run the joins that were still waiting at the end.
-    fn tell_stuck(&self, joins: Vec<StoredStuck>) {
+    fn report_stuck(&self, joins: Vec<StoredStuck>) {
         if let Some(nest) = &self.outer.nest {
             let TaskRequest { step, index, handles, .. } = self.request;
             nest.put_stuck((step, index, handles), joins);
@@ -486,7 +489,7 @@ impl<C: State> ChildCall<'_, C> {
     }
 
     /// Whether it asks without a store although the parent run has one and could be asked later.
-    fn cannot_go_on(&self) -> bool {
+    fn asks_without_store(&self) -> bool {
         self.kept.is_none() && self.outer.nest.as_ref().is_some_and(|nest| nest.saver.is_some())
     }
 

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::engine::flow::record::stored_id;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::{Leftovers, TaskRemains};
-use crate::engine::load::{check_fields, left_behind, replay_from};
+use crate::engine::load::{check_fields, read_remains, replay_from};
 use crate::engine::stored::OF_RUN;
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
 use crate::engine::unknown_fields::{check_kept_states, check_results, is_unknown};
@@ -54,7 +54,7 @@ impl<C: State> AnyGraph for Callee<C> {
         }
         found.children.push(OpenChild { node: node.to_owned(), namespace: place.namespace.to_owned() });
         let graph = RunGraph::restore(&self.graph.core, &header, &mut Vec::new());
-        let left = left_behind(&self.graph.core, place, (id, &header), &tail.writes)?.tasks;
+        let left = read_remains(&self.graph.core, place, (id, &header), &tail.writes)?.tasks;
         if found.refused.is_none() {
             found.refused = check_results(&self.graph.core, &self.codec, place, &left).err();
         }
@@ -64,7 +64,7 @@ impl<C: State> AnyGraph for Callee<C> {
                 let asked = interrupts(place, &task);
                 found.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
             } else {
-                let inside = inside_of(&graph, saver, place, &task).await?;
+                let inside = open_work_inside(&graph, saver, place, &task).await?;
                 found.requests.extend(inside.requests);
                 found.children.extend(inside.children);
                 found.failures.extend(inside.failures);
@@ -208,7 +208,7 @@ fn step_place<'a>(place: Place<'a>, header: &Header, id: CheckpointId) -> StepPl
 }
 
 /// The open work inside a task.
-pub(crate) async fn inside_of<S: State>(
+pub(crate) async fn open_work_inside<S: State>(
     core: &RunGraph<S>,
     saver: &dyn Checkpointer,
     place: Place<'_>,
@@ -229,7 +229,7 @@ pub(crate) async fn inside_of<S: State>(
 pub(crate) fn interrupts(place: Place<'_>, task: &OpenTask<'_>) -> impl Iterator<Item = Interrupt> {
     let requests = task.left.map_or_else(Vec::new, |left| left.asks().requests);
     requests.into_iter().map(move |request| {
-        let mut interrupt = Interrupt::asked(task.id, task.node.clone(), request);
+        let mut interrupt = Interrupt::of_request(task.id, task.node.clone(), request);
         place.namespace.clone_into(&mut interrupt.namespace);
         interrupt
     })

@@ -157,12 +157,12 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
         if self.is_edit {
             return Ok(Pause::Finished);
         }
-        let mut paused = run.go_on().await;
+        let mut paused = run.run_until_pause().await;
         if run.may_keep_failure(&paused) {
             paused = Box::pin(run.keep_failure(paused)).await;
         }
-        if run.has_untold() && matches!(paused, Ok(Pause::Interrupted(_))) {
-            paused = match Box::pin(run.tell_inside()).await {
+        if run.has_unreported_stops() && matches!(paused, Ok(Pause::Interrupted(_))) {
+            paused = match Box::pin(run.note_inner_stops_reported()).await {
                 Ok(()) => paused,
                 Err(error) => Err(error),
             };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::open::tasks_and_calls;
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
-use crate::engine::load::left_behind;
+use crate::engine::load::read_remains;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
@@ -101,7 +101,7 @@ impl<S: State> Prune<S> {
         let ground = LeaseSource::of(persistence, services);
         let TakenThread { lease, .. } = ground.take(thread, WhenBusy::Refuse, None).await?;
         let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence() };
-        let pruned = lease.keep_up(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
+        let pruned = lease.run_while_held(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
         lease.end().await;
         pruned
     }
@@ -169,7 +169,7 @@ async fn open_tasks<S: State>(
     if header.next.is_empty() {
         return Ok(None);
     }
-    let left = left_behind(core, place, (id, &header), &tail.writes)?.tasks;
+    let left = read_remains(core, place, (id, &header), &tail.writes)?.tasks;
     let core = RunGraph::restore(core, &header, &mut Vec::new());
     Ok(Some(tasks_and_calls(&core, place, &header, id, &left)))
 }

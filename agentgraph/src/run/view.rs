@@ -11,7 +11,7 @@ use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::driver::Driver;
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{
-    Replay, apply_row, fill_references, graph_changed, left_behind, replay, restore, shown_step,
+    Replay, apply_row, fill_references, graph_changed, read_remains, replay, restore, shown_step,
 };
 use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::task_output::TaskOutput;
@@ -21,7 +21,7 @@ use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore, GraphTopology};
 use crate::persistence::Persistence;
 use crate::run::CompiledGraph;
-use crate::run::open::{OpenTask, done, failure_of_all, inside_of, interrupts, tasks};
+use crate::run::open::{OpenTask, done, failure_of_all, interrupts, open_work_inside, tasks};
 use crate::state::{ShownState, State};
 use crate::step::Step;
 use crate::words::{GraphEdit, Interrupt, OpenChild};
@@ -224,7 +224,7 @@ async fn add_left_over<S: State>(
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
     let header = &replayed.header;
-    let left = left_behind(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
+    let left = read_remains(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
     if let Some(driver) = &graph.driver {
         return add_pass(graph, persistence, place, Arc::clone(driver), &left, checkpoint);
     }
@@ -244,7 +244,7 @@ async fn add_left_over<S: State>(
         if task.left.is_some_and(TaskRemains::waits) {
             checkpoint.interrupts.extend(interrupts(place, &task));
         } else if core.has_graphs {
-            let inside = inside_of(core, &*persistence.saver, place, &task).await?;
+            let inside = open_work_inside(core, &*persistence.saver, place, &task).await?;
             checkpoint.interrupts.extend(inside.requests.into_iter().map(|request| request.interrupt));
             checkpoint.children.extend(inside.children);
             checkpoint.failures.extend(inside.failures);
@@ -267,7 +267,7 @@ async fn failures<S: State>(
     if header.next.is_empty() {
         return Ok(Vec::new());
     }
-    let left = left_behind(&graph.core, place, (replayed.id, header), writes)?.tasks;
+    let left = read_remains(&graph.core, place, (replayed.id, header), writes)?.tasks;
     if graph.driver.is_some() {
         return Ok(failures_of_pass(&graph.core, place, &left));
     }
@@ -276,7 +276,7 @@ async fn failures<S: State>(
     for task in tasks(core, place, header, replayed.id, &left) {
         found.extend(task.failure(place));
         if core.has_graphs && !task.left.is_some_and(TaskRemains::waits) {
-            found.extend(inside_of(core, &*persistence.saver, place, &task).await?.failures);
+            found.extend(open_work_inside(core, &*persistence.saver, place, &task).await?.failures);
         }
     }
     found.extend(failure_of_all(place, &left));
@@ -465,7 +465,7 @@ impl<S: State> History<S> {
     ) -> Result<Checkpoint<S>, Error> {
         let mut found = checkpoint(&self.graph, persistence, place, replayed)?;
         if self.graph.core.discipline == Discipline::Eager {
-            let left = left_behind(&self.graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
+            let left = read_remains(&self.graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
             let core = &RunGraph::restore(&self.graph.core, &replayed.header, &mut Vec::new());
             let tasks = tasks(core, place, &replayed.header, replayed.id, &left);
             found.failures = tasks.filter_map(|task| task.failure(place)).collect();

@@ -154,13 +154,13 @@ impl OpenInterrupts {
         let mut found = OpenInterrupts::default();
         for Waiting { namespace, request, .. } in waiting {
             if request.is_note() {
-                found.stops.push((namespace, told_of(&request.bytes)?));
+                found.stops.push((namespace, read_reported_stops(&request.bytes)?));
                 continue;
             }
             found.asks_inside |= !namespace.is_empty();
             let stored: StoredRequest = from_bytes(&request.bytes)?;
             let asked = stored.request(request.slot / 2);
-            found.asked.push(Interrupt::asked(request.task, stored.node, asked));
+            found.asked.push(Interrupt::of_request(request.task, stored.node, asked));
         }
         Ok(found)
     }
@@ -219,8 +219,8 @@ impl WaitingWalk {
     }
 }
 
-/// The static interrupts that a caller was told of.
-fn told_of(bytes: &[u8]) -> Result<Vec<StoredStop>, Error> {
+/// Reads the static interrupts that were reported to a caller.
+fn read_reported_stops(bytes: &[u8]) -> Result<Vec<StoredStop>, Error> {
     if bytes.is_empty() { Ok(Vec::new()) } else { from_bytes(bytes) }
 }
 

@@ -97,18 +97,22 @@ fn graph(store: impl Checkpointer) -> Result<CompiledGraph<JsonState>, String> {
 
 async fn goes_on(store: Store) -> Result<(), String> {
     let graph = graph(Arc::clone(&store))?;
-    let first =
-        graph.invoke(JsonUpdate::new().set("n", 0)).thread("t").max_supersteps(2).await.map_err(said)?;
+    let first = graph
+        .invoke(JsonUpdate::new().set("n", 0))
+        .thread("t")
+        .max_supersteps(2)
+        .await
+        .map_err(store_failed)?;
     if first.output()["n"] != 2 {
         return Err(format!("after two supersteps the state is {:?}", first.output()));
     }
-    let last = graph.proceed().thread("t").await.map_err(said)?;
-    let state = graph.state("t").await.map_err(said)?.ok_or("the thread is not there")?;
+    let last = graph.proceed().thread("t").await.map_err(store_failed)?;
+    let state = graph.state("t").await.map_err(store_failed)?.ok_or("the thread is not there")?;
     let expected = json!(["counted to 1", "counted to 2", "counted to 3"]);
     if state.values["log"] != expected || last.output()["log"] != expected {
         return Err(format!("the thread went on to {:?}", state.values));
     }
-    match graph.history("t").await.map_err(said)?.len() {
+    match graph.history("t").await.map_err(store_failed)?.len() {
         4 => Ok(()),
         other => Err(format!("its history has {other} checkpoints, and not 4")),
     }
@@ -124,7 +128,7 @@ async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(
             damage(&mut record);
         }
         let put = Put::new(place, id, kind, &record);
-        store.put(put).await.map_err(said)?;
+        store.put(put).await.map_err(store_failed)?;
     }
     let graph = graph(store)?;
     for (what, failed) in [
@@ -138,11 +142,11 @@ async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(
             return Err(format!("`{what}` says `{told}`: not {code}, checkpoint 0.2, thread `t`"));
         }
     }
-    let before = graph.state_at("t", CheckpointId::new(0, 1)).await.map_err(said)?;
+    let before = graph.state_at("t", CheckpointId::new(0, 1)).await.map_err(store_failed)?;
     if before.is_none_or(|before| before.values["n"] != 1) {
         return Err("the checkpoint before the damaged one is not what it was".to_owned());
     }
-    let history = graph.history("t").before(DAMAGED).await.map_err(said)?;
+    let history = graph.history("t").before(DAMAGED).await.map_err(store_failed)?;
     match history.len() {
         2 => Ok(()),
         other => Err(format!("the history before the damaged checkpoint has {other} checkpoints, and not 2")),
@@ -152,12 +156,12 @@ async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(
 async fn rows_of_a_thread() -> Result<Vec<Row>, String> {
     let saver = Arc::new(MemorySaver::new());
     let graph = graph(Arc::clone(&saver))?;
-    graph.invoke(JsonUpdate::new().set("n", 0)).thread("t").await.map_err(said)?;
-    let mut rows = saver.list(Place::root("t"), ListQuery::default()).await.map_err(said)?;
+    graph.invoke(JsonUpdate::new().set("n", 0)).thread("t").await.map_err(store_failed)?;
+    let mut rows = saver.list(Place::root("t"), ListQuery::default()).await.map_err(store_failed)?;
     rows.reverse();
     Ok(rows)
 }
 
-fn said(error: impl Display) -> String {
+fn store_failed(error: impl Display) -> String {
     format!("the store failed: {error}")
 }

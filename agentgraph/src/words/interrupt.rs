@@ -103,7 +103,7 @@ impl Interrupt {
         }
     }
 
-    pub(crate) fn asked(task: TaskId, node: String, request: Request) -> Self {
+    pub(crate) fn of_request(task: TaskId, node: String, request: Request) -> Self {
         let Request { n, spot, value, schema, replaces } = request;
         let key = match spot {
             Spot::Nth(_) => None,
@@ -172,7 +172,7 @@ pub(crate) struct StoredStop {
 
 impl StoredStop {
     /// The static interrupts of the graph itself among these, without those of subgraphs.
-    pub(crate) fn among(interrupts: &[Interrupt]) -> Vec<Self> {
+    pub(crate) fn of_own_graph(interrupts: &[Interrupt]) -> Vec<Self> {
         let own = interrupts.iter().filter(|stop| stop.id.is_none() && stop.namespace.is_empty());
         own.map(|stop| StoredStop { node: stop.node.clone(), after: stop.kind == InterruptKind::After })
             .collect()

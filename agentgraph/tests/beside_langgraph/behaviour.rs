@@ -1,4 +1,4 @@
-//! What nodes and routes do, as a function of what they see: the same as in `graphs.py`.
+//! The behaviour of nodes and routes as functions of their input. `graphs.py` has the same functions.
 
 use agentgraph::json_state::{JsonChannels, JsonReducer, JsonState, JsonUpdate};
 use agentgraph::node::IntoGoto;
@@ -18,7 +18,7 @@ pub fn schema() -> JsonChannels {
         .with_lifetime("flash", Value::Null, JsonReducer::Once, Lifetime::Ephemeral)
 }
 
-/// The values with their keys in order, and without spaces.
+/// Returns the state as JSON with sorted keys and no spaces.
 pub fn canonical(state: &JsonState) -> String {
     sorted(&state.to_value()).to_string()
 }
@@ -36,18 +36,18 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of a text.
 pub fn fnv(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// What a task says, and asks if it asks.
+/// Returns the word that a task logs. A node that interrupts also uses it as the value of its interrupt.
 pub fn word(name: &str, arg: Option<u64>) -> String {
     arg.map_or_else(|| name.to_owned(), |arg| format!("{name}({arg})"))
 }
 
-/// A number that changes with everything that a task sees.
+/// Returns a hash of everything that a task sees: its name, its input or the state, and the answer.
 pub fn seen(name: &str, arg: Option<u64>, answer: Option<u64>, state: &JsonState) -> u64 {
     let sees = arg.map_or_else(|| canonical(state), |arg| format!("arg:{arg}"));
     let answer = answer.map_or_else(String::new, |answer| format!("|{answer}"));
@@ -67,7 +67,7 @@ pub fn update(shape: &NodeShape, seen: u64, word: String) -> JsonUpdate {
     })
 }
 
-/// The choice among options.
+/// Chooses one of the options by the bits of `seen`, and returns its targets.
 pub fn choose(options: &[Vec<String>], seen: u64) -> Vec<Goto> {
     let Some(option) = options.get(((seen >> 40) % options.len().max(1) as u64) as usize) else {
         return Vec::new();
@@ -85,7 +85,7 @@ pub fn routed(slot: usize, options: &[Vec<String>], state: &JsonState) -> Vec<Go
     choose(options, fnv(&format!("{}|r{slot}", canonical(state))))
 }
 
-/// How a question is answered.
+/// Returns the answer to the interrupt with this value.
 pub fn answer(word: &str) -> u64 {
     fnv(word) % 97
 }

@@ -1,9 +1,9 @@
-//! Random graphs of LangGraph, played again on the engine.
+//! Replays random LangGraph graphs on the engine.
 //!
-//! `graphs.py` makes them up, runs them in LangGraph and writes a line for each ([`record`]). Here the same
-//! graph is built over the same channels ([`behaviour`]), the same acts are done to a thread of it, and
-//! everything that the line says has to come out again: how each call ends, what is asked, which joins are
-//! half full, and at every superstep the values and what runs next.
+//! `graphs.py` generates the graphs, runs them in LangGraph and writes one line per graph ([`record`]). This
+//! module builds the same graph over the same channels ([`behaviour`]) and makes the same calls on a thread.
+//! The engine must reproduce everything in the line: the end of each call, the open interrupts, the half-full
+//! joins, and the values and the frontier at every superstep.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod behaviour;
@@ -20,7 +20,7 @@ use agentgraph::{Code, CompileError, StopReason};
 use behaviour::{answer, canonical, choose, fnv, routed, schema, seen, update, word};
 use record::{Act, End, NodeShape, Options, Record};
 
-/// Supersteps of a call: `LIMIT` of `graphs.py`.
+/// The superstep limit of a call, equal to `LIMIT` in `graphs.py`.
 const LIMIT: u64 = 12;
 
 /// The input of a dispatch, if the task has one.
@@ -47,7 +47,8 @@ async fn act(
 }
 
 fn node(shape: NodeShape) -> agentgraph::node::Node<JsonState> {
-    let (defers, shape) = (shape.defers, Arc::new(shape));
+    let defers = shape.defers;
+    let shape = Arc::new(shape);
     let run = move |ctx: Ctx, state: Snapshot<JsonState>, arg: Arg| act(Arc::clone(&shape), ctx, state, arg);
     if defers { run.defer() } else { run.into_node() }
 }
@@ -68,40 +69,41 @@ fn build(record: &Record) -> Result<CompiledGraph<JsonState>, CompileError> {
     Ok(graph.compile()?.checkpointer(MemorySaver::new()))
 }
 
-/// Plays a record, and says where the engine differs from it.
-pub async fn differs(record: &Record) -> Option<String> {
+/// Replays a record. Returns the first difference between the engine and the record, if there is one.
+pub async fn find_difference(record: &Record) -> Option<String> {
     let graph = match build(record) {
         Ok(graph) => graph,
         Err(error) => return Some(format!("it does not compile: {error}")),
     };
     for (at, act) in record.acts.iter().enumerate() {
-        let end = ended(&graph, record, act).await;
+        let end = run_act(&graph, record, act).await;
         if end != Ok(act.end.clone()) {
-            return Some(format!("call {at} ends with {end:?}, there with {:?}", act.end));
+            return Some(format!("call {at} ends with {end:?}, in LangGraph with {:?}", act.end));
         }
     }
     let steps = steps(&graph).await;
     let both = steps.iter().zip(&record.steps).enumerate();
     if let Some((at, (here, there))) = both.into_iter().find(|(_, (here, there))| here != there) {
-        return Some(format!("checkpoint {at} is {here:?}, there {there:?}"));
+        return Some(format!("checkpoint {at} is {here:?}, in LangGraph {there:?}"));
     }
     if steps.len() != record.steps.len() {
-        return Some(format!("there are {} checkpoints, there {}", steps.len(), record.steps.len()));
+        return Some(format!("there are {} checkpoints, in LangGraph {}", steps.len(), record.steps.len()));
     }
     None
 }
 
-async fn ended(graph: &CompiledGraph<JsonState>, record: &Record, act: &Act) -> Result<End, String> {
+/// Makes the call of an act and returns its end.
+async fn run_act(graph: &CompiledGraph<JsonState>, record: &Record, act: &Act) -> Result<End, String> {
     let run = match (act.input, &act.answers) {
         (Some(input), None) => graph.invoke(JsonUpdate::new().set("bag", input)),
         (None, Some(words)) => {
             let state = graph.state("t").await.map_err(|error| error.to_string())?;
             let open = state.map(|state| state.interrupts).unwrap_or_default();
-            let said = open.iter().filter_map(|one| Some((one.id?, one.value.as_str()?)));
-            let said = said.filter(|(_, word)| words.iter().any(|answered| answered == word));
-            graph.resume_many(said.map(|(id, word)| (id, answer(word))).collect::<Vec<_>>())
+            let asked = open.iter().filter_map(|one| Some((one.id?, one.value.as_str()?)));
+            let asked = asked.filter(|(_, word)| words.iter().any(|answered| answered == word));
+            graph.resume_many(asked.map(|(id, word)| (id, answer(word))).collect::<Vec<_>>())
         }
-        _ => return Err("an act is an input, or answers".to_owned()),
+        _ => return Err("an act has either an input or answers".to_owned()),
     };
     match run.thread("t").max_supersteps(LIMIT).await {
         Ok(Outcome::Finished { stuck, .. }) => Ok(End::Finished { stuck: half_full(record, &stuck) }),
@@ -118,6 +120,7 @@ async fn ended(graph: &CompiledGraph<JsonState>, record: &Record, act: &Act) -> 
     }
 }
 
+/// Returns the index of each stuck join in the record, with its sorted arrived sources.
 fn half_full(record: &Record, stuck: &[StuckJoin]) -> Vec<(usize, Vec<String>)> {
     let is = |join: &(Vec<String>, String), stuck: &StuckJoin| {
         let sources = stuck.arrived.iter().chain(&stuck.missing);
@@ -134,7 +137,8 @@ fn half_full(record: &Record, stuck: &[StuckJoin]) -> Vec<(usize, Vec<String>)> 
     found.collect()
 }
 
-/// For each checkpoint, oldest first: what runs next, sorted, and the hash of its values.
+/// Returns the sorted frontier and the hash of the values of each input and superstep checkpoint, oldest
+/// first.
 async fn steps(graph: &CompiledGraph<JsonState>) -> Vec<(String, String)> {
     let history = graph.history("t").await.unwrap_or_default();
     let of_steps = history.into_iter().filter(|one| matches!(one.source, Source::Input | Source::Loop));

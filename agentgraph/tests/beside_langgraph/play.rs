@@ -1,4 +1,4 @@
-//! Plays what `graphs.py` writes to its output, and fails if the engine differs from LangGraph anywhere.
+//! Replays the records that `graphs.py` writes, and fails if the engine differs from LangGraph.
 //!
 //! `agentgraph/tests/beside_langgraph/run.sh` runs both.
 #![allow(missing_docs)]
@@ -9,7 +9,7 @@ mod beside_langgraph;
 use std::io::Read;
 use std::process::ExitCode;
 
-use beside_langgraph::differs;
+use beside_langgraph::find_difference;
 use beside_langgraph::record::Record;
 
 #[tokio::main(flavor = "current_thread")]
@@ -18,13 +18,13 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     std::io::stdin().read_to_string(&mut lines)?;
     let records = Record::read(&lines)?;
     if records.is_empty() {
-        return Err("there is no graph on the input".into());
+        return Err("there is no record on the standard input".into());
     }
     let mut differing = 0;
     for record in &records {
-        if let Some(what) = differs(record).await {
+        if let Some(difference) = find_difference(record).await {
             differing += 1;
-            println!("--seed {} --only {}: {what}", record.seed, record.number);
+            println!("--seed {} --only {}: {difference}", record.seed, record.number);
         }
     }
     println!("{} graphs beside LangGraph, {differing} differ", records.len());

@@ -1,4 +1,4 @@
-//! A graph as data, and what LangGraph made of it: a line of `graphs.py`.
+//! A line of `graphs.py`: a graph as data, and the results of its calls in LangGraph.
 
 use serde::Deserialize;
 
@@ -7,25 +7,24 @@ use serde::Deserialize;
 pub struct Record {
     pub seed: u64,
     pub number: u64,
-    /// Called `n0`, `n1`, ..
+    /// The nodes, named `n0`, `n1`, .. in this order.
     pub nodes: Vec<NodeShape>,
     pub edges: Vec<(String, String)>,
     pub joins: Vec<(Vec<String>, String)>,
     pub routers: Vec<(String, Options)>,
-    /// What was done to the thread, and how each call ended.
+    /// The calls on the thread, each with its end.
     pub acts: Vec<Act>,
-    /// For each checkpoint of a superstep, and of an input: what runs next, sorted, and the hash of its
-    /// values.
+    /// The sorted frontier and the hash of the values of each input and superstep checkpoint.
     pub steps: Vec<(String, String)>,
 }
 
-/// Lists of targets, one of which is chosen: `n1`, `end`, or `@n1` for a dispatch.
+/// Alternative lists of targets. A target is `n1`, `end`, or `@n1` for a dispatch.
 pub type Options = Vec<Vec<String>>;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeShape {
-    /// Channels; with `=` behind them they are overwritten.
+    /// The channels that the node writes. The node overwrites a channel that is followed by `=`.
     pub writes: Vec<String>,
     pub command: Option<Options>,
     #[serde(default)]
@@ -37,9 +36,9 @@ pub struct NodeShape {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Act {
-    /// A new run with this input.
+    /// The input of a new run.
     pub input: Option<u64>,
-    /// Or the questions that are answered.
+    /// The values of the answered interrupts, if the act is no new run.
     pub answers: Option<Vec<String>>,
     pub end: End,
 }
@@ -47,7 +46,7 @@ pub struct Act {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 pub enum End {
-    /// The joins that are half full, by their place, with the sources that arrived.
+    /// The run finished. `stuck` has the index and the arrived sources of each half-full join.
     Finished {
         stuck: Vec<(usize, Vec<String>)>,
     },
@@ -55,12 +54,12 @@ pub enum End {
         asks: Vec<String>,
     },
     Limit,
-    /// Two wrote a channel that takes one writer, or overwrote the same one.
+    /// Two tasks wrote a channel that takes one writer, or overwrote the same channel.
     Conflict,
 }
 
 impl Record {
-    /// Reads a record for each line.
+    /// Reads one record per line.
     pub fn read(lines: &str) -> Result<Vec<Record>, String> {
         let records = lines.lines().enumerate().map(|(at, line)| {
             serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))

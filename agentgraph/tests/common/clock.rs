@@ -1,4 +1,5 @@
-//! Services whose time is a number: nothing waits, and what would have been waited for can be read.
+//! Services with a simulated time: `sleep` returns at once, and tests can read how long it would have
+//! taken.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentgraph::checkpoint::Services;
 
-/// A clock that moves only when somebody sleeps.
+/// A clock that moves only when `sleep` is called.
 #[derive(Clone, Default)]
 pub struct Clock(Arc<Inner>);
 
@@ -18,12 +19,12 @@ struct Inner {
 }
 
 impl Clock {
-    /// Every sleep there was, in order.
+    /// Returns the duration of every sleep, in order.
     pub fn slept(&self) -> Vec<Duration> {
         self.0.slept.lock().unwrap().clone()
     }
 
-    /// What the engine gets when it asks for a random number.
+    /// Sets the number that `random` returns.
     pub fn set_random(&self, number: u64) {
         self.0.random.store(number, Ordering::SeqCst);
     }
@@ -45,7 +46,7 @@ impl Services for Clock {
     }
 }
 
-/// Tokio's clock as the wall clock too, so that paused time is all the time there is.
+/// Services whose wall clock is the clock of Tokio, so that pausing it stops all time.
 pub struct TokioClock(tokio::time::Instant);
 
 impl Default for TokioClock {

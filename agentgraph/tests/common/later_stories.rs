@@ -1,4 +1,4 @@
-//! Threads that hold what format 1 can say since it has join policies, deferred nodes, handlers, budgets,
+//! Threads with the later additions to format 1: join policies, deferred nodes, handlers, budgets,
 //! branches and subgraphs.
 
 use std::sync::Arc;
@@ -16,12 +16,12 @@ fn line(text: &'static str) -> impl Fn() -> std::future::Ready<StoryUpdate> + Cl
     move || std::future::ready(Story::update().lines([text]))
 }
 
-fn kept(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Story> {
+fn compile(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Story> {
     graph.compile().unwrap().services(Clock::default()).checkpointer(saver)
 }
 
-/// Waits, on a branch of its own, in the handler of a node that failed, beside a finished one. One join has
-/// fired, one waits for its time, one node is deferred, and something was spent.
+/// Builds a graph that waits in the handler of a failed node, beside a finished node. One join has
+/// fired, one waits for its timeout, one node is deferred, and 25 cents were spent.
 pub fn handled(saver: impl Checkpointer) -> CompiledGraph<Story> {
     async fn pay(ctx: Ctx) -> StoryUpdate {
         ctx.spend("cents", 25);
@@ -49,11 +49,11 @@ pub fn handled(saver: impl Checkpointer) -> CompiledGraph<Story> {
         .edge(any(["quick", "slow"]), "first")
         .edge(all(["quick", "slow"]).timeout(Duration::from_secs(3600)), "waited")
         .edge("pay", "tear");
-    kept(graph, saver)
+    compile(graph, saver)
 }
 
-/// Waits in two subgraphs: one over the same state that has written something, and one that remembers an
-/// earlier call.
+/// Builds a graph that, in its second run, waits in two subgraphs: one over the same state that has
+/// written something, and one with a memory of the first run.
 pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
     async fn ask(ctx: Ctx) -> Result<StoryUpdate> {
         let answer: String = ctx.interrupt("and then?")?;
@@ -76,11 +76,11 @@ pub fn nested(saver: impl Checkpointer) -> CompiledGraph<Story> {
             |story: &Story| if story.count == 0 { vec!["counter"] } else { vec!["part", "counter"] },
             ["part", "counter"],
         );
-    kept(graph, saver)
+    compile(graph, saver)
 }
 
-/// Waits for an answer to its second question without a key, which it asks in the place of another one since
-/// it ran for the second time, and has one to a question with a key. `runs` says how often it ran before.
+/// Builds a graph whose node asks one question with a key and two without. Its last question has another
+/// text in every run of the node but the first. `runs` is the number of earlier runs.
 pub fn asked(saver: impl Checkpointer, eager: bool, runs: u32) -> CompiledGraph<Story> {
     let runs = Arc::new(AtomicU32::new(runs));
     let ask = move |ctx: Ctx| {
@@ -94,18 +94,18 @@ pub fn asked(saver: impl Checkpointer, eager: bool, runs: u32) -> CompiledGraph<
         }
     };
     let graph = StateGraph::new().node("ask", ask).edge(START, "ask");
-    kept(if eager { graph.eager() } else { graph }, saver)
+    compile(if eager { graph.eager() } else { graph }, saver)
 }
 
-/// Asks and answers up to there; in the eager graph the record of a commit says it, elsewhere the writes
-/// beside one.
+/// Runs and answers [`asked`] until it asks its last question with a new text. In the eager graph, a
+/// record holds the answers; elsewhere, pending writes do.
 async fn ask_and_answer(saver: Recorder, eager: bool) {
     let ids =
         |outcome: Outcome<Story>| outcome.interrupts().iter().map(|one| one.id.unwrap()).collect::<Vec<_>>();
     let graph = asked(saver.clone(), eager, 0);
     let both = ids(graph.invoke(Story::update().title("asked")).thread("t").await.unwrap());
     let answers = [(both[0], serde_json::json!("yes")), (both[1], serde_json::Value::Null)];
-    // The second run asks for the second thing in another way than the first would have.
+    // A fresh graph asks about the baker; in its second run, `graph` asks about mallory instead.
     let baker = ids(asked(saver.clone(), eager, 0).resume_many(answers).thread("t").await.unwrap());
     assert_eq!(baker.len(), 1);
     graph.resume("yes").thread("t").await.unwrap();
@@ -114,8 +114,8 @@ async fn ask_and_answer(saver: Recorder, eager: bool) {
     }
 }
 
-/// Fails, unless it is mended, on a branch that begins between two calls of a subgraph, each of which ended
-/// with a join that waits.
+/// Builds a graph that calls a subgraph twice and then fails, unless `mended`. Each call ends with a
+/// stuck join.
 pub fn failed(saver: impl Checkpointer, mended: bool) -> CompiledGraph<Story> {
     let tear = move || std::future::ready(if mended { Ok(()) } else { Err("the page is torn") });
     let half = StateGraph::new()
@@ -124,11 +124,11 @@ pub fn failed(saver: impl Checkpointer, mended: bool) -> CompiledGraph<Story> {
         .node("both", line("both"));
     let half = half.edge(START, "here").edge(["here", "absent"], "both").compile().unwrap();
     let graph = StateGraph::new().node("one", half.clone()).node("two", half).node("tear", tear);
-    kept(graph.edge(START, "one").edge("one", "two").edge("two", "tear"), saver)
+    compile(graph.edge(START, "one").edge("one", "two").edge("two", "tear"), saver)
 }
 
-/// The threads as they are stored by this release. The file `nested` has the second one from a release that
-/// named no memories.
+/// Returns the threads as this release stores them. The file `nested` has the second one as a release
+/// stored it that did not name memories.
 pub async fn recorded() -> [(&'static str, Tape); 5] {
     let [first, second, third, fourth, fifth] = std::array::from_fn(|_| Recorder::default());
     ask_and_answer(third.clone(), false).await;

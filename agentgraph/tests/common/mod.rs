@@ -1,4 +1,4 @@
-//! What several test files need. Everything here speaks to the engine through its public face only.
+//! Helpers that several test files share. They use only the public API of the engine.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod clock;

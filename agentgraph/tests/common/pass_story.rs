@@ -1,5 +1,5 @@
-//! A pass of a dependency graph that stands at a question, with everything beside it that its records can
-//! say.
+//! A pass of a dependency graph that waits at a question, with everything else that its records can
+//! hold.
 
 use agentgraph::dependency::Join;
 use agentgraph::prelude::*;
@@ -20,7 +20,7 @@ async fn ask(deps: Deps<'_, String>, ctx: Ctx) -> Result<String> {
     Ok(answer)
 }
 
-/// Edits, some of it in vain, beside another that edits.
+/// Edits the graph in parallel with another node that makes conflicting edits.
 async fn edit(ctx: Ctx) -> Result<String> {
     let name = ctx.node().to_owned();
     ctx.edits().add_node("x", "say", &name)?;
@@ -35,7 +35,8 @@ async fn edit(ctx: Ctx) -> Result<String> {
     Ok(name)
 }
 
-/// Nodes have names of one letter, so that damage to a record makes one of another.
+/// Builds the graph. Its nodes have names of one letter, so that damage to a record can turn one name
+/// into another.
 pub fn pass(saver: impl Checkpointer) -> CompiledDependencyGraph<String> {
     let give = |deps: Deps<'_, String>| deps.names().collect::<String>();
     DependencyGraph::<String>::new()
@@ -61,8 +62,8 @@ pub fn pass(saver: impl Checkpointer) -> CompiledDependencyGraph<String> {
         .checkpointer(saver)
 }
 
-/// The pass as this release stores it: two ask and one of them is answered, three are done, and one was
-/// skipped.
+/// Returns the pass as this release stores it: two nodes ask and one of them is answered, three are
+/// done, and one was skipped.
 pub async fn recorded_pass() -> Tape {
     let recorder = Recorder::default();
     let graph = pass(recorder.clone());

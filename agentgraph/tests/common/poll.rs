@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// Is pending that many times, waking itself each time.
+/// Is pending for `polls` polls, and wakes itself each time.
 pub async fn pending_for(polls: u32) {
     let mut left = polls;
     poll_fn(move |cx| {
@@ -18,7 +18,7 @@ pub async fn pending_for(polls: u32) {
     .await;
 }
 
-/// Polls a future at most that many times, and drops it if it is not done by then.
+/// Polls a future at most `polls` times, and drops it if it is not done by then.
 pub async fn at_most<F: Future + ?Sized>(mut future: Pin<Box<F>>, polls: u32) -> Option<F::Output> {
     let mut left = polls;
     poll_fn(|cx| {
@@ -30,7 +30,7 @@ pub async fn at_most<F: Future + ?Sized>(mut future: Pin<Box<F>>, polls: u32) ->
         if left == 0 && polled.is_pending() {
             return Poll::Ready(None);
         }
-        // Each poll counts, also those that nothing asked for.
+        // Wakes itself, so that the polls go on even if the future is never woken.
         cx.waker().wake_by_ref();
         polled
     })

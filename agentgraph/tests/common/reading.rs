@@ -1,5 +1,5 @@
-//! Reads a thread in every way there is, and goes on with it. Whatever its bytes are, that is an error or
-//! works.
+//! Reads a thread in every way and continues it. Whatever its bytes are, each call works or returns an
+//! error.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use agentgraph::{Code, Error, MemorySaver};
 use super::pass_story::pass;
 use super::stories::{Story, large, long, migrated, paused};
 
-/// A thread of this number, with any of those above, is a pass.
+/// The bit that marks the number of a pass.
 pub const PASS: u8 = 64;
 
-/// From this number on a thread is read through a key.
+/// The first of the numbers whose threads are read through an encryption key.
 pub const ENCRYPTED: u8 = 128;
 
-/// What encrypts and decrypts these threads.
+/// Wraps a saver so that it encrypts and decrypts these threads.
 pub fn encrypted<C: Checkpointer>(saver: C) -> EncryptedSaver<C> {
     EncryptedSaver::new(saver, KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap())
 }
@@ -28,7 +28,7 @@ fn through(which: usize, saver: Arc<MemorySaver>) -> Arc<dyn Checkpointer> {
 /// Reads the thread of this number.
 ///
 /// # Panics
-/// If it is refused for another reason than its bytes.
+/// If a read is refused for another reason than the bytes.
 pub async fn read_thread(which: usize, saver: Arc<MemorySaver>) {
     match which & usize::from(PASS) {
         0 => read(&graph_of(which, saver)).await,
@@ -36,7 +36,7 @@ pub async fn read_thread(which: usize, saver: Arc<MemorySaver>) {
     }
 }
 
-/// The graph that the thread of this number belongs to.
+/// Returns the graph that the thread of this number belongs to.
 pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
     let saver = through(which, saver);
     match which % 4 {
@@ -47,8 +47,8 @@ pub fn graph_of(which: usize, saver: Arc<MemorySaver>) -> CompiledGraph<Story> {
     }
 }
 
-/// What a reader may say of damaged bytes. That a channel or node is not known is true as well: names are
-/// bytes too.
+/// Whether damaged bytes may cause this error. Unknown channels and nodes are allowed too, since names
+/// are bytes.
 fn is_fair(error: &Error) -> bool {
     use Code::{CorruptCheckpoint, GraphChanged, NotEncrypted, SchemaVersion, SealBroken};
     use Code::{UnknownFormat, UnknownKey, WrongKey};
@@ -56,6 +56,8 @@ fn is_fair(error: &Error) -> bool {
         || matches!(error.code(), SealBroken | NotEncrypted | UnknownKey | WrongKey)
 }
 
+/// Reads and continues a thread of a state graph.
+///
 /// # Panics
 /// If the thread is refused for another reason than its bytes.
 pub async fn read(graph: &CompiledGraph<Story>) {
@@ -71,13 +73,13 @@ pub async fn read(graph: &CompiledGraph<Story>) {
             }
         }
     }
-    // What a damaged frontier or answer makes of the run is the run's own matter, as long as it ends.
+    // A damaged frontier or answer may give the run any end, as long as it ends.
     let _ = graph.proceed().thread("t").max_supersteps(3).await;
     let _ = graph.resume(1).thread("t").max_supersteps(3).await;
     let _ = graph.invoke(Story::update()).thread("t").abandon().max_supersteps(3).await;
 }
 
-/// The same for a pass.
+/// Reads and continues a thread of a dependency graph.
 async fn read_pass(saver: Arc<dyn Checkpointer>) {
     let graph = pass(saver);
     match graph.state("t").await {
@@ -96,13 +98,13 @@ async fn read_pass(saver: Arc<dyn Checkpointer>) {
             }
         }
     }
-    let gone_on = [
+    let outcomes = [
         graph.proceed().thread("t").max_supersteps(20).await,
         graph.resume("yes").thread("t").max_supersteps(20).await,
         graph.invoke(()).thread("t").abandon().max_supersteps(20).await,
     ];
-    for error in gone_on.into_iter().filter_map(Result::err) {
-        // Not of a node: those do not panic.
+    for error in outcomes.into_iter().filter_map(Result::err) {
+        // The nodes do not panic, so a panic would be one of the engine.
         assert_ne!(error.code(), Code::NodePanicked, "{error}");
     }
 }

@@ -1,4 +1,5 @@
-//! A saver round another one, that notes what was stored and can be dropped in the middle of storing.
+//! A saver around another one. It notes what is stored, fails on demand, and can be dropped in the
+//! middle of a call.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use futures_util::future::BoxFuture;
 
 use super::poll::pending_for;
 
-/// Every call of `put` and `put_writes` is pending once before it stores and once after it.
+/// A saver whose `put` and `put_writes` are pending once before they store and once after it.
 #[derive(Clone)]
 pub struct NotingSaver {
     inner: Arc<dyn Checkpointer>,
@@ -25,22 +26,22 @@ pub struct NotingSaver {
 #[derive(Default)]
 struct Notes {
     stored: Vec<Vec<u8>>,
-    /// Every `<text>` in what was stored.
+    /// Every `<text>` in the stored bytes.
     marked: HashSet<Vec<u8>>,
     puts: u64,
     put_bytes: u64,
-    /// By call.
+    /// The pending writes of each call.
     writes: Vec<Vec<PendingWrite>>,
     fail_puts: u32,
     fail_writes: u32,
-    writes_before_that: u32,
+    writes_before_failure: u32,
     fail_rewrites: u32,
-    rewrites_before_that: u32,
+    rewrites_before_failure: u32,
     /// The threads whose leases were renewed.
     renewed: Vec<String>,
-    /// Commits and renewals of that thread never end.
+    /// The thread whose commits and renewals never end.
     hangs: Option<String>,
-    /// Happens before the next thread is read.
+    /// The future that is awaited before the next read of a thread.
     meanwhile: Option<BoxFuture<'static, ()>>,
 }
 
@@ -59,39 +60,39 @@ impl NotingSaver {
         self
     }
 
-    /// Whether a record or a pending write that was stored contains this text.
+    /// Whether a stored record or pending write contains this text.
     pub fn has_stored(&self, text: &str) -> bool {
         let notes = self.notes.lock().unwrap();
         notes.stored.iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
 
-    /// Whether something was stored that contains this text, which is in angle brackets. Faster than
+    /// Whether stored bytes contain this text, which is in angle brackets. Faster than
     /// [`has_stored`](Self::has_stored).
     pub fn has_stored_marked(&self, text: &str) -> bool {
         self.notes.lock().unwrap().marked.contains(text.as_bytes())
     }
 
-    /// Lets that happen before the next thread is read.
+    /// Awaits `happens` before the next read of a thread.
     pub fn meanwhile(&self, happens: impl Future<Output = ()> + Send + 'static) {
         self.notes.lock().unwrap().meanwhile = Some(Box::pin(happens));
     }
 
-    /// How many checkpoints were stored.
+    /// Returns the number of stored checkpoints.
     pub fn puts(&self) -> u64 {
         self.notes.lock().unwrap().puts
     }
 
-    /// The bytes of all records and segments that were stored.
+    /// Returns the total size of all stored records and segments.
     pub fn put_bytes(&self) -> u64 {
         self.notes.lock().unwrap().put_bytes
     }
 
-    /// Every pending write that was stored, in order.
+    /// Returns every stored pending write, in order.
     pub fn writes(&self) -> Vec<PendingWrite> {
         self.notes.lock().unwrap().writes.concat()
     }
 
-    /// The same, with those together that were stored by one call.
+    /// Returns every stored pending write, grouped by call.
     pub fn writes_by_call(&self) -> Vec<Vec<PendingWrite>> {
         self.notes.lock().unwrap().writes.clone()
     }
@@ -104,19 +105,19 @@ impl NotingSaver {
     /// Lets the next `count` calls that store pending writes fail.
     pub fn fail_writes(&self, count: u32) {
         let mut notes = self.notes.lock().unwrap();
-        (notes.fail_writes, notes.writes_before_that) = (count, 0);
+        (notes.fail_writes, notes.writes_before_failure) = (count, 0);
     }
 
-    /// Lets the call that stores pending writes fail that comes after so many others.
+    /// Lets one call that stores pending writes fail, after `others` further ones.
     pub fn fail_writes_after(&self, others: u32) {
         let mut notes = self.notes.lock().unwrap();
-        (notes.fail_writes, notes.writes_before_that) = (1, others);
+        (notes.fail_writes, notes.writes_before_failure) = (1, others);
     }
 
-    /// Lets the call that rewrites rows fail that comes after so many others.
+    /// Lets one call that rewrites rows fail, after `others` further ones.
     pub fn fail_rewrite_after(&self, others: u32) {
         let mut notes = self.notes.lock().unwrap();
-        (notes.fail_rewrites, notes.rewrites_before_that) = (1, others);
+        (notes.fail_rewrites, notes.rewrites_before_failure) = (1, others);
     }
 
     /// Lets the next `count` calls that rewrite rows fail.
@@ -124,18 +125,18 @@ impl NotingSaver {
         self.notes.lock().unwrap().fail_rewrites = count;
     }
 
-    /// How many calls are still to fail.
+    /// Returns the number of calls that are still to fail.
     pub fn still_to_fail(&self) -> u32 {
         let notes = self.notes.lock().unwrap();
         notes.fail_puts + notes.fail_writes + notes.fail_rewrites
     }
 
-    /// Lets no commit and no renewal of that thread end.
+    /// Keeps all commits and renewals of the thread from ending.
     pub fn hang(&self, thread: &str) {
         self.notes.lock().unwrap().hangs = Some(thread.to_owned());
     }
 
-    /// The threads whose leases were renewed since this was asked last.
+    /// Returns the threads whose leases were renewed since the last call of this function.
     pub fn renewed(&self) -> Vec<String> {
         std::mem::take(&mut self.notes.lock().unwrap().renewed)
     }
@@ -147,7 +148,7 @@ impl NotingSaver {
         }
     }
 
-    async fn breathe(&self) {
+    async fn yield_once(&self) {
         if self.awaits {
             pending_for(1).await;
         }
@@ -155,7 +156,7 @@ impl NotingSaver {
 }
 
 impl Notes {
-    fn keep(&mut self, bytes: &[u8]) {
+    fn note(&mut self, bytes: &[u8]) {
         let ends = bytes.split_inclusive(|byte| *byte == b'>');
         let marked =
             ends.filter_map(|text| Some(text[text.iter().rposition(|byte| *byte == b'<')?..].to_vec()));
@@ -164,7 +165,7 @@ impl Notes {
     }
 }
 
-fn fails(left: &mut u32) -> Result<(), StoreError> {
+fn take_failure(left: &mut u32) -> Result<(), StoreError> {
     if *left == 0 {
         return Ok(());
     }
@@ -187,38 +188,38 @@ impl Checkpointer for NotingSaver {
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-        self.breathe().await;
+        self.yield_once().await;
         self.may_hang(put.place.thread).await;
-        fails(&mut self.notes.lock().unwrap().fail_puts)?;
+        take_failure(&mut self.notes.lock().unwrap().fail_puts)?;
         self.inner.put(put).await?;
         {
             let mut notes = self.notes.lock().unwrap();
-            notes.keep(put.record);
+            notes.note(put.record);
             notes.puts += 1;
             notes.put_bytes +=
                 put.record.len() as u64 + put.segment.map_or(0, |segment| segment.len() as u64);
         }
-        self.breathe().await;
+        self.yield_once().await;
         Ok(())
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         let writes = put.writes;
-        self.breathe().await;
+        self.yield_once().await;
         {
             let mut notes = self.notes.lock().unwrap();
-            match notes.writes_before_that.checked_sub(1) {
-                Some(left) => notes.writes_before_that = left,
-                None => fails(&mut notes.fail_writes)?,
+            match notes.writes_before_failure.checked_sub(1) {
+                Some(left) => notes.writes_before_failure = left,
+                None => take_failure(&mut notes.fail_writes)?,
             }
         }
         self.inner.put_writes(put).await?;
         {
             let mut notes = self.notes.lock().unwrap();
             notes.writes.push(writes.to_vec());
-            writes.iter().filter(|write| write.slot == 0).for_each(|write| notes.keep(&write.bytes));
+            writes.iter().filter(|write| write.slot == 0).for_each(|write| notes.note(&write.bytes));
         }
-        self.breathe().await;
+        self.yield_once().await;
         Ok(())
     }
 
@@ -268,7 +269,7 @@ impl Leases for NotingSaver {
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
-        self.breathe().await;
+        self.yield_once().await;
         leases_of(&*self.inner).release(thread, fence).await
     }
 
@@ -309,9 +310,9 @@ impl Upkeep for NotingSaver {
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
         {
             let mut notes = self.notes.lock().unwrap();
-            match notes.rewrites_before_that.checked_sub(1) {
-                Some(left) => notes.rewrites_before_that = left,
-                None => fails(&mut notes.fail_rewrites)?,
+            match notes.rewrites_before_failure.checked_sub(1) {
+                Some(left) => notes.rewrites_before_failure = left,
+                None => take_failure(&mut notes.fail_rewrites)?,
             }
         }
         upkeep::rewrite(&*self.inner, rewrite).await

@@ -1,4 +1,4 @@
-//! Three threads that together hold everything format 1 can say.
+//! Three threads that together hold everything in format 1, without the additions of `later_stories`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -57,17 +57,17 @@ pub fn person(id: &str, age: u8) -> Person {
     Person { id: id.into(), age }
 }
 
-fn kept(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Story> {
+fn compile(graph: StateGraph<Story>, saver: impl Checkpointer) -> CompiledGraph<Story> {
     graph.compile().unwrap().services(Clock::default()).checkpointer(saver)
 }
 
-/// Waits at two questions, of which one is answered, beside two dispatched tasks that are finished and one
-/// that failed, with a join half full.
+/// Builds a graph that asks two questions. In [`recorded`], one of them is answered, two dispatched
+/// tasks have finished, one has failed, and the round of a join is open.
 pub fn paused(saver: impl Checkpointer) -> CompiledGraph<Story> {
-    kept(questions(), saver)
+    compile(questions(), saver)
 }
 
-/// The same, with a state that has changed since: what it stored is migrated.
+/// Builds the same graph with a newer schema, so that what it stored is migrated.
 pub fn migrated(saver: impl Checkpointer) -> CompiledGraph<Story> {
     let graph = questions().schema_version(1).migration(0, |fields| {
         fields.rename("title", "longest");
@@ -76,7 +76,7 @@ pub fn migrated(saver: impl Checkpointer) -> CompiledGraph<Story> {
         }
         Ok(())
     });
-    kept(graph, saver)
+    compile(graph, saver)
 }
 
 fn questions() -> StateGraph<Story> {
@@ -114,7 +114,7 @@ fn questions() -> StateGraph<Story> {
         .edge(["early", "ask"], "joined")
 }
 
-/// What the long thread writes in its superstep after `n` others.
+/// Returns the update of the long thread in its superstep after `n` others.
 pub fn long_step(n: u64) -> StoryUpdate {
     let update = Story::update().count(n + 1);
     match n % 103 {
@@ -129,14 +129,17 @@ pub fn long_step(n: u64) -> StoryUpdate {
     }
 }
 
-/// 1,030 supersteps of every kind of change, with a segment among them.
+/// Builds a graph of 1,030 supersteps with every kind of change, enough for a segment.
 pub fn long(saver: impl Checkpointer) -> CompiledGraph<Story> {
     let step = |story: Snapshot<Story>| std::future::ready(long_step(story.count));
     let more = |story: &Story| if story.count.is_multiple_of(1030) { END } else { "step" };
-    kept(StateGraph::new().node("step", step).edge(START, "step").branch("step", more, ["step", END]), saver)
+    compile(
+        StateGraph::new().node("step", step).edge(START, "step").branch("step", more, ["step", END]),
+        saver,
+    )
 }
 
-/// Holds a large title, to which the full of another version of the graph only refers.
+/// Builds a graph with a large title. The full of another version of the graph only refers to it.
 pub fn large(saver: impl Checkpointer, version: u32) -> CompiledGraph<Story> {
     async fn write(story: Snapshot<Story>) -> StoryUpdate {
         let update = Story::update().lines([format!("{} long", story.title.len())]);
@@ -148,10 +151,11 @@ pub fn large(saver: impl Checkpointer, version: u32) -> CompiledGraph<Story> {
         .edge(START, "write")
         .edge("write", "again");
     let graph = if version == 1 { graph } else { graph.node("new", || async {}).edge("again", "new") };
-    kept(graph, saver)
+    compile(graph, saver)
 }
 
-/// The three threads as they are stored by this release. Of the long one only what a reader of its end needs.
+/// Returns the three threads as this release stores them. Of the long one, only the part that a reader
+/// of its end needs.
 pub async fn recorded() -> [(&'static str, Tape); 3] {
     let [first, second, third] = [Recorder::default(), Recorder::default(), Recorder::default()];
     let graph = paused(first.clone());

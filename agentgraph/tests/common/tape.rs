@@ -1,5 +1,5 @@
-//! A thread as what was stored of it: can be recorded, written to a file as JSON and hexadecimal digits, and
-//! played back into a saver.
+//! A thread as the rows that were stored of it. A tape can be recorded, written to a file as JSON with
+//! hexadecimal digits, and played back into a saver.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ pub struct Tape {
     pub writes: Vec<Write>,
 }
 
-/// One checkpoint, and the segment that stands beside it.
+/// A checkpoint, and the segment beside it if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -66,14 +66,15 @@ impl Tape {
         }));
     }
 
-    /// Stores everything as it was stored, on thread `t`.
+    /// Stores the tape on thread `t` of a new saver.
     pub async fn play(&self) -> Arc<MemorySaver> {
         let saver = Arc::new(MemorySaver::new());
         self.play_into(&*saver).await;
         saver
     }
 
-    /// The same thread, with every run of bytes as that makes it which `around` puts before a saver.
+    /// Plays the tape into the saver that `around` makes from a recorder, and returns what the recorder
+    /// stored.
     pub async fn through<C: Checkpointer>(&self, around: impl Fn(Recorder) -> C) -> Tape {
         let recorder = Recorder::default();
         self.play_into(&around(recorder.clone())).await;
@@ -109,7 +110,7 @@ impl Tape {
     }
 }
 
-/// Records what is stored on any thread, and stores it.
+/// A saver that stores and records the rows of all threads.
 #[derive(Clone, Default)]
 pub struct Recorder {
     inner: Arc<MemorySaver>,
@@ -117,7 +118,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// What was stored, without the pending writes that a later checkpoint made obsolete.
+    /// Returns the recorded rows, without the pending writes that a later checkpoint made obsolete.
     pub fn tape(&self) -> Tape {
         self.tape.lock().unwrap().clone()
     }

@@ -1,5 +1,5 @@
-//! A thread as one string of bytes, for a fuzzer: the number of its graph, then what is stored of it, part by
-//! part. Every string is a thread; what is cut off is short.
+//! A thread as one string of bytes, for a fuzzer: the number of its graph, then its stored parts. Every
+//! string is a thread; missing bytes make a part shorter.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct ThreadBytes {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// A record of format 1 whose parts are where it says.
+    /// A record of format 1 with consistent lengths.
     Record { kind: Kind, header: Vec<u8>, operations: Vec<u8> },
     /// Any bytes in the place of a record.
     Raw { kind: Kind, bytes: Vec<u8> },
@@ -25,12 +25,12 @@ pub enum Part {
     Write { task: [u8; 16], slot: u32, bytes: Vec<u8> },
 }
 
-/// Where a record stands.
+/// The kind of row that a record is stored in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Full,
     Delta,
-    /// Beside the record before it.
+    /// A segment beside the record before it.
     Segment,
 }
 
@@ -96,7 +96,7 @@ impl ThreadBytes {
         bytes
     }
 
-    /// Stores it on thread `t`.
+    /// Stores the thread as `t` in a new saver.
     pub async fn play(&self) -> Arc<MemorySaver> {
         let saver = Arc::new(MemorySaver::new());
         let place = Place::root("t");
@@ -133,7 +133,7 @@ impl ThreadBytes {
 }
 
 impl Part {
-    /// What is stored, of a part that is a record.
+    /// Returns the kind of row and the bytes of a part that is a record.
     fn record(&self) -> (Kind, Vec<u8>) {
         match self {
             Part::Record { kind, header, operations } => {
@@ -165,14 +165,14 @@ fn sized(rest: &mut &[u8]) -> Vec<u8> {
     take(rest, length.into()).to_vec()
 }
 
-/// More than 64 KiB is cut off.
+/// Appends the length and the content, cut off after 65,535 bytes.
 fn put_sized(bytes: &mut Vec<u8>, content: &[u8]) {
     let length = content.len().min(u16::MAX.into());
     bytes.extend((length as u16).to_be_bytes());
     bytes.extend(&content[..length]);
 }
 
-/// Zeroes where bytes are missing.
+/// Returns the bytes as an array, padded with zeroes.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut array = [0; N];
     array[..bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! The smallest state that shows who ran, in which order.
+//! A minimal state that shows which nodes ran, and in which order.
 
 use std::future::{Ready, ready};
 
@@ -11,17 +11,17 @@ pub struct Words {
     pub seen: Vec<String>,
 }
 
-/// A node that says its word.
+/// Returns a node that says its word.
 pub fn says(word: &'static str) -> impl Fn() -> Ready<WordsUpdate> + Clone + Send + Sync + 'static {
     move || ready(Words::update().seen([word]))
 }
 
-/// A command that says a word.
+/// Returns a command that says a word.
 pub fn said(word: &str) -> Command<Words> {
     Command::update(Words::update().seen([word]))
 }
 
-/// The words of a run from its beginning to its end, with a space between them.
+/// Runs the graph to its end and returns the words, separated by spaces.
 pub async fn words_of(graph: &CompiledGraph<Words>) -> String {
     let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
     assert!(matches!(outcome, Outcome::Finished { .. }), "{outcome:?}");

@@ -1,5 +1,5 @@
-//! A pass in which several nodes run at once, as somebody sees it who knows when each of them begins, edits
-//! and ends.
+//! The reference model of a pass in which several nodes run at once. The caller reports when each of them
+//! starts, edits, asks and ends.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,28 +8,32 @@ use super::{Edit, Model, Pass, Report, output};
 pub(crate) struct Course {
     pass: Pass,
     drafts: HashMap<usize, Draft>,
-    /// How many transactions have changed the graph.
+    /// The number of transactions that have changed the graph.
     settled: usize,
-    /// What nodes began with.
+    /// The dependencies that each node has started with.
     sources: HashMap<usize, Vec<usize>>,
-    /// They have asked, and whether they were answered.
+    /// The nodes that have asked, each with whether it was answered.
     asked: BTreeMap<usize, bool>,
-    /// Those that were answered and are to begin again.
+    /// The answered nodes that are to start again.
     again: HashSet<usize>,
+    /// The names and the outputs of finished nodes, in order.
     order: Vec<(String, String)>,
+    /// The nodes whose edits were dropped.
     dropped: Vec<String>,
 }
 
-/// What a node has edited that runs.
+/// The edits of a running node.
 struct Draft {
-    /// And whether each changed nothing because its target ran.
+    /// The edits, each with whether it changes nothing because its target runs.
     edits: Vec<(Edit, bool)>,
-    /// The pass as the node sees it, when so many transactions were settled.
+    /// The pass as the node sees it.
     view: Pass,
-    above: usize,
+    /// The number of settled transactions that `view` is based on.
+    based_on: usize,
 }
 
 impl Course {
+    /// Begins a pass after the edits in `before`; `None` if one of them is refused.
     pub(crate) fn begin(model: &Model, before: &[Edit]) -> Option<Self> {
         let permanent = model.graph.names.len();
         let mut pass = Pass {
@@ -71,7 +75,7 @@ impl Course {
         self.again.contains(&node) || (!begun && self.pass.is_ready(node))
     }
 
-    /// The next node begins, and what it gives. Those that are skipped are done at once.
+    /// Starts the next node and returns its name and its output. Finishes the skipped nodes before it.
     pub(crate) fn start(&mut self) -> Option<(String, String)> {
         loop {
             let node = self.pass.queue.iter().copied().find(|node| self.may_start(*node))?;
@@ -87,22 +91,22 @@ impl Course {
                 self.sources.insert(node, sources);
             }
             self.pass.running.insert(node);
-            return Some((name.clone(), self.gives(node)));
+            return Some((name.clone(), self.output_of(node)));
         }
     }
 
-    fn gives(&self, node: usize) -> String {
+    fn output_of(&self, node: usize) -> String {
         let names = &self.pass.graph.names;
         output(&names[node], self.sources[&node].iter().map(|source| &*names[*source]))
     }
 
-    /// Whether an edit is accepted.
+    /// Adds an edit to the draft of a node. Returns whether it is accepted.
     pub(crate) fn edit(&mut self, name: &str, edit: &Edit) -> bool {
         let node = self.node(name);
-        let fresh = || Draft { edits: Vec::new(), view: self.pass.clone(), above: self.settled };
+        let fresh = || Draft { edits: Vec::new(), view: self.pass.clone(), based_on: self.settled };
         let draft = self.drafts.entry(node).or_insert_with(fresh);
-        if draft.above != self.settled {
-            draft.above = self.settled;
+        if draft.based_on != self.settled {
+            draft.based_on = self.settled;
             draft.view = self.pass.clone();
             for (edit, _) in draft.edits.iter().filter(|(_, moot)| !moot) {
                 if !coincides(&self.pass, &draft.view, edit) {
@@ -120,7 +124,7 @@ impl Course {
         accepted
     }
 
-    /// A node is done: its edits are made, all or none.
+    /// Ends a node: its edits are applied, all or none.
     pub(crate) fn end(&mut self, name: &str) {
         let node = self.node(name);
         let draft = self.drafts.remove(&node);
@@ -128,14 +132,15 @@ impl Course {
         if draft.is_some_and(|draft| self.settle(&draft.edits).is_none()) {
             self.dropped.push(name.to_owned());
         }
-        let gives = self.gives(node);
+        let value = self.output_of(node);
         self.pass.finish(node);
         if node < self.pass.permanent {
-            self.pass.kept.insert(name.to_owned(), gives.clone());
+            self.pass.kept.insert(name.to_owned(), value.clone());
         }
-        self.order.push((name.to_owned(), gives));
+        self.order.push((name.to_owned(), value));
     }
 
+    /// Applies the edits of a draft to the pass; `None` if one of them is refused.
     fn settle(&mut self, edits: &[(Edit, bool)]) -> Option<()> {
         let (mut view, mut made) = (self.pass.clone(), self.pass.clone());
         let mut changes = false;
@@ -156,28 +161,28 @@ impl Course {
         Some(())
     }
 
-    /// A node asks instead of ending.
+    /// Ends a node with a question: its edits are discarded.
     pub(crate) fn ask(&mut self, name: &str) {
         let node = self.node(name);
         self.drafts.remove(&node);
         self.asked.insert(node, false);
     }
 
-    /// The call is over: who ran and has not asked has not begun.
-    pub(crate) fn leave(&mut self) {
+    /// Ends the call: a node that ran and has not asked will start again.
+    pub(crate) fn end_call(&mut self) {
         self.drafts.clear();
         self.pass.running.retain(|node| self.asked.contains_key(node));
         self.again = self.asked.iter().filter(|(_, answered)| **answered).map(|(node, _)| *node).collect();
     }
 
-    /// A node is answered between two calls.
+    /// Answers a node between two calls.
     pub(crate) fn answer(&mut self, name: &str) {
         let node = self.node(name);
         self.asked.insert(node, true);
         self.again.insert(node);
     }
 
-    /// Who waits for an answer, in order.
+    /// Returns the nodes that wait for an answer, in order.
     pub(crate) fn waiting(&self) -> Vec<String> {
         self.asked.iter().filter(|(_, answered)| !**answered).map(|(node, _)| self.name(*node)).collect()
     }
@@ -186,7 +191,7 @@ impl Course {
         self.asked.get(&self.node(name)) == Some(&true)
     }
 
-    /// Who could go on between two calls, in order, those among them that wait for answers.
+    /// Returns the nodes that are next between two calls, in order, including those that wait for answers.
     pub(crate) fn next(&self) -> Vec<String> {
         let next = |node: &&usize| self.asked.contains_key(node) || self.may_start(**node);
         self.pass.queue.iter().filter(next).map(|node| self.name(*node)).collect()
@@ -196,7 +201,6 @@ impl Course {
         self.pass.kept.clone()
     }
 
-    /// Whose edits were dropped.
     pub(crate) fn dropped(&self) -> &[String] {
         &self.dropped
     }
@@ -206,7 +210,7 @@ impl Course {
     }
 }
 
-/// Whether an edit changes nothing because the node that it leads to has begun.
+/// Whether an edit changes nothing because the target of its edge runs.
 fn is_moot(view: &Pass, edit: &Edit) -> bool {
     match edit {
         Edit::AddEdge(_, to) | Edit::PrependEdge(_, to) | Edit::RemoveEdge(_, to) => {
@@ -216,7 +220,8 @@ fn is_moot(view: &Pass, edit: &Edit) -> bool {
     }
 }
 
-/// Whether others have settled just that edit, as one sees it who has edited more.
+/// Whether another node has already settled the same edit. `view` is the settled pass with the earlier edits
+/// of this node.
 fn coincides(settled: &Pass, view: &Pass, edit: &Edit) -> bool {
     let edge = |from: &String, to: &String| Some((view.find(from)?, view.find(to)?));
     let is_added = |from: &String, to: &String, front: bool| {
@@ -234,7 +239,7 @@ fn coincides(settled: &Pass, view: &Pass, edit: &Edit) -> bool {
             !view.graph.sources[to].contains(&from) && settled.graph.cut.contains(&(from, to))
         }),
         Edit::RemoveNode(name) => {
-            let was_there = view.graph.gone.iter().any(|node| view.graph.names[*node] == *name);
+            let was_there = view.graph.removed.iter().any(|node| view.graph.names[*node] == *name);
             was_there && view.find(name).is_none()
         }
         Edit::Skip(_) => false,

@@ -1,5 +1,5 @@
-//! Passes whose nodes end in the order that somebody says, who asks, answers, drops the call and goes on with
-//! another graph of the same shape; after each event the engine and the [`Course`] must say the same.
+//! Drives passes whose nodes end in a chosen order. The driver also answers questions, drops the call and
+//! continues with another graph of the same shape. After each event the engine must agree with [`Course`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, IntoFuture};
@@ -16,16 +16,16 @@ use agentgraph::{
 use super::gates::Gates;
 use super::{Course, Edit, Model, Reason, Shape, output};
 
-/// What nodes note.
+/// An event that a node reports.
 #[derive(Debug, PartialEq)]
 enum Event {
-    /// A node begins, and would give that.
+    /// The node and its output.
     Starts(String, String),
-    /// Whether an edit was accepted.
+    /// The node, an edit, and whether it was accepted.
     Edits(String, Edit, bool),
 }
 
-/// What all graphs of one shape share.
+/// The state that all graphs of one shape share.
 #[derive(Clone, Default)]
 struct World {
     gates: Gates,
@@ -35,7 +35,7 @@ struct World {
 }
 
 impl World {
-    /// The edits of a node before it waits for the first time, and those after that.
+    /// Returns the edits of a node before it waits for the first time, and those after it.
     fn edits(&self, name: &str, is_permanent: bool) -> [Vec<Edit>; 2] {
         let edits = self.edits.get(name).filter(|_| is_permanent).cloned().unwrap_or_default();
         let (first, second) = edits.split_at(edits.len() / 2);
@@ -51,11 +51,11 @@ impl World {
         let called = move |deps: Deps<'static, String>, edits: PassEdits<String>, ctx: Ctx| {
             let (world, name) = (world.clone(), name.clone());
             async move {
-                let gives = output(&name, deps.names());
-                world.note(Event::Starts(name.clone(), gives.clone()));
+                let value = output(&name, deps.names());
+                world.note(Event::Starts(name.clone(), value.clone()));
                 for half in world.edits(&name, is_permanent) {
                     for edit in half {
-                        let accepted = tried(&edits, &edit).is_ok();
+                        let accepted = make_edit(&edits, &edit).is_ok();
                         world.note(Event::Edits(name.clone(), edit, accepted));
                     }
                     world.gates.pass(&name).await;
@@ -63,7 +63,7 @@ impl World {
                 if world.asks.contains(&name) {
                     let _: bool = ctx.interrupt(&name)?;
                 }
-                Ok::<_, BoxError>(gives)
+                Ok::<_, BoxError>(value)
             }
         };
         DependencyNode::of(called).join(join)
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-fn tried(edits: &PassEdits<String>, edit: &Edit) -> Result<(), agentgraph::edit::EditError> {
+fn make_edit(edits: &PassEdits<String>, edit: &Edit) -> Result<(), agentgraph::edit::EditError> {
     match edit {
         Edit::AddNode(name, _) => edits.add_node(name, "node", name),
         Edit::AddEdge(from, to) => edits.add_edge(from, to),
@@ -101,15 +101,15 @@ fn poll<T>(future: &mut Pin<Box<impl Future<Output = T>>>) -> Poll<T> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What is ready at once.
+/// Returns the output of a future that is ready at its first poll.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match poll(&mut Box::pin(future)) {
         Poll::Ready(value) => value,
-        Poll::Pending => panic!("it waits"),
+        Poll::Pending => panic!("the future is not ready"),
     }
 }
 
-/// Numbers for choices.
+/// A source of pseudo-random choices.
 pub(crate) struct Choices(pub(crate) u64);
 
 impl Choices {
@@ -119,25 +119,25 @@ impl Choices {
     }
 }
 
-/// One shape, one pass before it that all nodes have run in, and one that is looked at.
+/// The second pass of a thread. All nodes have run in the first one.
 struct Driver<'a> {
     shape: &'a Shape,
     world: World,
     saver: Arc<MemorySaver>,
     course: Course,
-    /// Who runs, and whether it has waited before.
+    /// The running nodes, each with whether it has passed its first gate.
     phases: BTreeMap<String, bool>,
     choices: Choices,
 }
 
-/// Goes through a whole pass.
+/// Runs two passes of a shape, and compares the second one with a [`Course`].
 pub(crate) fn check(shape: &Shape, asks: Vec<String>, mut choices: Choices) {
     let saver = Arc::new(MemorySaver::new());
     let mut model = Model::of(&Shape { edits: HashMap::new(), ..shape.clone() });
     model.pass(&[]).unwrap();
     let plain = World::default();
-    // One node after the other, as the model's: what a node with `Join::Any` found done is kept for the
-    // second pass.
+    // Runs one node after the other, as the model does: a node with `Join::Any` reads the dependencies that
+    // are done, and its output is kept for the second pass.
     let call = plain.graph(shape, &saver).invoke(()).thread("t").max_concurrency(1);
     let mut first: Pin<Box<_>> = Box::pin(call.into_future());
     while poll(&mut first).is_pending() {
@@ -161,51 +161,49 @@ pub(crate) fn check(shape: &Shape, asks: Vec<String>, mut choices: Choices) {
         assert!(["E_EDIT_REJECTED", "E_NOTHING_TO_REUSE"].contains(&refused.code().as_str()), "{refused}");
         return;
     };
-    let drops = choices.below(3) * 7;
+    let drop_percent = choices.below(3) * 7;
     let mut driver = Driver { shape, world, saver, course, phases: BTreeMap::new(), choices };
     let mut call = call;
-    while !driver.drive(call, drops) {
+    while !driver.drive(call, drop_percent) {
         call = driver.next_call();
     }
 }
 
 impl Driver<'_> {
-    /// Goes through one call; whether the pass is over.
-    fn drive(&mut self, call: Call, drops: usize) -> bool {
+    /// Drives one call, which may be dropped with a probability of `drop_percent` at each step. Returns
+    /// whether the pass is over.
+    fn drive(&mut self, call: Call, drop_percent: usize) -> bool {
         let mut call: Pin<Box<_>> = Box::pin(call.into_future());
         loop {
             let polled = poll(&mut call);
             self.starts();
-            assert_eq!(*self.world.events.lock().unwrap(), [], "nobody else does anything");
+            assert_eq!(*self.world.events.lock().unwrap(), [], "events that the course does not have");
             let waiting = self.world.gates.waiting();
             if let Poll::Ready(ended) = polled {
                 return self.ended(ended);
             }
             assert_eq!(waiting, self.phases.keys().cloned().collect::<Vec<_>>());
-            if waiting.is_empty() || self.choices.below(100) < drops {
-                assert!(!waiting.is_empty(), "it waits for nothing");
+            if waiting.is_empty() || self.choices.below(100) < drop_percent {
+                assert!(!waiting.is_empty(), "the call is pending, but no node runs");
                 drop(call);
-                self.leave();
+                self.end_call();
                 return false;
             }
             let name = &waiting[self.choices.below(waiting.len())];
             self.world.gates.open(name);
-            match self.phases[name] {
-                false => {
-                    // Its edits are handed in when it is polled, before anybody else begins.
-                    let polled = poll(&mut call);
-                    assert!(polled.is_pending());
-                    self.phases.insert(name.clone(), true);
-                    self.edits(name, 1);
+            if self.phases[name] {
+                self.phases.remove(name);
+                if self.world.asks.contains(name) && !self.course.is_answered(name) {
+                    self.course.ask(name)
+                } else {
+                    self.course.end(name)
                 }
-                true => {
-                    self.phases.remove(name);
-                    if self.world.asks.contains(name) && !self.course.is_answered(name) {
-                        self.course.ask(name)
-                    } else {
-                        self.course.end(name)
-                    }
-                }
+            } else {
+                // The node makes its edits in this poll, before another node starts.
+                let polled = poll(&mut call);
+                assert!(polled.is_pending());
+                self.phases.insert(name.clone(), true);
+                self.edits(name, 1);
             }
         }
     }
@@ -215,15 +213,16 @@ impl Driver<'_> {
         (!events.is_empty()).then(|| events.remove(0))
     }
 
-    /// All begin that may.
+    /// Asserts that all nodes that may start have started, in order.
     fn starts(&mut self) {
-        while let Some((name, gives)) = self.course.start() {
-            assert_eq!(self.take(), Some(Event::Starts(name.clone(), gives)));
+        while let Some((name, value)) = self.course.start() {
+            assert_eq!(self.take(), Some(Event::Starts(name.clone(), value)));
             self.phases.insert(name.clone(), false);
             self.edits(&name, 0);
         }
     }
 
+    /// Asserts that the engine and the course accept the same edits in one half of a node's edits.
     fn edits(&mut self, name: &str, half: usize) {
         let is_permanent = self.course.is_permanent(name);
         let [first, second] = self.world.edits(name, is_permanent);
@@ -233,9 +232,10 @@ impl Driver<'_> {
         }
     }
 
-    fn leave(&mut self) {
+    /// Ends the call of the course, and compares it with the stored state.
+    fn end_call(&mut self) {
         self.phases.clear();
-        self.course.leave();
+        self.course.end_call();
         let state = now(self.world.graph(self.shape, &self.saver).state("t")).unwrap().unwrap();
         assert_eq!(state.next, self.course.next());
         let asked: Vec<_> = state.interrupts.iter().map(|asked| asked.node.clone()).collect();
@@ -250,6 +250,7 @@ impl Driver<'_> {
         assert_eq!(dropped, self.course.dropped());
     }
 
+    /// Compares the outcome of a call with the course. Returns whether the pass is over.
     fn ended(&mut self, ended: Ended) -> bool {
         let outcome = ended.unwrap();
         self.outputs_are(outcome.output());
@@ -265,17 +266,13 @@ impl Driver<'_> {
             assert_eq!(missed, self.course.report().not_run);
         }
         assert_eq!(is_over, self.course.waiting().is_empty());
-        self.leave_if(!is_over);
+        if !is_over {
+            self.end_call();
+        }
         is_over
     }
 
-    fn leave_if(&mut self, is_open: bool) {
-        if is_open {
-            self.leave();
-        }
-    }
-
-    /// The next call: some of those that wait are answered, all if they are few.
+    /// Returns the next call, which answers some of the open questions, or none.
     fn next_call(&mut self) -> Call {
         let graph = self.world.graph(self.shape, &self.saver);
         let open = now(graph.state("t")).unwrap().unwrap().interrupts;

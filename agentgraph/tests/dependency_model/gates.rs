@@ -1,4 +1,4 @@
-//! Gates by name: each node waits at its own until it is let through.
+//! Gates by name: each node waits at its own gate until the test opens it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 #[derive(Clone, Default)]
-pub(crate) struct Gates(Arc<Mutex<BTreeMap<String, Standing>>>);
+pub(crate) struct Gates(Arc<Mutex<BTreeMap<String, GateState>>>);
 
 #[derive(Default)]
-struct Standing {
+struct GateState {
     open: bool,
     waker: Option<Waker>,
 }
@@ -25,7 +25,7 @@ impl Gates {
         Gate { gates: self.clone(), name: name.to_owned() }
     }
 
-    /// Who waits.
+    /// Returns the names of the closed gates at which a node waits.
     pub(crate) fn waiting(&self) -> Vec<String> {
         let gates = self.0.lock().unwrap();
         gates.iter().filter(|(_, gate)| !gate.open).map(|(name, _)| name.clone()).collect()

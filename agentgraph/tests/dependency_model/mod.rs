@@ -1,4 +1,4 @@
-//! The reference: a pass without counters, in which every step looks at the whole graph anew.
+//! The reference model: a pass without counters, in which every step reads the whole graph.
 
 mod course;
 pub(crate) mod drive;
@@ -21,7 +21,7 @@ pub(crate) enum Edit {
     Skip(Vec<String>),
 }
 
-/// A graph, and what its nodes edit.
+/// A graph, and the edits that its nodes make.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) nodes: Vec<(String, Join)>,
@@ -32,13 +32,13 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// All nodes wait for all.
+    /// Returns the shape in which each node waits for all its dependencies.
     pub(crate) fn strict(mut self) -> Self {
         self.nodes.iter_mut().for_each(|(_, join)| *join = Join::All);
         self
     }
 
-    /// Temporary nodes are what the template makes.
+    /// Returns the shape in which each temporary node has the join of the template.
     pub(crate) fn with_templates(mut self) -> Self {
         for edit in self.edits.values_mut().flatten().chain(&mut self.before) {
             if let Edit::AddNode(_, join) = edit {
@@ -49,7 +49,7 @@ impl Shape {
     }
 }
 
-/// What a node gives: its name and those of its dependencies.
+/// Returns the output of a node: its name and those of its dependencies.
 pub(crate) fn output<'a>(name: &str, deps: impl Iterator<Item = &'a str>) -> String {
     format!("{name}({})", deps.collect::<Vec<_>>().join(","))
 }
@@ -72,18 +72,20 @@ pub(crate) struct Report {
 struct Graph {
     names: Vec<String>,
     joins: Vec<Join>,
-    gone: HashSet<usize>,
+    removed: HashSet<usize>,
     /// The dependencies of each, in order.
     sources: Vec<Vec<usize>>,
-    /// Who depends on each, in order.
+    /// The nodes that depend on each, in order.
     targets: Vec<Vec<usize>>,
+    /// The nodes that each is ordered after.
     before: Vec<Vec<usize>>,
-    /// Never had a dependency.
+    /// Whether each is a root: a permanent node that is declared without dependencies, or a temporary one
+    /// that never got any.
     root: Vec<bool>,
     skips: HashSet<usize>,
-    /// Temporary edges that are there, and whether each was put in front.
+    /// The temporary edges that exist, each with whether it was prepended.
     added: Vec<(usize, usize, bool)>,
-    /// Edges that were there before and were removed.
+    /// The removed edges that were not temporary.
     cut: HashSet<(usize, usize)>,
 }
 
@@ -97,10 +99,10 @@ pub(crate) struct Model {
 #[derive(Clone)]
 struct Pass {
     graph: Graph,
-    /// Everybody who has ever entered.
+    /// Every node that has ever entered, in order.
     queue: Vec<usize>,
     done: Vec<usize>,
-    /// They have begun and are not done.
+    /// The nodes that have started and are not done.
     running: HashSet<usize>,
     kept: BTreeMap<String, String>,
     permanent: usize,
@@ -112,7 +114,7 @@ impl Model {
         let at = |name: &String| names.iter().position(|known| known == name).unwrap();
         let mut graph = Graph {
             joins: shape.nodes.iter().map(|(_, join)| *join).collect(),
-            gone: HashSet::new(),
+            removed: HashSet::new(),
             sources: vec![Vec::new(); names.len()],
             targets: vec![Vec::new(); names.len()],
             before: vec![Vec::new(); names.len()],
@@ -133,7 +135,7 @@ impl Model {
         Model { graph, edits: shape.edits.clone(), kept: BTreeMap::new() }
     }
 
-    /// A pass in which one node runs after the other; `None` if what is edited before it is refused.
+    /// Runs a pass, one node after the other; `None` if an edit in `before` is refused.
     pub(crate) fn pass(&mut self, before: &[Edit]) -> Option<Report> {
         let mut course = Course::begin(self, before)?;
         let mut refused = Vec::new();
@@ -158,7 +160,7 @@ impl Pass {
         }
     }
 
-    /// Temporary nodes from `first` on that have no dependencies.
+    /// Enters the nodes from `first` on that have no dependencies.
     fn enter_roots(&mut self, first: usize) {
         for node in first..self.graph.names.len() {
             if self.graph.sources[node].is_empty() && self.graph.root[node] {
@@ -181,7 +183,7 @@ impl Pass {
         enough && !self.is_lost(node) && before.iter().all(|source| done(&source) || lost(&source))
     }
 
-    /// Whether a node will not run, as things stand.
+    /// Whether a node cannot run any more in the current graph.
     fn is_lost(&self, node: usize) -> bool {
         if self.done.contains(&node) || self.running.contains(&node) {
             return false;
@@ -194,10 +196,12 @@ impl Pass {
         starved || self.is_cut(node)
     }
 
+    /// Whether a node was removed, or lost all its dependencies.
     fn is_cut(&self, node: usize) -> bool {
-        self.graph.gone.contains(&node) || (self.graph.sources[node].is_empty() && !self.graph.root[node])
+        self.graph.removed.contains(&node) || (self.graph.sources[node].is_empty() && !self.graph.root[node])
     }
 
+    /// Whether a node is cut, or all its dependencies are pruned.
     fn is_pruned(&self, node: usize) -> bool {
         let sources = &self.graph.sources[node];
         let all = !sources.is_empty()
@@ -233,10 +237,10 @@ impl Pass {
     fn find(&self, name: &str) -> Option<usize> {
         (0..self.graph.names.len())
             .rev()
-            .find(|node| self.graph.names[*node] == name && !self.graph.gone.contains(node))
+            .find(|node| self.graph.names[*node] == name && !self.graph.removed.contains(node))
     }
 
-    /// Makes an edit; `None` if it is refused.
+    /// Applies an edit; `None` if it is refused.
     fn edit(&mut self, edit: &Edit) -> Option<()> {
         match edit {
             Edit::AddNode(name, join) => {
@@ -268,7 +272,7 @@ impl Pass {
                 }
                 self.graph.sources[node].clone().into_iter().for_each(|from| self.cut(from, node));
                 self.graph.targets[node].clone().into_iter().for_each(|to| self.cut(node, to));
-                self.graph.gone.insert(node);
+                self.graph.removed.insert(node);
             }
             Edit::Skip(names) => {
                 let nodes: Vec<usize> = names.iter().map(|name| self.find(name)).collect::<Option<_>>()?;
@@ -316,7 +320,7 @@ impl Pass {
         Some(())
     }
 
-    /// Whether a way along edges of either kind leads from one node to another.
+    /// Whether a path of edges and orders leads from one node to another.
     fn leads(&self, from: usize, to: usize) -> bool {
         let after = |node: usize| {
             (0..self.graph.names.len()).filter(move |other| self.graph.before[*other].contains(&node))

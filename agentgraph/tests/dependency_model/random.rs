@@ -1,5 +1,5 @@
-//! Random graphs and edits. Edges lead from any node to any later one of a random order, so that ids say
-//! nothing.
+//! Random graphs and edits. Edges lead from any node to any later one in a random order, which is independent
+//! of the ids.
 
 use std::collections::HashMap;
 
@@ -49,7 +49,7 @@ fn joins() -> impl Strategy<Value = Join> {
     prop_oneof![6 => Just(Join::All), 1 => Just(Join::AllNotPruned), 1 => Just(Join::Any)]
 }
 
-/// Names of nodes that may be there, and of temporary ones.
+/// Generates names of permanent nodes, which may not exist, and of temporary ones.
 fn names() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => (0_u8..10).prop_map(|at| format!("n{at}")),

@@ -1,5 +1,5 @@
-//! Temporary edits as data, and a graph that they change: edges in lists, copied whenever something may have
-//! to be undone.
+//! Temporary edits as data, and the graph that they change. The graph keeps its edges in lists and is copied
+//! before a change that may be undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::shape::{Shape, name};
 /// The template of temporary nodes.
 pub const TEMPLATE: &str = "plain";
 
-/// By the numbers in names.
+/// A temporary edit. Nodes are given by the numbers in their names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edit {
     AddNode(usize),
@@ -21,7 +21,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Makes it, whatever comes of that.
+    /// Tries the edit. A rejection is ignored.
     pub fn make(self, edits: &Edits) {
         let _ = match self {
             Edit::AddNode(node) => edits.add_node(name(node), TEMPLATE, node),
@@ -33,26 +33,27 @@ impl Edit {
     }
 }
 
-/// What a task has edited, and how many edits it could see.
+/// The accepted edits of a task, and the number of applied edits that it could see.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
     edits: Vec<Edit>,
     seen: usize,
 }
 
-/// A graph by ids: those of the shape, and behind them the temporary nodes that there are or were.
+/// A graph by ids: first the nodes of the shape, then the temporary nodes, removed ones included.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// The number in the name of each.
+    /// The number in the name of each node.
     pub names: Vec<usize>,
-    there: BTreeMap<usize, usize>,
+    /// The ids of the nodes that exist, by the numbers in their names.
+    existing: BTreeMap<usize, usize>,
     pub removed: BTreeSet<usize>,
     pub edges: Vec<Vec<usize>>,
-    /// Sources, and the target.
+    /// The sources and the target of each.
     joins: Vec<(Vec<usize>, usize)>,
-    /// The sources that joins do not wait for.
+    /// The joins and their sources that they do not wait for any more.
     pub pruned: BTreeSet<(usize, usize)>,
-    /// What has changed it, in order.
+    /// The applied edits, in order.
     log: Vec<Edit>,
 }
 
@@ -61,7 +62,7 @@ impl Graph {
         let count = shape.nodes.len();
         Graph {
             names: (0..count).collect(),
-            there: (0..count).map(|node| (node, node)).collect(),
+            existing: (0..count).map(|node| (node, node)).collect(),
             removed: BTreeSet::new(),
             edges: shape.nodes.iter().map(|node| node.edges.clone()).collect(),
             joins: shape.joins.iter().map(|(sources, _, target)| (sources.clone(), *target)).collect(),
@@ -78,7 +79,7 @@ impl Graph {
         }
     }
 
-    /// The edges between nodes that are there, by name and sorted.
+    /// Returns the edges between existing nodes as pairs of names, sorted.
     pub fn shown(&self) -> Vec<(String, String)> {
         let all = (0..self.names.len())
             .flat_map(|from| self.successors(from).into_iter().map(move |to| (from, to)));
@@ -88,14 +89,15 @@ impl Graph {
         shown
     }
 
-    /// What a task that tries these comes to.
+    /// Returns the transaction of a task that tries these edits.
     pub fn propose(&self, edits: &[Edit]) -> Transaction {
         let mut own = self.clone();
         let fits = edits.iter().copied().filter(|edit| own.edit(*edit)).collect();
         Transaction { edits: fits, seen: self.log.len() }
     }
 
-    /// Makes all of them or none. False if they were dropped.
+    /// Applies all edits of a transaction or none. Returns whether they were applied. An edit that another
+    /// transaction has applied since counts as applied.
     pub fn merge(&mut self, transaction: &Transaction) -> bool {
         let mut merged = self.clone();
         for edit in &transaction.edits {
@@ -109,14 +111,15 @@ impl Graph {
         true
     }
 
+    /// Applies an edit. Returns whether it fits.
     fn edit(&mut self, edit: Edit) -> bool {
-        let id = |name: &usize| self.there.get(name).copied();
+        let id = |name: &usize| self.existing.get(name).copied();
         match edit {
             Edit::AddNode(name) => {
                 if id(&name).is_some() {
                     return false;
                 }
-                self.there.insert(name, self.names.len());
+                self.existing.insert(name, self.names.len());
                 self.names.push(name);
                 self.edges.push(Vec::new());
                 true
@@ -137,7 +140,7 @@ impl Graph {
                 self.prune(from, |target| target == to) || plain
             }
             Edit::RemoveNode(name) => {
-                let Some(node) = self.there.remove(&name) else { return false };
+                let Some(node) = self.existing.remove(&name) else { return false };
                 self.removed.insert(node);
                 self.prune(node, |_| true);
                 true
@@ -145,6 +148,7 @@ impl Graph {
         }
     }
 
+    /// Removes a source from the joins to some targets. Returns whether a join waited for it.
     fn prune(&mut self, source: usize, of: impl Fn(usize) -> bool) -> bool {
         let before = self.pruned.len();
         let joins = self.joins.iter().enumerate();

@@ -1,5 +1,5 @@
-//! Gates: each task waits at one until it is let through, so that whoever holds the keys says in which order
-//! tasks finish.
+//! Gates: each task waits at a gate until the test opens it, so that the test decides in which order tasks
+//! finish.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Clone, Default)]
 pub struct Gates(Arc<Mutex<Vec<Waiting>>>);
 
+/// A task at its gate.
 struct Waiting {
     number: u64,
     open: bool,
@@ -21,17 +22,17 @@ pub struct Gate {
 }
 
 impl Gates {
-    /// A task stands in line as soon as it is polled, and no longer than it lives.
+    /// Returns a gate. Its task is in line from the first poll until the gate is dropped.
     pub fn pass(&self) -> Gate {
         Gate { gates: self.clone(), number: None }
     }
 
-    /// How many wait.
+    /// Returns the number of closed gates.
     pub fn waiting(&self) -> usize {
         self.0.lock().unwrap().iter().filter(|one| !one.open).count()
     }
 
-    /// Lets through one of those that wait, in the order in which they came.
+    /// Opens the closed gate at `place`, in order of arrival.
     pub fn open(&self, place: usize) {
         let mut waiting = self.0.lock().unwrap();
         let one = waiting.iter_mut().filter(|one| !one.open).nth(place).unwrap();

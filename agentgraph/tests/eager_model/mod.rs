@@ -1,5 +1,5 @@
-//! A model of eager runs: random graphs as data, gates that let their tasks go on in a given order, and what
-//! must come of it.
+//! A model of eager runs: random graphs as data, gates that let their tasks finish in a given order, and the
+//! expected course of a run.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod edits;

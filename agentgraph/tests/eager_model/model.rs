@@ -1,11 +1,11 @@
-//! What must come of a run, worked out one task after the other: no futures, no store, no ids.
+//! The expected course of a run, computed one task after the other, without futures, store and ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edits::{Graph, Transaction};
 use super::shape::{Log, NodeShape, Shape, line, name};
 
-/// Which activation: the number of the commit that made it, and its place there.
+/// The identity of an activation: the number of the commit that made it, and its place in that commit.
 pub type Key = (usize, usize);
 
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Activation {
     pub node: usize,
     pub input: Option<u32>,
     pub phase: Phase,
-    /// So many commits there were when it asked.
+    /// The number of commits when it asked; 0 once its call has ended.
     asked_at: usize,
 }
 
@@ -34,7 +34,7 @@ struct Round {
 #[derive(Clone, Debug, Default)]
 struct Group {
     open: usize,
-    /// In the order in which they were done.
+    /// The nodes that arrive when the group is complete, in the order in which they finished.
     arrived: Vec<usize>,
 }
 
@@ -51,9 +51,9 @@ pub struct Model<'a> {
     shape: &'a Shape,
     pub open: BTreeMap<Key, Activation>,
     pub graph: Graph,
-    /// What those that run have edited.
+    /// The transactions of the running tasks.
     edited: BTreeMap<Key, Transaction>,
-    /// How many transactions were dropped.
+    /// The number of dropped transactions.
     pub dropped_edits: usize,
     rounds: Vec<Round>,
     groups: BTreeMap<usize, Group>,
@@ -66,7 +66,7 @@ pub struct Model<'a> {
     started: usize,
     limit: usize,
     room: usize,
-    /// No further task starts.
+    /// The reason why no further task starts, if there is one.
     pub stopped: Option<Stopped>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Model<'a> {
         &self.history[self.history.len() - 1].state
     }
 
-    /// A call begins.
+    /// Begins a call. `limit` is the number of tasks that may start, `room` that of tasks that run at once.
     pub fn call(&mut self, limit: usize, room: usize) {
         (self.started, self.limit, self.room, self.stopped) = (0, limit, room, None);
         self.running.clear();
@@ -147,7 +147,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The task at that place of those that run finishes.
+    /// Finishes the running task at `place`.
     pub fn finish(&mut self, place: usize) {
         let key = self.running.remove(place);
         let one = self.open[&key].clone();
@@ -211,7 +211,8 @@ impl<'a> Model<'a> {
         self.shape.nodes.get(node).cloned().unwrap_or_default()
     }
 
-    /// Gives the nodes that were removed, and the targets of joins that have waited for nobody else.
+    /// Merges a transaction. Returns the removed nodes, and the targets of the joins that fire because they
+    /// lost a source.
     fn merge_edits(&mut self, edited: &Transaction) -> (BTreeSet<usize>, Vec<usize>) {
         let before = self.graph.clone();
         self.dropped_edits += usize::from(!self.graph.merge(edited));
@@ -236,7 +237,8 @@ impl<'a> Model<'a> {
         (removed, fired)
     }
 
-    /// Takes out what has not begun of these. Gives the nodes whose groups are done by that.
+    /// Removes the activations of these nodes that have not begun. Returns the nodes of the groups that are
+    /// complete without them.
     fn cancel(&mut self, removed: &BTreeSet<usize>) -> Vec<usize> {
         let begun = |key: &Key, one: &Activation| {
             self.running.contains(key) || matches!(one.phase, Phase::Asks | Phase::Answered)
@@ -278,7 +280,7 @@ impl<'a> Model<'a> {
         fired
     }
 
-    /// Fires a join with what has arrived, if that is enough, and ends its round if it was all.
+    /// Fires a join if enough sources have arrived, and ends its round if all have.
     fn judge(&mut self, join: usize) -> Option<usize> {
         let (sources, needed, target) = &self.shape.joins[join];
         let waited_for =
@@ -292,7 +294,7 @@ impl<'a> Model<'a> {
         (fires && !self.graph.removed.contains(target)).then_some(*target)
     }
 
-    /// Deferred nodes wait until nothing else is open.
+    /// Holds back deferred nodes until nothing else is open.
     fn settle(&mut self, reached: &mut Vec<(usize, Option<u32>)>) {
         let waits = |(node, input): &(usize, Option<u32>)| input.is_none() && self.node(*node).deferred;
         let waiting: Vec<usize> = reached.iter().filter(|one| waits(one)).map(|(node, _)| *node).collect();
@@ -323,19 +325,19 @@ impl<'a> Model<'a> {
         self.history.push(Seen { state, next });
     }
 
-    /// The call was dropped: what was asked after the last commit is asked again.
+    /// Drops the call: questions that were asked after the last commit are asked again.
     pub fn dropped(&mut self) {
         let commits = self.history.len();
         let lost = |one: &&mut Activation| one.phase == Phase::Asks && one.asked_at == commits;
         self.open.values_mut().filter(lost).for_each(|one| one.phase = Phase::Ready);
     }
 
-    /// A call came to its end: what was asked is stored.
+    /// Ends the call: its questions are stored.
     pub fn ended(&mut self) {
         self.open.values_mut().for_each(|one| one.asked_at = 0);
     }
 
-    /// How the call ends, when nothing runs any more.
+    /// Returns how the call ends. No task may be running.
     pub fn end(&self) -> End {
         assert!(self.running.is_empty());
         if self.stopped == Some(Stopped::Clash) {
@@ -350,7 +352,7 @@ impl<'a> Model<'a> {
         End::Asks(self.open.values().map(|one| self.graph.names[one.node]).collect())
     }
 
-    /// Answers the one at that place of those that ask.
+    /// Answers the open question at `place`.
     pub fn answer(&mut self, place: usize) {
         let one = self.open.values_mut().filter(|one| one.phase == Phase::Asks).nth(place).unwrap();
         one.phase = Phase::Answered;

@@ -1,4 +1,4 @@
-//! Random numbers that are the same for a seed everywhere.
+//! Pseudo-random numbers, which depend only on a seed.
 
 pub struct Random(u64);
 
@@ -7,7 +7,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bf0_3635)
     }
 
-    /// Other numbers, of which these do not depend.
+    /// Returns a generator of other numbers. This one is not changed.
     pub fn aside(&self) -> Self {
         Random(self.0.rotate_left(17) ^ 0x1234_5678_9abc_def1)
     }
@@ -20,12 +20,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Less than `bound`.
+    /// Returns a number less than `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

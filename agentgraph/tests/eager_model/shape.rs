@@ -1,4 +1,4 @@
-//! Random graphs as data, and as graphs.
+//! Random graphs as data, and the compiled graphs that they describe.
 
 use agentgraph::node::InputError;
 use agentgraph::prelude::*;
@@ -13,14 +13,14 @@ use super::random::Random;
 pub struct Log {
     #[reduce(append)]
     pub lines: Vec<String>,
-    /// Who wrote it last; two that do not know of each other are an error.
+    /// The line of the last writer. It is an error if that writer wrote after the task had read the state.
     pub last: String,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     pub nodes: Vec<NodeShape>,
-    /// Sources, how many of them are enough, and the target.
+    /// The sources, the number of them that is enough, and the target of each.
     pub joins: Vec<(Vec<usize>, usize, usize)>,
     pub entries: Vec<usize>,
 }
@@ -28,13 +28,14 @@ pub struct Shape {
 #[derive(Clone, Debug, Default)]
 pub struct NodeShape {
     pub edges: Vec<usize>,
-    /// Dispatched in each run of the node, beside the edges or instead of them.
+    /// The nodes that each activation dispatches to.
     pub dispatches: Vec<usize>,
+    /// Whether the dispatches replace the edges.
     pub replaces: bool,
     pub writes_last: bool,
     pub asks: bool,
     pub deferred: bool,
-    /// What it tries to edit in each of its runs.
+    /// The edits that each activation tries.
     pub edits: Vec<Edit>,
 }
 
@@ -42,7 +43,7 @@ pub fn name(node: usize) -> String {
     format!("n{node}")
 }
 
-/// What a task writes that read so many lines.
+/// Returns the line that a task writes after it has read a state of `read` lines.
 pub fn line(node: usize, input: Option<u32>, read: usize) -> String {
     match input {
         None => format!("{node}@{read}"),
@@ -56,7 +57,7 @@ impl Shape {
         let mut shape = Shape::default();
         for node in 0..count {
             let mut edges: Vec<usize> = (0..count).filter(|_| random.percent(22)).collect();
-            // Loops end by the limit, and few of them are enough.
+            // A loop ends only at the limit, so few edges lead backwards.
             edges.retain(|target| *target > node || random.percent(15));
             let mut one = NodeShape { edges, ..NodeShape::default() };
             if random.percent(20) {
@@ -90,12 +91,12 @@ impl Shape {
         shape
     }
 
-    /// Lets nodes edit. There are two more names than nodes, for temporary ones.
+    /// Gives nodes random edits. There are two more names than nodes, for temporary nodes.
     pub fn edit(&mut self, random: &mut Random) {
         let count = self.nodes.len();
-        // Going to a node that is not there is an error.
+        // A dispatch to a removed node is an error.
         let reached: Vec<usize> = self.nodes.iter().flat_map(|node| node.dispatches.clone()).collect();
-        // Few names, so that tasks come in each other's way.
+        // Few names are used, so that the edits of tasks clash.
         let names: Vec<usize> = (0..2).map(|_| random.below(count)).chain([count, count + 1]).collect();
         for at in 0..count {
             if !random.percent(70) {

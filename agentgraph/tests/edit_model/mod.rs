@@ -1,4 +1,4 @@
-//! What edited runs must come to: a graph of names in lists, copied whenever something may have to be undone.
+//! The model of edited runs: a graph of names in lists, which is copied before a change that may be undone.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agentgraph::edit::GraphEdit;
 use agentgraph::{END, START};
 
-/// What a node edits at its n-th visit.
+/// The edits of a node at each of its visits, which are counted from 1.
 pub type Scripts = BTreeMap<(String, usize), Vec<GraphEdit>>;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Join {
     pub sources: Vec<String>,
     pub to: String,
     pub arrived: BTreeSet<String>,
-    /// A target that was removed, perhaps with another node of its name in its place.
+    /// Whether the target was removed. Another node of the same name may exist.
     pub is_dead: bool,
 }
 
@@ -27,19 +27,21 @@ pub struct Graph {
     /// The nodes that keep their outputs.
     pub keeps: BTreeSet<String>,
     pub skips: BTreeSet<String>,
-    /// Names that temporary nodes have had or have.
+    /// The names of all temporary nodes, removed ones included.
     pub temporary: BTreeSet<String>,
-    /// Joins that may fire: a source arrived, or one is not waited for any more.
+    /// The joins that may fire: a source has arrived or was removed.
     pub touched: BTreeSet<usize>,
 }
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Debug, Default, PartialEq)]
-pub struct Came {
+pub struct RunResult {
     pub seen: Vec<String>,
-    /// Of every edit that was tried: who tried it, and whether it was accepted.
+    /// Every tried edit: the node, the edit, and whether it was accepted.
     pub tried: Vec<(String, String, bool)>,
+    /// The nodes whose edits were dropped.
     pub dropped: Vec<String>,
+    /// The targets of stuck joins, each with the sources that have arrived.
     pub stuck: Vec<(String, Vec<String>)>,
     /// The plain edges at the end, sorted.
     pub edges: Vec<(String, String)>,
@@ -51,7 +53,7 @@ impl Graph {
         self.nodes.iter().any(|node| node == name)
     }
 
-    /// Makes an edit, if it fits.
+    /// Applies an edit if it fits. Returns whether it does.
     fn edit(&mut self, edit: &GraphEdit, kept: &BTreeMap<String, String>) -> bool {
         let edge = |from: &String, to: &String| (from.clone(), to.clone());
         match edit {
@@ -106,6 +108,7 @@ impl Graph {
         }
     }
 
+    /// Removes a source from the joins for which `of` is true. Returns whether there was one.
     fn take_source(&mut self, source: &str, of: impl Fn(&Join) -> bool) -> bool {
         let mut taken = false;
         for (at, join) in self.joins.iter_mut().enumerate() {
@@ -119,7 +122,7 @@ impl Graph {
         taken
     }
 
-    /// Fires a join that has waited for nobody but those that are there.
+    /// Fires a join if all its sources have arrived.
     fn judge(&mut self, at: usize, next: &mut BTreeSet<String>) {
         let join = &mut self.joins[at];
         let all = join.sources.iter().all(|source| join.arrived.contains(source));
@@ -131,7 +134,8 @@ impl Graph {
         }
     }
 
-    /// What a node leads to. Its arrivals at joins are let in with those of its whole superstep.
+    /// Adds the targets of a node's edges to `next` and records its arrivals at joins, which are judged after
+    /// the whole superstep.
     fn follow(&mut self, node: &str, next: &mut BTreeSet<String>) {
         let targets = self.edges.iter().filter(|(from, to)| from == node && to != END);
         next.extend(targets.map(|(_, to)| to.clone()));
@@ -145,9 +149,9 @@ impl Graph {
     }
 }
 
-/// Runs a graph from its beginning, at most so many supersteps.
-pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
-    let mut came = Came::default();
+/// Runs a graph from its beginning for at most `steps` supersteps.
+pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> RunResult {
+    let mut result = RunResult::default();
     let (mut kept, mut visits) = (BTreeMap::<String, String>::new(), BTreeMap::<String, usize>::new());
     let mut next = BTreeSet::new();
     graph.follow(START, &mut next);
@@ -174,7 +178,7 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
                 .into_iter()
                 .filter(|edit| {
                     let fits = own.edit(edit, &kept);
-                    came.tried.push((node.clone(), edit.to_string(), fits));
+                    result.tried.push((node.clone(), edit.to_string(), fits));
                     fits
                 })
                 .collect();
@@ -188,7 +192,7 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
                 graph = tried;
                 so_far.extend(edits);
             } else {
-                came.dropped.push(by);
+                result.dropped.push(by);
             }
         }
         for node in used {
@@ -196,7 +200,7 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
         }
         next = BTreeSet::new();
         for (node, words) in said {
-            // The node that ran may be another one by now than that of its name.
+            // The node that ran may have been removed, and another node may have its name.
             let still = graph.has(&node)
                 && !so_far.iter().any(|edit| matches!(edit, GraphEdit::RemoveNode { name } if *name == node));
             if still {
@@ -205,21 +209,21 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> Came {
             if graph.keeps.contains(&node) {
                 kept.insert(node, words.clone());
             }
-            came.seen.push(words);
+            result.seen.push(words);
         }
         for at in std::mem::take(&mut graph.touched) {
             graph.judge(at, &mut next);
         }
         next.retain(|node| graph.has(node));
     }
-    came.finished = next.is_empty();
-    came.stuck = graph
+    result.finished = next.is_empty();
+    result.stuck = graph
         .joins
         .iter()
         .filter(|join| !join.arrived.is_empty())
         .map(|join| (join.to.clone(), join.arrived.iter().cloned().collect()))
         .collect();
-    came.edges = graph.edges;
-    came.edges.sort();
-    came
+    result.edges = graph.edges;
+    result.edges.sort();
+    result
 }

@@ -1,4 +1,4 @@
-//! What the log has to show, whoever was killed when.
+//! The rules that every log must satisfy, whichever process was killed at whichever moment.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,25 +10,25 @@ use super::mark::Mark;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// A task whose result was stored has no effect again.
+    /// A task has no further effect after its result was stored.
     NeverAgain,
-    /// An attempt of a task has at most one effect in a process: so one more for every kill, at most.
+    /// An attempt of a task has at most one effect per process, so a kill adds at most one effect.
     OnceAProcess,
-    /// What was stored is found by the next process, once and nothing beside what was done.
+    /// The next process finds every stored mark exactly once, and no mark without an effect.
     StaysStored,
-    /// A task is stored when it has had its effect.
+    /// A task is stored after its effect.
     StoredAfterwards,
-    /// Sync: a superstep begins when the one before is stored. All: supersteps are stored in order.
+    /// Supersteps are stored in order. With `Sync`, a superstep begins after the one before is stored.
     StoredBeforeTheNext,
-    /// Exit: what a call did is stored as a whole, when it returns.
+    /// With `Exit`, all results of a call are stored together when it returns.
     AllOrNothing,
-    /// A run that has something stored goes on as the same run.
+    /// A run that has stored a result keeps its run id.
     SameRun,
-    /// A process whose thread another one took stores nothing.
+    /// A process stores nothing after another process took its thread.
     OneWriter,
-    /// The last state is that of the run that nobody killed.
+    /// The last state equals that of a run without kills.
     SameEnd,
-    /// Every process is killed, or comes to the end of the run.
+    /// Every process is killed or finishes the run.
     ComesToItsEnd,
 }
 
@@ -60,15 +60,15 @@ impl fmt::Debug for Violation {
     }
 }
 
-/// Everything that a log shows against the rules. `end` is the last state of the run that nobody killed.
+/// Returns all violations of the rules in a log. `end` is the last state of a run without kills.
 pub fn violations(lines: &[Line], durability: Durability, end: Option<&[Mark]>) -> Vec<Violation> {
     let mut check = Check { durability, end, ..Check::default() };
     for (number, line) in lines.iter().enumerate() {
         check.line = number + 1;
-        check.take(line);
+        check.read(line);
     }
     if end.is_some() && !check.ended {
-        check.report(Rule::ComesToItsEnd, "nobody came to the end".into());
+        check.report(Rule::ComesToItsEnd, "no process finished the run".into());
     }
     check.found
 }
@@ -80,19 +80,19 @@ struct Check<'a> {
     line: usize,
     ended: bool,
     found: Vec<Violation>,
-    /// The run of each effect, the newest.
+    /// The run of the newest effect of each mark.
     effects: HashMap<Mark, String>,
-    /// The runs in which each was stored.
+    /// The runs in which each mark was stored.
     stored: HashMap<Mark, HashSet<String>>,
-    /// Those whose newest effect was not stored.
+    /// The marks whose newest effect is not stored.
     open: HashSet<Mark>,
-    /// By process, run and whether it failed.
+    /// The attempts: process, run, mark, number of the attempt, and whether it failed.
     attempts: HashSet<(u32, String, Mark, u32, bool)>,
-    /// The run that has something stored, and is not of a subgraph.
+    /// The run of the thread itself, once it has stored a mark.
     run: Option<String>,
-    /// The process that took the thread last.
+    /// The last process that took the thread.
     writer: Option<u32>,
-    /// The process that has stored something since a call began.
+    /// The process that has stored a mark since its call began.
     has_stored: Option<u32>,
 }
 
@@ -101,16 +101,16 @@ impl Check<'_> {
         self.found.push(Violation { rule, line: self.line, what });
     }
 
-    fn take(&mut self, Line { by, event }: &Line) {
+    fn read(&mut self, Line { by, event }: &Line) {
         match event {
-            Event::Found { marks, inside } => self.begins(marks, inside),
+            Event::Found { marks, inside } => self.check_found(marks, inside),
             Event::Took { .. } => self.writer = Some(*by),
-            Event::Tried { run, mark, attempt } => self.attempted(*by, run, mark, *attempt, true),
+            Event::Tried { run, mark, attempt } => self.check_attempt(*by, run, mark, *attempt, true),
             Event::Effect { run, mark, attempt } => {
-                self.attempted(*by, run, mark, *attempt, false);
-                self.acted(*by, run, mark);
+                self.check_attempt(*by, run, mark, *attempt, false);
+                self.check_effect(*by, run, mark);
             }
-            Event::Stored { mark } => self.was_stored(*by, mark),
+            Event::Stored { mark } => self.check_stored(*by, mark),
             Event::Left { .. } => self.has_stored = None,
             Event::Ended { marks, .. } => {
                 self.ended = true;
@@ -125,24 +125,25 @@ impl Check<'_> {
         }
     }
 
-    fn begins(&mut self, marks: &[Mark], inside: &[Mark]) {
+    fn check_found(&mut self, marks: &[Mark], inside: &[Mark]) {
         self.has_stored = None;
         let shown: HashSet<&Mark> = marks.iter().collect();
         if shown.len() < marks.len() {
             self.report(Rule::StaysStored, format!("found twice: {marks:?}"));
         }
-        let outside = self.stored.iter().filter(|(mark, runs)| !mark.is_inside() && self.is_of_the_run(runs));
+        let outside =
+            self.stored.iter().filter(|(mark, runs)| !mark.is_inside() && self.is_of_this_run(runs));
         let lost: Vec<_> =
             outside.map(|(mark, _)| mark.clone()).filter(|mark| !shown.contains(mark)).collect();
         if !lost.is_empty() {
-            self.report(Rule::StaysStored, format!("stored, and not found: {lost:?}"));
+            self.report(Rule::StaysStored, format!("stored, but not found: {lost:?}"));
         }
         let made_up: Vec<_> = marks.iter().filter(|mark| !self.effects.contains_key(*mark)).collect();
         if !made_up.is_empty() {
-            let what = format!("found, and never done: {made_up:?}");
+            let what = format!("found, but never had an effect: {made_up:?}");
             self.report(Rule::StaysStored, what);
         }
-        // The process before may have been killed between a commit and its line here.
+        // The process before may have been killed between a commit and its line in the log.
         for mark in marks.iter().chain(inside) {
             if let Some(run) = self.effects.get(mark) {
                 self.stored.entry(mark.clone()).or_default().insert(run.clone());
@@ -151,40 +152,43 @@ impl Check<'_> {
         }
     }
 
-    fn is_of_the_run(&self, runs: &HashSet<String>) -> bool {
+    fn is_of_this_run(&self, runs: &HashSet<String>) -> bool {
         self.run.as_ref().is_none_or(|run| runs.contains(run))
     }
 
-    fn attempted(&mut self, by: u32, run: &str, mark: &Mark, attempt: u32, failed: bool) {
+    fn check_attempt(&mut self, by: u32, run: &str, mark: &Mark, attempt: u32, failed: bool) {
         if !self.attempts.insert((by, run.to_owned(), mark.clone(), attempt, failed)) {
             self.report(Rule::OnceAProcess, format!("{mark:?} again in process {by}"));
         }
     }
 
-    fn acted(&mut self, by: u32, run: &str, mark: &Mark) {
+    fn check_effect(&mut self, by: u32, run: &str, mark: &Mark) {
         let was_stored = self.stored.get(mark).is_some_and(|runs| runs.contains(run));
         if was_stored {
-            self.report(Rule::NeverAgain, format!("{mark:?} was stored, and is run again"));
+            self.report(Rule::NeverAgain, format!("{mark:?} has an effect after it was stored"));
         }
         if !mark.is_inside() && self.run.as_deref().is_some_and(|it| it != run) {
-            self.report(Rule::SameRun, format!("{mark:?} is of run {run}"));
+            self.report(Rule::SameRun, format!("{mark:?} belongs to run {run}"));
         }
         self.effects.insert(mark.clone(), run.to_owned());
         if !was_stored {
             self.open.insert(mark.clone());
         }
         match self.durability {
-            Durability::Sync => self.is_not_ahead(mark),
+            Durability::Sync => self.check_order(mark),
             Durability::Exit if self.has_stored == Some(by) && !mark.is_inside() => {
-                self.report(Rule::AllOrNothing, format!("{mark:?} after something was stored in its call"));
+                self.report(
+                    Rule::AllOrNothing,
+                    format!("{mark:?} has an effect after its call has stored a mark"),
+                );
             }
             _ => {}
         }
     }
 
-    /// Everything that was done in the supersteps before is stored. With Exit a subgraph stores at the end of
-    /// its own call, which is before that of the call around it.
-    fn is_not_ahead(&mut self, mark: &Mark) {
+    /// Checks that all effects of earlier supersteps are stored. With `Exit`, a subgraph stores at the end of
+    /// its own call, before the call around it, so the check compares the two separately.
+    fn check_order(&mut self, mark: &Mark) {
         let exit = self.durability == Durability::Exit;
         let is_before = |other: &Mark| {
             mark.comes_after(other) && (!exit || mark.is_of_subgraph() == other.is_of_subgraph())
@@ -195,14 +199,14 @@ impl Check<'_> {
         }
     }
 
-    fn was_stored(&mut self, by: u32, mark: &Mark) {
+    fn check_stored(&mut self, by: u32, mark: &Mark) {
         if self.writer.is_some_and(|writer| writer != by) {
             self.report(Rule::OneWriter, format!("process {by} stored {mark:?}"));
         }
         let Some(run) = self.effects.get(mark).cloned() else {
-            return self.report(Rule::StoredAfterwards, format!("{mark:?} has had no effect yet"));
+            return self.report(Rule::StoredAfterwards, format!("{mark:?} is stored before its effect"));
         };
-        self.is_not_ahead(mark);
+        self.check_order(mark);
         if !mark.is_inside() {
             self.run = Some(run.clone());
             self.has_stored = Some(by);

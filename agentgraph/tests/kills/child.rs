@@ -1,4 +1,4 @@
-//! The process that is killed: it goes on with a thread until the run is at its end.
+//! The process that a trial kills. It continues the run of a thread until the run finishes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,13 +19,14 @@ use super::points::{Fate, Points};
 use super::stories::{Ledger, Story, World};
 use super::watched::Watched;
 
-/// A call fails or pauses a few times at most; more of them would never end.
+/// The greatest number of calls in a process. A run fails or pauses only a few times; one that needs more
+/// calls never finishes.
 const CALLS: usize = 20;
 
-/// Whoever waits for a thread looks at least so often.
+/// The longest pause between two attempts to take a thread.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What a process is told.
+/// The orders of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Orders {
     pub number: u32,
@@ -35,14 +36,14 @@ pub struct Orders {
     pub thread: String,
     pub log: PathBuf,
     pub fate: Option<Fate>,
-    /// It stands still until this file is there.
+    /// A stopped process stays stopped until this file exists.
     pub wakes: PathBuf,
     pub fault: Option<Fault>,
-    /// No file may become larger.
+    /// The greatest size of a file that the process writes.
     pub most_bytes: Option<u64>,
-    /// In milliseconds.
+    /// The length of the lease in milliseconds.
     pub lease: Option<u64>,
-    /// Whether it waits for its turn.
+    /// Whether the process waits until the thread is free.
     pub queues: bool,
 }
 
@@ -76,8 +77,8 @@ impl Mode {
 }
 
 impl Store {
-    /// Opens it for a process that may stand still for a while.
-    async fn open(&self, stands: bool) -> Result<Arc<dyn Checkpointer>, StoreError> {
+    /// Opens the store. `may_stop` says whether the process may be stopped for a while.
+    async fn open(&self, may_stop: bool) -> Result<Arc<dyn Checkpointer>, StoreError> {
         match self {
             Store::Sqlite(path) => {
                 let saver = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(60));
@@ -85,8 +86,8 @@ impl Store {
             }
             #[cfg(feature = "postgres")]
             Store::Postgres { url, schema } => {
-                let url = &if stands { ending_what_stands(url) } else { url.clone() };
-                // Nothing but a kill ends a connection here.
+                let url = &if may_stop { with_transaction_timeout(url) } else { url.clone() };
+                // Here only a kill ends a connection, so other processes may take the thread at once.
                 let saver = agentgraph::PostgresSaver::builder(url)
                     .schema(schema)
                     .connections(4)
@@ -97,30 +98,29 @@ impl Store {
     }
 }
 
-/// The URL with which the server ends a transaction that stands open, as `docs/durability.md` advises. Who is
-/// stopped in the middle of one would otherwise keep its locks, and others wait for these no longer than a
-/// minute.
+/// Returns the URL with a timeout for idle transactions, as `docs/durability.md` advises. Otherwise a process
+/// that is stopped in a transaction keeps its locks, and other processes wait at most a minute for these.
 #[cfg(feature = "postgres")]
-fn ending_what_stands(url: &str) -> String {
+fn with_transaction_timeout(url: &str) -> String {
     let more = if url.contains('?') { '&' } else { '?' };
     format!("{url}{more}options=-c%20idle_in_transaction_session_timeout%3D10s")
 }
 
-/// Does what it is told.
+/// Carries out the orders.
 pub fn run(orders: &Orders) {
     let log = Arc::new(Log::to_file(&orders.log, orders.number));
     let runtime = match orders.lease {
-        // Who is to stand still must not do so while another thread of his is in the middle of renewing the
-        // lease: SQLite would let nobody else write.
+        // A process that is to be stopped has one thread only. Stopped while another thread renews the lease,
+        // it would keep all other processes from writing to SQLite.
         Some(_) => Builder::new_current_thread().enable_all().build().unwrap(),
         None => Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
     };
-    if let Err(error) = runtime.block_on(go_on(orders, &log)) {
+    if let Err(error) = runtime.block_on(run_to_end(orders, &log)) {
         log.write(Event::Failed { code: error.code().to_string(), message: error.to_string() });
     }
 }
 
-async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
+async fn run_to_end(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
     let points = Arc::new(Points::new(log, orders.fate, orders.wakes.clone()));
     let world = World { log: Arc::clone(log), points: Arc::clone(&points), fault: orders.fault };
     let saver = open(orders, &world).await?;
@@ -148,14 +148,14 @@ async fn go_on(orders: &Orders, log: &Arc<Log>) -> Result<(), Error> {
         let state = graph.state(&orders.thread).await?;
         log.write(Event::Left { marks: marks(state.as_ref()) });
     }
-    log.write(Event::Failed { code: "none".into(), message: "the run goes on and on".into() });
+    log.write(Event::Failed { code: "none".into(), message: "the run does not finish".into() });
     Ok(())
 }
 
 async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, StoreError> {
     let mut store = orders.store.open(orders.lease.is_some()).await?;
     if orders.queues {
-        until_nobody_has(&*store, &orders.thread).await?;
+        wait_until_free(&*store, &orders.thread).await?;
     }
     if let Some(fault) = orders.fault {
         let (points, cleared) = (Arc::clone(&world.points), orders.log.with_extension("cleared"));
@@ -166,13 +166,13 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, S
         log: Arc::clone(&world.log),
         points: Arc::clone(&world.points),
         fault: orders.fault,
-        unsaid: Mutex::default(),
+        unlogged: Mutex::default(),
     }))
 }
 
-/// The server may still be at the last statement of a process that is dead: only who has the thread reads
-/// what stays so.
-async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), StoreError> {
+/// Waits until the thread is free. The server may still execute the last statement of a dead process, so only
+/// the owner of the lease reads a settled state.
+async fn wait_until_free(store: &dyn Checkpointer, thread: &str) -> Result<(), StoreError> {
     let leases = leases_of(store);
     loop {
         let now = SystemTime::now();
@@ -186,7 +186,7 @@ async fn until_nobody_has(store: &dyn Checkpointer, thread: &str) -> Result<(), 
     }
 }
 
-/// The marks in the bytes of the store that the thread's own state does not show yet.
+/// Returns the marks in the stored bytes that the state of the thread does not show yet.
 async fn inside(saver: &dyn Checkpointer, thread: &str) -> Result<Vec<Mark>, Error> {
     let mut found = Vec::new();
     for namespace in catalog::namespaces(saver, thread).await? {
@@ -205,7 +205,7 @@ fn marks(state: Option<&Checkpoint<Ledger>>) -> Vec<Mark> {
     state.map(|state| state.values.marks.clone()).unwrap_or_default()
 }
 
-/// What a thread needs next; nothing if its run is at its end.
+/// Returns the next call that the thread needs, or `None` if its run has finished.
 fn next_call(
     graph: &CompiledGraph<Ledger>,
     state: Option<&Checkpoint<Ledger>>,
@@ -221,7 +221,7 @@ fn next_call(
         world.points.pass("after an answer");
         return Some(graph.resume_many([(open.id.unwrap(), mark)]));
     }
-    let is_at_its_end = state.next.is_empty() && state.deferred.is_empty();
-    let anew = world.fault == Some(Fault::BeginsAnew);
-    (!is_at_its_end).then(|| if anew { graph.invoke(Ledger::update()).abandon() } else { graph.proceed() })
+    let has_finished = state.next.is_empty() && state.deferred.is_empty();
+    let anew = world.fault == Some(Fault::StartsOver);
+    (!has_finished).then(|| if anew { graph.invoke(Ledger::update()).abandon() } else { graph.proceed() })
 }

@@ -1,5 +1,5 @@
-//! Faults made by hand, each of which the checks have to see. Most are those of a store: it lies between the
-//! engine and the real one, so that the engine and the watcher believe it.
+//! Faults made by hand. The rules must detect each of them. Most are faults of a store between the engine and
+//! the real store; the engine and the watching store both trust it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -21,56 +21,56 @@ use super::stories::Story;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// The watcher says what is stored before it is.
-    SpeaksTooSoon,
-    /// The watcher says what is stored after what was stored next.
-    SpeaksLate,
+    /// The watching store logs a mark before it is stored.
+    LogsTooSoon,
+    /// The watching store logs the marks of a commit after those of the next commit.
+    LogsLate,
     /// Tasks end before their effects.
     EffectsAfterTheEnd,
     /// Tasks run twice.
     TasksRunTwice,
-    /// Tasks write what they did into the state twice.
-    TasksSayItTwice,
-    /// A process begins a run of its own where another one was left.
-    BeginsAnew,
-    /// Sync does not wait for the store.
+    /// Tasks write their marks into the state twice.
+    TasksWriteMarksTwice,
+    /// A process abandons the run that it finds and starts a new one.
+    StartsOver,
+    /// `Sync` does not wait for the store.
     BehindInsteadOfSync,
-    /// Exit stores after every superstep.
+    /// `Exit` stores after every superstep.
     SyncInsteadOfExit,
-    /// A commit is stored with the next one.
+    /// A commit is stored only together with the next one.
     CommitsLate,
     /// The last delta is not read.
     ForgetsTheLastDelta,
     /// The last delta is read twice.
     ReadsTheLastDeltaTwice,
-    /// Half of the last delta is gone.
+    /// The last delta is cut to half of its length.
     TearsTheLastDelta,
     /// Results of finished siblings are not stored.
     LosesResults,
-    /// Of several results the first ones are stored.
+    /// Only the first half of several results is stored.
     StoresHalfOfTheResults,
-    /// Results are found under the names of other tasks.
+    /// Results are read under the ids of other tasks.
     MixesUpTasks,
     /// Answers are not stored.
     LosesAnswers,
-    /// What a commit makes obsolete is removed before it, in a transaction of its own.
+    /// Obsolete pending writes are removed before the commit, in a transaction of their own.
     ClearsWritesFirst,
-    /// What subgraphs commit is not stored.
+    /// Commits of subgraphs are not stored.
     LosesSubgraphs,
-    /// Everybody has the thread, whoever else has it.
+    /// The store grants every lease and accepts every fence.
     IgnoresFences,
 }
 
 impl Fault {
-    /// Those that are seen when one process follows the other, when runs are to store, and by which rules.
-    /// `IgnoresFences` takes two at a time.
+    /// The faults that show when processes run one after the other, each with a durability mode and the rules
+    /// that detect it. `IgnoresFences` is not among them, because it needs two processes at a time.
     pub const ALL: [(Fault, Mode, &'static [Rule]); 18] = [
-        (Fault::SpeaksTooSoon, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
-        (Fault::SpeaksLate, Mode::Async, &[Rule::StoredBeforeTheNext]),
+        (Fault::LogsTooSoon, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
+        (Fault::LogsLate, Mode::Async, &[Rule::StoredBeforeTheNext]),
         (Fault::EffectsAfterTheEnd, Mode::Sync, &[Rule::StoredAfterwards]),
         (Fault::TasksRunTwice, Mode::Sync, &[Rule::OnceAProcess]),
-        (Fault::TasksSayItTwice, Mode::Async, &[Rule::SameEnd]),
-        (Fault::BeginsAnew, Mode::Sync, &[Rule::SameRun]),
+        (Fault::TasksWriteMarksTwice, Mode::Async, &[Rule::SameEnd]),
+        (Fault::StartsOver, Mode::Sync, &[Rule::SameRun]),
         (Fault::BehindInsteadOfSync, Mode::Sync, &[Rule::StoredBeforeTheNext]),
         (Fault::SyncInsteadOfExit, Mode::Exit, &[Rule::AllOrNothing]),
         (Fault::CommitsLate, Mode::Sync, &[Rule::NeverAgain, Rule::StaysStored]),
@@ -85,7 +85,7 @@ impl Fault {
         (Fault::LosesSubgraphs, Mode::Sync, &[Rule::NeverAgain]),
     ];
 
-    /// Where it shows.
+    /// Returns the stories in which the fault shows.
     pub fn stories(self) -> Vec<Story> {
         match self {
             Fault::LosesResults | Fault::StoresHalfOfTheResults | Fault::MixesUpTasks => {
@@ -98,7 +98,7 @@ impl Fault {
         }
     }
 
-    /// When runs really store, whatever was asked for.
+    /// Returns the durability that runs really use.
     pub fn durability(self, asked: Durability) -> Durability {
         match self {
             Fault::BehindInsteadOfSync => Durability::Async,
@@ -113,13 +113,15 @@ pub struct Faulty {
     pub inner: Arc<dyn Checkpointer>,
     pub fault: Fault,
     pub points: Arc<Points>,
-    /// A commit that the engine takes for stored.
-    pub late: Mutex<Option<Late>>,
-    /// Outlives the process: the last checkpoint whose pending writes were removed too early.
+    /// A commit that is not stored yet, although the engine believes it is.
+    pub late: Mutex<Option<LateCommit>>,
+    /// The file with the last checkpoint whose pending writes were removed too early. It outlives the
+    /// process.
     pub cleared: PathBuf,
 }
 
-pub struct Late {
+/// An owned copy of a `Put`.
+pub struct LateCommit {
     thread: String,
     namespace: String,
     id: CheckpointId,
@@ -132,9 +134,9 @@ pub struct Late {
     writes: Vec<PendingWrite>,
 }
 
-impl Late {
+impl LateCommit {
     fn of(put: &Put<'_>) -> Self {
-        Late {
+        LateCommit {
             thread: put.place.thread.to_owned(),
             namespace: put.place.namespace.to_owned(),
             id: put.id,
@@ -172,8 +174,8 @@ impl Faulty {
         }
     }
 
-    /// Says that the writes on the checkpoint before this one are gone.
-    fn clear(&self, put: &Put<'_>) {
+    /// Notes that the pending writes of the checkpoint before this one are removed.
+    fn note_cleared(&self, put: &Put<'_>) {
         if let Some(before) = put.id.step.checked_sub(1) {
             std::fs::write(&self.cleared, format!("{} {}", put.id.branch, before)).unwrap();
         }
@@ -213,7 +215,7 @@ impl Faulty {
         }
     }
 
-    /// What of some writes is stored.
+    /// Returns the writes that the fault lets through.
     fn kept(&self, writes: &[PendingWrite]) -> Vec<PendingWrite> {
         let is_answer = |write: &&PendingWrite| write.slot > 0 && write.slot.is_multiple_of(2);
         match self.fault {
@@ -245,12 +247,12 @@ impl Checkpointer for Faulty {
             Fault::LosesSubgraphs if !put.place.namespace.is_empty() => return Ok(()),
             Fault::CommitsLate => {
                 self.store_late().await?;
-                *self.late.lock().unwrap() = Some(Late::of(&put));
+                *self.late.lock().unwrap() = Some(LateCommit::of(&put));
                 return Ok(());
             }
-            Fault::ClearsWritesFirst if put.clears_writes => self.clear(&put),
+            Fault::ClearsWritesFirst if put.clears_writes => self.note_cleared(&put),
             Fault::BehindInsteadOfSync => {
-                // So long that the run is ahead even where the store is fast.
+                // Long enough for the run to get ahead even of a fast store.
                 for _ in 0..1_000 {
                     tokio::task::yield_now().await;
                 }

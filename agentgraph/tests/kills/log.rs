@@ -1,5 +1,5 @@
-//! The log outside of the store: one line an event, each appended by a single write. A kill may cut that
-//! short where a page of the file ends, so each event begins a line of its own.
+//! The log outside of the store. Each event is one line, appended by a single write. A kill may cut the write
+//! short at the end of a page of the file, so each event begins with a line break.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mark::Mark;
 
-/// What happened, and in which process.
+/// An event, and the number of its process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     pub by: u32,
@@ -20,36 +20,36 @@ pub struct Line {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
-    /// A process begins, and finds these marks in the state, and those inside of subgraphs and waiting tasks.
+    /// A process begins. It finds `marks` in the state, and `inside` in subgraphs and waiting tasks.
     Found { marks: Vec<Mark>, inside: Vec<Mark> },
-    /// It has the thread.
+    /// The process took the thread.
     Took { fence: u64 },
-    /// A node did something to the world that it will not tell the state, since it fails.
+    /// An attempt of a node failed, so it writes nothing to the state.
     Tried { run: String, mark: Mark, attempt: u32 },
-    /// A node did something to the world, or somebody gave an answer.
+    /// A node had its effect, or an interrupt was answered.
     Effect { run: String, mark: Mark, attempt: u32 },
-    /// The store returned from storing what carries this mark.
+    /// The store returned after storing this mark.
     Stored { mark: Mark },
-    /// A call returned, and left these marks in the state.
+    /// A call returned with these marks in the state.
     Left { marks: Vec<Mark> },
     /// The process dies here, or a moment later.
     Dies { at: String },
-    /// The process stands still here until somebody wakes it.
+    /// The process stops here until the trial wakes it.
     Stops { at: String },
-    /// The run is at its end. The process came by these points.
+    /// The run finished. `passed` are the points that the process passed.
     Ended { marks: Vec<Mark>, passed: Vec<String> },
     /// A call failed, and the process gives up.
     Failed { code: String, message: String },
 }
 
-/// Where the events of one process go.
+/// The log of one process.
 pub struct Log {
     by: u32,
     sink: Mutex<Sink>,
 }
 
 struct Sink {
-    /// None for a log that is only kept in memory.
+    /// `None` for a log that is kept only in memory.
     file: Option<File>,
     kept: Vec<Line>,
     stored: HashSet<Mark>,
@@ -84,12 +84,12 @@ impl Log {
         }
     }
 
-    /// Whether this process has said so.
+    /// Whether this process has logged the mark as stored.
     pub fn has_stored(&self, mark: &Mark) -> bool {
         self.sink.lock().unwrap().stored.contains(mark)
     }
 
-    /// What was kept in memory; begins anew.
+    /// Returns the lines kept in memory and clears the log.
     pub fn take(&self) -> Vec<Line> {
         let mut sink = self.sink.lock().unwrap();
         sink.stored.clear();

@@ -1,12 +1,12 @@
-//! What a task leaves in the state, so that it is known when it was stored.
+//! The mark that a task leaves in the state. It shows in stored bytes whether the task was stored.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// `<place:name>`. The place says when the task runs: `2` is the second superstep, `2.sub.1` the first one of
-/// what goes on in `sub` in the second.
+/// A text `<place:name>`. The place says when the task runs: `2` is the second superstep, and `2.sub.1` is
+/// the first superstep of `sub` in the second superstep.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Mark(String);
 
@@ -24,18 +24,18 @@ impl Mark {
         place.split('.')
     }
 
-    /// Whether the state of the thread shows it only when the task round it is done.
+    /// Whether the state of the thread shows the mark only after the task around it has finished.
     pub fn is_inside(&self) -> bool {
         self.place().count() > 1
     }
 
-    /// Whether it is of a subgraph.
+    /// Whether a task of a subgraph leaves the mark.
     pub fn is_of_subgraph(&self) -> bool {
         self.place().any(|part| part == "sub")
     }
 
-    /// Whether its task can only begin when the other one has ended. Supersteps follow one another, what has
-    /// names does not.
+    /// Whether its task can begin only after the task of `other` has ended. Numbered parts of a place are
+    /// ordered, named parts are not.
     pub fn comes_after(&self, other: &Mark) -> bool {
         let parts = self.place().zip(other.place()).find(|(mine, its)| mine != its);
         let Some((mine, its)) = parts else { return false };
@@ -45,13 +45,13 @@ impl Mark {
         }
     }
 
-    /// Every mark in some bytes, in their order.
+    /// Returns all marks in the bytes, in their order.
     pub fn all_in(bytes: &[u8]) -> Vec<Mark> {
         let mut found = Vec::new();
         for piece in bytes.split(|byte| *byte == b'<').skip(1) {
             let Some(end) = piece.iter().position(|byte| *byte == b'>') else { continue };
             let Ok(inner) = std::str::from_utf8(&piece[..end]) else { continue };
-            if looks_like_one(inner) {
+            if is_mark(inner) {
                 found.push(Mark(format!("<{inner}>")));
             }
         }
@@ -59,8 +59,8 @@ impl Mark {
     }
 }
 
-/// Bytes of other kinds may have brackets by chance.
-fn looks_like_one(inner: &str) -> bool {
+/// Whether the text between two brackets is a mark. Other bytes may contain brackets by chance.
+fn is_mark(inner: &str) -> bool {
     let plain =
         |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._".contains(letter));
     let parts = inner.split_once(':');

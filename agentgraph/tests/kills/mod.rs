@@ -1,4 +1,4 @@
-//! A process that is killed again and again, and what its log must show: see `check.rs` for the rules.
+//! Kills a process again and again and checks its log. `check.rs` has the rules.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod chance;

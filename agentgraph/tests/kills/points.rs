@@ -1,4 +1,4 @@
-//! Points that a process comes by, and what may happen to it there.
+//! Named points that a process passes, and the fate that may meet it there.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::log::{Event, Log};
 
-/// What happens to a process, and at which of the points it comes by.
+/// The fate of a process, and the number of the point at which it meets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fate {
     pub at: usize,
@@ -19,7 +19,7 @@ pub struct Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Manner {
     Dies,
-    /// So much later, wherever it is by then: in the middle of a write, as it may be.
+    /// Dies `nanos` later, wherever it is then, possibly in the middle of a write.
     DiesAfter {
         nanos: u64,
     },
@@ -29,7 +29,7 @@ pub enum Manner {
 pub struct Points {
     log: Arc<Log>,
     fate: Option<Fate>,
-    /// A process that stands still goes on when this is there.
+    /// A stopped process continues when this file exists.
     wakes: PathBuf,
     passed: Mutex<Vec<&'static str>>,
 }
@@ -52,7 +52,7 @@ impl Points {
             Manner::Dies => {
                 self.log.write(Event::Dies { at });
                 signal(Signal::KILL);
-                stand_still_until(|| false);
+                wait_until(|| false);
             }
             Manner::DiesAfter { nanos } => {
                 drop(passed);
@@ -68,7 +68,7 @@ impl Points {
             Manner::Stops => {
                 self.log.write(Event::Stops { at });
                 signal(Signal::STOP);
-                stand_still_until(|| self.wakes.exists());
+                wait_until(|| self.wakes.exists());
             }
         }
     }
@@ -82,9 +82,10 @@ fn signal(signal: Signal) {
     kill_process(getpid(), signal).unwrap();
 }
 
-/// A signal that a process sends to itself may come by another thread, and so a moment later.
-fn stand_still_until(goes_on: impl Fn() -> bool) {
-    while !goes_on() {
+/// Waits until `is_over`. A signal that a process sends to itself may be delivered to another thread, and
+/// thus a moment later.
+fn wait_until(is_over: impl Fn() -> bool) {
+    while !is_over() {
         std::thread::park_timeout(Duration::from_millis(1));
     }
 }

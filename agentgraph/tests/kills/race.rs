@@ -1,4 +1,4 @@
-//! Many nodes that finish at once while one fails.
+//! Many nodes finish at once while one fails.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -12,14 +12,15 @@ use super::check::violations;
 use super::child::Mode;
 use super::log::{Event, Log};
 use super::mark::Mark;
-use super::plans::of_environment;
+use super::plans::number_from_env;
 use super::points::Points;
 use super::stories::{Ledger, World, race};
 use super::watched::Watched;
 
-/// 200 nodes finish at once and one fails: nothing of the 200 is lost, and nothing of them is run again.
-pub async fn races(name: &str, saver: Arc<dyn Checkpointer>, mode: Mode, rounds: u64) {
-    let seed = of_environment("AGENTGRAPH_SEED", 1);
+/// Runs 200 nodes that finish at once and one that fails. Asserts that no stored result of the 200 is lost or
+/// repeated.
+pub async fn run_races(name: &str, saver: Arc<dyn Checkpointer>, mode: Mode, rounds: u64) {
+    let seed = number_from_env("AGENTGRAPH_SEED", 1);
     let log = Arc::new(Log::in_memory());
     let points = Arc::new(Points::new(&log, None, PathBuf::new()));
     let world = World { log: Arc::clone(&log), points: Arc::clone(&points), fault: None };
@@ -28,7 +29,7 @@ pub async fn races(name: &str, saver: Arc<dyn Checkpointer>, mode: Mode, rounds:
         log: Arc::clone(&log),
         points,
         fault: None,
-        unsaid: Mutex::default(),
+        unlogged: Mutex::default(),
     });
     for round in 0..rounds {
         let siblings = if round % 2 == 0 { Siblings::Drain } else { Siblings::Cancel };
@@ -40,7 +41,11 @@ pub async fn races(name: &str, saver: Arc<dyn Checkpointer>, mode: Mode, rounds:
         let marks = graph.state("t").await.unwrap().unwrap().values.marks;
         log.write(Event::Left { marks: marks.clone() });
         log.write(Event::Found { marks: marks.clone(), inside: Vec::new() });
-        assert!(siblings == Siblings::Cancel || marks.len() == 200, "{} of 200 are kept", marks.len());
+        assert!(
+            siblings == Siblings::Cancel || marks.len() == 200,
+            "only {} of 200 results are kept",
+            marks.len()
+        );
         let outcome = graph.proceed().thread("t").durability(durability).await.unwrap();
         let Outcome::Finished { output, .. } = outcome else { panic!("{outcome:?}") };
         let all: Vec<Mark> = (0..200).map(|number| Mark::new(2, format_args!("work_{number}"))).collect();

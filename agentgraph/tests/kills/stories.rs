@@ -1,4 +1,5 @@
-//! The graphs that are killed. Every task has an effect on the log, and leaves its mark in the state.
+//! The graphs whose processes are killed. Every task has an effect in the log and leaves its mark in the
+//! state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,27 +25,27 @@ pub struct Ledger {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Story {
-    /// Three nodes, the second of which needs two attempts.
+    /// Three nodes. The second one needs two attempts.
     Chain,
     /// Three siblings, one with a successor of its own, and a join of all.
     Join,
-    /// Five dispatches and who gathers what they did.
+    /// Five dispatches and a node that runs after all of them.
     Dispatches,
     /// A subgraph of three supersteps beside another node.
     Subgraph,
-    /// A node that asks twice, beside another one.
+    /// A node that interrupts twice, beside another node.
     Questions,
-    /// A subgraph that asks.
+    /// A subgraph that interrupts.
     QuestionInside,
-    /// A subgraph that remembers its calls, three in a run.
+    /// A subgraph with a memory, called three times in a run.
     Memory,
-    /// A node that always fails and its handler, beside another one.
+    /// A node that always fails and its error handler, beside another node.
     Handler,
-    /// A node that fails once in every process, and the call with it, beside others.
+    /// A node that fails once in every process, and with it the call, beside other nodes.
     Stumble,
     /// One node six times.
     Loop,
-    /// One node so often that deltas are folded.
+    /// One node, often enough for a segment to fold deltas.
     LongLoop,
 }
 
@@ -62,7 +63,7 @@ impl Story {
         Story::Loop,
     ];
 
-    /// A call of it may fail, and the next one goes on.
+    /// Whether a call may fail and the next call continue the run.
     pub fn stumbles(self) -> bool {
         self == Story::Stumble
     }
@@ -84,7 +85,7 @@ impl Story {
     }
 }
 
-/// What nodes do things to.
+/// The world outside of the engine, in which nodes have effects.
 #[derive(Clone)]
 pub struct World {
     pub log: Arc<Log>,
@@ -93,7 +94,7 @@ pub struct World {
 }
 
 impl World {
-    /// Has an effect, which can be seen outside before the engine hears of it.
+    /// Performs an effect. The log has it before the engine receives the result of the task.
     pub fn act(&self, ctx: &Ctx, mark: &Mark) {
         let event =
             || Event::Effect { run: ctx.run().to_string(), mark: mark.clone(), attempt: ctx.attempt() };
@@ -117,20 +118,20 @@ impl World {
         });
     }
 
-    /// What a node says that it did.
-    fn said(&self, mark: Mark) -> Vec<Mark> {
+    /// Returns the marks that a node writes into the state.
+    fn marks_to_write(&self, mark: Mark) -> Vec<Mark> {
         match self.fault {
-            Some(Fault::TasksSayItTwice) => vec![mark.clone(), mark],
+            Some(Fault::TasksWriteMarksTwice) => vec![mark.clone(), mark],
             _ => vec![mark],
         }
     }
 
-    /// A node that has its effect.
+    /// Returns a node that performs its effect.
     fn acts(&self, place: &'static str, name: &'static str) -> Node<Ledger> {
         self.acts_after(0, place, name)
     }
 
-    /// A node that is pending so many times first.
+    /// Returns a node that is pending for `polls` polls and then performs its effect.
     fn acts_after(&self, polls: u32, place: &'static str, name: &'static str) -> Node<Ledger> {
         let world = self.clone();
         let node = move |ctx: Ctx| {
@@ -139,13 +140,13 @@ impl World {
                 pending_for(polls).await;
                 let mark = Mark::new(place, name);
                 world.act(&ctx, &mark);
-                Ledger::update().marks(world.said(mark))
+                Ledger::update().marks(world.marks_to_write(mark))
             }
         };
         node.into_node()
     }
 
-    /// A node that fails as long as it `should`.
+    /// Returns a node that fails as long as `should` holds.
     fn fails(
         &self,
         mark: Mark,
@@ -168,7 +169,7 @@ impl World {
         node.into_node()
     }
 
-    /// One node, then two at once, then the last one.
+    /// Returns a subgraph: one node, then two at once, then `last`.
     fn subgraph(&self, last: Node<Ledger>) -> CompiledGraph<Ledger> {
         let graph = StateGraph::new()
             .node("first", self.acts("2.sub.1", "first"))
@@ -236,8 +237,8 @@ fn around(world: &World, inside: CompiledGraph<Ledger>) -> StateGraph<Ledger> {
     graph.edge(["inside", "beside"], "end")
 }
 
-/// Each call adds 14 to what the subgraph remembers, and the thread shows the marks of each call: whatever
-/// was killed, they say 14, 28 and 42. A call that was undone and left a trace makes it more.
+/// Each call adds 14 to the total in the memory, and the thread shows the marks of each call. The totals must
+/// be 14, 28 and 42, whatever was killed. A larger total means that an undone call left a trace.
 fn memory(world: &World) -> StateGraph<Ledger> {
     let remembers = |world: &World, step: u32, name: &'static str| {
         let world = world.clone();
@@ -281,9 +282,9 @@ fn questions(world: &World) -> StateGraph<Ledger> {
     graph.edge(["ask", "beside"], "end")
 }
 
-/// Asks twice, and has its effect after that: what stands before a question is run again with each answer.
-/// The question is the mark that the answer has to bear, without its brackets, so that it is not taken for
-/// one.
+/// Returns a node that interrupts twice and then performs its effect. The code before an interrupt runs
+/// again with each answer. The value of an interrupt is the mark of its answer, without the brackets that
+/// would make it a mark in the stored bytes.
 fn asks(place: &'static str, world: &World) -> Node<Ledger> {
     let world = world.clone();
     let node = move |ctx: Ctx| {
@@ -341,7 +342,8 @@ fn looped(world: &World, rounds: u64) -> StateGraph<Ledger> {
     StateGraph::new().node("work", node).edge(START, "work").branch("work", goes_on, ["work", END])
 }
 
-/// As many finish as the input says, each after as many turns as chance has it, and one fails the first time.
+/// Returns a graph in which `round` nodes finish, each after a random number of yields, and one node fails
+/// the first time.
 pub fn race(world: &World, seed: u64) -> StateGraph<Ledger> {
     let send = |ledger: Snapshot<Ledger>| {
         let each = (0..ledger.round).map(|number| Dispatch::new("work", number)).collect::<Vec<_>>();
@@ -351,7 +353,7 @@ pub fn race(world: &World, seed: u64) -> StateGraph<Ledger> {
     let works = move |ctx: Ctx, Input(number): Input<u64>| {
         let world = works.clone();
         async move {
-            let elsewhere = tokio::spawn(turns(super::chance::mix(seed, number) % 8));
+            let elsewhere = tokio::spawn(yield_times(super::chance::mix(seed, number) % 8));
             elsewhere.await?;
             let mark = Mark::new(2, format_args!("work_{number}"));
             world.act(&ctx, &mark);
@@ -362,7 +364,7 @@ pub fn race(world: &World, seed: u64) -> StateGraph<Ledger> {
     let fails = move || {
         let first = !failed.swap(true, Ordering::SeqCst);
         async move {
-            turns(super::chance::mix(seed, u64::MAX) % 12).await;
+            yield_times(super::chance::mix(seed, u64::MAX) % 12).await;
             if first { Err::<(), BoxError>("not this time".into()) } else { Ok(()) }
         }
     };
@@ -370,7 +372,7 @@ pub fn race(world: &World, seed: u64) -> StateGraph<Ledger> {
     graph.node("fails", fails).edge(START, "send")
 }
 
-async fn turns(count: u64) {
+async fn yield_times(count: u64) {
     for _ in 0..count {
         tokio::task::yield_now().await;
     }

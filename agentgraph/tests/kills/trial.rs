@@ -1,4 +1,4 @@
-//! One thread, the processes that go on with it one after the other, and their log.
+//! A trial: one thread, the processes that continue its run one after the other, and their log.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -16,20 +16,20 @@ use super::points::Fate;
 use super::stories::Story;
 use crate::folder::Folder;
 
-/// Under this name a process finds what it is told.
+/// The environment variable with the orders of a process.
 pub const ORDERS: &str = "AGENTGRAPH_TEST_ORDERS";
 
-/// Where threads are kept.
+/// The store that keeps the threads.
 #[derive(Clone)]
 pub enum Home {
-    /// In a file of their own.
+    /// An SQLite file for each trial.
     Sqlite,
     #[cfg(feature = "postgres")]
     Postgres(std::sync::Arc<crate::postgres_server::PostgresServer>),
 }
 
 impl Home {
-    /// For tables.
+    /// Returns the name for printed tables.
     pub fn name(&self) -> &'static str {
         match self {
             Home::Sqlite => "SQLite",
@@ -47,7 +47,7 @@ pub struct Trial {
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     Killed,
     ByItself,
 }
@@ -73,7 +73,7 @@ impl Trial {
             fault: None,
             most_bytes: None,
             lease: None,
-            // The server needs a moment to see that a process is gone.
+            // The server needs a moment to notice that a process is dead.
             queues: !matches!(home, Home::Sqlite),
         };
         Trial { orders, kills: 0, folder }
@@ -98,31 +98,31 @@ impl Trial {
     }
 
     /// Starts a process and waits for its end.
-    pub fn process(&mut self, fate: Option<Fate>) -> Ended {
+    pub fn run_process(&mut self, fate: Option<Fate>) -> ProcessEnd {
         let child = self.start(fate);
         self.wait_for(child)
     }
 
-    pub fn wait_for(&mut self, mut child: Child) -> Ended {
-        let mut told = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    pub fn wait_for(&mut self, mut child: Child) -> ProcessEnd {
+        let mut output = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut output).unwrap();
         let status = child.wait().unwrap();
         if status.signal() == Some(9) {
             self.kills += 1;
-            return Ended::Killed;
+            return ProcessEnd::Killed;
         }
-        assert!(status.success(), "{:?}: {status}\n{told}", self.orders);
-        Ended::ByItself
+        assert!(status.success(), "{:?}: {status}\n{output}", self.orders);
+        ProcessEnd::ByItself
     }
 
-    /// Waits until a process stands still.
-    pub fn until_stopped(child: &Child) {
+    /// Waits until a process is stopped.
+    pub fn wait_until_stopped(child: &Child) {
         let pid = Pid::from_child(child);
         let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
         assert!(status.stopped(), "{status:?}");
     }
 
-    /// Lets a process that stood still go on.
+    /// Lets a stopped process continue.
     pub fn wake(&self, child: &Child) {
         std::fs::write(&self.orders.wakes, "").unwrap();
         kill_process(Pid::from_child(child), Signal::CONT).unwrap();
@@ -132,24 +132,24 @@ impl Trial {
         log::read(&self.orders.log)
     }
 
-    /// What the log shows against the rules.
+    /// Returns all violations of the rules in the log.
     pub fn violations(&self, end: &[Mark]) -> Vec<Violation> {
         violations(&self.lines(), self.orders.mode.durability(), Some(end))
     }
 
-    /// Panics with the log if it shows anything against the rules.
+    /// Panics with the log if it violates a rule.
     pub fn check(&self, end: &[Mark]) {
-        self.complain(self.violations(end));
+        self.panic_on(self.violations(end));
     }
 
-    /// The same where processes had to fail.
-    pub fn check_but_for_failures(&self, end: &[Mark]) {
+    /// Like `check`, for a trial in which a process has to fail.
+    pub fn check_except_failures(&self, end: &[Mark]) {
         let mut found = self.violations(end);
         found.retain(|violation| violation.rule != Rule::ComesToItsEnd);
-        self.complain(found);
+        self.panic_on(found);
     }
 
-    fn complain(&self, found: Vec<Violation>) {
+    fn panic_on(&self, found: Vec<Violation>) {
         if !found.is_empty() {
             let lines: Vec<String> = self.lines().iter().map(|line| format!("{line:?}")).collect();
             let some = &found[..found.len().min(9)];
@@ -157,12 +157,12 @@ impl Trial {
         }
     }
 
-    /// The file of the store, or where else something may lie.
+    /// Returns the folder of the trial.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// The last state, and the points that the process came by, if it came to its end.
+    /// Returns the last state and the points that the process passed, if it finished the run.
     pub fn end(&self) -> Option<(Vec<Mark>, Vec<String>)> {
         match self.lines().pop()?.event {
             Event::Ended { marks, passed } => Some((marks, passed)),
@@ -171,8 +171,8 @@ impl Trial {
     }
 }
 
-/// This program again. The shell limits the size of its files, and lets it ignore the signal that goes with
-/// it, so that it meets the limit as an error of its writes.
+/// Returns a command that starts this program again. With a limit, a shell limits the size of its files and
+/// ignores the signal of the limit, so that the program sees the limit as a write error.
 fn program(most_bytes: Option<u64>) -> Command {
     let program = std::env::current_exe().unwrap();
     let Some(bytes) = most_bytes else { return Command::new(program) };
@@ -182,12 +182,12 @@ fn program(most_bytes: Option<u64>) -> Command {
     shell
 }
 
-/// The run that nobody kills: its last state, and the points it comes by.
-pub fn unkilled(home: &Home, story: Story, mode: Mode) -> (Vec<Mark>, Vec<String>) {
+/// Runs a story without kills. Returns its last state and the points that it passes.
+pub fn run_unkilled(home: &Home, story: Story, mode: Mode) -> (Vec<Mark>, Vec<String>) {
     let mut trial = Trial::new(home, story, mode);
-    assert_eq!(trial.process(None), Ended::ByItself);
+    assert_eq!(trial.run_process(None), ProcessEnd::ByItself);
     let Some((marks, passed)) = trial.end() else {
-        panic!("{story:?} {mode:?} did not come to its end: {:#?}", trial.lines());
+        panic!("{story:?} {mode:?} did not finish: {:#?}", trial.lines());
     };
     trial.check(&marks);
     (marks, passed)

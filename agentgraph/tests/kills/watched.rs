@@ -1,5 +1,5 @@
-//! A store that is watched: it comes by a point before and after everything it does, and notes what was
-//! stored once that is.
+//! A watching store. It passes a point before and after every write and lease operation, and logs each mark
+//! once the mark is stored.
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -19,15 +19,15 @@ pub struct Watched {
     pub inner: Arc<dyn Checkpointer>,
     pub log: Arc<Log>,
     pub points: Arc<Points>,
-    /// Of its own, to be seen.
+    /// A fault of the watching store itself, which the rules must detect.
     pub fault: Option<Fault>,
-    /// What was stored, by a watcher who speaks late.
-    pub unsaid: Mutex<Vec<Mark>>,
+    /// The marks that are stored but not logged yet, with `Fault::LogsLate`.
+    pub unlogged: Mutex<Vec<Mark>>,
 }
 
 impl Watched {
     fn begin(&self, point: &'static str, place: Place<'_>, marks: &[Mark]) {
-        if self.fault == Some(Fault::SpeaksTooSoon) {
+        if self.fault == Some(Fault::LogsTooSoon) {
             self.note(place, marks);
         }
         self.points.pass(point);
@@ -35,7 +35,7 @@ impl Watched {
 
     fn end(&self, point: &'static str, place: Place<'_>, marks: &[Mark], stored: &Result<(), StoreError>) {
         match (stored, self.fault) {
-            (Ok(()), Some(Fault::SpeaksLate)) => self.note_late(place, marks),
+            (Ok(()), Some(Fault::LogsLate)) => self.note_late(place, marks),
             (Ok(()), _) => self.note(place, marks),
             (Err(_), _) => {}
         }
@@ -43,7 +43,7 @@ impl Watched {
     }
 
     fn note_late(&self, place: Place<'_>, marks: &[Mark]) {
-        let before = std::mem::replace(&mut *self.unsaid.lock().unwrap(), marks.to_vec());
+        let before = std::mem::replace(&mut *self.unlogged.lock().unwrap(), marks.to_vec());
         let fresh: Vec<Mark> = marks.iter().filter(|mark| !before.contains(mark)).cloned().collect();
         if before.is_empty() || fresh.is_empty() {
             return;
@@ -52,7 +52,8 @@ impl Watched {
         self.note(place, &before);
     }
 
-    /// A subgraph's own rows hold what the graph around it wrote, too, and do not keep that.
+    /// Logs marks as stored. Rows of a subgraph also contain marks of the graph around it; these do not
+    /// count.
     fn note(&self, place: Place<'_>, marks: &[Mark]) {
         let its_own = |mark: &&Mark| place.namespace.is_empty() || mark.is_of_subgraph();
         for mark in marks.iter().filter(its_own).filter(|mark| !self.log.has_stored(mark)) {

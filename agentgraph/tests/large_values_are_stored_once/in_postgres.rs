@@ -1,4 +1,4 @@
-//! The same on a server.
+//! The tests of large values on a Postgres server.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::model::{self, FROM, INVARIANTS, Model, calls};
 use super::postgres_server::PostgresServer;
 use super::{
-    LARGE, assert_a_megabyte_is_stored_once, assert_do_not_hurt_each_other, assert_the_last_is_there,
-    assert_told, text, with_damage,
+    LARGE, assert_a_megabyte_is_stored_once, assert_both_contain, assert_concurrent_use_is_safe,
+    assert_the_last_write_wins, errors_after_damage, text,
 };
 
 #[tokio::test]
@@ -21,18 +21,18 @@ async fn a_megabyte_in_three_threads_and_a_hundred_forks_is_stored_once() {
 }
 
 #[tokio::test]
-async fn of_two_writes_of_one_key_in_one_call_the_last_is_there() {
+async fn the_last_of_two_writes_of_one_key_in_one_call_wins() {
     let server = PostgresServer::get();
     let store = postgres(&server, &server.fresh_schema(), 64 * 1024).await;
-    assert_the_last_is_there([Arc::new(store) as Arc<dyn Checkpointer>]).await;
+    assert_the_last_write_wins([Arc::new(store) as Arc<dyn Checkpointer>]).await;
 }
 
 #[tokio::test]
-async fn a_large_value_that_is_damaged_or_gone_is_told() {
+async fn a_damaged_or_missing_large_value_is_an_error_that_names_its_checkpoint() {
     let server = PostgresServer::get();
     let second = "(SELECT blob FROM piece WHERE step = 2)";
     let zeros = "decode(repeat('00', 100000), 'hex')";
-    for (damage, told) in [
+    for (damage, expected) in [
         (format!("UPDATE blob SET bytes = {zeros} WHERE hash = {second}"), "is not what was stored"),
         (format!("UPDATE blob SET bytes = substr(bytes, 2) WHERE hash = {second}"), "is not what was stored"),
         (format!("DELETE FROM blob WHERE hash = {second}"), "is gone from the store"),
@@ -41,15 +41,15 @@ async fn a_large_value_that_is_damaged_or_gone_is_told() {
     ] {
         let schema = server.fresh_schema();
         let saver = postgres(&server, &schema, 64 * 1024).await;
-        // The replica's role goes past the references between the tables.
+        // The replica role disables the references between the tables.
         let damage = format!("SET search_path = {schema}; SET session_replication_role = replica; {damage}");
-        let damaged = with_damage(saver, async || drop(server.sql(&damage).await)).await;
-        assert_told(damaged, told);
+        let damaged = errors_after_damage(saver, async || drop(server.sql(&damage).await)).await;
+        assert_both_contain(damaged, expected);
     }
 }
 
 #[tokio::test]
-async fn tables_from_before_are_brought_up_to_date() {
+async fn tables_of_earlier_releases_are_migrated() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let saver = PostgresSaver::builder(server.url()).schema(&schema).share_values_from(usize::MAX);
@@ -73,14 +73,14 @@ async fn tables_from_before_are_brought_up_to_date() {
     assert_postgres_is_consistent(&server, &schema).await;
 }
 
-/// Two savers, each with its own connections, as two processes have them.
+/// Uses two savers, each with its own connections, like two processes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_pruners_and_deleters_of_the_same_values_do_not_hurt_each_other() {
+async fn concurrent_writing_pruning_and_deleting_of_the_same_values_is_safe() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let (one, two) =
         (postgres(&server, &schema, 64 * 1024).await, postgres(&server, &schema, 64 * 1024).await);
-    assert_do_not_hurt_each_other([Arc::new(one), Arc::new(two)]).await;
+    assert_concurrent_use_is_safe([Arc::new(one), Arc::new(two)]).await;
     assert_postgres_is_consistent(&server, &schema).await;
 }
 

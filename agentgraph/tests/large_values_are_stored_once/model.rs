@@ -1,8 +1,7 @@
-//! Random calls against a small model, and what must be true of the tables after each.
+//! Random calls on a store and on a small model, and the invariants of the tables afterwards.
 //!
-//! The model keeps every row and write as it was given. Records here are no MessagePack, so each is one large
-//! value if it is long enough: the values that the store has must be the long records that the model has,
-//! each once.
+//! The model keeps every row and write unchanged. The records here are not MessagePack, so a long record as a
+//! whole is one large value. The values in the store must be the long records of the model, each once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::sqlite_folder::Folder;
 
-/// From so many bytes on a record is large here.
+/// The least number of bytes in a large record.
 pub(crate) const FROM: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -31,12 +30,12 @@ pub(crate) enum Call {
         segment: Option<usize>,
         clears: bool,
     },
-    /// A branch of its own from any step, as forks make them.
+    /// Starts a new branch, as a fork does.
     Fork {
         thread: usize,
         record: usize,
     },
-    /// Slots may come more than once.
+    /// A slot may occur more than once.
     Write {
         thread: usize,
         records: Vec<(u32, usize)>,
@@ -45,7 +44,7 @@ pub(crate) enum Call {
         from: usize,
         to: usize,
     },
-    /// The first of these steps go, and the next is made a full.
+    /// Removes the first `steps` steps of the branch and makes the next one a full record.
     Prune {
         thread: usize,
         branch: u32,
@@ -59,7 +58,7 @@ pub(crate) enum Call {
 
 const THREADS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// The records that calls use: some are short, some long, and some are almost the same.
+/// Returns a record with this number. Some records are short, some long, and some almost equal.
 fn record(number: usize) -> Vec<u8> {
     let mut bytes = vec![0xc1; 2 + 3 * (number % 6)];
     bytes.push((number % 9) as u8);
@@ -222,7 +221,7 @@ impl Model {
         }
     }
 
-    /// Everything that the model holds is in the store as it was given, and its large values are there once.
+    /// Asserts that the store returns everything in the model unchanged and keeps each large value once.
     pub(crate) async fn check(&self, store: &dyn Checkpointer) {
         let mut large: Vec<&Vec<u8>> = Vec::new();
         for (thread, held) in &self.0 {
@@ -291,8 +290,8 @@ proptest! {
     }
 }
 
-/// Every reference resolves, every value is held by something and is what its hash says, every row knows its
-/// pieces.
+/// Asserts that every reference resolves, every value is referred to and matches its hash, and every row and
+/// write has the right number of pieces.
 pub(crate) fn assert_sqlite_is_consistent(path: &Path) {
     let connection = Connection::open(path).unwrap();
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
@@ -311,20 +310,20 @@ pub(crate) fn assert_sqlite_is_consistent(path: &Path) {
 }
 
 pub(crate) const INVARIANTS: [(&str, &str); 5] = [
-    ("a value that nothing holds", "SELECT count(*) FROM blob WHERE NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = BLOB)"),
-    ("a piece of no value", "SELECT count(*) FROM piece WHERE NOT EXISTS (SELECT 1 FROM blob WHERE piece.blob = BLOB)"),
+    ("a value without a piece", "SELECT count(*) FROM blob WHERE NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = BLOB)"),
+    ("a piece without a value", "SELECT count(*) FROM piece WHERE NOT EXISTS (SELECT 1 FROM blob WHERE piece.blob = BLOB)"),
     (
-        "a row with another number of pieces than it says",
+        "a row with a wrong number of pieces",
         "SELECT count(*) FROM checkpoint WHERE pieces <> (SELECT count(*) FROM piece WHERE piece.place = checkpoint.place
          AND piece.branch = checkpoint.branch AND piece.step = checkpoint.step AND OF_ROW)",
     ),
     (
-        "a write with another number of pieces than it says",
+        "a write with a wrong number of pieces",
         "SELECT count(*) FROM pending WHERE pieces <> (SELECT count(*) FROM piece WHERE piece.place = pending.place
          AND piece.branch = pending.branch AND piece.step = pending.step AND OF_WRITE)",
     ),
     (
-        "a piece of nothing",
+        "a piece without a row or write",
         "SELECT (SELECT count(*) FROM piece) - (SELECT coalesce(sum(pieces), 0) FROM checkpoint)
          - (SELECT coalesce(sum(pieces), 0) FROM pending)",
     ),

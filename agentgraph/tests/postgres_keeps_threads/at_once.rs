@@ -1,5 +1,5 @@
-//! What several do to one thread, or to one value, at the same moment. Who comes when is decided by locks of
-//! the test's own.
+//! Concurrent calls on one thread, or on one value. The tests control the order of the calls with locks
+//! of their own.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::common::words::{Words, says, text};
 use super::postgres_server::PostgresServer;
 use super::{HOUR, open, row, terms, two_processes};
 
-/// A database that nobody else has, and somebody in it who writes SQL by hand.
+/// A database of its own, with a saver and a second client that runs plain SQL.
 struct Stage {
     server: Arc<PostgresServer>,
     database: String,
@@ -38,25 +38,25 @@ impl Stage {
         self.other.batch_execute(sql).await.unwrap();
     }
 
-    /// Until so many wait for locks, or `work` does not.
-    async fn waits<T>(&self, work: &JoinHandle<T>, count: usize) {
-        let waiting = format!("SELECT count(*) {}", self.of_waiting());
+    /// Waits until `count` connections wait for locks, or until `work` ends.
+    async fn wait_for_locks<T>(&self, work: &JoinHandle<T>, count: usize) {
+        let waiting = format!("SELECT count(*) {}", self.from_waiting());
         while !work.is_finished() && self.server.sql(&waiting).await != count.to_string() {
             tokio::task::yield_now().await;
         }
     }
 
-    /// The transaction that waits for a lock.
+    /// Returns the id of the transaction that waits for a lock.
     async fn waiting_transaction(&self) -> String {
-        self.server.sql(&format!("SELECT backend_xid {}", self.of_waiting())).await
+        self.server.sql(&format!("SELECT backend_xid {}", self.from_waiting())).await
     }
 
-    fn of_waiting(&self) -> String {
+    fn from_waiting(&self) -> String {
         format!("FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{}'", self.database)
     }
 
-    /// What became of it: one that clashed is begun anew, under another number.
-    async fn end_of(&self, transaction: &str) -> String {
+    /// Returns the status of a transaction. A transaction that clashed is begun again under another id.
+    async fn status_of(&self, transaction: &str) -> String {
         self.server.sql(&format!("SELECT txid_status({transaction})")).await
     }
 
@@ -76,10 +76,11 @@ impl Stage {
     }
 }
 
-/// How many savers meet at one new schema.
+/// The number of savers that connect to one new schema.
 const CROWD: usize = 8;
 
-/// So many savers connect to one schema at once; each stores in it, and finds what all others stored.
+/// Connects `count` savers to one schema at once. Asserts that each can store, and finds what all others
+/// stored.
 async fn all_connect(url: &str, schema: &str, count: usize) {
     let connecting = (0..count).map(|_| {
         let builder = PostgresSaver::builder(url).schema(schema).connections(1);
@@ -102,35 +103,35 @@ async fn all_connect(url: &str, schema: &str, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn savers_that_connect_at_once_to_a_new_schema_all_get_it() {
+async fn savers_that_connect_at_once_to_a_new_schema_all_succeed() {
     let server = PostgresServer::get();
     for isolation in ["", "?options=-c%20default_transaction_isolation=serializable"] {
         let url = server.url() + isolation;
         for _ in 0..10 {
             all_connect(&url, &server.fresh_schema(), CROWD).await;
         }
-        // Where the schema is there and its tables are not.
+        // The schema exists, but its tables do not.
         let given = server.fresh_schema();
         server.sql(&format!("CREATE SCHEMA {given}")).await;
         all_connect(&url, &given, CROWD).await;
     }
 }
 
-/// None of them can make the schema until all of them have seen that it is not there.
+/// No saver can create the schema until all of them have seen that it does not exist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn savers_that_all_found_no_schema_all_get_it() {
+async fn savers_that_all_found_no_schema_all_succeed() {
     let stage = Stage::new().await;
     stage.other("BEGIN; LOCK TABLE pg_catalog.pg_namespace IN SHARE MODE").await;
     let url = stage.server.url_of(&stage.database);
     let connecting = tokio::spawn(async move { all_connect(&url, "new", CROWD).await });
-    stage.waits(&connecting, CROWD).await;
+    stage.wait_for_locks(&connecting, CROWD).await;
     assert!(!connecting.is_finished());
     stage.other("ROLLBACK").await;
     connecting.await.unwrap();
 }
 
 #[tokio::test]
-async fn processes_that_connect_at_once_to_a_new_schema_all_get_it() {
+async fn processes_that_connect_at_once_to_a_new_schema_all_succeed() {
     let server = PostgresServer::get();
     for _ in 0..5 {
         let orders = format!("{} {}", server.url(), server.fresh_schema());
@@ -147,7 +148,7 @@ async fn a_process_that_connects_beside_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_is_not_taken_from_under_a_commit() {
+async fn a_lease_is_not_seized_during_a_commit() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
     let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
@@ -171,7 +172,8 @@ async fn a_lease_is_not_taken_from_under_a_commit() {
     }
 }
 
-/// Copies `t` onto `copy` while somebody else makes `copy`, and does something before that one is done.
+/// Copies `t` to `copy` while another transaction creates `copy`. Runs `meanwhile` before that
+/// transaction ends with the statement `ends`.
 async fn copied_meanwhile(
     (before, ends): (&str, &str),
     meanwhile: impl AsyncFnOnce(&PostgresSaver),
@@ -184,14 +186,14 @@ async fn copied_meanwhile(
         SELECT id, 0, 5, 0, 0, 'other' FROM place WHERE thread = 'copy'";
     stage.other(make).await;
     let copying = stage.copy("t", "copy");
-    stage.waits(&copying, 1).await;
+    stage.wait_for_locks(&copying, 1).await;
     meanwhile(&stage.saver).await;
     stage.other(ends).await;
     (copying.await.unwrap(), stage)
 }
 
 #[tokio::test]
-async fn a_copy_is_of_one_moment() {
+async fn a_copy_is_a_consistent_snapshot() {
     let (copied, Stage { saver, .. }) = copied_meanwhile(("", "ROLLBACK"), async |saver| {
         saver.put(row("t", "sub", 0)).await.unwrap();
         saver.put(row("t", "", 1)).await.unwrap();
@@ -199,13 +201,13 @@ async fn a_copy_is_of_one_moment() {
     .await;
     copied.unwrap();
     let root = saver.get(Place::root("copy"), None).await.unwrap().unwrap();
-    let tells_of_sub = root.rows.last().unwrap().id.step == 1;
-    assert_eq!(saver.namespaces("copy").await.unwrap().contains(&"sub".to_owned()), tells_of_sub);
+    let is_after_both_commits = root.rows.last().unwrap().id.step == 1;
+    assert_eq!(saver.namespaces("copy").await.unwrap().contains(&"sub".to_owned()), is_after_both_commits);
 }
 
 #[tokio::test]
-async fn a_thread_that_somebody_makes_while_it_is_copied_onto_is_his() {
-    // Whether the name is new to the tables or was there before.
+async fn copy_fails_if_the_target_thread_was_created_meanwhile() {
+    // The name is new to the tables, or was in them before.
     for before in ["", "INSERT INTO place (thread, namespace) VALUES ('copy', '')"] {
         let (copied, Stage { saver, .. }) = copied_meanwhile((before, "COMMIT"), async |_| {}).await;
         assert_eq!(copied.unwrap_err().code(), Code::ThreadExists);
@@ -214,31 +216,31 @@ async fn a_thread_that_somebody_makes_while_it_is_copied_onto_is_his() {
     }
 }
 
-/// Even if they have no namespace in common.
+/// Even if the copies have no namespace in common.
 #[tokio::test]
-async fn of_two_copies_onto_one_thread_one_is_made() {
+async fn only_one_of_two_copies_to_one_thread_succeeds() {
     let stage = Stage::new().await;
     stage.saver.put(row("one", "", 0)).await.unwrap();
     stage.saver.put(row("two", "sub", 0)).await.unwrap();
     stage.other("BEGIN; LOCK TABLE checkpoint IN EXCLUSIVE MODE").await;
     let first = stage.copy("one", "copy");
-    stage.waits(&first, 1).await;
+    stage.wait_for_locks(&first, 1).await;
     let second = stage.copy("two", "copy");
-    stage.waits(&second, 2).await;
+    stage.wait_for_locks(&second, 2).await;
     stage.other("ROLLBACK").await;
     first.await.unwrap().unwrap();
     assert_eq!(second.await.unwrap().unwrap_err().code(), Code::ThreadExists);
     assert_eq!(stage.saver.namespaces("copy").await.unwrap(), [""]);
 }
 
-/// Who goes away while the server is at it has no fence to give the thread back with.
+/// A call that is dropped before the server answers has no fence to release the lease with.
 #[tokio::test]
-async fn a_thread_that_nobody_waits_for_any_more_is_given_back() {
+async fn a_lease_granted_to_a_dropped_call_is_released() {
     let stage = Stage::new().await;
     stage.other("BEGIN; LOCK TABLE lease").await;
     let saver = Arc::clone(&stage.saver);
     let taking = tokio::spawn(async move { saver.acquire("t", terms(HOUR)).await });
-    stage.waits(&taking, 1).await;
+    stage.wait_for_locks(&taking, 1).await;
     taking.abort();
     assert!(taking.await.unwrap_err().is_cancelled());
     stage.other("ROLLBACK").await;
@@ -254,54 +256,55 @@ async fn a_thread_that_nobody_waits_for_any_more_is_given_back() {
     assert!(matches!(stage.saver.acquire("t", terms(HOUR)).await.unwrap(), Claim::Granted { .. }));
 }
 
-/// Is not MessagePack, so it is one large value.
+/// A record that is not MessagePack, so that it is stored as one large value.
 const LARGE: &[u8] = &[0xc1; 5_000];
 
 fn large(thread: &'static str, step: u64) -> Put<'static> {
     Put { record: LARGE, ..row(thread, "", step) }
 }
 
-/// The thread `last` is the only one that holds the value, and is deleted while `t` takes it over.
-async fn value_of_a_thread_that_goes() -> Stage {
+/// Sets up a value that only the thread `last` holds, and a thread `t` without it.
+async fn value_held_by_last() -> Stage {
     let stage = Stage::new().await;
     stage.saver.put(large("last", 0)).await.unwrap();
     stage.saver.put(row("t", "", 0)).await.unwrap();
     stage
 }
 
-async fn is_whole_at(stage: &Stage, step: u64) {
+async fn assert_whole_at(stage: &Stage, step: u64) {
     let found = stage.saver.row(Place::root("t"), CheckpointId::new(0, step)).await.unwrap();
     assert_eq!(found.unwrap().record, LARGE);
     assert_eq!(stage.saver.usage().await.unwrap().values, 1);
 }
 
-/// Whoever takes a value over has locked it, and is not undone because it went meanwhile.
+/// A commit that takes over a value locks it first, so a deletion meanwhile does not roll the commit
+/// back.
 #[tokio::test]
-async fn a_value_that_is_taken_over_does_not_go_with_the_last_that_held_it() {
-    let stage = value_of_a_thread_that_goes().await;
-    // In the way of the piece that is added when the value is locked.
+async fn a_value_that_is_being_taken_over_survives_the_deletion_of_its_last_holder() {
+    let stage = value_held_by_last().await;
+    // Blocks the insert of the piece, which comes after the lock on the value.
     let in_the_way = "BEGIN; INSERT INTO blob VALUES ('another', 'value');
         INSERT INTO piece (place, branch, step, owner, at, blob)
         SELECT id, 0, 1, '\\x00', 0, 'another' FROM place WHERE thread = 't'";
     stage.other(in_the_way).await;
     let taking_over = stage.put(large("t", 1));
-    stage.waits(&taking_over, 1).await;
+    stage.wait_for_locks(&taking_over, 1).await;
     let transaction = stage.waiting_transaction().await;
     let deleting = stage.delete("last");
-    stage.waits(&deleting, 2).await;
-    assert!(!deleting.is_finished(), "it waits for the one that takes the value over");
+    stage.wait_for_locks(&deleting, 2).await;
+    assert!(!deleting.is_finished(), "it waits for the commit that takes over the value");
     stage.other("ROLLBACK").await;
     taking_over.await.unwrap().unwrap();
     deleting.await.unwrap().unwrap();
-    assert_eq!(stage.end_of(&transaction).await, "committed");
-    is_whole_at(&stage, 1).await;
+    assert_eq!(stage.status_of(&transaction).await, "committed");
+    assert_whole_at(&stage, 1).await;
 }
 
-/// Whoever lets a value go waits for those who take it over, then looks; and is not undone because it saw
-/// them too late.
+/// A deletion waits for transactions that take over the value, and only then checks whether the value is
+/// still held, so it needs no second attempt.
 #[tokio::test]
-async fn a_value_that_is_let_go_stays_with_who_took_it_over_meanwhile() {
-    let stage = value_of_a_thread_that_goes().await;
+async fn a_value_stays_if_a_thread_takes_it_over_while_its_last_holder_is_deleted() {
+    let stage = value_held_by_last().await;
     let takes_over = "BEGIN; SELECT 1 FROM blob FOR KEY SHARE;
         INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
         SELECT id, 0, 1, 0, 0, '', 1 FROM place WHERE thread = 't';
@@ -309,10 +312,10 @@ async fn a_value_that_is_let_go_stays_with_who_took_it_over_meanwhile() {
         SELECT id, 0, 1, '\\x00', 0, hash FROM place, blob WHERE thread = 't'";
     stage.other(takes_over).await;
     let deleting = stage.delete("last");
-    stage.waits(&deleting, 1).await;
+    stage.wait_for_locks(&deleting, 1).await;
     let transaction = stage.waiting_transaction().await;
     stage.other("COMMIT").await;
     deleting.await.unwrap().unwrap();
-    assert_eq!(stage.end_of(&transaction).await, "committed");
-    is_whole_at(&stage, 1).await;
+    assert_eq!(stage.status_of(&transaction).await, "committed");
+    assert_whole_at(&stage, 1).await;
 }

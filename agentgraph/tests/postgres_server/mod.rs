@@ -1,6 +1,6 @@
-//! A private Postgres for the tests of one process: its own folder, port and user. It ends with the process,
-//! however that ends, and never before: a test may drop what it holds of the server while another part of it
-//! is at work.
+//! A private Postgres server for the tests of one process, with its own folder, port and user. The server
+//! ends when the process ends, however that happens, and never earlier: a test may drop its handle while
+//! another part of the test still uses the server.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -15,19 +15,19 @@ use std::time::Duration;
 
 pub(crate) struct PostgresServer {
     port: u16,
-    /// Its input is the sign that this process is alive.
+    /// The shell around the server. Its open input shows that this process is alive.
     _process: Child,
 }
 
 static RUNNING: OnceLock<Arc<PostgresServer>> = OnceLock::new();
 
 impl PostgresServer {
-    /// Whether there is a program to start.
+    /// Whether a Postgres server is installed.
     pub(crate) fn is_installed() -> bool {
         folder_of_programs().is_some()
     }
 
-    /// The one that runs, or a new one.
+    /// Returns the running server, or starts one.
     pub(crate) fn get() -> Arc<Self> {
         Arc::clone(RUNNING.get_or_init(|| Arc::new(Self::start())))
     }
@@ -36,7 +36,7 @@ impl PostgresServer {
         format!("postgres://agent@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// A database that nobody else has, for who wants to cut others off it.
+    /// Creates a database for the caller alone, which may then close all connections to it.
     #[cfg(feature = "postgres")]
     pub(crate) async fn fresh_database(&self) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -49,13 +49,13 @@ impl PostgresServer {
         format!("postgres://agent@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Runs statements; the first column of the last row that one of them gives.
+    /// Runs statements. Returns the first column of the last row in their results.
     #[cfg(feature = "postgres")]
     pub(crate) async fn sql(&self, statements: &str) -> String {
         self.sql_in("postgres", statements).await
     }
 
-    /// The same, in another database.
+    /// Like `sql`, in another database.
     #[cfg(feature = "postgres")]
     pub(crate) async fn sql_in(&self, database: &str, statements: &str) -> String {
         let url = self.url_of(database);
@@ -71,14 +71,14 @@ impl PostgresServer {
         rows.unwrap_or_default()
     }
 
-    /// A schema that nobody else has.
+    /// Returns the name of a schema for the caller alone.
     pub(crate) fn fresh_schema(&self) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
     fn start() -> Self {
-        // The port is free now and may not be in a moment, so several are tried.
+        // Another process may take the free port before the server does, so this tries several ports.
         let mut log = String::new();
         for attempt in 0..10 {
             let folder =
@@ -88,14 +88,14 @@ impl PostgresServer {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             match serve(&data, &folder, port, user) {
                 Ok(process) => return PostgresServer { port, _process: process },
-                Err(told) => log = told,
+                Err(output) => log = output,
             }
         }
         panic!("Postgres does not start: {log}");
     }
 }
 
-/// A new folder for a server, which may write to it.
+/// Creates the data folder of a server, which the user of the server may write.
 fn make_data(folder: &Path, user: Option<(u32, u32)>) -> PathBuf {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).unwrap();
@@ -110,8 +110,8 @@ fn make_data(folder: &Path, user: Option<(u32, u32)>) -> PathBuf {
     data
 }
 
-/// Runs a server, and beside it a shell that reads its input. When that ends, with the process that holds the
-/// other end, the shell ends the server and removes the folder.
+/// Runs a server, and beside it a subshell that reads the input of the script. The input ends with the
+/// process at its other end. The subshell then ends the server and removes the folder.
 const SERVE: &str = r#"
     exec 3<&0
     "$@" >"$FOLDER/log" 2>&1 &
@@ -126,7 +126,7 @@ const SERVE: &str = r#"
     wait $server
 "#;
 
-/// The shell that runs the server, or what the server said when it did not start.
+/// Starts the shell that runs the server. Returns the log of the server if it does not start.
 fn serve(data: &Path, folder: &Path, port: u16, user: Option<(u32, u32)>) -> Result<Child, String> {
     let mut shell = command(Path::new("sh"), user);
     shell.args(["-c", SERVE, "sh"]).arg(program("postgres")).arg("-D").arg(data);
@@ -155,16 +155,17 @@ fn serve(data: &Path, folder: &Path, port: u16, user: Option<(u32, u32)>) -> Res
     Err(log())
 }
 
-/// By the file that the server keeps, since another one may have got the port.
+/// Whether the server is ready according to its own file. The port does not show it: another server may have
+/// taken the port.
 fn is_ready(data: &Path) -> bool {
     fs::read_to_string(data.join("postmaster.pid")).is_ok_and(|file| file.contains("ready"))
 }
 
-/// Postgres refuses to run as root, so it runs as somebody who may do less.
+/// Returns another user for the server if this process runs as root, because Postgres refuses to run as root.
 fn unprivileged() -> Option<(u32, u32)> {
     let id = |flag: &str| {
-        let said = Command::new("id").arg(flag).output().expect("`id` runs").stdout;
-        String::from_utf8_lossy(&said).trim().parse::<u32>().unwrap()
+        let output = Command::new("id").arg(flag).output().expect("`id` runs").stdout;
+        String::from_utf8_lossy(&output).trim().parse::<u32>().unwrap()
     };
     if id("-u") != 0 {
         return None;
@@ -192,13 +193,13 @@ fn program(name: &str) -> PathBuf {
     folder.unwrap_or_else(|| panic!("no PostgreSQL server is installed: `.ci/test` installs one")).join(name)
 }
 
-/// The folder with the programs of a server: in the path, or where systems keep it out of the path, as
-/// `.ci/machine` has them.
+/// Returns the folder with the programs of a server: one in the path, or one of those outside of the path
+/// that `.ci/machine` lists.
 fn folder_of_programs() -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
-    if let Ok(said) = Command::new("pg_config").arg("--bindir").output() {
-        folders.push(String::from_utf8_lossy(&said.stdout).trim().into());
+    if let Ok(output) = Command::new("pg_config").arg("--bindir").output() {
+        folders.push(String::from_utf8_lossy(&output.stdout).trim().into());
     }
     for (parent, prefix, programs) in [
         ("/usr/lib/postgresql", "", "bin"),

@@ -1,4 +1,4 @@
-//! A copy is a thread of its own, with all that had finished.
+//! A copy is a thread of its own and keeps the results of finished tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,8 @@ use agentgraph::{Checkpointer, Code};
 use super::savers;
 use super::talk::{Talk, asks, said};
 
-/// One node asks while another has finished; and how often that one ran.
+/// Builds a graph in which `asks` waits beside `works`, which has finished, and a counter of the runs of
+/// `works`.
 fn half_done(saver: Arc<dyn Checkpointer>) -> (CompiledGraph<Talk>, Arc<AtomicU32>) {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
@@ -24,7 +25,7 @@ fn half_done(saver: Arc<dyn Checkpointer>) -> (CompiledGraph<Talk>, Arc<AtomicU3
 }
 
 #[tokio::test]
-async fn a_copy_is_asked_for_itself_and_keeps_what_had_finished() {
+async fn a_copy_has_its_own_interrupts_and_keeps_finished_tasks() {
     for saver in savers() {
         let (graph, runs) = half_done(saver);
         let outcome = graph.invoke(said("i")).thread("t").await.unwrap();
@@ -37,15 +38,15 @@ async fn a_copy_is_asked_for_itself_and_keeps_what_had_finished() {
         assert_eq!(answered.output().said, ["i", "worked", "copied"]);
         let answered = graph.resume("original").thread("t").await.unwrap();
         assert_eq!(answered.output().said, ["i", "worked", "original"]);
-        assert_eq!(runs.load(Ordering::SeqCst), 1, "what is finished is finished in the copy too");
+        assert_eq!(runs.load(Ordering::SeqCst), 1, "the copy does not run finished tasks again");
         graph.copy_thread("t", "third").await.unwrap();
         assert_eq!(graph.history("third").await.unwrap().len(), graph.history("t").await.unwrap().len());
     }
 }
 
-/// As a process leaves it that ends between the copy and the new ids of what is in it.
+/// The process ended after the store copied the rows, and before they got new ids.
 #[tokio::test]
-async fn a_copy_that_was_cut_off_is_completed_by_the_next_call() {
+async fn an_unfinished_copy_is_completed_by_the_next_call() {
     for saver in savers() {
         let (graph, runs) = half_done(Arc::clone(&saver));
         graph.invoke(said("i")).thread("t").await.unwrap();
@@ -63,16 +64,17 @@ async fn a_copy_that_was_cut_off_is_completed_by_the_next_call() {
     }
 }
 
-/// What was done in it would be lost, or it would be a copy of what is no more.
+/// Completing the copy would lose the changes made in it, or would copy a state that the original has
+/// left.
 #[tokio::test]
-async fn a_copy_in_which_somebody_went_on_or_whose_original_did_is_left_as_it_is() {
+async fn an_unfinished_copy_is_left_alone_if_it_or_its_original_has_continued() {
     for saver in savers() {
         let (graph, _) = half_done(Arc::clone(&saver));
         graph.invoke(said("i")).thread("t").await.unwrap();
         for copy in ["ran", "edited", "other", "late"] {
             saver.upkeep().unwrap().copy_thread("t", copy).await.unwrap();
         }
-        // Its tasks finish and ask once more, under ids of their own, and nothing is committed.
+        // The tasks of `ran` run again and ask under ids of their own. Nothing is committed.
         graph.proceed().thread("ran").await.unwrap();
         graph.update_state("edited").update(said("edited")).await.unwrap();
         graph.invoke(said("j")).thread("u").await.unwrap();

@@ -1,4 +1,4 @@
-//! A state, and nodes that ask in it.
+//! A state of words, a node that asks, and a graph with subgraphs.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ pub(super) async fn asks(ctx: Ctx) -> Result<TalkUpdate> {
     Ok(said(ctx.interrupt::<String>("?")?))
 }
 
-/// Two children: one with a memory per call that asks, one with a memory for the thread.
+/// Builds a graph of two subgraphs: one asks and has a memory per call, the other has a memory per
+/// thread.
 pub(super) fn family(saver: Arc<dyn Checkpointer>) -> CompiledGraph<Talk> {
     let hello = StateGraph::new().node("hello", || async { said("hello") }).node("asks", asks);
     let hello = hello.edge(START, "hello").edge("hello", "asks").compile().unwrap();

@@ -1,4 +1,4 @@
-//! Which threads wait, and for what.
+//! `waiting()`: which threads wait, and for which answers.
 
 use std::collections::BTreeSet;
 use std::future::IntoFuture;
@@ -18,7 +18,7 @@ use super::savers;
 use super::talk::{Talk, TalkUpdate, asks, family, said};
 
 #[tokio::test]
-async fn an_unreadable_request_keeps_no_other_thread_from_being_told() {
+async fn an_unreadable_request_does_not_hide_other_threads() {
     let graph = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
     for saver in savers() {
         let graph = graph.clone().checkpointer(Arc::clone(&saver));
@@ -39,7 +39,7 @@ async fn an_unreadable_request_keeps_no_other_thread_from_being_told() {
     }
 }
 
-/// A store, or what stands before it, that cannot give what some threads wait for.
+/// A store that fails when a page of waiting threads contains one of `threads`.
 struct Unreadable {
     inner: MemorySaver,
     threads: &'static [&'static str],
@@ -120,7 +120,7 @@ impl Catalog for Unreadable {
 }
 
 #[tokio::test]
-async fn what_a_store_cannot_say_of_one_thread_is_no_answer_about_the_others() {
+async fn a_store_error_about_some_threads_does_not_hide_the_others() {
     for threads in [&["t00"][..], &["t19"], &["t00", "t01", "t07", "t18", "t19"]] {
         let graph = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
         let graph = graph.checkpointer(Unreadable { inner: MemorySaver::new(), threads });
@@ -142,9 +142,10 @@ async fn what_a_store_cannot_say_of_one_thread_is_no_answer_about_the_others() {
     }
 }
 
-/// Threads whose subgraphs asked before they were begun anew wait for nothing, as the store sees it they do.
+/// The edits end three runs whose subgraphs asked. The threads wait for nothing, but the store still
+/// lists their requests.
 #[tokio::test]
-async fn a_page_is_empty_only_behind_the_last_thread_that_waits() {
+async fn only_the_page_after_the_last_waiting_thread_is_empty() {
     for saver in savers() {
         let graph = family(saver);
         for number in 0..6 {
@@ -154,24 +155,24 @@ async fn a_page_is_empty_only_behind_the_last_thread_that_waits() {
             let thread = format!("t{number}");
             graph.update_state(&thread).as_end(said("enough")).await.unwrap();
         }
-        let (mut told, mut after) = (Vec::new(), String::new());
+        let (mut listed, mut after) = (Vec::new(), String::new());
         loop {
             let page = graph.waiting().after(&after).limit(1).await.unwrap();
             let Some(last) = page.last() else { break };
             after.clone_from(&last.thread);
-            told.extend(page.into_iter().map(|one| one.thread));
+            listed.extend(page.into_iter().map(|one| one.thread));
         }
-        assert_eq!(told, ["t2", "t4", "t5"]);
+        assert_eq!(listed, ["t2", "t4", "t5"]);
     }
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_threads_that_wait_cost_no_task_and_are_one_query() {
+async fn a_hundred_thousand_waiting_threads_need_no_task_and_one_query() {
     let graph = StateGraph::new().node("asks", asks).edge(START, "asks").compile().unwrap();
     let saver = Arc::new(MemorySaver::new());
     let graph = graph.checkpointer(Arc::clone(&saver));
     let name = |number: u32| format!("t{number:06}");
-    // Most are copied row by row, since runs take time in a debug build.
+    // Most threads are copied, since runs take time in a debug build.
     for number in (0..100_000).rev() {
         match number % 1_000 {
             777 => drop(graph.invoke(said("i")).thread(name(number)).await.unwrap()),
@@ -192,7 +193,7 @@ async fn a_hundred_thousand_threads_that_wait_cost_no_task_and_are_one_query() {
 }
 
 #[tokio::test]
-async fn threads_that_wait_are_told_with_what_they_wait_for() {
+async fn waiting_threads_are_listed_with_their_interrupts() {
     for saver in savers() {
         let graph = family(saver);
         for thread in ["c", "a", "b"] {
@@ -223,7 +224,8 @@ async fn asks_twice(ctx: Ctx) -> Result<TalkUpdate> {
     Ok(said(first + &ctx.interrupt::<String>("second?")?))
 }
 
-/// What asks once, what asks twice, what finishes, and what fails and is stood in for by one who asks.
+/// Builds a graph with a node that asks once, one that asks twice, one that finishes, and one that fails
+/// and whose handler asks.
 fn all_sorts(saver: NotingSaver, eager: bool) -> CompiledGraph<Talk> {
     let graph = StateGraph::new().node("once", asks).node("twice", asks_twice);
     let graph = graph.node("works", || async { said("worked") }).node("then", || async { said("then") });
@@ -234,9 +236,13 @@ fn all_sorts(saver: NotingSaver, eager: bool) -> CompiledGraph<Talk> {
     graph.compile().unwrap().checkpointer(saver)
 }
 
-/// Who waits is asked of pending writes alone, without a look at what is to run next. An eager run that was
-/// dropped has questions in its records, too, which are found when it has gone on to where it waits.
-async fn tells_what_the_thread_says(
+/// Asserts that `waiting()` reports the interrupts that the state of the thread reports, and returns
+/// them.
+///
+/// `waiting()` reads only pending writes, not the frontier. A dropped eager run also has requests in its
+/// records, which `waiting()` misses until the run has proceeded to where it waits. `may_miss` allows
+/// for that.
+async fn assert_waiting_matches_the_state(
     graph: &CompiledGraph<Talk>,
     may_miss: bool,
     when: &str,
@@ -244,15 +250,15 @@ async fn tells_what_the_thread_says(
     let ids = |interrupts: Vec<Interrupt>| -> BTreeSet<InterruptId> {
         interrupts.into_iter().filter_map(|one| one.id).collect()
     };
-    let told = ids(graph.waiting().await.unwrap().into_iter().flat_map(|one| one.interrupts).collect());
+    let listed = ids(graph.waiting().await.unwrap().into_iter().flat_map(|one| one.interrupts).collect());
     let state = graph.state("t").await.unwrap();
     let open = ids(state.map(|state| state.interrupts).unwrap_or_default());
-    assert!(told.is_subset(&open) && (may_miss || told == open), "{when}: {told:?} of {open:?}");
+    assert!(listed.is_subset(&open) && (may_miss || listed == open), "{when}: {listed:?} of {open:?}");
     open.into_iter().collect()
 }
 
 #[tokio::test]
-async fn whoever_is_said_to_wait_can_be_answered_wherever_a_run_was_dropped() {
+async fn every_listed_interrupt_can_be_answered_wherever_the_run_was_dropped() {
     for eager in [false, true] {
         let mut ended = false;
         for polls in 0.. {
@@ -260,13 +266,13 @@ async fn whoever_is_said_to_wait_can_be_answered_wherever_a_run_was_dropped() {
             let run = graph.invoke(said("i")).thread("t").into_future();
             let dropped = at_most(run, polls).await.is_none();
             let when = format!("{polls} polls, eager {eager}");
-            let mut open = tells_what_the_thread_says(&graph, eager && dropped, &when).await;
+            let mut open = assert_waiting_matches_the_state(&graph, eager && dropped, &when).await;
             for turn in 0..6 {
                 let Some(id) = open.first().copied() else { break };
                 let run = graph.resume_many([(id, "so")]).thread("t").into_future();
                 let dropped = at_most(run, polls).await.is_none();
                 let when = format!("{when}, {turn} answers");
-                open = tells_what_the_thread_says(&graph, eager && dropped, &when).await;
+                open = assert_waiting_matches_the_state(&graph, eager && dropped, &when).await;
             }
             if std::mem::replace(&mut ended, !dropped) {
                 assert!(open.is_empty() && polls > 5, "{when}");

@@ -1,5 +1,5 @@
-//! Threads with updates of random sizes, calls that begin anew, forks and calls that store at their end; and
-//! what a full record of a state must hold, worked out from its values alone.
+//! Random calls on a thread: updates of random sizes, new processes, forks, and calls that store at their
+//! end. The module also computes the bytes of a full record from the values of the state alone.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -32,11 +32,11 @@ pub struct Store {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Move {
     Push(String),
-    /// So many; fewer if there are fewer.
+    /// Removes this many items, or all if there are fewer.
     Pop(usize),
 }
 
-/// A list that is cut.
+/// A reducer that pushes and pops at the end of a list.
 struct Stack;
 
 impl Stack {
@@ -132,8 +132,8 @@ impl Write {
         }
     }
 
-    /// No fewer bytes than the delta of it has.
-    pub fn most(&self) -> u64 {
+    /// Returns an upper bound for the bytes of its delta.
+    pub fn max_bytes(&self) -> u64 {
         64 + match self {
             Write::Draft(length) | Write::Page(length) | Write::Line(length) | Write::Lines(length) => {
                 *length as u64
@@ -147,11 +147,11 @@ impl Write {
     }
 }
 
-/// What is done with the thread next.
+/// A call on the thread.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub how: How,
-    /// By a graph that has to read the thread first.
+    /// Whether a new process makes the call, which has to read the thread first.
     pub anew: bool,
     pub writes: Vec<Write>,
 }
@@ -160,7 +160,7 @@ pub struct Call {
 pub enum How {
     Sync,
     Exit,
-    /// From one of the checkpoints there are, chosen by this number.
+    /// A fork of an existing checkpoint, which this number chooses.
     Fork(usize),
 }
 
@@ -198,7 +198,7 @@ pub fn calls() -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call(), 1..12)
 }
 
-/// Calls that leave the state small, or nearly so.
+/// Returns calls that keep the state small or nearly small.
 pub fn small_calls() -> impl Strategy<Value = Vec<Call>> {
     let size = || prop_oneof![8 => 0..40_usize, 1 => 0..1_500_usize];
     let write = prop_oneof![
@@ -212,7 +212,7 @@ pub fn small_calls() -> impl Strategy<Value = Vec<Call>> {
     ];
     let how =
         prop_oneof![6 => Just(How::Sync), 1 => Just(How::Exit), 1 => (0..1000_usize).prop_map(How::Fork)];
-    // A state of nearly the limit, and many deltas that are as short as can be.
+    // A state near the limit, and many deltas of the least length.
     let most = (2_000..4_000_usize, 200..600_usize).prop_map(|(page, steps)| {
         [vec![Write::Page(page), Write::Lines(0)], vec![Write::Pop(0); steps]].concat()
     });
@@ -221,18 +221,18 @@ pub fn small_calls() -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call, 1..10)
 }
 
-/// What is known of a checkpoint without a look into the store.
+/// The expected properties of a checkpoint, computed without the store.
 pub struct Known {
     pub id: CheckpointId,
-    /// What a full of it holds.
+    /// The bytes of a full record of it.
     pub live: Live,
-    /// A full was asked for here, whatever it costs.
+    /// Whether a full record is required here, regardless of its cost.
     pub forced: bool,
-    /// The most that the update of it takes.
-    pub most: u64,
+    /// An upper bound for the bytes of its update.
+    pub max_bytes: u64,
 }
 
-/// Does it, and gives every checkpoint there is.
+/// Makes the calls and returns all checkpoints.
 pub async fn play(calls: &[Call], saver: &(impl Checkpointer + Clone)) -> Vec<Known> {
     let queue: Arc<Mutex<VecDeque<StoreUpdate>>> = Arc::default();
     let process = || {
@@ -245,7 +245,7 @@ pub async fn play(calls: &[Call], saver: &(impl Checkpointer + Clone)) -> Vec<Kn
     let start = graph.invoke(Store::update()).thread("t").max_supersteps(0).await.unwrap();
     let mut state = start.output().clone();
     let mut live = Live::of(&state);
-    let mut known = vec![Known { id: start.checkpoint().unwrap(), live, forced: true, most: 0 }];
+    let mut known = vec![Known { id: start.checkpoint().unwrap(), live, forced: true, max_bytes: 0 }];
     for call in calls {
         if call.anew {
             graph = process();
@@ -267,15 +267,15 @@ pub async fn play(calls: &[Call], saver: &(impl Checkpointer + Clone)) -> Vec<Kn
         let first = last.step - if exits { 0 } else { call.writes.len() as u64 - 1 };
         let id = |step| CheckpointId::new(last.branch, step);
         if matches!(call.how, How::Fork(_)) {
-            // The branch begins with a copy.
-            known.push(Known { id: id(first - 1), live, forced: true, most: 0 });
+            // The branch begins with a copy of the forked checkpoint.
+            known.push(Known { id: id(first - 1), live, forced: true, max_bytes: 0 });
         }
         for (at, write) in call.writes.iter().enumerate() {
             state.apply(&(), write.update()).unwrap();
             live.measure(&state, write.field());
             if !exits || at + 1 == call.writes.len() {
                 let id = if exits { id(first) } else { id(first + at as u64) };
-                known.push(Known { id, live, forced: exits, most: write.most() });
+                known.push(Known { id, live, forced: exits, max_bytes: write.max_bytes() });
             }
         }
     }
@@ -283,8 +283,8 @@ pub async fn play(calls: &[Call], saver: &(impl Checkpointer + Clone)) -> Vec<Kn
     known
 }
 
-/// The bytes of the operations of a full, by field: each value as MessagePack with what says which field it
-/// is and how long.
+/// The bytes of the operations in a full record, by field. An operation is a value as MessagePack, after its
+/// field number and its length.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live(pub [u64; 6]);
 
@@ -314,7 +314,7 @@ impl Live {
     }
 }
 
-/// The fields that the operations of a record refer to, and those that they hold whole.
+/// Returns the fields that the operations of a record refer to, and the fields that they set as a whole.
 pub fn referred_and_set(mut operations: &[u8]) -> [Vec<usize>; 2] {
     fn number(from: &mut &[u8]) -> u64 {
         rmp::decode::read_int(from).unwrap()

@@ -1,4 +1,4 @@
-//! The graph of a shape on the real engine.
+//! Builds the graph of a shape with the real engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use agentgraph::{Code, Failure, Goto, n_of};
 
 use crate::common::poll::pending_for;
 
-use super::behaviour::{Attempt, Called, attempt, child_input, child_output, routed, time_at};
+use super::behaviour::{Attempt, TaskCall, attempt, child_input, child_output, routed, time_at};
 use super::outside::Outside;
 use super::shape::{Child, Edge, Hop, Shape, Target, name, source_name, target_name};
 use super::world::World;
@@ -27,7 +27,7 @@ impl FromTask<World> for MaybeInput {
 async fn act(
     shape: Arc<Shape>,
     outside: Outside,
-    mut called: Called,
+    mut called: TaskCall,
     ctx: Ctx,
     world: Snapshot<World>,
 ) -> Result<Command<World>> {
@@ -43,25 +43,25 @@ async fn act(
         ctx.emit(ctx.attempt()).await;
     }
     pending_for(data.pending).await;
-    let (writes, going) = loop {
+    let (writes, routing) = loop {
         match attempt(&shape, &called, &world, ctx.attempt()) {
             Attempt::Asks(request) => called.answers.push(ctx.interrupt(request)?),
             Attempt::Fails { text, again: true } => return Err(text.into()),
             Attempt::Fails { text, again: false } => return Err(Terminal::new(text).into()),
-            Attempt::Returns(writes, going) => break (writes, going),
+            Attempt::Returns(writes, routing) => break (writes, routing),
         }
     };
     outside.complete(key);
     let update = Command::update(writes.into_update());
-    Ok(match going {
+    Ok(match routing {
         None => update,
         Some((true, targets)) => update.goto(gotos(targets)),
         Some((false, targets)) => update.also_goto(gotos(targets)),
     })
 }
 
-/// The text of a failure, where the node made it.
-fn told(failure: &Failure) -> (String, String) {
+/// Returns the failed node and the text of its failure; the error code if the text is not the node's own.
+fn node_and_text(failure: &Failure) -> (String, String) {
     let text = match failure.code() {
         Code::NodeFailed => failure.message(),
         other => other.as_str(),
@@ -115,12 +115,14 @@ fn with_node(
         let child = if shape.nodes[node].defers { child.defer() } else { child };
         return graph.node(name(node), child);
     }
-    let (data, outside, path) = (Arc::clone(shape), outside.clone(), path.to_owned());
+    let data = Arc::clone(shape);
+    let outside = outside.clone();
+    let path = path.to_owned();
     let function =
         move |ctx: Ctx, world: Snapshot<World>, MaybeInput(input): MaybeInput, failure: Option<Failure>| {
-            let failure = failure.as_ref().map(told);
+            let failure = failure.as_ref().map(node_and_text);
             let path = path.clone();
-            let called = Called { path, node, input, failure, answers: Vec::new(), round: outside.round() };
+            let called = TaskCall { path, node, input, failure, answers: Vec::new(), round: outside.round() };
             act(Arc::clone(&data), outside.clone(), called, ctx, world)
         };
     let data = &shape.nodes[node];
@@ -137,7 +139,7 @@ fn with_node(
     graph.node(name(node), node_of_graph)
 }
 
-/// A graph as a node of one over the same state, or over another one.
+/// Returns a subgraph as a node, embedded if it has a state of its own.
 fn with_memory(graph: CompiledGraph<World>, child: &Child) -> agentgraph::node::Node<World> {
     if !child.embedded {
         return graph.memory(child.memory).into_node();

@@ -1,5 +1,5 @@
-//! What a stream shows, ordered as far as it is promised: barriers one after the other, and between two of
-//! them what is told of each task by itself.
+//! The items of a stream, as far as their order is promised: barriers in order, and between two barriers
+//! the events of each task in order.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use serde_json::Value;
 use super::world::World;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
-    /// What is told of the tasks of one superstep, by their place in it.
-    Tasks(u64, BTreeMap<u32, Vec<OfTask>>),
-    /// The state after so many supersteps of the call.
+pub enum StreamItem {
+    /// The events of the tasks of one superstep, by the place of the task in it.
+    Tasks(u64, BTreeMap<u32, Vec<TaskEvent>>),
+    /// The state after this many supersteps of the call.
     Values(u64, World),
     Checkpoint(CheckpointId, Source, Vec<&'static str>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum OfTask {
+pub enum TaskEvent {
     Started(&'static str, Option<u64>),
-    /// What it emits at an attempt.
+    /// The node and the attempt that emitted.
     Emitted(&'static str, u32),
     Updated(&'static str, Value),
     Done,
@@ -29,13 +29,13 @@ pub enum OfTask {
     Waits,
 }
 
-/// Adds what is told of a task.
-pub fn add(happened: &mut Vec<Happening>, step: u64, index: u32, told: OfTask) {
-    if let Some(Happening::Tasks(last, tasks)) = happened.last_mut()
+/// Adds an event of a task.
+pub fn add(items: &mut Vec<StreamItem>, step: u64, index: u32, event: TaskEvent) {
+    if let Some(StreamItem::Tasks(last, tasks)) = items.last_mut()
         && *last == step
     {
-        tasks.entry(index).or_default().push(told);
+        tasks.entry(index).or_default().push(event);
         return;
     }
-    happened.push(Happening::Tasks(step, BTreeMap::from([(index, vec![told])])));
+    items.push(StreamItem::Tasks(step, BTreeMap::from([(index, vec![event])])));
 }

@@ -1,5 +1,5 @@
-//! Threads whose calls are cut short. Each call is a process of its own: a runtime and a graph that nothing
-//! outlives but the store. Whoever finds the thread afterwards goes by what it says.
+//! Threads whose calls are cut short. Each call is a process of its own: a runtime and a graph of which
+//! only the store survives. The next process decides by the state of the thread how to continue.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,17 +14,17 @@ use crate::common::saver::NotingSaver;
 use super::behaviour::time_at;
 use super::build::build;
 use super::drive::{Manner, act, history, status};
-use super::model::{Act, What};
+use super::model::{Act, Action};
 use super::outside::Outside;
 use super::script::{CHECKPOINTS, Scene};
 use super::shape::Shape;
-use super::told::{Came, Seen, Status, Told};
+use super::told::{ActEnd, ActResult, HistoryEntry, Status};
 use super::world::World;
 
-/// Acts after which a thread is left alone.
+/// The maximum number of acts on a thread.
 const ACTS: u64 = 80;
 
-/// Where checkpoints are kept.
+/// The store of a thread.
 #[derive(Clone)]
 pub enum Store {
     Memory(NotingSaver),
@@ -44,21 +44,21 @@ impl Store {
     }
 }
 
-/// How a process ends.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// When the call is over.
+    /// The process ends after the call.
     InTime,
-    /// The run is dropped after so many polls, and what it handed over is carried out.
+    /// The run is dropped after this many polls; the store still carries out its handed-over work.
     Dropped(u32),
-    /// Everything is gone after so many polls.
+    /// The whole process ends after this many polls.
     Killed(u32),
 }
 
-/// What a process leaves: what the call came to, unless it was cut short, and the thread.
-struct Left {
-    told: Option<Told>,
-    history: Vec<Seen>,
+/// The state after a process: the result of the call, unless it was cut short, and the thread.
+struct AfterProcess {
+    result: Option<ActResult>,
+    history: Vec<HistoryEntry>,
     status: Option<Status>,
 }
 
@@ -73,7 +73,7 @@ pub struct Life<'a> {
 impl<'a> Life<'a> {
     pub fn new(shape: &'a Shape, store: Store, manner: Manner) -> Self {
         let outside = match &store {
-            // The same node of the same graph may be called with the same state again, within another call.
+            // A subgraph may call the same node with the same state again, within another call.
             _ if shape.has_children() => Outside::default(),
             Store::File(_) => Outside::default(),
             Store::Memory(saver) => {
@@ -86,43 +86,46 @@ impl<'a> Life<'a> {
         Life { shape, store, outside, manner, kills: 0 }
     }
 
-    /// Lives it, each process up to one of these ends and the others to theirs. Checks at every end that
-    /// `expected` goes on from what is there. Gives what the last call came to, and the thread's history.
-    pub fn live(&mut self, ends: &[End], expected: &[Seen]) -> (Option<Came>, Vec<Seen>) {
-        let (mut ends, mut last) = (ends.iter(), None);
-        let mut left = Left { told: None, history: Vec::new(), status: None };
+    /// Runs processes until the thread is done. `ends` cuts the first ones short; later ones end in time.
+    /// Asserts after each process that the history agrees with `expected`. Returns the end of the last
+    /// call and the history.
+    pub fn live(&mut self, ends: &[End], expected: &[HistoryEntry]) -> (Option<ActEnd>, Vec<HistoryEntry>) {
+        let mut ends = ends.iter();
+        let mut last = None;
+        let mut after = AfterProcess { result: None, history: Vec::new(), status: None };
         for round in 0..ACTS {
-            let Some(what) = next(self.shape, &left) else { break };
-            let now = left.history.last().map_or(0, |newest| time_at(newest.values.tick));
-            let doing = Act { what, at: None, round, now, budget: (None, None) };
-            left = self.process(&doing, *ends.next().unwrap_or(&End::InTime));
-            for (step, (lived, expected)) in left.history.iter().zip(expected).enumerate() {
+            let Some(action) = next_action(self.shape, &after) else { break };
+            let now = after.history.last().map_or(0, |newest| time_at(newest.values.tick));
+            let doing = Act { action, at: None, round, now, budget: (None, None) };
+            after = self.process(&doing, *ends.next().unwrap_or(&End::InTime));
+            for (step, (lived, expected)) in after.history.iter().zip(expected).enumerate() {
                 assert_eq!(lived, expected, "checkpoint {step} after act {round}, {doing:?}");
             }
-            if let Some(output) = left.told.as_ref().and_then(|told| told.output.as_ref()) {
-                let newest = left.history.last().map(|newest| &newest.values);
+            if let Some(output) = after.result.as_ref().and_then(|result| result.output.as_ref()) {
+                let newest = after.history.last().map(|newest| &newest.values);
                 assert_eq!(
                     newest,
                     Some(&output.stored()),
-                    "what a call gives is stored, act {round}, {doing:?}"
+                    "the output of a call is stored; act {round}, {doing:?}"
                 );
             }
-            last = left.told.as_ref().map(|told| told.came.clone());
-            if last.as_ref().is_some_and(Came::is_hopeless) {
-                // The script was left alone before it came to that, and what it knows has been lived.
-                assert!(left.history.len() >= expected.len(), "{last:?} in act {round}, {doing:?}");
+            last = after.result.as_ref().map(|result| result.end.clone());
+            if last.as_ref().is_some_and(ActEnd::is_hopeless) {
+                // The script stopped before this failure. The thread has reached every checkpoint of the
+                // script.
+                assert!(after.history.len() >= expected.len(), "{last:?} in act {round}, {doing:?}");
                 break;
             }
-            if left.history.len() >= CHECKPOINTS {
+            if after.history.len() >= CHECKPOINTS {
                 break;
             }
         }
         self.check_effects();
-        (last, left.history)
+        (last, after.history)
     }
 
-    /// Plays a thread that is stored at the end of each call. A call that is cut short has not happened, or
-    /// has.
+    /// Plays a thread that is stored at the end of each call. A call that is cut short is either stored
+    /// or has no effect.
     pub fn play(&mut self, scenes: &[Scene], ends: &[End]) {
         let mut ends = ends.iter();
         let nothing = (Vec::new(), None);
@@ -130,45 +133,45 @@ impl<'a> Life<'a> {
         for (round, scene) in scenes.iter().enumerate() {
             let mut doing = scene.act.clone();
             loop {
-                let left = self.process(&doing, *ends.next().unwrap_or(&End::InTime));
-                if let Some(told) = left.told {
-                    assert_eq!(told.came, scene.told.came, "act {round}, {doing:?}");
+                let after = self.process(&doing, *ends.next().unwrap_or(&End::InTime));
+                if let Some(result) = after.result {
+                    assert_eq!(result.end, scene.result.end, "act {round}, {doing:?}");
                     break;
                 }
-                if (&left.history, &left.status) == before {
+                if (&after.history, &after.status) == before {
                     continue;
                 }
-                // Cut short behind its commit: it stands, and what its tasks left behind beside it may be
-                // missing.
-                assert_eq!(left.history, scene.history, "act {round}, {doing:?}");
-                if left.status == scene.status {
+                // The call was cut short after its commit. The commit is stored; pending writes of its
+                // tasks may be missing.
+                assert_eq!(after.history, scene.history, "act {round}, {doing:?}");
+                if after.status == scene.status {
                     break;
                 }
-                doing.what = What::Proceed;
+                doing.action = Action::Proceed;
                 before = (&scene.history, &scene.status);
             }
             before = (&scene.history, &scene.status);
         }
     }
 
-    fn process(&mut self, doing: &Act, end: End) -> Left {
+    fn process(&mut self, doing: &Act, end: End) -> AfterProcess {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let (told, graph) = runtime.block_on(async {
+        let (result, graph) = runtime.block_on(async {
             let graph = self.graph().await;
             let acting = act(&graph, &self.outside, self.shape, &self.manner, doing).await;
-            let told = match end {
+            let result = match end {
                 End::InTime => Some(acting.await),
                 End::Dropped(polls) | End::Killed(polls) => at_most(acting, polls).await,
             };
-            (told.map(|(told, _)| told), graph)
+            (result.map(|(result, _)| result), graph)
         });
-        self.kills += usize::from(told.is_none());
+        self.kills += usize::from(result.is_none());
         if let End::Dropped(_) = end {
-            return runtime.block_on(left(told, &graph));
+            return runtime.block_on(after_process(result, &graph));
         }
         drop((runtime, graph));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async { left(told, &self.graph().await).await })
+        runtime.block_on(async { after_process(result, &self.graph().await).await })
     }
 
     async fn graph(&self) -> CompiledGraph<World> {
@@ -180,7 +183,7 @@ impl<'a> Life<'a> {
         for effect in self.outside.effects() {
             *times.entry(effect).or_default() += 1;
         }
-        // A sibling that is dropped with a failed one runs again too.
+        // A sibling that was cancelled because of a failure runs again too.
         if !self.shape.has_children()
             && self.manner.siblings == agentgraph::policy::Siblings::Drain
             && self.manner.durability == Durability::Sync
@@ -192,20 +195,20 @@ impl<'a> Life<'a> {
     }
 }
 
-async fn left(told: Option<Told>, graph: &CompiledGraph<World>) -> Left {
-    Left { told, history: history(graph).await, status: status(graph).await }
+async fn after_process(result: Option<ActResult>, graph: &CompiledGraph<World>) -> AfterProcess {
+    AfterProcess { result, history: history(graph).await, status: status(graph).await }
 }
 
-/// What is to be done, by what the thread says.
-fn next(shape: &Shape, left: &Left) -> Option<What> {
-    let is_unfinished = left.history.last().is_some_and(|newest| !newest.next.is_empty());
-    let open = left.status.as_ref().map_or(0, |status| status.asks.len());
+/// Returns the next action, chosen by the state of the thread.
+fn next_action(shape: &Shape, after: &AfterProcess) -> Option<Action> {
+    let is_unfinished = after.history.last().is_some_and(|newest| !newest.next.is_empty());
+    let open = after.status.as_ref().map_or(0, |status| status.asks.len());
     match (is_unfinished, open) {
-        (true, 0) => Some(What::Proceed),
-        (true, open) => Some(What::Resume(shape.answers.of(open))),
+        (true, 0) => Some(Action::Proceed),
+        (true, open) => Some(Action::Resume(shape.answers.of(open))),
         (false, _) => {
-            let begun = left.history.iter().filter(|seen| seen.source == Source::Input).count();
-            Some(What::Invoke(shape.inputs.get(begun)?.clone()))
+            let begun = after.history.iter().filter(|seen| seen.source == Source::Input).count();
+            Some(Action::Invoke(shape.inputs.get(begun)?.clone()))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine means, once more: sequential, slow, plain, and without any of the engine's code.
+//! The model of the engine: sequential, slow, plain, and without any of the engine's code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,64 +6,64 @@ use agentgraph::checkpoint::Source;
 use agentgraph::{CheckpointId, Memory, StopReason};
 
 use super::behaviour::{
-    Attempt, Called, Going, answer, attempt, child_input, child_output, is_exclusive, routed, time_at,
+    Attempt, Routing, TaskCall, answer, attempt, child_input, child_output, is_exclusive, routed, time_at,
 };
-use super::events::{Happening, OfTask, add};
+use super::events::{StreamItem, TaskEvent, add};
 use super::rounds::{Arrivals, Rounds, Stuck};
-use super::shape::{Child, Edit, From, Shape, Target, name};
-use super::told::{Came, Seen, Status, Told};
+use super::shape::{Child, EdgeSource, Edit, Shape, Target, name};
+use super::told::{ActEnd, ActResult, HistoryEntry, Status};
 use super::world::{Channel, Item, World, Write, Writes, given, key};
 
-/// Something that is done to a thread.
+/// An act on a thread: a call or an edit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Act {
-    pub what: What,
-    /// On this checkpoint, or on the newest one.
+    pub action: Action,
+    /// The checkpoint to act on; the newest one if `None`.
     pub at: Option<CheckpointId>,
-    /// How many acts there were before.
+    /// The number of earlier acts.
     pub round: u64,
-    /// The wall clock when it begins, in milliseconds.
+    /// The wall clock at the beginning of the act, in milliseconds.
     pub now: u64,
-    /// What the run may use up in all: supersteps and coins.
+    /// The budget of the run: supersteps and coins.
     pub budget: (Option<u64>, Option<u64>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum What {
+pub enum Action {
     Invoke(Vec<Write>),
-    /// Answers these of the open requests.
+    /// Answers the open requests at these places.
     Resume(Vec<usize>),
     #[default]
     Proceed,
-    /// Changes the thread without running anything.
+    /// Edits the thread without running a task.
     Edit(Edit),
 }
 
-/// A task to come: its node, and the input of a dispatch.
+/// A task of the next superstep: its node, and the input of a dispatch.
 type Task = (usize, Option<u64>);
 
-/// Who acted, what it wrote, and where it goes.
-type Ended = (usize, Vec<Writes>, Option<Going>);
+/// The output of a task: the node that acted, its writes and its routing.
+type TaskOutput = (usize, Vec<Writes>, Option<Routing>);
 
-/// What a task of the open superstep left behind.
+/// The state of a task of the open superstep.
 #[derive(Clone, Default)]
-struct Left<'a> {
-    /// It failed, and its handler stands in its place.
+struct TaskState<'a> {
+    /// The failure that the error handler gets, if the task failed.
     failure: Option<(String, String)>,
     answers: Vec<u64>,
-    /// What it asks and has no answer to.
+    /// The request that has no answer yet.
     open: Option<u64>,
-    done: Option<(Vec<Writes>, Option<Going>)>,
-    /// The joins that the graph which is the node ended with.
+    done: Option<(Vec<Writes>, Option<Routing>)>,
+    /// The stuck joins of the subgraph, if the node is one.
     stuck: Vec<Stuck>,
-    /// The run of a graph that is the node.
+    /// The unfinished run of the subgraph, if the node is one.
     inner: Option<Box<Model<'a>>>,
 }
 
-/// Where the nodes of a superstep lead.
+/// The tasks and join arrivals that a superstep leads to.
 #[derive(Default)]
-struct Leaving {
-    /// What routes and commands name, in their order.
+struct Departures {
+    /// The targets of routes and commands, in order.
     next: Vec<Task>,
     arrivals: Arrivals,
 }
@@ -78,14 +78,14 @@ struct Checkpoint {
     deferred: BTreeSet<usize>,
     rounds: Rounds,
     stuck_inside: Vec<Stuck>,
-    /// The static interrupt after these nodes stopped the run here.
+    /// The nodes whose static interrupt after them stopped the run here.
     halted: Vec<usize>,
-    /// What graphs with a memory for the thread had in it. A call that is given up leaves nothing there.
+    /// The memories of subgraphs at this checkpoint. An abandoned call leaves nothing there.
     memories: BTreeMap<String, World>,
 }
 
-impl Left<'_> {
-    /// What is untracked is not in the records of finished tasks and supersteps either.
+impl TaskState<'_> {
+    /// Removes writes to untracked channels, which are not stored with finished tasks and supersteps.
     fn forget_untracked(&mut self) {
         let forget =
             |writes: &mut Writes| writes.writes.retain(|(write, _)| write.channel() != Channel::Loose);
@@ -93,12 +93,12 @@ impl Left<'_> {
         if let Some(inner) = &mut self.inner {
             inner.world.loose.clear();
             inner.wrote.iter_mut().flatten().for_each(forget);
-            inner.left.values_mut().for_each(Left::forget_untracked);
+            inner.left.values_mut().for_each(TaskState::forget_untracked);
         }
     }
 }
 
-/// What a run has used up.
+/// The supersteps and coins a run has spent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     supersteps: u64,
@@ -108,22 +108,22 @@ struct Spent {
 #[derive(Clone)]
 pub struct Model<'a> {
     shape: &'a Shape,
-    /// An act stores once, when it ends.
+    /// Whether an act stores once, at its end.
     stores_at_end: bool,
     stored: Vec<Checkpoint>,
     head: Option<usize>,
-    left: BTreeMap<usize, Left<'a>>,
-    /// The caller was told of the static interrupt at the head.
-    told: bool,
+    left: BTreeMap<usize, TaskState<'a>>,
+    /// Whether the static interrupt at the head was reported to the caller.
+    break_reported: bool,
     spent: Spent,
-    /// What the last act showed to its stream.
-    pub happened: Vec<Happening>,
-    // Of the act that goes on.
+    /// The stream items of the last act.
+    pub items: Vec<StreamItem>,
+    // Fields of the current act.
     world: World,
     next: Vec<Task>,
     deferred: BTreeSet<usize>,
     rounds: Rounds,
-    /// The joins that graphs ended with whose calls this run has merged.
+    /// The stuck joins of subgraph calls that this run has merged.
     stuck_inside: Vec<Stuck>,
     halted: Vec<usize>,
     base: Option<usize>,
@@ -132,13 +132,13 @@ pub struct Model<'a> {
     now: u64,
     round: u64,
     step: u64,
-    // Of a graph that is a node.
+    // Fields of a subgraph.
     path: String,
-    /// The updates that were merged, superstep by superstep.
+    /// The merged updates of each superstep.
     wrote: Vec<Vec<Writes>>,
-    /// What graphs with a memory for the thread have in it, by their path.
+    /// The current memories of subgraphs, by their path.
     memories: BTreeMap<String, World>,
-    /// What came of it is not for the model to say.
+    /// Whether the model cannot predict the result.
     pub is_unclear: bool,
 }
 
@@ -150,9 +150,9 @@ impl<'a> Model<'a> {
             stored: Vec::new(),
             head: None,
             left: BTreeMap::new(),
-            told: false,
+            break_reported: false,
             spent: Spent::default(),
-            happened: Vec::new(),
+            items: Vec::new(),
             world: World::default(),
             next: Vec::new(),
             deferred: BTreeSet::new(),
@@ -172,12 +172,12 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The checkpoints from the first to the newest, on the branches it came from.
-    pub fn history(&self) -> Vec<Seen> {
+    /// Returns the checkpoints from the first to the newest, along the branches that lead to the newest.
+    pub fn history(&self) -> Vec<HistoryEntry> {
         let mut seen = Vec::new();
         let mut at = self.head;
         while let Some(checkpoint) = at.map(|at| &self.stored[at]) {
-            seen.push(Seen {
+            seen.push(HistoryEntry {
                 id: checkpoint.id,
                 parent: checkpoint.parent.map(|parent| self.stored[parent].id),
                 source: checkpoint.source,
@@ -191,7 +191,7 @@ impl<'a> Model<'a> {
         seen
     }
 
-    /// How the thread stands; none if there is none.
+    /// Returns the status of the thread, or `None` if there is no checkpoint.
     pub fn status(&self) -> Option<Status> {
         let head = &self.stored[self.head?];
         let mut values = head.world.clone();
@@ -212,46 +212,46 @@ impl<'a> Model<'a> {
         Some(Status { values: values.stored(), next, asks })
     }
 
-    /// Every checkpoint that was ever made, also of branches that were left.
+    /// Returns every checkpoint ever made, with its tick, including those on left branches.
     pub fn checkpoints(&self) -> impl DoubleEndedIterator<Item = (CheckpointId, u64)> {
         self.stored.iter().map(|checkpoint| (checkpoint.id, checkpoint.world.tick))
     }
 
-    /// Does it.
-    pub fn act(&mut self, act: &Act) -> Told {
+    /// Performs an act and returns its result.
+    pub fn act(&mut self, act: &Act) -> ActResult {
         let at = match act.at {
             None => self.head,
             Some(id) => self.stored.iter().position(|checkpoint| checkpoint.id == id),
         };
-        let left = (self.left.clone(), self.told);
+        let left = (self.left.clone(), self.break_reported);
         let forks = at != self.head;
         self.load(at, act);
-        let came = self.came(act, forks);
+        let end = self.perform(act, forks);
         if !self.has_committed && forks {
-            (self.left, self.told) = left;
+            (self.left, self.break_reported) = left;
         }
-        self.left.values_mut().for_each(Left::forget_untracked);
-        let output = match &came {
-            Came::Edited(_) => None,
-            came if came.is_hopeless() => None,
+        self.left.values_mut().for_each(TaskState::forget_untracked);
+        let output = match &end {
+            ActEnd::Edited(_) => None,
+            end if end.is_hopeless() => None,
             _ => Some(self.world.clone()),
         };
-        let coins = !matches!(came, Came::Edited(_) | Came::Failed(_));
-        Told { came, output, coins: coins.then_some(self.spent.coins) }
+        let coins = !matches!(end, ActEnd::Edited(_) | ActEnd::Failed(_));
+        ActResult { end, output, coins: coins.then_some(self.spent.coins) }
     }
 
     fn load(&mut self, at: Option<usize>, act: &Act) {
-        self.happened.clear();
+        self.items.clear();
         (self.round, self.now) = (act.round, act.now);
         (self.has_committed, self.drains, self.step) = (false, false, 0);
         if at != self.head {
             self.left.clear();
-            self.told = false;
+            self.break_reported = false;
         }
-        let is_given_up = at != self.head || matches!(act.what, What::Invoke(_));
+        let abandons = at != self.head || matches!(act.action, Action::Invoke(_));
         self.base = at;
         let Some(checkpoint) = at.map(|at| self.stored[at].clone()) else { return };
-        if is_given_up {
+        if abandons {
             self.memories = checkpoint.memories;
         }
         self.world = checkpoint.world;
@@ -259,39 +259,41 @@ impl<'a> Model<'a> {
         self.deferred = checkpoint.deferred;
         self.rounds = checkpoint.rounds;
         self.stuck_inside = checkpoint.stuck_inside;
-        self.halted = if self.told { Vec::new() } else { checkpoint.halted };
+        self.halted = if self.break_reported { Vec::new() } else { checkpoint.halted };
     }
 
-    fn came(&mut self, act: &Act, forks: bool) -> Came {
-        match &act.what {
-            What::Invoke(input) => {
+    fn perform(&mut self, act: &Act, forks: bool) -> ActEnd {
+        match &act.action {
+            Action::Invoke(input) => {
                 if let Err(code) = self.begin(input) {
-                    return Came::Failed(code);
+                    return ActEnd::Failed(code);
                 }
                 self.spent = Spent::default();
-                self.happened.push(Happening::Values(0, self.world.clone()));
+                self.items.push(StreamItem::Values(0, self.world.clone()));
                 self.commit(Source::Input);
                 self.run(act, false)
             }
-            What::Edit(edit) => match self.edit(edit) {
-                Ok(()) => Came::Edited(self.stored[self.head.expect("it was edited")].id),
-                Err(code) => Came::Failed(code),
+            Action::Edit(edit) => match self.edit(edit) {
+                Ok(()) => ActEnd::Edited(self.stored[self.head.expect("an edit makes a checkpoint")].id),
+                Err(code) => ActEnd::Failed(code),
             },
-            What::Proceed | What::Resume(_) if self.next.is_empty() => Came::Failed("E_NOTHING_TO_RESUME"),
-            What::Resume(which) => {
-                self.answer(which, &mut 0);
-                self.run(act, self.told)
+            Action::Proceed | Action::Resume(_) if self.next.is_empty() => {
+                ActEnd::Failed("E_NOTHING_TO_RESUME")
             }
-            What::Proceed if forks => {
+            Action::Resume(which) => {
+                self.answer(which, &mut 0);
+                self.run(act, self.break_reported)
+            }
+            Action::Proceed if forks => {
                 self.commit(Source::Fork);
                 self.halted.clear();
                 self.run(act, false)
             }
-            What::Proceed => self.run(act, self.told),
+            Action::Proceed => self.run(act, self.break_reported),
         }
     }
 
-    /// The open requests, in task order.
+    /// Returns the open requests, in task order.
     fn open(&self) -> Vec<(&'static str, u64)> {
         let mut open = Vec::new();
         for at in 0..self.next.len() {
@@ -302,7 +304,7 @@ impl<'a> Model<'a> {
         open
     }
 
-    /// Answers those of the open requests whose places are among `which`.
+    /// Answers the open requests whose places are in `which`.
     fn answer(&mut self, which: &[usize], place: &mut usize) {
         for left in self.left.values_mut() {
             if let Some(inner) = &mut left.inner {
@@ -317,8 +319,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// A new run: its own channels and what was for the next superstep only are gone, START's edges are
-    /// followed.
+    /// Begins a new run: clears run channels and ephemeral channels, applies the input and follows the
+    /// edges of START.
     fn begin(&mut self, input: &[Write]) -> Result<(), &'static str> {
         self.begin_with(given(input))
     }
@@ -330,7 +332,7 @@ impl<'a> Model<'a> {
         apply(&mut self.world, &[input]);
         (self.rounds, self.deferred) = (Rounds::default(), BTreeSet::new());
         self.stuck_inside.clear();
-        let mut left = Leaving::default();
+        let mut left = Departures::default();
         if let Err(code) = self.leave(None, &self.world.clone(), &mut left) {
             self.world = before;
             return Err(code);
@@ -389,23 +391,23 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// The tasks of the open superstep that have finished, with their places in it.
-    fn finished(&self) -> Vec<(usize, Ended)> {
+    /// Returns the finished tasks of the open superstep, with their places in it.
+    fn finished(&self) -> Vec<(usize, TaskOutput)> {
         let done = |at| {
-            let (writes, going) = self.left.get(&at)?.done.clone()?;
-            Some((at, (self.actor(at), writes, going)))
+            let (writes, routing) = self.left.get(&at)?.done.clone()?;
+            Some((at, (self.actor(at), writes, routing)))
         };
         (0..self.next.len()).filter_map(done).collect()
     }
 
-    /// A checkpoint on which everything waits as it did.
+    /// Commits a copy of the checkpoint on which every task waits as before.
     fn copy(&mut self, source: Source) {
-        let told = self.told;
+        let break_reported = self.break_reported;
         self.commit(source);
-        self.told = told;
+        self.break_reported = break_reported;
     }
 
-    /// What the calls at these places of the open superstep ended with counts for the run from now on.
+    /// Adds the stuck joins of the calls at these places of the open superstep to the run.
     fn take_stuck(&mut self, merged: Vec<usize>) {
         let stuck = merged.iter().filter_map(|at| self.left.get(at)).flat_map(|left| left.stuck.clone());
         self.stuck_inside.extend(stuck);
@@ -416,25 +418,27 @@ impl<'a> Model<'a> {
         self.halted.clear();
     }
 
-    fn run(&mut self, act: &Act, mut passes_breaks: bool) -> Came {
+    fn run(&mut self, act: &Act, mut skips_breaks: bool) -> ActEnd {
         if !self.halted.is_empty() {
-            self.told = true;
-            return Came::Broke(stops(&self.halted, false));
+            self.break_reported = true;
+            return ActEnd::Broke(stops(&self.halted, false));
         }
         loop {
             if self.next.is_empty() {
                 let own = self.rounds.stuck(self.shape, &self.path);
-                return Came::Finished { stuck: own.into_iter().chain(self.stuck_inside.clone()).collect() };
+                return ActEnd::Finished {
+                    stuck: own.into_iter().chain(self.stuck_inside.clone()).collect(),
+                };
             }
             let nodes: Vec<usize> = self.next.iter().map(|(node, _)| *node).collect();
             let breaks = stops(&among(&nodes, &self.shape.before), true);
-            if !breaks.is_empty() && !std::mem::take(&mut passes_breaks) {
-                self.told = true;
-                return Came::Broke(breaks);
+            if !breaks.is_empty() && !std::mem::take(&mut skips_breaks) {
+                self.break_reported = true;
+                return ActEnd::Broke(breaks);
             }
-            passes_breaks = false;
+            skips_breaks = false;
             if self.drains {
-                return Came::Stopped(StopReason::Drained);
+                return ActEnd::Stopped(StopReason::Drained);
             }
             if self.step == self.shape.limit {
                 return self.reach_limit();
@@ -443,20 +447,20 @@ impl<'a> Model<'a> {
             if supersteps.is_some_and(|limit| self.spent.supersteps >= limit)
                 || coins.is_some_and(|limit| self.spent.coins >= limit)
             {
-                return Came::Stopped(StopReason::Budget);
+                return ActEnd::Stopped(StopReason::Budget);
             }
             self.step += 1;
-            if let Some(came) = self.superstep() {
-                return came;
+            if let Some(end) = self.superstep() {
+                return end;
             }
             if !self.halted.is_empty() {
-                self.told = true;
-                return Came::Broke(stops(&self.halted, false));
+                self.break_reported = true;
+                return ActEnd::Broke(stops(&self.halted, false));
             }
         }
     }
 
-    fn superstep(&mut self) -> Option<Came> {
+    fn superstep(&mut self) -> Option<ActEnd> {
         let mut failed = None;
         for at in 0..self.next.len() {
             let mut left = self.left.remove(&at).unwrap_or_default();
@@ -466,20 +470,20 @@ impl<'a> Model<'a> {
             self.left.insert(at, left);
         }
         if let Some(code) = failed {
-            return Some(Came::Failed(code));
+            return Some(ActEnd::Failed(code));
         }
         let asked = self.open();
         if !asked.is_empty() {
-            return Some(Came::Asked(asked));
+            return Some(ActEnd::Asked(asked));
         }
         let ended = (0..self.next.len()).filter_map(|at| {
-            let (writes, going) = self.left[&at].done.clone()?;
-            Some((self.actor(at), writes, going))
+            let (writes, routing) = self.left[&at].done.clone()?;
+            Some((self.actor(at), writes, routing))
         });
         let ended: Vec<_> = ended.collect();
         let actors: Vec<usize> = ended.iter().map(|(actor, ..)| *actor).collect();
         if let Err(code) = self.merge(ended) {
-            return Some(Came::Failed(code));
+            return Some(ActEnd::Failed(code));
         }
         self.take_stuck(self.left.keys().copied().collect());
         self.forget_superstep();
@@ -492,19 +496,20 @@ impl<'a> Model<'a> {
 
     fn end_superstep(&mut self) {
         self.spent.supersteps += 1;
-        self.happened.push(Happening::Values(self.step, self.world.clone()));
+        self.items.push(StreamItem::Values(self.step, self.world.clone()));
         self.commit(Source::Loop);
     }
 
-    /// Who acts at a place of the frontier: the task's node, or whoever handles its failure.
+    /// Returns the node that acts at a place of the frontier: the task's node, or the handler of its
+    /// failure.
     fn actor(&self, at: usize) -> usize {
         let (node, _) = self.next[at];
         let is_handled = self.left.get(&at).is_some_and(|left| left.failure.is_some());
         self.shape.nodes[node].handler.filter(|_| is_handled).unwrap_or(node)
     }
 
-    /// Runs a task, and its handler if it fails, unless it has been run or waits.
-    fn task(&mut self, at: usize, left: &mut Left<'a>) -> Result<(), &'static str> {
+    /// Runs a task, and its handler if it fails, unless the task is finished or waits.
+    fn task(&mut self, at: usize, left: &mut TaskState<'a>) -> Result<(), &'static str> {
         let (node, input) = self.next[at];
         if let Some(child) = &self.shape.nodes[node].child {
             return self.call(at, child, left);
@@ -514,10 +519,10 @@ impl<'a> Model<'a> {
             let actor = handler.filter(|_| left.failure.is_some()).unwrap_or(node);
             let (answers, failure) = (left.answers.clone(), left.failure.clone());
             let called =
-                Called { node: actor, input, failure, answers, path: self.path.clone(), round: self.round };
+                TaskCall { node: actor, input, failure, answers, path: self.path.clone(), round: self.round };
             match self.attempts(at, &called) {
                 Ok(Attempt::Asks(asked)) => left.open = Some(asked),
-                Ok(Attempt::Returns(writes, going)) => left.done = Some((vec![writes], going)),
+                Ok(Attempt::Returns(writes, routing)) => left.done = Some((vec![writes], routing)),
                 Ok(Attempt::Fails { .. }) => unreachable!("a failure has a code"),
                 Err((_, code)) if handler.is_none() || left.failure.is_some() => return Err(code),
                 Err((text, _)) => {
@@ -529,69 +534,69 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// Calls a graph, or goes on with the call.
-    fn call(&mut self, at: usize, child: &'a Child, left: &mut Left<'a>) -> Result<(), &'static str> {
+    /// Calls a subgraph, or continues its call.
+    fn call(&mut self, at: usize, child: &'a Child, left: &mut TaskState<'a>) -> Result<(), &'static str> {
         if left.done.is_some() {
             return Ok(());
         }
         let (node, input) = self.next[at];
         let (step, index) = (self.step, at as u32);
-        add(&mut self.happened, step, index, OfTask::Started(name(node), input));
+        add(&mut self.items, step, index, TaskEvent::Started(name(node), input));
         let mut inner = match left.inner.take() {
             Some(inner) => inner,
             None => self.enter(node, child, input),
         };
         (inner.round, inner.step) = (self.round, 0);
         inner.memories = std::mem::take(&mut self.memories);
-        let came = inner.run(&Act::default(), false);
+        let end = inner.run(&Act::default(), false);
         self.memories = std::mem::take(&mut inner.memories);
         if child.memory == Memory::PerThread {
             self.memories.insert(inner.path.clone(), inner.world.stored());
         }
         let twice = self.next.iter().filter(|(other, _)| *other == node).count() > 1;
         self.is_unclear |= inner.is_unclear || (twice && child.has_memory());
-        let told = match came {
-            Came::Finished { stuck } => {
+        let event = match end {
+            ActEnd::Finished { stuck } => {
                 left.stuck = stuck;
                 let writes = if child.embedded { vec![child_output(&inner.world)] } else { inner.sum() };
                 left.done = Some((writes, None));
-                OfTask::Done
+                TaskEvent::Done
             }
-            Came::Asked(_) => {
+            ActEnd::Asked(_) => {
                 left.inner = Some(inner);
-                OfTask::Waits
+                TaskEvent::Waits
             }
-            Came::Failed(code) => {
+            ActEnd::Failed(code) => {
                 left.inner = Some(inner).filter(|_| child.memory != Memory::None);
-                add(&mut self.happened, step, index, OfTask::Failed(code));
+                add(&mut self.items, step, index, TaskEvent::Failed(code));
                 return Err(code);
             }
-            came => unreachable!("a graph in a node came to {came:?}"),
+            other => unreachable!("a subgraph ended with {other:?}"),
         };
-        add(&mut self.happened, step, index, told);
+        add(&mut self.items, step, index, event);
         Ok(())
     }
 
-    /// A call that begins.
+    /// Begins a call of a subgraph.
     fn enter(&self, node: usize, child: &'a Child, input: Option<u64>) -> Box<Model<'a>> {
         let mut inner = Box::new(Model::new(&child.shape, false));
         inner.path = format!("{}{}/", self.path, name(node));
         if child.embedded {
             let memory = self.memories.get(&inner.path).filter(|_| child.memory == Memory::PerThread);
             inner.world = memory.cloned().unwrap_or_default();
-            inner.begin_with(child_input(&self.world, input)).expect("nothing leads nowhere");
+            inner.begin_with(child_input(&self.world, input)).expect("a subgraph has no unknown targets");
         } else {
             inner.world = self.world.clone();
-            let mut left = Leaving::default();
-            inner.leave(None, &self.world, &mut left).expect("nothing leads nowhere");
+            let mut left = Departures::default();
+            inner.leave(None, &self.world, &mut left).expect("a subgraph has no unknown targets");
             let next = inner.reached(left);
             inner.settle(next, 0);
         }
         inner
     }
 
-    /// Its updates one after the other, as one writer. What was for the next superstep only is that of the
-    /// last one.
+    /// Returns all updates of the run, in order, as those of one writer. Ephemeral writes count only if
+    /// they are from the last superstep.
     fn sum(&self) -> Vec<Writes> {
         let supersteps = self.wrote.len();
         let updates =
@@ -604,19 +609,19 @@ impl<'a> Model<'a> {
         kept.collect()
     }
 
-    /// Attempt after attempt, until one is the last. A failure is its text, as a handler sees it, and its
-    /// code.
-    fn attempts(&mut self, at: usize, called: &Called) -> Result<Attempt, (String, &'static str)> {
+    /// Runs attempts until one is the last. A failure is returned as its text, as a handler sees it, and
+    /// its code.
+    fn attempts(&mut self, at: usize, called: &TaskCall) -> Result<Attempt, (String, &'static str)> {
         let node = &self.shape.nodes[called.node];
         let (step, index) = (self.step, at as u32);
-        add(&mut self.happened, step, index, OfTask::Started(name(called.node), called.input));
+        add(&mut self.items, step, index, TaskEvent::Started(name(called.node), called.input));
         let mut count = 0;
         let last = loop {
             count += 1;
             self.spent.coins += node.coins;
             self.drains |= node.drains;
             if node.emits {
-                add(&mut self.happened, step, index, OfTask::Emitted(name(called.node), count));
+                add(&mut self.items, step, index, TaskEvent::Emitted(name(called.node), count));
             }
             match attempt(self.shape, called, &self.world, count) {
                 Attempt::Fails { again: true, .. } if count < node.attempts => {}
@@ -632,30 +637,30 @@ impl<'a> Model<'a> {
             }
             last => Ok(last),
         };
-        let told = match &ended {
-            Err((_, code)) => OfTask::Failed(code),
+        let event = match &ended {
+            Err((_, code)) => TaskEvent::Failed(code),
             Ok(Attempt::Returns(writes, _)) => {
-                let updated = OfTask::Updated(name(called.node), writes.clone().into_json());
-                add(&mut self.happened, step, index, updated);
-                OfTask::Done
+                let updated = TaskEvent::Updated(name(called.node), writes.clone().into_json());
+                add(&mut self.items, step, index, updated);
+                TaskEvent::Done
             }
-            Ok(_) => OfTask::Waits,
+            Ok(_) => TaskEvent::Waits,
         };
-        add(&mut self.happened, step, index, told);
+        add(&mut self.items, step, index, event);
         ended
     }
 
-    /// Clashes first, then routers in task order, then updates in task order.
-    fn merge(&mut self, ended: Vec<Ended>) -> Result<(), &'static str> {
+    /// Checks for clashes, then runs routers in task order, then applies updates in task order.
+    fn merge(&mut self, ended: Vec<TaskOutput>) -> Result<(), &'static str> {
         if conflicts(ended.iter().map(|(_, writes, _)| writes)) {
             return Err("E_CONCURRENT_UPDATE");
         }
         let now = self.now_at();
         let mut world = World { flash: Vec::new(), ..self.world.clone() };
-        let mut left = Leaving::default();
+        let mut left = Departures::default();
         let mut updates = Vec::new();
-        for (node, writes, going) in ended {
-            let (replaces, targets) = going.unwrap_or_default();
+        for (node, writes, routing) in ended {
+            let (replaces, targets) = routing.unwrap_or_default();
             targets.into_iter().for_each(|target| go(target, &mut left.next));
             if !replaces {
                 let mut own = world.clone();
@@ -672,8 +677,8 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// Follows what leaves a node: edges, joins, routers.
-    fn leave(&self, from: From, seen: &World, left: &mut Leaving) -> Result<(), &'static str> {
+    /// Follows the edges, joins and routers that leave a node.
+    fn leave(&self, from: EdgeSource, seen: &World, left: &mut Departures) -> Result<(), &'static str> {
         let edges = self.shape.edges.iter().enumerate().filter(|(_, edge)| edge.from.contains(&from));
         left.arrivals.extend(edges.map(|(at, _)| (at, from)));
         for (slot, router) in self.shape.routers.iter().enumerate().filter(|(_, router)| router.from == from)
@@ -689,19 +694,20 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// What runs next: what routes and commands named, and the targets of the edges that fire.
-    fn reached(&mut self, left: Leaving) -> Vec<Task> {
+    /// Returns the tasks of the next superstep: the targets of routes and commands, then the targets of
+    /// the edges that fire.
+    fn reached(&mut self, left: Departures) -> Vec<Task> {
         let fired = self.rounds.arrive(self.shape, &left.arrivals, self.now_at());
         left.next.into_iter().chain(fired.into_iter().map(|node| (node, None))).collect()
     }
 
-    /// The wall clock: tasks set it to the time of the state they see.
+    /// Returns the wall clock. Tasks set it to the time of the state they see.
     fn now_at(&self) -> u64 {
         if self.step == 0 { self.now } else { time_at(self.world.tick) }
     }
 
-    /// Nodes in order of declaration, each once; then dispatches in the order they were made. Deferred nodes
-    /// wait until there is nothing else.
+    /// Orders the next frontier: nodes in order of declaration, each once, then dispatches in the order
+    /// in which they were made. Deferred nodes wait until nothing else can run.
     fn settle(&mut self, next: Vec<Task>, now: u64) {
         let (dispatched, pulled): (Vec<Task>, Vec<Task>) =
             next.into_iter().partition(|(_, input)| input.is_some());
@@ -724,19 +730,20 @@ impl<'a> Model<'a> {
         self.deferred.extend::<BTreeSet<usize>>(deferred);
     }
 
-    /// The superstep beyond the limit: it writes, and goes nowhere.
-    fn reach_limit(&mut self) -> Came {
-        let stopped = Came::Stopped(StopReason::Limit);
+    /// Runs the node for the limit, in a superstep beyond it. Its writes are applied; its routing is
+    /// ignored.
+    fn reach_limit(&mut self) -> ActEnd {
+        let stopped = ActEnd::Stopped(StopReason::Limit);
         let Some(node) = self.shape.on_limit else { return stopped };
         self.step += 1;
-        let called = Called { node, round: self.round, path: self.path.clone(), ..Called::default() };
+        let called = TaskCall { node, round: self.round, path: self.path.clone(), ..TaskCall::default() };
         match self.attempts(0, &called) {
-            Err((_, code)) => return Came::Failed(code),
+            Err((_, code)) => return ActEnd::Failed(code),
             Ok(Attempt::Returns(writes, _)) => {
                 self.world.flash.clear();
                 apply(&mut self.world, &[writes]);
             }
-            Ok(_) => return Came::Failed("E_NODE_FAILED"),
+            Ok(_) => return ActEnd::Failed("E_NODE_FAILED"),
         }
         self.end_superstep();
         stopped
@@ -771,20 +778,20 @@ impl<'a> Model<'a> {
             memories,
         });
         self.head = Some(self.stored.len() - 1);
-        (self.base, self.has_committed, self.told) = (self.head, true, false);
+        (self.base, self.has_committed, self.break_reported) = (self.head, true, false);
         let next = self.next.iter().map(|(node, _)| name(*node)).collect();
-        self.happened.push(Happening::Checkpoint(id, source, next));
+        self.items.push(StreamItem::Checkpoint(id, source, next));
     }
 }
 
-/// Those of `nodes` at which the run stops.
+/// Returns those of `nodes` that are in `stops`.
 fn among(nodes: &[usize], stops: &[usize]) -> Vec<usize> {
     nodes.iter().copied().filter(|node| stops.contains(node)).collect()
 }
 
 fn stops(nodes: &[usize], before: bool) -> Vec<(&'static str, bool)> {
-    let mut told = BTreeSet::new();
-    nodes.iter().copied().filter(|node| told.insert(*node)).map(|node| (name(node), before)).collect()
+    let mut reported = BTreeSet::new();
+    nodes.iter().copied().filter(|node| reported.insert(*node)).map(|node| (name(node), before)).collect()
 }
 
 fn go((target, input): (Target, u64), next: &mut Vec<Task>) {
@@ -795,7 +802,7 @@ fn go((target, input): (Target, u64), next: &mut Vec<Task>) {
     }
 }
 
-/// Two tasks overwrite one channel, or write the one that takes a single writer.
+/// Whether two tasks overwrite one channel, or both write the channel that takes a single writer.
 fn conflicts<'w>(mut updates: impl Iterator<Item = &'w Vec<Writes>>) -> bool {
     let mut taken = BTreeSet::new();
     updates.any(|update| {

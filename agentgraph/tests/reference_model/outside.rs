@@ -1,4 +1,4 @@
-//! What nodes see and change outside the state, and the clock.
+//! The world outside the state: the clock and the effects of nodes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,18 +8,18 @@ use agentgraph::checkpoint::Services;
 
 #[derive(Clone, Default)]
 pub struct Outside {
-    /// The number of the act that goes on.
+    /// The number of the current act.
     round: Arc<AtomicU64>,
     clock: Arc<AtomicU64>,
     /// Every completed execution of a task, by its key.
     effects: Arc<Mutex<Vec<String>>>,
-    /// Looks at a task that begins or completes; says what is wrong with that.
+    /// Called with the key of each task that begins or completes; panics if the task must not run.
     #[allow(clippy::type_complexity)]
     check: Option<Arc<dyn Fn(&str) + Send + Sync>>,
 }
 
 impl Outside {
-    /// Calls `check` with the key of each task that is called.
+    /// Calls `check` with the key of each task that begins or completes.
     pub fn checked(check: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Outside { check: Some(Arc::new(check)), ..Outside::default() }
     }
@@ -53,7 +53,7 @@ impl Outside {
     }
 }
 
-/// Time is what the tasks make it, and nobody waits.
+/// Tasks set the clock, and sleeping takes no time.
 #[async_trait::async_trait]
 impl Services for Outside {
     fn now(&self) -> SystemTime {

@@ -5,8 +5,8 @@ use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
 use super::shape::{
-    Allowance, AnswerOrder, Child, CommandShape, Edge, Edit, From, NODES, NodeShape, Plan, Router, Shape,
-    Target,
+    Allowance, AnswerOrder, Child, CommandShape, Edge, EdgeSource, Edit, NODES, NodeShape, Plan, Router,
+    Shape, Target,
 };
 use super::world::{Channel, Write};
 
@@ -31,22 +31,23 @@ fn target(ghosts: u32) -> impl Strategy<Value = Target> {
     ]
 }
 
-/// `ghosts`: how often a target does not exist, in about a thousand.
+/// `ghosts` is the weight of targets that do not exist; the weights of the others add up to 1,100.
 fn options(ghosts: u32) -> impl Strategy<Value = Vec<Vec<Target>>> {
     vec(prop_oneof![3 => vec(target(ghosts).boxed(), 1..3), 1 => Just(Vec::new())], 1..4)
 }
 
-/// How a node fails.
+/// The way a node fails.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
     None,
-    /// In some calls.
+    /// Fails in some calls.
     Heals(u64, u64),
-    /// When what it sees is a multiple, with a node that handles it.
+    /// Fails when what it sees is a multiple. Another node handles the failure.
     Handled(u64, usize),
-    /// After so many attempts it would succeed; one is not given.
+    /// Would succeed after this many failed attempts, but the last attempt is not granted. Another node
+    /// handles the failure.
     Exhausted(u32, usize),
-    /// Another node handles its failures, and there are none.
+    /// Never fails, although another node handles its failures.
     Idle(usize),
 }
 
@@ -105,7 +106,7 @@ fn node() -> impl Strategy<Value = NodeShape> {
         )
 }
 
-fn from() -> impl Strategy<Value = From> {
+fn from() -> impl Strategy<Value = EdgeSource> {
     prop_oneof![1 => Just(None), 5 => (0..NODES).prop_map(Some)]
 }
 
@@ -115,7 +116,7 @@ fn edge() -> impl Strategy<Value = Edge> {
     let sources = btree_set(from().boxed(), 2..4);
     let timeout = prop::option::weighted(0.3, prop::sample::select(vec![500, 1_000, 2_000, 3_500]));
     let join = (sources, to(), 0..4_usize, timeout).prop_map(|(from, to, spared, timeout)| Edge {
-        // Half of them wait for all.
+        // Half of the joins wait for all sources.
         needed: from.len() - spared.saturating_sub(1).min(from.len() - 1),
         from: from.into_iter().collect(),
         to,
@@ -145,11 +146,10 @@ fn plan() -> impl Strategy<Value = Plan> {
     (0..8_usize, back, edit).prop_map(|(when, back, edit)| Plan { when, back, edit })
 }
 
-/// How many nodes a graph in a node has.
+/// The number of nodes of a subgraph.
 const INNER: usize = 3;
 
-/// A graph for the inside of a node: without loops, without static interrupts, and nothing in it leads
-/// nowhere.
+/// Generates a subgraph without loops, static interrupts and unknown targets.
 fn child(depth: u32) -> BoxedStrategy<Child> {
     let edge = (prop::option::of(0..INNER), 0..INNER).prop_map(|(from, to)| match from {
         Some(from) if from < to => (Some(from), to),
@@ -189,7 +189,7 @@ fn child(depth: u32) -> BoxedStrategy<Child> {
         .boxed()
 }
 
-/// A node for the inside of a graph. It goes to nodes behind it only.
+/// Adapts a node to a subgraph. It leads only to later nodes.
 fn calm(at: usize, node: NodeShape, memory: Memory) -> NodeShape {
     let forward = |targets: Vec<Target>| {
         let behind = targets.into_iter().filter(|target| match target {
@@ -217,7 +217,7 @@ fn calm(at: usize, node: NodeShape, memory: Memory) -> NodeShape {
     }
 }
 
-/// The same place in a graph, with a graph there.
+/// Returns the node as a subgraph at the same place of its graph.
 fn graph_node(node: NodeShape, mut child: Child, around: Memory) -> NodeShape {
     if around == Memory::None {
         forget(&mut child);
@@ -242,7 +242,7 @@ fn graph_node(node: NodeShape, mut child: Child, around: Memory) -> NodeShape {
     }
 }
 
-/// Where nothing is kept nobody may ask.
+/// Makes a subgraph stateless: without a memory its nodes cannot interrupt.
 fn forget(child: &mut Child) {
     child.memory = Memory::None;
     for node in &mut child.shape.nodes {
@@ -251,14 +251,14 @@ fn forget(child: &mut Child) {
     }
 }
 
-/// Graphs in which one to three nodes are graphs.
+/// Generates graphs in which one to three nodes are subgraphs.
 pub fn nested_shapes() -> impl Strategy<Value = Shape> {
     (shapes(), vec((0..NODES, child(1)), 1..4)).prop_map(|(mut shape, children)| {
         for (at, child) in children {
             shape.nodes[at] = graph_node(shape.nodes[at].clone(), child, Memory::PerCall);
         }
-        // A graph does not handle failures, nor what is done beyond the limit; one over the same state takes
-        // no input.
+        // A subgraph is neither an error handler nor the node for the limit. A subgraph over the same
+        // state takes no input.
         let is_graph: Vec<bool> = shape.nodes.iter().map(|node| node.child.is_some()).collect();
         let takes_input = |node: &NodeShape| node.child.as_ref().is_none_or(|child| child.embedded);
         let takes: Vec<bool> = shape.nodes.iter().map(takes_input).collect();
@@ -277,7 +277,7 @@ pub fn nested_shapes() -> impl Strategy<Value = Shape> {
                 *node = NodeShape { handler: None, fails: None, attempts: node.retries + 1, ..node.clone() };
             }
         }
-        // Clocks, purses, limits and graceful stops of graphs in graphs are not this test's matter.
+        // This test does not cover timeouts, budgets, limits and drains in nested graphs.
         shape.edges.iter_mut().for_each(|edge| edge.timeout = None);
         shape.nodes.iter_mut().for_each(|node| (node.coins, node.drains) = (0, false));
         let limit = shape.limit + 8;
@@ -285,7 +285,7 @@ pub fn nested_shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Random graphs, and what is done to a thread of each.
+/// Generates graphs, each with the acts on one thread.
 pub fn shapes() -> impl Strategy<Value = Shape> {
     let breaks = || prop_oneof![5 => Just(Vec::new()), 1 => vec(0..NODES, 1..3)];
     let graph = (vec(node(), NODES..=NODES), vec(edge(), 2..14), vec(router(), 0..4));
@@ -309,7 +309,8 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
                 (inputs, answers),
                 edits,
             )| {
-                // Mostly one node writes the channel that takes one writer, so that few runs end there.
+                // At most one node gets the write to the single-writer channel, so that few runs end with
+                // a clash.
                 if let Some(writer) = single {
                     nodes[writer].writes.push(Write::Reduce(Channel::Single));
                 }
@@ -324,7 +325,7 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
                         known.push(edge);
                     }
                 }
-                // An edit or fork is a new run, and what it inherits of a budget is not this test's matter.
+                // This test does not cover the budget that a run inherits across an edit or a fork.
                 let budget = if edits.is_empty() { budget } else { Allowance::default() };
                 if !edits.is_empty() {
                     nodes.iter_mut().for_each(|node| node.coins = 0);

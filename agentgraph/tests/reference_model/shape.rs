@@ -1,4 +1,4 @@
-//! A graph as data, and the names in it.
+//! A graph as data, and its names.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use agentgraph::{END, Memory, Route, START};
 
 use super::world::Write;
 
-/// How many nodes there are: `n0` to `n7`. Edges may leave some of them out.
+/// The number of nodes, `n0` to `n7`. Some may have no edge.
 pub const NODES: usize = 8;
 
-/// A node, or START.
-pub type From = Option<usize>;
+/// A source of an edge: a node, or START if `None`.
+pub type EdgeSource = Option<usize>;
 
-/// A graph, and what is done to one thread of it.
+/// A graph and the acts on one thread of it.
 #[derive(Clone, Default)]
 pub struct Shape {
     pub nodes: Vec<NodeShape>,
@@ -21,7 +21,7 @@ pub struct Shape {
     pub before: Vec<usize>,
     pub after: Vec<usize>,
     pub on_limit: Option<usize>,
-    /// Supersteps a call may take.
+    /// The superstep limit of a call.
     pub limit: u64,
     pub budget: Allowance,
     pub inputs: Vec<Vec<Write>>,
@@ -29,14 +29,14 @@ pub struct Shape {
     pub edits: Vec<Plan>,
 }
 
-/// How much a run may use up before it is given as much again.
+/// The budget of a run. A run that uses it up is granted the same amount again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
     pub supersteps: Option<u64>,
     pub coins: Option<u64>,
 }
 
-/// Which of the open requests are answered at once.
+/// The open requests that one call answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerOrder {
     #[default]
@@ -45,12 +45,12 @@ pub enum AnswerOrder {
     Last,
 }
 
-/// Something to be done to the thread beside its runs.
+/// A planned act between the runs of the thread.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// After so many acts.
+    /// The number of acts before this one.
     pub when: usize,
-    /// On the checkpoint that lies so far back, or on the newest one.
+    /// The number of checkpoints to go back; 0 is the newest one.
     pub back: usize,
     pub edit: Edit,
 }
@@ -62,50 +62,50 @@ pub enum Edit {
     As(Vec<(usize, Vec<Write>)>),
     Start(Vec<Write>),
     End(Vec<Write>),
-    /// Not an edit: goes on from there.
+    /// Not an edit: proceeds from there.
     Proceed,
     /// Not an edit: begins a run there.
     Invoke(Vec<Write>),
 }
 
-/// What a node does when it runs.
+/// The behaviour of a node.
 #[derive(Clone, Debug)]
 pub struct NodeShape {
     pub writes: Vec<Write>,
     pub command: Option<CommandShape>,
     pub asks: u32,
-    /// Succeeds only in calls whose number is the second modulo the first.
+    /// `(n, k)`: succeeds only in acts whose number is `k` modulo `n`.
     pub heals: (u64, u64),
-    /// Fails whenever what it sees is 0 modulo this.
+    /// Fails if the hash of what it sees is 0 modulo this.
     pub fails: Option<u64>,
     pub handler: Option<usize>,
-    /// How many attempts of a call fail before one succeeds.
+    /// The number of attempts that fail before one succeeds.
     pub retries: u32,
-    /// How many attempts it is given.
+    /// The number of attempts the policy grants.
     pub attempts: u32,
     pub defers: bool,
-    /// Asks for a graceful stop.
+    /// Whether the node requests a drain.
     pub drains: bool,
     pub coins: u64,
-    /// Emits an event at each attempt.
+    /// Whether the node emits an event at each attempt.
     pub emits: bool,
-    /// For how many polls it is pending.
+    /// The number of polls for which the node is pending.
     pub pending: u32,
-    /// It is a graph, and of the rest only how it is reached counts.
+    /// The subgraph, if the node is one. Of the other fields, only those on how it is reached apply.
     pub child: Option<Box<Child>>,
 }
 
-/// A graph that is a node.
+/// A subgraph.
 #[derive(Clone, Debug)]
 pub struct Child {
     pub shape: Shape,
     pub memory: Memory,
-    /// It has a state of its own, made from that around it and summed up in the end.
+    /// Whether it has a state of its own, made from the outer state and summed up at the end.
     pub embedded: bool,
 }
 
 impl Child {
-    /// It, or one in it, remembers something for the thread.
+    /// Whether it, or a subgraph in it, has a memory.
     pub fn has_memory(&self) -> bool {
         self.memory == Memory::PerThread || self.shape.has_memory()
     }
@@ -124,25 +124,25 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub struct CommandShape {
     pub replaces: bool,
-    /// One of these, chosen by what the node sees.
+    /// The options, of which the node chooses one by what it sees.
     pub options: Vec<Vec<Target>>,
 }
 
-/// One source is an edge, more are a join. No target is END.
+/// An edge if it has one source, otherwise a join. The target `None` is END.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    pub from: Vec<From>,
+    pub from: Vec<EdgeSource>,
     pub to: Option<usize>,
-    /// So many sources make it fire.
+    /// The number of sources that make it fire.
     pub needed: usize,
-    /// In milliseconds.
+    /// The timeout in milliseconds.
     pub timeout: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Router {
-    pub from: From,
-    /// By `route`, or by `branch`.
+    pub from: EdgeSource,
+    /// Whether it is declared with `route`; otherwise with `branch`.
     pub typed: bool,
     pub options: Vec<Vec<Target>>,
 }
@@ -156,7 +156,7 @@ pub enum Target {
     Ghost,
 }
 
-/// One line a node and edge, since a failing graph is read by a person.
+/// Prints one line per node and edge, for people who read a failing graph.
 impl fmt::Debug for Shape {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shape { nodes, edges, routers, before, after, on_limit, limit, budget, inputs, answers, edits } =
@@ -181,7 +181,7 @@ pub fn name(node: usize) -> &'static str {
     ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"][node]
 }
 
-pub fn source_name(from: From) -> &'static str {
+pub fn source_name(from: EdgeSource) -> &'static str {
     from.map_or(START, name)
 }
 
@@ -189,10 +189,10 @@ pub fn target_name(to: Option<usize>) -> &'static str {
     to.map_or(END, name)
 }
 
-/// The static text of a name.
+/// Returns the static text of a name.
 pub fn known(text: &str) -> &'static str {
     let names = (0..NODES).map(name).chain([START, END]);
-    names.into_iter().find(|known| *known == text).expect("only names of the graph are told")
+    names.into_iter().find(|known| *known == text).expect("the name is one of the graph")
 }
 
 /// Every typed target.

@@ -1,4 +1,4 @@
-//! What is told of a thread, in words that the model and the engine share.
+//! Results of acts and states of threads, in types that the model and the engine share.
 
 use agentgraph::checkpoint::Source;
 use agentgraph::{CheckpointId, StopReason};
@@ -6,41 +6,41 @@ use agentgraph::{CheckpointId, StopReason};
 use super::rounds::Stuck;
 use super::world::World;
 
-/// How an act ended.
+/// The end of an act.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Came {
+pub enum ActEnd {
     Finished {
         stuck: Vec<Stuck>,
     },
-    /// Open requests: node and what it asks, in task order.
+    /// The open requests: node and value, in task order.
     Asked(Vec<(&'static str, u64)>),
-    /// Static interrupts: the nodes, and whether before them.
+    /// The nodes of static interrupts, and whether each stops before its node.
     Broke(Vec<(&'static str, bool)>),
     Stopped(StopReason),
     Failed(&'static str),
-    /// The checkpoint that an edit made.
+    /// The checkpoint made by an edit.
     Edited(CheckpointId),
 }
 
-impl Came {
-    /// It failed in a way that going on does not mend.
+impl ActEnd {
+    /// Whether the act failed in a way that no later call repairs.
     pub fn is_hopeless(&self) -> bool {
-        matches!(self, Came::Failed(code) if *code != "E_NODE_FAILED")
+        matches!(self, ActEnd::Failed(code) if *code != "E_NODE_FAILED")
     }
 }
 
-/// What an act gives its caller.
+/// The result of an act.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    pub came: Came,
-    /// The last state; of failures only when a node failed.
+pub struct ActResult {
+    pub end: ActEnd,
+    /// The last state. Of failures, only failures of nodes have one.
     pub output: Option<World>,
     pub coins: Option<u64>,
 }
 
-/// A checkpoint in history.
+/// A checkpoint in the history of a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct HistoryEntry {
     pub id: CheckpointId,
     pub parent: Option<CheckpointId>,
     pub source: Source,
@@ -49,7 +49,7 @@ pub struct Seen {
     pub deferred: Vec<&'static str>,
 }
 
-/// How a thread stands: with what finished siblings of an open superstep wrote.
+/// The status of a thread, including the writes of finished tasks of an open superstep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     pub values: World,

@@ -1,4 +1,4 @@
-//! The state of the random graphs: one channel for each kind of reducer, and writes to them as data.
+//! The state of the random graphs, with one channel for each kind of reducer, and writes to it as data.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct World {
-    /// One entry per task that was merged; never overwritten.
+    /// One entry per merged task; never overwritten.
     #[reduce(append)]
     pub trace: Vec<String>,
-    /// How many supersteps were merged.
+    /// The number of merged supersteps.
     #[reduce(last)]
     pub tick: u64,
     #[reduce(append)]
@@ -38,7 +38,7 @@ pub struct World {
 }
 
 impl World {
-    /// As it is read back from a store.
+    /// Returns the state as a store gives it back.
     pub fn stored(&self) -> World {
         World { loose: Vec::new(), ..self.clone() }
     }
@@ -74,7 +74,7 @@ pub enum Channel {
     Loose,
 }
 
-/// One write of a node; the value is worked out when it runs.
+/// One write of a node. Its value is computed when the node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     Reduce(Channel),
@@ -100,13 +100,13 @@ pub fn key(value: u64) -> String {
     format!("k{}", value % 3)
 }
 
-/// Writes from outside a graph: of inputs and edits.
+/// Returns the writes of an input or an edit.
 pub fn given(writes: &[Write]) -> Writes {
     let writes = writes.iter().enumerate().map(|(at, write)| (*write, 3 + at as u64));
     Writes { writes: writes.collect(), ..Writes::default() }
 }
 
-/// What the update of one task says.
+/// The update of one task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Writes {
     pub trace: Option<String>,
@@ -115,7 +115,7 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// As events show it.
+    /// Returns the update as events show it.
     pub fn into_json(self) -> serde_json::Value {
         update_json(&self.into_update())
     }
@@ -136,7 +136,7 @@ impl Writes {
     }
 }
 
-/// An update as events show it. The graph is nobody's: any one over this state says it.
+/// Returns an update as events show it. Any graph over this state converts it the same way.
 pub fn update_json(update: &WorldUpdate) -> serde_json::Value {
     use agentgraph::{START, StateGraph};
     thread_local! {

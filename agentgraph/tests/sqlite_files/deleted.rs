@@ -15,18 +15,19 @@ use serde::{Deserialize, Serialize};
 use super::put;
 use super::sqlite_folder::Folder;
 
-/// A saver does not look before every commit, so some may pass.
-async fn refused(saver: &SqliteSaver) -> StoreError {
+/// Stores until the saver refuses. A saver does not check its file before every commit, so some may
+/// succeed.
+async fn first_refusal(saver: &SqliteSaver) -> StoreError {
     for step in 1..1_000_000 {
         if let Err(error) = saver.put(put("t", step, b"x")).await {
             return error;
         }
     }
-    panic!("nothing was noticed");
+    panic!("the saver noticed nothing");
 }
 
-async fn stores_nothing_more(saver: &SqliteSaver) {
-    let error = refused(saver).await;
+async fn assert_stores_nothing_more(saver: &SqliteSaver) {
+    let error = first_refusal(saver).await;
     assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("t")), "{error}");
     assert!(error.to_string().contains("was deleted, moved or replaced"), "{error}");
     let now = std::time::SystemTime::now();
@@ -45,9 +46,9 @@ async fn stores_nothing_more(saver: &SqliteSaver) {
 }
 
 #[tokio::test]
-async fn who_stores_is_told() {
+async fn storing_fails_after_the_file_was_deleted_moved_or_replaced() {
     let folder = Folder::new();
-    let ways: [fn(&Path); 6] = [
+    let changes: [fn(&Path); 6] = [
         |path| fs::remove_file(path).unwrap(),
         |path| fs::remove_file(path.with_extension("db-wal")).unwrap(),
         |path| fs::remove_file(path.with_extension("db-shm")).unwrap(),
@@ -58,23 +59,23 @@ async fn who_stores_is_told() {
             fs::rename(path.with_extension("bak"), path).unwrap();
         },
     ];
-    for (number, goes) in ways.iter().enumerate() {
+    for (number, change) in changes.iter().enumerate() {
         let path = folder.file(&format!("{number}/threads.db"));
         let saver = SqliteSaver::open(&path).await.unwrap();
         saver.put(put("t", 0, b"x")).await.unwrap();
-        goes(&path);
-        stores_nothing_more(&saver).await;
+        change(&path);
+        assert_stores_nothing_more(&saver).await;
     }
 }
 
 #[tokio::test]
-async fn a_file_that_is_put_back_is_stored_to_again() {
+async fn a_saver_stores_again_after_the_file_was_put_back() {
     let folder = Folder::new();
     let (path, elsewhere) = (folder.file("threads.db"), folder.file("elsewhere.db"));
     let saver = SqliteSaver::open(&path).await.unwrap();
     saver.put(put("t", 0, b"x")).await.unwrap();
     fs::rename(&path, &elsewhere).unwrap();
-    stores_nothing_more(&saver).await;
+    assert_stores_nothing_more(&saver).await;
     fs::rename(&elsewhere, &path).unwrap();
     saver.put(put("u", 0, b"x")).await.unwrap();
     let other = SqliteSaver::open(&path).await.unwrap();
@@ -104,9 +105,9 @@ async fn a_run_whose_file_is_deleted_fails() {
     assert!(error.to_string().contains("was deleted, moved or replaced"), "{error}");
 }
 
-/// What others do to the log is no loss: they empty it, and move it into the file.
+/// A log that another connection empties and moves into the file is not lost.
 #[tokio::test]
-async fn a_log_that_is_emptied_is_not_lost() {
+async fn an_emptied_log_is_not_a_lost_file() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let (saver, other) = (SqliteSaver::open(&path).await.unwrap(), SqliteSaver::open(&path).await.unwrap());
@@ -118,11 +119,11 @@ async fn a_log_that_is_emptied_is_not_lost() {
         }
     }
     drop(other);
-    assert_eq!(refuses_at(&saver).await, None);
+    assert_eq!(first_refused_step(&saver).await, None);
 }
 
-/// The step at which a store is refused, of very many.
-async fn refuses_at(saver: &SqliteSaver) -> Option<u64> {
+/// Returns the first of 1,000 steps at which the saver refuses to store.
+async fn first_refused_step(saver: &SqliteSaver) -> Option<u64> {
     for step in 1_000..2_000 {
         if saver.put(put("t", step, b"x")).await.is_err() {
             return Some(step);

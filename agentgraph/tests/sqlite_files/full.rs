@@ -1,4 +1,4 @@
-//! A file that there is no more room for.
+//! A file on a full disk.
 
 use std::process::Command;
 
@@ -6,9 +6,10 @@ use super::*;
 
 const PATH: &str = "AGENTGRAPH_TEST_FULL";
 
-/// A limit on the size of files stands for a disk that is full; the signal that goes with it is ignored.
+/// A limit on the size of files simulates a full disk. The process ignores the signal that comes with
+/// the limit.
 #[tokio::test]
-async fn a_thread_is_readable_after_there_was_no_room_for_more() {
+async fn a_thread_is_readable_after_the_disk_was_full() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
@@ -41,9 +42,9 @@ async fn in_a_process_of_its_own() {
         assert!(stored < 1_000, "the limit does not hold");
     };
     assert_eq!((error.code(), error.thread()), (StoreCode::Store, Some("t")));
-    let told = error.to_string();
-    assert!(told.contains("no room left") || told.contains("could not be read or written"), "{told}");
-    assert_eq!(steps(&saver, "t").await as u64, stored, "what was stored is there, and nothing else");
+    let text = error.to_string();
+    assert!(text.contains("no room left") || text.contains("could not be read or written"), "{text}");
+    assert_eq!(steps(&saver, "t").await as u64, stored, "exactly the stored rows are there");
     assert_eq!(saver.put(put("t", stored, &record)).await.unwrap_err().code(), StoreCode::Store);
     saver.delete_thread("nobody").await.unwrap();
 }

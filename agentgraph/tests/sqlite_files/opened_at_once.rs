@@ -1,4 +1,4 @@
-//! A file that is not there yet, and is opened by many at the same moment.
+//! A new file that many savers open at the same moment.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,10 +8,11 @@ use agentgraph::checkpoint::{Checkpointer, SqliteSaver};
 use super::sqlite_folder::Folder;
 use super::{put, two_processes};
 
-/// How many savers meet at one new file.
+/// The number of savers that open one new file.
 const CROWD: usize = 8;
 
-/// So many savers open one file at once; each stores in it, and finds what all others of them stored.
+/// Opens one file with `count` savers at once. Asserts that each can store, and finds what all others
+/// stored.
 async fn all_open(path: &Path, count: usize) {
     let opening = (0..count).map(|_| {
         let builder = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(120));
@@ -33,16 +34,16 @@ async fn all_open(path: &Path, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_file_may_be_opened_by_many_at_once() {
+async fn many_savers_may_open_a_new_file_at_once() {
     let folder = Folder::new();
     for file in 0..10 {
-        // In a folder that is not there either.
+        // The folder does not exist either.
         all_open(&folder.file(&format!("{file}/threads.db")), CROWD).await;
     }
 }
 
 #[test]
-fn a_new_file_may_be_opened_by_many_of_several_processes_at_once() {
+fn many_savers_of_several_processes_may_open_a_new_file_at_once() {
     let folder = Folder::new();
     for file in 0..5 {
         let path = folder.file(&format!("{file}/threads.db"));

@@ -1,4 +1,4 @@
-//! Files that may be read and not written.
+//! Files that a process may read but not write.
 
 use std::fs::{OpenOptions, Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,21 +18,22 @@ async fn a_read_only_file_is_refused() {
     SqliteSaver::open(&path).await.unwrap().put(put("t", 0, b"a")).await.unwrap();
     set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
     if OpenOptions::new().write(true).open(&path).is_err() {
-        is_refused(&path).await;
+        assert_refused(&path).await;
     } else {
-        as_nobody(&folder, &path);
+        check_as_unprivileged_user(&folder, &path);
     }
 }
 
-/// What a process without the superuser's rights is told; run by [`as_nobody`].
+/// Asserts the refusal in a process without the rights of the superuser. [`check_as_unprivileged_user`]
+/// starts it.
 #[tokio::test]
 async fn in_a_process_of_its_own() {
     if let Some(path) = std::env::var_os(PATH) {
-        is_refused(Path::new(&path)).await;
+        assert_refused(Path::new(&path)).await;
     }
 }
 
-async fn is_refused(path: &Path) {
+async fn assert_refused(path: &Path) {
     let error = SqliteSaver::open(path).await.unwrap_err();
     assert_eq!(error.code(), StoreCode::Store);
     let expected = "is read-only: make the file and its folder writable for this process, choose another path, or open \
@@ -64,7 +65,7 @@ async fn assert_stores_nothing(reader: &SqliteSaver) {
 }
 
 #[tokio::test]
-async fn who_opens_a_file_to_read_sees_what_others_store_and_leaves_nothing() {
+async fn a_read_only_saver_sees_new_rows_of_others_and_leaves_no_files() {
     let folder = Folder::new();
     let path = folder.file("some/100%?#.db");
     let missing = SqliteSaver::builder(&path).read_only().open().await.unwrap_err();
@@ -86,8 +87,8 @@ async fn who_opens_a_file_to_read_sees_what_others_store_and_leaves_nothing() {
     assert!(refused.to_string().contains("has no tables of this release"), "{refused}");
 }
 
-/// The superuser may write every file, so the check is run again as somebody who may not.
-fn as_nobody(folder: &Folder, path: &Path) {
+/// Repeats the check as an unprivileged user, since the superuser may write every file.
+fn check_as_unprivileged_user(folder: &Folder, path: &Path) {
     let program = folder.file("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     set_permissions(&program, Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! A folder of one's own for a test, gone with it.
+//! A temporary folder for a test, deleted on drop.
 #![allow(clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A file of a new name.
+    /// Returns the path of a file with an unused name.
     #[allow(dead_code)]
     pub(crate) fn fresh(&self) -> PathBuf {
         static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! The same of the rows on a server.
+//! The tests of encryption on a Postgres server.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::postgres_server::PostgresServer;
 use super::ring;
 use super::world::{NEEDLE, run_all, run_dependencies};
 
-/// Every row of every table of a schema, as text; bytes are hexadecimal digits.
+/// Returns every row of every table of a schema as text, with bytes as hexadecimal digits.
 async fn all_rows(server: &PostgresServer, schema: &str) -> Vec<String> {
     let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -22,13 +22,14 @@ async fn all_rows(server: &PostgresServer, schema: &str) -> Vec<String> {
     rows
 }
 
-fn with_the_word(rows: &[String]) -> usize {
+/// Returns the number of rows that contain the needle.
+fn count_with_needle(rows: &[String]) -> usize {
     let hex: String = NEEDLE.bytes().map(|byte| format!("{byte:02x}")).collect();
     rows.iter().filter(|row| row.contains(NEEDLE) || row.contains(&hex)).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rows_of_postgres_hold_no_word_of_it() {
+async fn the_rows_of_postgres_hold_no_clear_text() {
     let server = PostgresServer::get();
     let (schema, clear) = (server.fresh_schema(), server.fresh_schema());
     let open =
@@ -37,8 +38,11 @@ async fn the_rows_of_postgres_hold_no_word_of_it() {
     run_all(|| Arc::clone(&saver)).await;
     let rows = all_rows(&server, &schema).await;
     assert!(rows.len() > 20, "only {} rows", rows.len());
-    assert_eq!(with_the_word(&rows), 0);
+    assert_eq!(count_with_needle(&rows), 0);
     let saver: Arc<dyn Checkpointer> = Arc::new(open(&clear).await);
     run_dependencies(saver, Durability::Sync).await;
-    assert!(with_the_word(&all_rows(&server, &clear).await) > 0, "it is found where nothing is encrypted");
+    assert!(
+        count_with_needle(&all_rows(&server, &clear).await) > 0,
+        "the needle is found without encryption"
+    );
 }

@@ -1,4 +1,5 @@
-//! Runs of every kind, whose every value holds one word that must not be found afterwards.
+//! Runs of every kind. Each of their values contains the needle, a word that the stored bytes must not
+//! contain.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use serde_json::json;
 
 use crate::common::poll::pending_for;
 
-/// The word.
+/// The word in every value.
 pub(crate) const NEEDLE: &str = "xyzzyNeedle";
 
-fn said(what: &str) -> String {
+/// Returns a text that contains the needle.
+fn needle(what: &str) -> String {
     format!("{what} {NEEDLE} {what}")
 }
 
@@ -49,26 +51,26 @@ struct Notes(Vec<String>);
 struct Refused(String);
 
 async fn asks(ctx: Ctx, notes: Session<Notes>) -> Result<CaseUpdate> {
-    notes.with(|notes| notes.0.push(said("session")));
-    let answer: String = ctx.interrupt(json!({ "may I?": said("question") }))?;
-    Ok(Case::update().notes([answer]).token(said("token")))
+    notes.with(|notes| notes.0.push(needle("session")));
+    let answer: String = ctx.interrupt(json!({ "may I?": needle("question") }))?;
+    Ok(Case::update().notes([answer]).token(needle("token")))
 }
 
 async fn finishes_beside(state: Snapshot<Case>) -> CaseUpdate {
     pending_for(3).await;
-    let entry = (format!("key {}", state.question), said("entry"));
-    Case::update().by_name(BTreeMap::from([entry])).hint(said("hint")).large(said("large").repeat(400))
+    let entry = (format!("key {}", state.question), needle("entry"));
+    Case::update().by_name(BTreeMap::from([entry])).hint(needle("hint")).large(needle("large").repeat(400))
 }
 
 async fn flaky(ctx: Ctx) -> Result<CaseUpdate> {
     match ctx.attempt() {
-        1 | 2 => Err(said("not yet").into()),
-        _ => Ok(Case::update().notes([said("third attempt")])),
+        1 | 2 => Err(needle("not yet").into()),
+        _ => Ok(Case::update().notes([needle("third attempt")])),
     }
 }
 
 async fn fails() -> Result<CaseUpdate> {
-    Err(Refused(said("card")).into())
+    Err(Refused(needle("card")).into())
 }
 
 async fn handles(failure: Failure) -> CaseUpdate {
@@ -76,7 +78,7 @@ async fn handles(failure: Failure) -> CaseUpdate {
 }
 
 async fn splits() -> Command<Case> {
-    Command::to(["one", "two"].map(|which| Dispatch::new("part", said(which))))
+    Command::to(["one", "two"].map(|which| Dispatch::new("part", needle(which))))
 }
 
 async fn part_asks(ctx: Ctx, part: Snapshot<Part>) -> Result<PartUpdate> {
@@ -85,12 +87,12 @@ async fn part_asks(ctx: Ctx, part: Snapshot<Part>) -> Result<PartUpdate> {
 }
 
 async fn edits(ctx: Ctx) -> Result<CaseUpdate> {
-    ctx.edits().add_node("extra#1", "extra", said("argument of a template"))?;
+    ctx.edits().add_node("extra#1", "extra", needle("argument of a template"))?;
     ctx.edits().add_edge("edits", "extra#1")?;
-    Ok(Case::update().notes([said("edits")]))
+    Ok(Case::update().notes([needle("edits")]))
 }
 
-/// Fails once in a test's life, and the run with it.
+/// The number of calls of a node that fails at its first call only.
 #[derive(Clone, Default)]
 pub(crate) struct Once(Arc<AtomicUsize>);
 
@@ -100,9 +102,9 @@ fn supersteps(once: &Once) -> StateGraph<Case> {
         let first = once.0.fetch_add(1, Ordering::Relaxed) == 0;
         async move {
             if first {
-                Err::<CaseUpdate, BoxError>(said("stumbled").into())
+                Err::<CaseUpdate, BoxError>(needle("stumbled").into())
             } else {
-                Ok(Case::update().notes([said("stood up")]))
+                Ok(Case::update().notes([needle("stood up")]))
             }
         }
     };
@@ -140,12 +142,12 @@ fn supersteps(once: &Once) -> StateGraph<Case> {
         .edge("same", "edits")
 }
 
-/// Goes through all of it: a question, a failure, questions inside, time travel, a copy, pruning, what is
-/// left open.
+/// Runs a graph with an interrupt, a failure, interrupts in subgraphs, time travel, a copy, pruning and a
+/// thread that stays open.
 pub(crate) async fn run_supersteps(saver: Arc<dyn Checkpointer>, durability: Durability) -> Case {
     let graph = supersteps(&Once::default()).compile().unwrap().checkpointer(Arc::clone(&saver));
     let asked = graph
-        .invoke(Case::update().question(said("input")))
+        .invoke(Case::update().question(needle("input")))
         .thread("t")
         .durability(durability)
         .await
@@ -154,23 +156,23 @@ pub(crate) async fn run_supersteps(saver: Arc<dyn Checkpointer>, durability: Dur
     let waiting = graph.waiting().await.unwrap();
     assert!(waiting[0].interrupts[0].value.to_string().contains(NEEDLE));
     graph.copy_thread("t", "copy").await.unwrap();
-    let failed = graph.resume(said("answer")).thread("t").durability(durability).await.unwrap_err();
+    let failed = graph.resume(needle("answer")).thread("t").durability(durability).await.unwrap_err();
     assert!(failed.to_string().contains("stumbled"), "{failed}");
     let inside = graph.proceed().thread("t").durability(durability).await.unwrap();
     assert_eq!(inside.interrupts().len(), 2);
-    let answers = inside.interrupts().iter().map(|asked| (asked.id.unwrap(), said("inside")));
+    let answers = inside.interrupts().iter().map(|asked| (asked.id.unwrap(), needle("inside")));
     let answers: Vec<_> = answers.collect();
     let done = graph.resume_many(answers).thread("t").durability(durability).await.unwrap();
     let done = done.into_finished().unwrap();
     let history = graph.history("t").await.unwrap();
-    assert_eq!(history[0].values.token, said("token"));
+    assert_eq!(history[0].values.token, needle("token"));
     let early = history[history.len() - 2].id;
-    graph.update_state("t").at(early).update(Case::update().notes([said("edited")])).await.unwrap();
+    graph.update_state("t").at(early).update(Case::update().notes([needle("edited")])).await.unwrap();
     let copied = graph.state("copy").await.unwrap().unwrap();
     let id = copied.interrupts[0].id.unwrap();
-    graph.resume_many([(id, said("answer to the copy"))]).thread("copy").await.unwrap();
+    graph.resume_many([(id, needle("answer to the copy"))]).thread("copy").await.unwrap();
     graph.prune(Retention::keep_last(3)).await.unwrap();
-    let left = graph.invoke(Case::update().question(said("again"))).thread("open").await.unwrap();
+    let left = graph.invoke(Case::update().question(needle("again"))).thread("open").await.unwrap();
     assert_eq!(left.interrupts().len(), 1);
     done
 }
@@ -188,11 +190,11 @@ pub(crate) async fn run_eager(saver: Arc<dyn Checkpointer>, durability: Durabili
         .edge(START, "flaky")
         .edge(["asks", "flaky"], "gathers");
     let graph = graph.compile().unwrap().checkpointer(saver);
-    let input = Case::update().question(said("input"));
+    let input = Case::update().question(needle("input"));
     let asked = graph.invoke(input).thread("eager").durability(durability).await.unwrap();
     assert_eq!(asked.interrupts().len(), 1);
-    let done = graph.resume(said("answer")).thread("eager").durability(durability).await.unwrap();
-    let input = Case::update().question(said("left open"));
+    let done = graph.resume(needle("answer")).thread("eager").durability(durability).await.unwrap();
+    let input = Case::update().question(needle("left open"));
     graph.invoke(input).thread("eager").durability(durability).await.unwrap();
     done.into_finished().unwrap()
 }
@@ -203,27 +205,27 @@ pub(crate) async fn run_dependencies(saver: Arc<dyn Checkpointer>, durability: D
         async move { Ok::<String, BoxError>(ctx.interrupt(format!("after {before}?"))?) }
     };
     let graph = DependencyGraph::<String>::new()
-        .node("a", |_: Deps<'_, String>| said("a"))
-        .node("c", |_: Deps<'_, String>| said("c"))
+        .node("a", |_: Deps<'_, String>| needle("a"))
+        .node("c", |_: Deps<'_, String>| needle("c"))
         .node("ask", ask)
-        .node("b", |deps: Deps<'_, String>| format!("{} and {}", deps[0], said("b")))
+        .node("b", |deps: Deps<'_, String>| format!("{} and {}", deps[0], needle("b")))
         .edge("a", "ask")
         .edge("ask", "b");
     let graph = graph.compile().unwrap().checkpointer(saver);
     graph.invoke(()).thread("pass").durability(durability).await.unwrap();
-    let done = graph.resume(said("answer")).thread("pass").durability(durability).await.unwrap();
+    let done = graph.resume(needle("answer")).thread("pass").durability(durability).await.unwrap();
     graph.invoke(()).thread("open pass").durability(durability).await.unwrap();
     done.into_finished().unwrap()["b"].clone()
 }
 
-/// Everything, each in every durability.
+/// Runs all graphs in every durability.
 pub(crate) async fn run_all(saver: impl Fn() -> Arc<dyn Checkpointer>) {
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         let saver = saver();
         let case = run_supersteps(Arc::clone(&saver), durability).await;
-        assert_eq!(case.token, said("token"));
+        assert_eq!(case.token, needle("token"));
         let eager = run_eager(Arc::clone(&saver), durability).await;
-        assert_eq!(eager.token, said("token"));
+        assert_eq!(eager.token, needle("token"));
         let last = run_dependencies(Arc::clone(&saver), durability).await;
         assert!(last.contains(NEEDLE));
         if durability != Durability::Exit {

@@ -1,4 +1,4 @@
-//! Stores that do everything right but one thing.
+//! Stores that are correct except for one fault.
 
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -12,13 +12,13 @@ use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use super::faults::Kind;
 
 /// A store with one fault.
-pub(crate) struct Faulty {
+pub(crate) struct FaultyStore {
     kind: Kind,
     inner: MemorySaver,
     memory: Mutex<Memory>,
 }
 
-/// What some faults need to know.
+/// The data that some faults need.
 #[derive(Default)]
 struct Memory {
     puts: u64,
@@ -29,20 +29,20 @@ struct Memory {
     gone_writes: Vec<(CheckpointId, PendingWrite)>,
     deleted: Vec<(String, u64)>,
     granted: Vec<(String, u64)>,
-    /// Values that are kept though they should not be, and their bytes.
+    /// The number of values that are wrongly kept, and their bytes.
     kept: (u64, u64),
-    /// Large values are gone for whoever reads.
+    /// Whether reads lose large values.
     lost: bool,
     deletes: u64,
 }
 
-impl Faulty {
+impl FaultyStore {
     pub(crate) fn new(kind: Kind) -> Self {
         let inner = match kind {
             Kind::KeepsEveryCopy => MemorySaver::new().share_values_from(usize::MAX),
             _ => MemorySaver::new(),
         };
-        Faulty { kind, inner, memory: Mutex::default() }
+        FaultyStore { kind, inner, memory: Mutex::default() }
     }
 
     fn has(&self, kind: Kind) -> bool {
@@ -53,13 +53,13 @@ impl Faulty {
         self.memory.lock().unwrap()
     }
 
-    /// The fence that is checked instead of the one that was given.
+    /// Returns the fence to check instead of the given one.
     fn fence(&self, thread: &str, fence: u64, unchecked: bool) -> u64 {
         let passes = self.memory().deleted.iter().any(|(of, old)| of == thread && *old == fence);
         if unchecked || passes { 0 } else { fence }
     }
 
-    async fn of_any_thread(&self, fence: u64) -> bool {
+    async fn is_granted_for_any_thread(&self, fence: u64) -> bool {
         self.memory().granted.iter().any(|(_, granted)| *granted == fence)
     }
 
@@ -78,8 +78,8 @@ impl Faulty {
         }
     }
 
-    /// Lets others go on in the middle of what should be one step.
-    async fn dawdle(&self, faults: &[Kind]) {
+    /// Yields in the middle of a step that should be atomic, if the fault is one of these.
+    async fn yield_if(&self, faults: &[Kind]) {
         if faults.contains(&self.kind) {
             tokio::task::yield_now().await;
         }
@@ -91,7 +91,7 @@ fn damaged(record: &[u8]) -> bool {
 }
 
 #[async_trait::async_trait]
-impl Checkpointer for Faulty {
+impl Checkpointer for FaultyStore {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         let mut changed = Default::default();
         let place = self.place(place, &mut changed);
@@ -104,7 +104,7 @@ impl Checkpointer for Faulty {
             panic!("nothing is there");
         }
         let Some(mut tail) = found else {
-            if self.has(Kind::ShowsWhatHasNoFull) {
+            if self.has(Kind::ShowsTailsWithoutAFull) {
                 let rows = self.inner.list(place, ListQuery::default()).await?;
                 return Ok((!rows.is_empty()).then_some(Tail { rows, writes: Vec::new() }));
             }
@@ -140,7 +140,7 @@ impl Checkpointer for Faulty {
                 tail.writes.extend(again);
             }
             Kind::ShowsHalfACommit => {
-                // The writes of a step that another reader may have seen committed.
+                // Returns the writes of a newer commit with the rows of this one.
                 for _ in 0..3 {
                     tokio::task::yield_now().await;
                 }
@@ -170,18 +170,18 @@ impl Checkpointer for Faulty {
         match self.kind {
             Kind::CutsLongRecords => record.truncate(1 << 20),
             Kind::DropsAByte => drop(record.pop()),
-            Kind::PadsWhatIsCutOff if put.id.step == 2 => {
+            Kind::HidesCutOffRecords if put.id.step == 2 => {
                 let before = self.inner.row(place, CheckpointId::new(0, 1)).await?.unwrap();
                 record = before.record;
             }
-            Kind::DropsWhatIsDamaged if damaged(&record) => return Ok(()),
+            Kind::DropsDamagedRecords if damaged(&record) => return Ok(()),
             Kind::MakesNewFormatsOld if record[0] == 250 => record[0] = 1,
             _ => {}
         }
         let unchecked = match self.kind {
             Kind::ChecksNoFenceOfRows => true,
             Kind::ChecksNoFenceAfterRelease => true,
-            Kind::ChecksFencesOfAnyThread => self.of_any_thread(put.fence).await,
+            Kind::ChecksFencesOfAnyThread => self.is_granted_for_any_thread(put.fence).await,
             Kind::CopiesLeases => put.place.thread == "u",
             _ => false,
         };
@@ -198,10 +198,10 @@ impl Checkpointer for Faulty {
         };
         match self.kind {
             Kind::LosesEveryTenthRow if number % 10 == 9 => return Ok(()),
-            Kind::AsksEverybodyForALease if put.fence == 0 => {
+            Kind::RequiresALease if put.fence == 0 => {
                 return Err(StoreError::new(StoreCode::LeaseLost, "who are you?"));
             }
-            Kind::EndsLeasesByItself if number == 2 && put.fence > 0 => {
+            Kind::EndsLeasesByTimeAlone if number == 2 && put.fence > 0 => {
                 return Err(StoreError::new(StoreCode::LeaseLost, "your time has passed"));
             }
             _ => {}
@@ -209,14 +209,14 @@ impl Checkpointer for Faulty {
         if self.has(Kind::LosesValuesInARace) && self.memory().deletes > 0 && record.len() > 100_000 {
             self.memory().lost = true;
         }
-        self.dawdle(&[Kind::LetsBothWin]).await;
+        self.yield_if(&[Kind::LetsBothWritersWin]).await;
         let clears_writes = put.clears_writes
             && !self.has(Kind::NeverClearsWrites)
             && !(self.has(Kind::NeverClearsWithASegment) && put.segment.is_some());
         let (mut parent, mut writes) = (put.parent, put.writes);
         match self.kind {
-            Kind::FollowsNobody => parent = None,
-            Kind::FollowsNobodyWithASegment if put.segment.is_some() => parent = None,
+            Kind::IgnoresTheParent => parent = None,
+            Kind::IgnoresTheParentWithASegment if put.segment.is_some() => parent = None,
             Kind::LosesWritesOfCommits => writes = &[],
             Kind::StoresWritesOfTheRefused if put.fence == 0 => {
                 self.inner.put_writes(put.own_writes()).await?;
@@ -225,12 +225,11 @@ impl Checkpointer for Faulty {
         }
         let stored = self.inner.put(Put { clears_writes, parent, writes, ..put }).await;
         match (self.kind, stored) {
-            (Kind::OverwritesRows | Kind::TakesStepsInBetween | Kind::LetsBothWin, Err(error))
-                if error.code() == StoreCode::Stale =>
-            {
-                Ok(())
-            }
-            (Kind::TakesTheSameAgain, Err(error)) => {
+            (
+                Kind::OverwritesRows | Kind::AcceptsStepsBelowTheNewest | Kind::LetsBothWritersWin,
+                Err(error),
+            ) if error.code() == StoreCode::Stale => Ok(()),
+            (Kind::AcceptsTheSameRowAgain, Err(error)) => {
                 let there = self.inner.row(put.place, put.id).await?;
                 if there.is_some_and(|row| row.record == put.record) { Ok(()) } else { Err(error) }
             }
@@ -248,11 +247,11 @@ impl Checkpointer for Faulty {
 
     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
         match self.kind {
-            Kind::StoresTwiceAtOnce => {
+            Kind::ReportsEveryTryPutAsStored => {
                 let stored = self.inner.try_put(put)?;
                 Some(stored.or(Ok(())))
             }
-            Kind::FollowsNobodyAtOnce => self.inner.try_put(&Put { parent: None, ..*put }),
+            Kind::IgnoresTheParentInTryPut => self.inner.try_put(&Put { parent: None, ..*put }),
             _ => None,
         }
     }
@@ -262,7 +261,7 @@ impl Checkpointer for Faulty {
         let place = self.place(put.place, &mut changed);
         let unchecked = match self.kind {
             Kind::ChecksNoFenceOfWrites => true,
-            Kind::ChecksFencesOfAnyThread => self.of_any_thread(put.fence).await,
+            Kind::ChecksFencesOfAnyThread => self.is_granted_for_any_thread(put.fence).await,
             _ => false,
         };
         let fence = self.fence(put.place.thread, put.fence, unchecked);
@@ -271,7 +270,7 @@ impl Checkpointer for Faulty {
             let begin = Put::new(place, id, RowKind::Full, b"");
             let _ = self.inner.put(begin).await;
         }
-        if self.has(Kind::WaitsOnOldCheckpoints) {
+        if self.has(Kind::ListsWaitingOnOldCheckpoints) {
             self.memory().gone_writes.extend(put.writes.iter().map(|write| (put.at, write.clone())));
         }
         self.memory().namespaces_of_writes.push(place.namespace.to_owned());
@@ -372,11 +371,11 @@ impl Checkpointer for Faulty {
 }
 
 #[async_trait::async_trait]
-impl Leases for Faulty {
+impl Leases for FaultyStore {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         let mut terms = terms;
         match self.kind {
-            Kind::LeasesToEverybody => terms.seize = true,
+            Kind::GrantsEveryLease => terms.seize = true,
             Kind::NeverSeizes => terms.seize = false,
             Kind::LeasesForEver => terms.until += Duration::from_secs(1 << 30),
             Kind::LeasesInARace => {
@@ -406,29 +405,29 @@ impl Leases for Faulty {
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         match self.kind {
-            Kind::KeepsWhatWasReleased => Ok(()),
+            Kind::IgnoresRelease => Ok(()),
             _ => self.inner.release(thread, fence).await,
         }
     }
 
     fn let_go(&self, thread: &str, fence: u64) {
-        if !self.has(Kind::NeverLetsGo) {
+        if !self.has(Kind::IgnoresLetGo) {
             self.inner.let_go(thread, fence);
         }
     }
 
     async fn released(&self, thread: &str, fence: u64) {
-        if !self.has(Kind::TellsAtOnce) {
+        if !self.has(Kind::ReportsReleaseAtOnce) {
             self.inner.released(thread, fence).await;
         }
     }
 }
 
 #[async_trait::async_trait]
-impl Catalog for Faulty {
+impl Catalog for FaultyStore {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let mut waiting = self.inner.waiting(query).await?;
-        if self.has(Kind::WaitsForAnswered) {
+        if self.has(Kind::ListsAnsweredAsWaiting) {
             for thread in self.inner.threads().await? {
                 let tail = self.inner.get(Place::root(&thread), None).await?.unwrap();
                 let at = tail.rows.last().unwrap().id;
@@ -441,13 +440,13 @@ impl Catalog for Faulty {
                 }));
             }
         }
-        if let (Kind::WaitsOnOldCheckpoints, Some((at, request))) =
+        if let (Kind::ListsWaitingOnOldCheckpoints, Some((at, request))) =
             (self.kind, self.memory().gone_writes.first())
         {
             let (thread, namespace) = ("t".to_owned(), String::new());
             waiting.insert(0, Waiting { thread, namespace, at: *at, request: request.clone() });
         }
-        if self.has(Kind::WaitsForQuestionsOnly) {
+        if self.has(Kind::OmitsStopsWithoutAnInterrupt) {
             waiting.retain(|one| one.request.slot != 0);
         }
         Ok(waiting)
@@ -471,7 +470,7 @@ impl Catalog for Faulty {
     }
 
     async fn usage(&self) -> Result<Usage, StoreError> {
-        if self.has(Kind::CountsNothing) {
+        if self.has(Kind::ReportsNoUsage) {
             return Ok(Usage::default());
         }
         let mut usage = self.inner.usage().await?;
@@ -483,7 +482,7 @@ impl Catalog for Faulty {
 }
 
 #[async_trait::async_trait]
-impl Upkeep for Faulty {
+impl Upkeep for FaultyStore {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         match self.kind {
             Kind::CopiesOntoOthers => self.inner.delete_thread(to).await?,

@@ -1,4 +1,4 @@
-//! A store that lacks extensions and is good otherwise.
+//! A store that lacks extensions and is correct otherwise.
 
 use agentgraph::checkpoint::conformance::Extension;
 use agentgraph::checkpoint::{
@@ -6,14 +6,14 @@ use agentgraph::checkpoint::{
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 
-pub(crate) struct Without {
+pub(crate) struct LimitedStore {
     inner: MemorySaver,
     lacking: &'static [Extension],
 }
 
-impl Without {
+impl LimitedStore {
     pub(crate) fn new(lacking: &'static [Extension]) -> Self {
-        Without { inner: MemorySaver::new(), lacking }
+        LimitedStore { inner: MemorySaver::new(), lacking }
     }
 
     fn has(&self, extension: Extension) -> bool {
@@ -22,7 +22,7 @@ impl Without {
 }
 
 #[async_trait::async_trait]
-impl Checkpointer for Without {
+impl Checkpointer for LimitedStore {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         self.inner.get(place, at).await
     }

@@ -1,14 +1,13 @@
-//! Two processes that do the same at the same moment: both run one test of this program, which does nothing
-//! without its orders.
+//! Runs one test of this program in two processes at the same moment. The test does nothing without orders.
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
 
-/// What the test that both run has to do.
+/// The environment variable with the orders of the test.
 const ORDERS: &str = "AGENTGRAPH_TEST_BESIDE_ANOTHER_PROCESS";
 
-/// Runs a test in two processes, which begin when both are there.
+/// Runs a test in two processes, which begin once both have started.
 pub(crate) fn run(test: &str, orders: impl AsRef<OsStr>) {
     let start = || {
         Command::new(std::env::current_exe().unwrap())
@@ -20,7 +19,7 @@ pub(crate) fn run(test: &str, orders: impl AsRef<OsStr>) {
             .unwrap()
     };
     let mut processes = [start(), start()];
-    // Each waits for the end of its input.
+    // Each process waits for the end of its input.
     for process in &mut processes {
         drop(process.stdin.take());
     }
@@ -31,7 +30,7 @@ pub(crate) fn run(test: &str, orders: impl AsRef<OsStr>) {
     }
 }
 
-/// The orders of one of the two, once it may begin; none where the test is run like any other.
+/// Waits until the test may begin and returns its orders. Returns `None` in a normal run of the tests.
 pub(crate) fn orders() -> Option<OsString> {
     let orders = std::env::var_os(ORDERS)?;
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();

@@ -1,4 +1,4 @@
-//! A wrapper that changes nothing, and forgets one thing. For each clause there is something to forget.
+//! A wrapper that hands on everything except for one slip. Every clause has at least one slip.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use agentgraph::checkpoint::{
 };
 use agentgraph::{CheckpointId, Checkpointer};
 
-/// What is forgotten.
+/// The one mistake of a careless wrapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slip {
     GetsTheNewest,
@@ -22,7 +22,7 @@ pub(crate) enum Slip {
     NeverAnswersAtOnce,
     WritesWithoutFence,
     ListsEverything,
-    KnowsTheThreads,
+    InventsThreads,
     DeletesNothing,
     AlwaysOutlives,
     NeverOutlives,
@@ -35,11 +35,11 @@ pub(crate) enum Slip {
     AlwaysRenews,
     NeverReleases,
     NeverLetsGo,
-    NeverTells,
-    TellsAtOnce,
+    NeverNotifies,
+    NotifiesAtOnce,
     ForgetsTheCatalog,
-    WaitsForEverybody,
-    KnowsTheRootOnly,
+    IgnoresTheWaitingQuery,
+    ListsTheRootOnly,
     ListsBranches,
     CountsNothing,
     ForgetsTheUpkeep,
@@ -51,7 +51,7 @@ pub(crate) enum Slip {
     ClaimsUpkeep,
 }
 
-/// With the clause that finds it.
+/// Every slip with the clause that finds it.
 pub(crate) const SLIPS: &[(Slip, &str)] = &[
     (Slip::GetsTheNewest, "`get` is handed on"),
     (Slip::FindsNoRow, "`row` is handed on"),
@@ -61,7 +61,7 @@ pub(crate) const SLIPS: &[(Slip, &str)] = &[
     (Slip::NeverAnswersAtOnce, "`try_put` answers if the store beneath does"),
     (Slip::WritesWithoutFence, "`put_writes` is handed on, with all that it says"),
     (Slip::ListsEverything, "`list` is handed on"),
-    (Slip::KnowsTheThreads, "`threads` is handed on"),
+    (Slip::InventsThreads, "`threads` is handed on"),
     (Slip::DeletesNothing, "`delete_thread` is handed on"),
     (Slip::AlwaysOutlives, "`outlives_its_process` is the answer of the store beneath"),
     (Slip::NeverOutlives, "`outlives_its_process` is the answer of the store beneath"),
@@ -74,11 +74,11 @@ pub(crate) const SLIPS: &[(Slip, &str)] = &[
     (Slip::AlwaysRenews, "`renew` is handed on"),
     (Slip::NeverReleases, "`release` is handed on"),
     (Slip::NeverLetsGo, "`let_go` is handed on"),
-    (Slip::NeverTells, "`released` is handed on"),
-    (Slip::TellsAtOnce, "`released` is handed on"),
+    (Slip::NeverNotifies, "`released` is handed on"),
+    (Slip::NotifiesAtOnce, "`released` is handed on"),
     (Slip::ForgetsTheCatalog, "`waiting` is handed on"),
-    (Slip::WaitsForEverybody, "`waiting` is handed on"),
-    (Slip::KnowsTheRootOnly, "`namespaces` is handed on"),
+    (Slip::IgnoresTheWaitingQuery, "`waiting` is handed on"),
+    (Slip::ListsTheRootOnly, "`namespaces` is handed on"),
     (Slip::ListsBranches, "`branches` is handed on"),
     (Slip::CountsNothing, "`usage` is handed on"),
     (Slip::ForgetsTheUpkeep, "`copy_thread` is handed on"),
@@ -100,19 +100,19 @@ pub(crate) struct Careless {
 }
 
 impl Careless {
-    fn slips(&self, slip: Slip) -> bool {
+    fn has_slip(&self, slip: Slip) -> bool {
         self.slip == Some(slip)
     }
 
     fn or_none<T>(&self, slip: Slip, answer: Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
-        if self.slips(slip) { Ok(answer.unwrap_or_default()) } else { answer }
+        if self.has_slip(slip) { Ok(answer.unwrap_or_default()) } else { answer }
     }
 }
 
 #[async_trait::async_trait]
 impl Checkpointer for Careless {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.inner.get(place, at.filter(|_| !self.slips(Slip::GetsTheNewest))).await
+        self.inner.get(place, at.filter(|_| !self.has_slip(Slip::GetsTheNewest))).await
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
@@ -150,13 +150,13 @@ impl Checkpointer for Careless {
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        let query = if self.slips(Slip::ListsEverything) { ListQuery::default() } else { query };
+        let query = if self.has_slip(Slip::ListsEverything) { ListQuery::default() } else { query };
         self.or_none(Slip::SwallowsFailuresOfReads, self.inner.list(place, query).await)
     }
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
         match self.slip {
-            Some(Slip::KnowsTheThreads) => Ok(vec!["t".to_owned()]),
+            Some(Slip::InventsThreads) => Ok(vec!["t".to_owned()]),
             _ => self.inner.threads().await,
         }
     }
@@ -212,7 +212,7 @@ impl Checkpointer for Careless {
 #[async_trait::async_trait]
 impl Leases for Careless {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
-        let seize = terms.seize && !self.slips(Slip::NeverSeizes);
+        let seize = terms.seize && !self.has_slip(Slip::NeverSeizes);
         leases_of(&*self.inner).acquire(thread, LeaseTerms { seize, ..terms }).await
     }
 
@@ -231,15 +231,15 @@ impl Leases for Careless {
     }
 
     fn let_go(&self, thread: &str, fence: u64) {
-        if !self.slips(Slip::NeverLetsGo) {
+        if !self.has_slip(Slip::NeverLetsGo) {
             leases_of(&*self.inner).let_go(thread, fence);
         }
     }
 
     async fn released(&self, thread: &str, fence: u64) {
         match self.slip {
-            Some(Slip::NeverTells) => pending().await,
-            Some(Slip::TellsAtOnce) => {}
+            Some(Slip::NeverNotifies) => pending().await,
+            Some(Slip::NotifiesAtOnce) => {}
             _ => leases_of(&*self.inner).released(thread, fence).await,
         }
     }
@@ -248,13 +248,13 @@ impl Leases for Careless {
 #[async_trait::async_trait]
 impl Catalog for Careless {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        let query = if self.slips(Slip::WaitsForEverybody) { WaitingQuery::default() } else { query };
+        let query = if self.has_slip(Slip::IgnoresTheWaitingQuery) { WaitingQuery::default() } else { query };
         catalog::waiting(&*self.inner, query).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         match self.slip {
-            Some(Slip::KnowsTheRootOnly) => Ok(vec![String::new()]),
+            Some(Slip::ListsTheRootOnly) => Ok(vec![String::new()]),
             _ => catalog::namespaces(&*self.inner, thread).await,
         }
     }

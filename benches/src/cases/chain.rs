@@ -33,7 +33,7 @@ impl std::fmt::Display for Overflow {
 
 impl std::error::Error for Overflow {}
 
-/// What most nodes look like: they know who they are, read the state, and may fail.
+/// A typical node: it takes its context, reads the state, and may fail.
 pub(crate) async fn add_one_or_fail(ctx: Ctx, state: Snapshot<Counter>) -> Result<CounterUpdate> {
     let step = ctx.step().min(1);
     let count = black_box(state.count).checked_add(step).ok_or(Overflow)?;

@@ -1,4 +1,4 @@
-//! A graph without a barrier: a slow branch beside one that is quick a thousand times, over a state of a
+//! A graph without a barrier: a slow branch beside a thousand steps of a fast one, over a state of a
 //! megabyte.
 
 use std::hint::black_box;
@@ -76,7 +76,7 @@ fn engine(clones: Clones) -> impl FnMut(u64) {
     })
 }
 
-/// The same calls, one after the other, on a state in place.
+/// Makes the same calls in sequence, on a state in place.
 fn floor() -> impl FnMut(u64) {
     on(&one_thread(), || async {
         let mut heavy = Heavy { blob: vec![0; 1 << 20], ..Heavy::default() };

@@ -9,9 +9,9 @@ use crate::cases::looped::Next;
 use crate::runtime::{on, one_thread};
 use crate::states::{Counter, CounterUpdate};
 
-/// One edit each.
+/// The steps of a run; [`edit`] makes one edit in each.
 const STEPS: u64 = 1_000;
-/// Without optimisation it is only seen that they run.
+/// Builds without optimisation only check that the cases run, on fewer nodes.
 const MANY: usize = if cfg!(debug_assertions) { 10_000 } else { 1_000_000 };
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -29,7 +29,7 @@ async fn count(state: Snapshot<Counter>) -> CounterUpdate {
     Counter::update().count(black_box(state.count) + 1)
 }
 
-/// Puts an edge between two nodes that never run, and takes it away again.
+/// Adds an edge between two nodes that never run, and removes it in the next step.
 async fn edit(ctx: Ctx, state: Snapshot<Counter>) -> Result<CounterUpdate> {
     if state.count.is_multiple_of(2) {
         ctx.edits().add_edge("n1", "n3")?

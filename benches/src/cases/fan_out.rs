@@ -15,7 +15,7 @@ use crate::case::{Case, Entrant, Figure};
 use crate::runtime::{on, one_thread};
 use crate::states::{Fan, FanUpdate};
 
-/// How often the slow branch is woken before it is done.
+/// The number of times that the slow branch is woken before it is done.
 const WAKES: u64 = 100;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -74,13 +74,13 @@ fn ready(size: u64, budget: f64) -> Vec<Entrant> {
     ]
 }
 
-/// Is ready at the n-th poll, and counts them all.
-struct After {
+/// A future that is pending for `left` polls, and counts all its polls.
+struct ReadyAfter {
     left: u64,
     polls: Arc<AtomicU64>,
 }
 
-impl Future for After {
+impl Future for ReadyAfter {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -94,11 +94,11 @@ impl Future for After {
     }
 }
 
-/// 999 branches that are ready at once, and the first, which is not.
-fn after(at: u64, polls: &Polls) -> After {
+/// Returns the future of a branch: the first branch is slow, all others are ready at once.
+fn after(at: u64, polls: &Polls) -> ReadyAfter {
     match at {
-        0 => After { left: WAKES, polls: Arc::clone(&polls.slow) },
-        _ => After { left: 0, polls: Arc::clone(&polls.ready) },
+        0 => ReadyAfter { left: WAKES, polls: Arc::clone(&polls.slow) },
+        _ => ReadyAfter { left: 0, polls: Arc::clone(&polls.ready) },
     }
 }
 

@@ -1,5 +1,5 @@
-//! A step costs the same whatever it does not touch: more nodes, more channels, a larger state. The floor
-//! here is the engine itself on the small one.
+//! The cost of a step does not depend on what it leaves alone: more nodes, more channels, a larger
+//! state. The floor is the engine itself on the small graph or state.
 
 use agentgraph::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::states::{Counter, Wide, WideUpdate};
 
 const STEPS: u64 = 1000;
 
-/// What counts as flat: a fresh process lays memory out anew, which alone is worth a tenth.
+/// The ratio that counts as flat: the memory layout of a fresh process alone changes a time by a tenth.
 const FLAT: f64 = 1.15;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -38,7 +38,7 @@ fn engine(graph: CompiledGraph<Counter>, text: usize) -> impl FnMut(u64) {
     })
 }
 
-/// Ten nodes in a ring, and behind it as many more as the graph is to have.
+/// Returns a graph of `size` nodes: ten in a ring, and the others behind it.
 fn ring(size: usize) -> CompiledGraph<Counter> {
     let leave = |state: &Counter| match state.count {
         count if count < STEPS => "node_0",

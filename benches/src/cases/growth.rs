@@ -1,4 +1,4 @@
-//! A state that grows to a megabyte, and one that holds a megabyte which does not change.
+//! A state that grows to a megabyte, and one that holds an unchanged megabyte.
 
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -33,7 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 pub(crate) type Change = fn(&Log) -> LogUpdate;
 
-/// A megabyte that does not get smaller where a store compresses, as Postgres does with large values.
+/// A megabyte that compression hardly shrinks: Postgres compresses large values.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut state = 1_u32;
     let letters = (0..1_000_000).map(|_| {
@@ -43,18 +43,18 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
     letters.collect()
 });
 
-/// The part of it that is that step's.
+/// Returns the part of [`TEXT`] for one step.
 fn text(step: u64, bytes: usize) -> String {
     let from = step as usize * bytes;
     TEXT[from..from + bytes].to_owned()
 }
 
-/// A hundred bytes a step.
+/// Appends a hundred bytes a step.
 pub(crate) fn append_little(state: &Log) -> LogUpdate {
     Log::update().count(state.count + 1).lines([text(state.count, 100)])
 }
 
-/// A thousand bytes a step.
+/// Appends a thousand bytes a step.
 pub(crate) fn append(state: &Log) -> LogUpdate {
     Log::update().count(state.count + 1).lines([text(state.count, 1000)])
 }
@@ -78,7 +78,7 @@ fn next(state: &Log) -> Next {
     if state.count < STEPS { Next::Work } else { Next::Done }
 }
 
-/// The processor time at the begin of every tenth of the steps.
+/// The processor time at the start of each tenth of the steps.
 pub(crate) type Times = Arc<Mutex<Vec<Duration>>>;
 
 pub(crate) fn graph(change: Change, begin: ProcessTime, times: &Times) -> CompiledGraph<Log> {
@@ -121,7 +121,7 @@ fn entrants(change: Change, input: fn() -> LogUpdate) -> Vec<Entrant> {
     ]
 }
 
-/// One run in a file of its own, several times over.
+/// Measures runs that each have their own file.
 fn figures(change: Change, input: fn() -> LogUpdate, megabytes: f64) -> Vec<Figure> {
     let (mut disk, mut growth, mut read) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..REPEATS {
@@ -138,7 +138,7 @@ fn figures(change: Change, input: fn() -> LogUpdate, megabytes: f64) -> Vec<Figu
         let times = times.lock().expect("nobody panicked");
         let last = end - times[times.len() - 1];
         growth.push(last.as_secs_f64() / (times[1] - times[0]).as_secs_f64());
-        // Closing the database moves what is in the log into the file.
+        // Closing the database moves the content of its log into the file.
         drop(graph);
         disk.push(folder.bytes() as f64 / 1e6);
     }

@@ -40,7 +40,7 @@ fn entrants() -> Vec<Entrant> {
         async move {
             let outcome = graph.invoke(Counter::input()).thread("t").await.expect("the run ends");
             assert_eq!(outcome.output().count, STEPS);
-            // One more than there are steps: the input is a checkpoint too.
+            // Steps are counted from 0, the checkpoint of the input.
             assert_eq!(outcome.checkpoint().map(|id| id.step), Some(STEPS));
             saver.delete_thread("t").await.expect("it is there");
         }

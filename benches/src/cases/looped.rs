@@ -1,4 +1,4 @@
-//! The ten-thousandth step costs what the first one does: a node that loops through a route.
+//! A node that loops through a route: the ten-thousandth step costs as much as the first.
 
 use std::hint::black_box;
 use std::rc::Rc;

@@ -25,7 +25,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Every run is a task of the runtime.
+/// Returns the body of an entrant in which every run is a task of the runtime.
 fn spawned<W, F>(runtime: &Rc<Runtime>, run: W) -> impl FnMut(u64) + use<W, F>
 where
     W: Fn() -> F + 'static,

@@ -1,6 +1,6 @@
-//! Passes of dependency graphs of a million nodes that do next to nothing, beside a walk over a petgraph
-//! graph that calls the same functions: Kahn's, with a queue. And what a temporary edit costs, in a small
-//! graph and in a large one.
+//! Passes over a million nodes that do next to nothing. The floor calls the same functions in a walk
+//! over a petgraph graph: Kahn's algorithm, with a queue. The last case measures temporary edits, in a
+//! small graph and in a large one.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -19,15 +19,15 @@ use crate::bare::node_name;
 use crate::case::{Case, Entrant, Figure};
 use crate::runtime::{on, one_thread};
 
-/// Without optimisation it is only seen that they run.
+/// Builds without optimisation only check that the cases run, on fewer nodes.
 const NODES: u64 = if cfg!(debug_assertions) { 10_000 } else { 1_000_000 };
 const EDITS: usize = 10_000;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::new("pass/chain", "node", NODES, || entrants(chain)).with_figures(|| built(chain)),
-        Case::new("pass/wide", "node", NODES, || entrants(wide)).with_figures(|| built(wide)),
-        Case::new("pass/random", "node", NODES, || entrants(random)).with_figures(|| built(random)),
+        Case::new("pass/chain", "node", NODES, || entrants(chain)).with_figures(|| build_figures(chain)),
+        Case::new("pass/wide", "node", NODES, || entrants(wide)).with_figures(|| build_figures(wide)),
+        Case::new("pass/random", "node", NODES, || entrants(random)).with_figures(|| build_figures(random)),
         Case::new("pass/edits", "edit", EDITS as u64, edited).with_figures(edit_figures),
     ]
 }
@@ -38,13 +38,13 @@ fn chain() -> Edges {
     (1..NODES as u32).map(|node| (node - 1, node)).collect()
 }
 
-/// One node before all others, and one behind them.
+/// One node before all others, and one after them.
 fn wide() -> Edges {
     let last = NODES as u32 - 1;
     (1..last).flat_map(|node| [(0, node), (node, last)]).collect()
 }
 
-/// Up to four edges into each node, from any before it.
+/// Up to four edges into each node, from random earlier ones.
 fn random() -> Edges {
     let mut seed = 1_u64;
     let mut below = |bound: u32| {
@@ -61,7 +61,7 @@ fn random() -> Edges {
     edges
 }
 
-/// What every node does.
+/// The work of every node.
 fn sum(inputs: impl Iterator<Item = u64>) -> u64 {
     inputs.fold(1, |sum, input| black_box(sum.wrapping_add(input)))
 }
@@ -80,7 +80,7 @@ fn petgraph<N>(edges: &Edges, node: impl Fn() -> N) -> DiGraph<N, ()> {
     graph
 }
 
-/// The nodes in the order of Kahn, each with what it gets.
+/// A walk in the order of Kahn's algorithm, with the outputs so far.
 struct Walk<'a, N> {
     graph: &'a DiGraph<N, ()>,
     waits: Vec<u32>,
@@ -197,14 +197,14 @@ fn entrants(shape: fn() -> Edges) -> Vec<Entrant> {
     ]
 }
 
-/// Bytes that the process has of the machine's memory.
+/// Returns the resident memory of this process in MiB; 0 where it cannot be read.
 fn resident() -> f64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<f64>().ok());
     pages.unwrap_or(0.0) * 4096.0 / (1024.0 * 1024.0)
 }
 
-fn built(shape: fn() -> Edges) -> Vec<Figure> {
+fn build_figures(shape: fn() -> Edges) -> Vec<Figure> {
     let edges = shape();
     let before = resident();
     let bare = petgraph::<Now>(&edges, || Box::new(|inputs| sum(inputs.iter().copied())));
@@ -222,12 +222,12 @@ fn built(shape: fn() -> Edges) -> Vec<Figure> {
     ]
 }
 
-/// A pass whose first node puts temporary nodes between itself and the last: an edit more for each edge of
-/// theirs.
+/// In the pass of the entrant, the first node puts temporary nodes between itself and the last one. Each
+/// takes three edits: the node and its two edges.
 fn edited() -> Vec<Entrant> {
     let runtime = one_thread();
     let pass = |edits: usize| {
-        let graph = small(edits, Arc::default());
+        let graph = edited_graph(edits, Arc::default());
         on(&runtime, move || {
             let graph = graph.clone();
             async move {
@@ -237,12 +237,12 @@ fn edited() -> Vec<Entrant> {
         })
     };
     vec![
-        Entrant::new("floor: as many nodes that were there before", standing(&runtime)),
+        Entrant::new("floor: as many nodes that were there before", compiled_nodes(&runtime)),
         Entrant::new("10,000 edits and the nodes they add", pass(EDITS)),
     ]
 }
 
-fn standing(runtime: &Rc<tokio::runtime::Runtime>) -> impl FnMut(u64) + use<> {
+fn compiled_nodes(runtime: &Rc<tokio::runtime::Runtime>) -> impl FnMut(u64) + use<> {
     let middle = EDITS / 3;
     let mut graph = DependencyGraph::<u64>::new().node("first", |_: Deps<u64>, _: Ctx| 1).node("last", now);
     for at in 0..middle {
@@ -258,7 +258,7 @@ fn standing(runtime: &Rc<tokio::runtime::Runtime>) -> impl FnMut(u64) + use<> {
     })
 }
 
-fn small(edits: usize, took: Arc<Mutex<f64>>) -> CompiledDependencyGraph<u64> {
+fn edited_graph(edits: usize, took: Arc<Mutex<f64>>) -> CompiledDependencyGraph<u64> {
     let graph = DependencyGraph::<u64>::new().node("first", editing(edits, took)).node("last", now);
     graph.edge("first", "last").compile().expect("it has no cycle")
 }
@@ -279,7 +279,7 @@ fn editing(edits: usize, took: Arc<Mutex<f64>>) -> impl Fn(Deps<'_, u64>, PassEd
     }
 }
 
-/// What the call of an edit costs in a graph of ten nodes and in one of a million.
+/// Measures the call of an edit in a graph of ten nodes and in one of a million.
 fn edit_figures() -> Vec<Figure> {
     let runtime = one_thread();
     let mut figures = Vec::new();
@@ -310,7 +310,7 @@ fn edit_figures() -> Vec<Figure> {
     figures
 }
 
-/// What an edge costs once many nodes were put between the same two others, each before the last.
+/// Measures adding an edge after many nodes were put between the same two others, each before the previous.
 fn after_nested() -> f64 {
     const NESTED: usize = 400;
     let took = Arc::new(Mutex::new(0.0));

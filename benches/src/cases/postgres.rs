@@ -1,5 +1,5 @@
-//! A checkpoint in a Postgres database after every step, and what is asked of a thread that was stored there.
-//! The server does most of the work, so the clock on the wall is read.
+//! A checkpoint in a Postgres database after every step, and reads and resumes of a stored thread. The
+//! server does most of the work, so these cases are timed by the wall clock.
 
 use std::cell::Cell;
 use std::future::{Future, IntoFuture};
@@ -47,7 +47,7 @@ const TABLE: &str = "CREATE TABLE record (
     PRIMARY KEY (thread, step)
 )";
 
-/// What one writes by hand to keep records that can be found again by thread and step.
+/// A hand-written store of records by thread and step.
 struct Bare {
     client: Client,
     insert: Statement,
@@ -60,7 +60,7 @@ impl Bare {
         Bare { client, insert }
     }
 
-    /// Each committed by itself.
+    /// Stores the records of one thread, each in its own transaction.
     async fn insert_singly(&self, thread: &str, records: &[Vec<u8>]) {
         for (step, record) in (0_i64..).zip(records) {
             self.insert(thread, step, record).await;
@@ -72,24 +72,24 @@ impl Bare {
     }
 }
 
-/// So many connections of a schema, each with a thread of its own at a time.
-struct Bares {
+/// Several connections to a schema, each of which stores one thread at a time.
+struct BareConnections {
     bares: Vec<Arc<Bare>>,
     threads: Cell<u64>,
     schema: Schema,
 }
 
-impl Bares {
+impl BareConnections {
     fn new(connections: usize) -> Self {
         let schema = Schema::new(&one_thread());
         schema.runtime.block_on(schema.client.batch_execute(TABLE)).expect("a table");
         let bares = (0..connections)
             .map(|_| Arc::new(schema.runtime.block_on(Bare::prepare(schema.connect()))))
             .collect();
-        Bares { bares, threads: Cell::new(0), schema }
+        BareConnections { bares, threads: Cell::new(0), schema }
     }
 
-    /// A thread on each of the connections, all at once.
+    /// Stores a new thread over each connection, all at the same time.
     async fn insert(&self, records: &Arc<Vec<Vec<u8>>>) {
         let tasks = self.bares.iter().map(|bare| {
             let (bare, thread, records) = (Arc::clone(bare), next_thread(&self.threads), Arc::clone(records));
@@ -106,9 +106,9 @@ fn next_thread(threads: &Cell<u64>) -> String {
     format!("thread-{}", threads.get())
 }
 
-/// The body of a floor that stores the same records again and again.
+/// Returns the body of a floor that stores the same records under new threads.
 fn storing(connections: usize, records: Vec<Vec<u8>>) -> impl FnMut(u64) {
-    let (bares, records) = (Bares::new(connections), Arc::new(records));
+    let (bares, records) = (BareConnections::new(connections), Arc::new(records));
     move |times| {
         bares.schema.runtime.block_on(async {
             for _ in 0..times {
@@ -118,7 +118,7 @@ fn storing(connections: usize, records: Vec<Vec<u8>>) -> impl FnMut(u64) {
     }
 }
 
-/// The body of an entrant that runs so many threads at once, again and again.
+/// Returns the body of an entrant that runs `at_once` new threads at the same time.
 fn running<S, F>(
     graph: CompiledGraph<S>,
     at_once: usize,
@@ -173,7 +173,7 @@ fn grown(change: Change, input: fn() -> LogUpdate) -> Vec<Entrant> {
     ]
 }
 
-/// One run in tables that nothing else was in.
+/// Measures the size of one run in empty tables.
 fn on_disk(change: Change, input: fn() -> LogUpdate) -> Vec<Figure> {
     let schema = Schema::new(&one_thread());
     let graph = growing(change).checkpointer(schema.saver());
@@ -182,19 +182,19 @@ fn on_disk(change: Change, input: fn() -> LogUpdate) -> Vec<Figure> {
     vec![Figure::new("on disk, with indexes", (schema.bytes() - before) as f64 / 1e6, "MB")]
 }
 
-/// The state of every step as a row of its own, as one writes it by hand who wants to read it fast.
-struct Whole {
-    bares: Bares,
+/// A hand-written store for fast reads: one row for each step, with the whole state.
+struct WholeStates {
+    bares: BareConnections,
     last: Statement,
     next_step: Cell<i64>,
 }
 
-impl Whole {
+impl WholeStates {
     fn new() -> Self {
-        let bares = Bares::new(1);
+        let bares = BareConnections::new(1);
         let last = "SELECT bytes FROM record WHERE thread = 'thread-1' ORDER BY step DESC LIMIT $1";
         let last = bares.schema.runtime.block_on(bares.bares[0].client.prepare(last)).expect("a statement");
-        let whole = Whole { bares, last, next_step: Cell::new(0) };
+        let whole = WholeStates { bares, last, next_step: Cell::new(0) };
         whole.block_on(async {
             for count in 0..=SOME {
                 whole.insert(&Counter { count, ..Counter::begun() }).await;
@@ -219,15 +219,15 @@ impl Whole {
     }
 }
 
-/// A schema with one thread, which was run to its end or its first question.
-fn kept(graph: CompiledGraph<Counter>) -> (Schema, CompiledGraph<Counter>) {
+/// Returns a schema with one thread, which ran to its end or its first interrupt.
+fn stored_thread(graph: CompiledGraph<Counter>) -> (Schema, CompiledGraph<Counter>) {
     let schema = Schema::new(&one_thread());
     let graph = schema.runtime.block_on(reading::run(graph.checkpointer(schema.saver())));
     (schema, graph)
 }
 
 fn states() -> Vec<Entrant> {
-    let whole = Whole::new();
+    let whole = WholeStates::new();
     let floor = move |times| {
         whole.block_on(async {
             for _ in 0..times {
@@ -235,7 +235,7 @@ fn states() -> Vec<Entrant> {
             }
         });
     };
-    let (schema, graph) = kept(looped(add_one, reading::next::<SOME>));
+    let (schema, graph) = stored_thread(looped(add_one, reading::next::<SOME>));
     let engine = move |times| {
         schema.runtime.block_on(async {
             for _ in 0..times {
@@ -248,7 +248,7 @@ fn states() -> Vec<Entrant> {
 }
 
 fn histories() -> Vec<Entrant> {
-    let whole = Whole::new();
+    let whole = WholeStates::new();
     let floor = move |times| {
         whole.block_on(async {
             for _ in 0..times {
@@ -256,7 +256,7 @@ fn histories() -> Vec<Entrant> {
             }
         });
     };
-    let (schema, graph) = kept(looped(add_one, reading::next::<SOME>));
+    let (schema, graph) = stored_thread(looped(add_one, reading::next::<SOME>));
     let engine = move |times| {
         for _ in 0..times {
             let history = schema.runtime.block_on(graph.history("thread-1").into_future());
@@ -267,19 +267,19 @@ fn histories() -> Vec<Entrant> {
 }
 
 fn answers() -> Vec<Entrant> {
-    let whole = Rc::new(Whole::new());
+    let whole = Rc::new(WholeStates::new());
     let floor = move |times| {
         whole.block_on(async {
             for _ in 0..times {
                 let mut state = whole.newest(1).await.remove(0);
-                // The answer, and what comes of it.
+                // One row for the answer, one for the next step.
                 whole.insert(&state).await;
                 state.count += 1;
                 whole.insert(&state).await;
             }
         });
     };
-    let (schema, graph) = kept(reading::asking());
+    let (schema, graph) = stored_thread(reading::asking());
     let engine = move |times| {
         schema.runtime.block_on(async {
             for _ in 0..times {

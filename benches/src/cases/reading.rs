@@ -1,5 +1,4 @@
-//! What is asked of a thread that was stored: its state after few and many steps, its history, and to go on
-//! with an answer.
+//! Reads of a stored thread (its state after few and many steps, its history), and resumes with an answer.
 
 use std::cell::Cell;
 use std::future::IntoFuture;
@@ -19,7 +18,7 @@ use crate::states::{Counter, CounterUpdate};
 
 const FEW: u64 = 10;
 pub(crate) const SOME: u64 = 1_000;
-/// Fewer where all that counts is that it runs.
+/// Builds without optimisation only check that the case runs, with fewer steps.
 const MANY: u64 = if cfg!(debug_assertions) { 2_000 } else { 100_000 };
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -36,18 +35,18 @@ pub(crate) fn next<const STEPS: u64>(state: &Counter) -> Next {
     if state.count < STEPS { Next::Work } else { Next::Done }
 }
 
-/// The state of every step as a row of its own, as one writes it by hand who wants to read it fast.
-struct Whole {
+/// A hand-written store for fast reads: one row for each step, with the whole state.
+struct WholeStates {
     connection: Connection,
     next_step: Cell<i64>,
     _folder: Folder,
 }
 
-impl Whole {
+impl WholeStates {
     fn with(steps: u64) -> Self {
         let folder = Folder::new();
         let connection = open(&folder.file("bare.db"), "WITHOUT ROWID");
-        let whole = Whole { connection, next_step: Cell::new(0), _folder: folder };
+        let whole = WholeStates { connection, next_step: Cell::new(0), _folder: folder };
         whole.connection.execute_batch("BEGIN").expect("a transaction");
         for count in 0..=steps {
             whole.insert(&Counter { count, ..Counter::begun() });
@@ -71,24 +70,24 @@ impl Whole {
     }
 }
 
-/// A file with one thread.
-async fn kept(path: &Path, graph: CompiledGraph<Counter>) -> CompiledGraph<Counter> {
+/// Stores one thread in a file, and returns its graph.
+async fn stored_thread(path: &Path, graph: CompiledGraph<Counter>) -> CompiledGraph<Counter> {
     run(graph.checkpointer(SqliteSaver::open(path).await.expect("a saver"))).await
 }
 
-/// Stores one thread, which ends or comes to its first question.
+/// Runs one thread to its end or its first interrupt.
 pub(crate) async fn run(graph: CompiledGraph<Counter>) -> CompiledGraph<Counter> {
     graph.invoke(Counter::input()).thread("thread-1").max_supersteps(u64::MAX).await.expect("the run ends");
     graph
 }
 
 fn looped_in<const STEPS: u64>(runtime: &Runtime, folder: &Folder) -> CompiledGraph<Counter> {
-    runtime.block_on(kept(&folder.file("engine.db"), looped(add_one, next::<STEPS>)))
+    runtime.block_on(stored_thread(&folder.file("engine.db"), looped(add_one, next::<STEPS>)))
 }
 
 fn states<const STEPS: u64>() -> Vec<Entrant> {
     let (runtime, folder) = (one_thread(), Folder::new());
-    let whole = Whole::with(STEPS);
+    let whole = WholeStates::with(STEPS);
     let floor = move |times| {
         for _ in 0..times {
             assert_eq!(whole.last(1)[0].count, STEPS);
@@ -112,7 +111,7 @@ fn states<const STEPS: u64>() -> Vec<Entrant> {
 
 fn histories() -> Vec<Entrant> {
     let (runtime, folder) = (one_thread(), Folder::new());
-    let whole = Whole::with(SOME);
+    let whole = WholeStates::with(SOME);
     let floor = move |times| {
         for _ in 0..times {
             assert_eq!(whole.last(i64::MAX).len() as u64, SOME + 1);
@@ -132,7 +131,7 @@ fn histories() -> Vec<Entrant> {
     ]
 }
 
-/// Asks for leave to go on, again and again, once it has come so far.
+/// Interrupts, and adds the answer to the count.
 async fn ask(ctx: Ctx, state: Snapshot<Counter>) -> Result<CounterUpdate> {
     let more: u64 = ctx.interrupt("go on?")?;
     Ok(Counter::update().count(state.count + more))
@@ -144,7 +143,7 @@ enum Way {
     Ask,
 }
 
-/// A thread of so many steps that waits for an answer, and then for the next one.
+/// Returns a graph that takes [`SOME`] steps and then interrupts, again after each answer.
 pub(crate) fn asking() -> CompiledGraph<Counter> {
     let way = |state: &Counter| if state.count < SOME { Way::Work } else { Way::Ask };
     let graph = StateGraph::new().node("work", add_one).node("ask", ask).edge(START, "work");
@@ -153,17 +152,17 @@ pub(crate) fn asking() -> CompiledGraph<Counter> {
 
 fn answers() -> Vec<Entrant> {
     let (runtime, folder) = (one_thread(), Folder::new());
-    let whole = Rc::new(Whole::with(SOME));
+    let whole = Rc::new(WholeStates::with(SOME));
     let floor = move |times| {
         for _ in 0..times {
             let mut state = whole.last(1).remove(0);
-            // The answer, and what comes of it.
+            // One row for the answer, one for the next step.
             whole.insert(&state);
             state.count += 1;
             whole.insert(&state);
         }
     };
-    let graph = runtime.block_on(kept(&folder.file("engine.db"), asking()));
+    let graph = runtime.block_on(stored_thread(&folder.file("engine.db"), asking()));
     let engine = move |times| {
         let _keep = &folder;
         runtime.block_on(async {

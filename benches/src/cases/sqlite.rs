@@ -20,7 +20,7 @@ use crate::runtime::{one_thread, two_threads};
 use crate::states::Counter;
 
 pub(crate) const STEPS: u64 = 100;
-/// With the input's.
+/// One row a step, and one for the input.
 pub(crate) const ROWS: u64 = STEPS + 1;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -35,7 +35,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A folder that is gone when this is.
+/// A temporary folder, removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -52,7 +52,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Of all files in it.
+    /// Returns the size of all files in the folder.
     pub(crate) fn bytes(&self) -> u64 {
         let files = std::fs::read_dir(&self.0).expect("the folder").flatten();
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
@@ -61,12 +61,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed from a temporary folder is no error of a measurement.
+        // A leftover folder does not affect a measurement.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// What one writes by hand to keep records that can be found again by thread and step.
+/// A hand-written store of records by thread and step.
 pub(crate) struct Bare {
     connection: Connection,
     threads: Cell<u64>,
@@ -76,15 +76,15 @@ pub(crate) struct Bare {
 const INSERT: &str = "INSERT INTO record (thread, step, bytes) VALUES (?1, ?2, ?3)";
 
 impl Bare {
-    /// Each case takes the kind of table that is faster there: `WITHOUT ROWID` for one small record after the
-    /// other, a plain one for records of a kilobyte and for many threads in turns.
+    /// Opens a new file. Each case takes the faster kind of table: `WITHOUT ROWID` for a sequence of small
+    /// records, a plain table for records of a kilobyte and for many threads in turns.
     pub(crate) fn open(without_rowid: bool) -> Self {
         let folder = Folder::new();
         let connection = open(&folder.file("bare.db"), if without_rowid { "WITHOUT ROWID" } else { "" });
         Bare { connection, threads: Cell::new(0), _folder: folder }
     }
 
-    /// One thread's records, each committed by itself.
+    /// Stores the records of one thread, each in its own transaction.
     pub(crate) fn insert_singly(&self, records: &[Vec<u8>]) {
         let thread = self.next_thread();
         let mut statement = self.connection.prepare_cached(INSERT).expect("a statement");
@@ -93,7 +93,7 @@ impl Bare {
         }
     }
 
-    /// The records of several threads, a hundred rows in each transaction.
+    /// Stores the records of several threads, a hundred rows in each transaction.
     fn insert_batched(&self, threads: usize, records: &[Vec<u8>]) {
         let threads: Vec<String> = (0..threads).map(|_| self.next_thread()).collect();
         let mut rows = (0_i64..)
@@ -142,7 +142,7 @@ pub(crate) async fn run(graph: CompiledGraph<Counter>, thread: String) {
     assert_eq!((outcome.output().count, outcome.checkpoint().map(|id| id.step)), (STEPS, Some(STEPS)));
 }
 
-/// The bytes that the engine stores, from a saver that keeps them.
+/// Returns the records that the engine stores, in order.
 pub(crate) async fn records<S: State + agentgraph::state::StoredState>(
     graph: CompiledGraph<S>,
     input: S::Update,
@@ -155,18 +155,18 @@ pub(crate) async fn records<S: State + agentgraph::state::StoredState>(
     rows.into_iter().rev().map(|row| row.record).collect()
 }
 
-/// A graph with a file of its own, and names for its threads.
-struct Kept {
+/// A graph with its own file, and a counter for the names of its threads.
+struct FileGraph {
     graph: CompiledGraph<Counter>,
     threads: Cell<u64>,
     _folder: Folder,
 }
 
-impl Kept {
+impl FileGraph {
     async fn open() -> Self {
         let folder = Folder::new();
         let saver = SqliteSaver::open(folder.file("engine.db")).await.expect("a saver");
-        Kept { graph: looped(add_one, next).checkpointer(saver), threads: Cell::new(0), _folder: folder }
+        FileGraph { graph: looped(add_one, next).checkpointer(saver), threads: Cell::new(0), _folder: folder }
     }
 
     fn run(&self) -> impl Future<Output = ()> + Send + 'static {
@@ -185,7 +185,7 @@ fn one_run() -> Vec<Entrant> {
             bare.insert_singly(&records);
         }
     };
-    let kept = runtime.block_on(Kept::open());
+    let kept = runtime.block_on(FileGraph::open());
     let engine = move |times| {
         runtime.block_on(async {
             for _ in 0..times * 10 {
@@ -207,7 +207,7 @@ fn runs(runtime: &Rc<Runtime>, runs: usize, budget: f64) -> Vec<Entrant> {
             bare.insert_batched(runs, &records);
         }
     };
-    let kept = runtime.block_on(Kept::open());
+    let kept = runtime.block_on(FileGraph::open());
     let runtime = Rc::clone(runtime);
     let engine = move |times| {
         runtime.block_on(async {

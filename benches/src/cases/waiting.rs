@@ -1,5 +1,5 @@
-//! Threads that wait for answers: that there are very many of them costs the one that is answered nothing.
-//! The floor is the engine itself among few.
+//! Threads that wait for answers: to answer one costs the same among few and among very many. The floor
+//! is the engine itself among few.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::cases::sqlite::Folder;
 use crate::runtime::one_thread;
 use crate::states::{Counter, CounterUpdate};
 
-/// So many are answered, each as often as the others, whatever waits beside them.
+/// The number of answered threads, whatever the number of waiting ones. All are answered equally often.
 const ANSWERED: usize = 100;
 const MANY: usize = 100_000;
 
-/// The trees of tables and indexes are a level or two deeper.
+/// The ratio that counts as flat: among many, the trees of tables and indexes are a level or two deeper.
 const FLAT: f64 = 1.25;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -28,20 +28,21 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// It asks for ever.
+/// Interrupts, and after each answer again.
 async fn ask(ctx: Ctx, state: Snapshot<Counter>) -> Result<CounterUpdate> {
     let more: u64 = ctx.interrupt("how many more?")?;
     Ok(Counter::update().count(state.count + more))
 }
 
-/// Threads are kept short, so that how often one was answered does not matter either.
+/// Only the latest checkpoint of a thread is kept, so that its earlier answers cost nothing.
 fn asking(saver: Arc<dyn Checkpointer>) -> CompiledGraph<Counter> {
     let graph = StateGraph::new().node("ask", ask).edge(START, "ask").edge("ask", "ask");
     let graph = graph.compile().expect("a graph").checkpointer(saver);
     graph.retention(Retention::keep_latest_per_thread())
 }
 
-/// Those that are answered are spread among the others, which are copies of one that waits.
+/// Makes the threads. The answered ones are spread among the others, which are copies of one waiting
+/// thread.
 async fn waits(saver: Arc<dyn Checkpointer>, threads: usize) -> CompiledGraph<Counter> {
     let graph = asking(Arc::clone(&saver));
     let invoke = |thread| graph.invoke(Counter::input()).thread(thread);

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use super::Server;
 
-/// A schema that nobody else has, gone when this is.
+/// A schema with a unique name, removed on drop.
 pub(crate) struct Schema {
     pub(crate) runtime: Rc<Runtime>,
     pub(crate) client: Client,
@@ -27,18 +27,18 @@ impl Schema {
         Schema { runtime: Rc::clone(runtime), client, name, server }
     }
 
-    /// The engine's own connections to it.
+    /// Returns a saver with its own connections to the schema.
     pub(crate) fn saver(&self) -> PostgresSaver {
         let saver = PostgresSaver::builder(self.server.url()).schema(&self.name);
         self.runtime.block_on(saver.connect()).expect("a saver")
     }
 
-    /// One more connection like [`client`](Self::client).
+    /// Opens one more connection like [`client`](Self::client).
     pub(crate) fn connect(&self) -> Client {
         self.runtime.block_on(connect(&self.server, &self.name))
     }
 
-    /// Of all tables with their indexes.
+    /// Returns the size of all tables with their indexes.
     pub(crate) fn bytes(&self) -> i64 {
         let sql = "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint
             FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -50,13 +50,13 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        // What is left behind is no error of a measurement.
+        // A leftover schema does not affect a measurement.
         let drop = format!("DROP SCHEMA {} CASCADE", self.name);
         let _ = self.runtime.block_on(self.client.batch_execute(&drop));
     }
 }
 
-/// The connection does its work on the runtime that this runs on, as those of the engine's pool do.
+/// Connects. The connection is a task of the current runtime, like those of the engine's pool.
 async fn connect(server: &Server, schema: &str) -> Client {
     let mut config: Config = server.url().parse().expect("the URL of a database");
     config.options(format!("-c search_path={schema}"));

@@ -1,4 +1,4 @@
-//! One connection that is kept, and as little HTTP as there can be on it: what is measured is the server.
+//! One kept connection with a minimum of HTTP, so that the server is measured and not the client.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ impl Caller {
         Ok(Self { stream, read: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Sends a request and reads its answer, which must be a good one.
+    /// Sends a request and reads the response; fails if its status is not 200.
     pub(super) async fn call(&mut self, request: &str) -> Result<(), Problem> {
         self.stream.write_all(request.as_bytes()).await?;
         self.read.clear();
@@ -40,7 +40,7 @@ impl Caller {
     }
 }
 
-/// The length of an answer, head and body, once its head is there.
+/// Returns the length of a response, head and body, or `None` while its head is incomplete.
 fn whole(read: &[u8]) -> Option<usize> {
     let end = read.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&read[..end]).ok()?;

@@ -1,4 +1,4 @@
-//! A server with experiments that run and students that it knows, and the calls that it is asked.
+//! A server with running experiments and known students, and the calls that it gets.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 use super::caller::Caller;
 use crate::Problem;
 
-/// The experiments that run, each at a place of its own.
+/// The decision points: each has one running experiment.
 const PLACES: [(&str, &str); 3] = [
     ("SelectSection", "absolute_value_plot_equality"),
     ("SelectSection", "analyzing_step_functions"),
@@ -23,7 +23,7 @@ const PLACES: [(&str, &str); 3] = [
 ];
 const STUDENTS: u64 = 500;
 
-/// Where the server keeps what it knows.
+/// The place where the server keeps its data.
 #[derive(Clone, Copy)]
 pub(super) enum Kept {
     Memory,
@@ -39,19 +39,20 @@ impl Kept {
     }
 }
 
-/// A call that is made again and again.
+/// A call that is repeated.
 #[derive(Clone, Copy)]
 pub(super) enum Call {
-    /// Of the bare handler, with the body of a mark.
+    /// A call of the bare handler, with the body of a mark.
     Bare,
-    /// A student becomes known: every time a new one.
+    /// Makes a new student known in every call.
     Init,
     Assign,
-    /// Every visit is a new one until all students were everywhere.
+    /// Marks a new visit in every call, until each student has visited every point.
     Mark,
-    /// One experiment, whole.
+    /// Reads one complete experiment.
     Read,
-    /// A new student becomes known, gets conditions, visits a place; then the experiment is read.
+    /// In turns: makes a new student known; assigns a known one; marks a visit of the latter; reads an
+    /// experiment.
     Mix,
 }
 
@@ -75,8 +76,8 @@ impl Call {
             Self::Assign => assign(&student(n)),
             Self::Mark => mark(&student(n), n / STUDENTS),
             Self::Read => get_text(&format!("/api/experiments/single/{}", id(n))),
-            // Turns that come at once on several connections may overtake each other; the student of
-            // a turn is the one that became known some turns before.
+            // Calls on several connections may overtake each other, so the assigned student is one that
+            // was known from the start.
             Self::Mix => match n % 4 {
                 0 => init(&format!("new-{}", n / 4)),
                 1 => assign(&student(n / 4)),
@@ -124,7 +125,7 @@ fn get_text(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
 }
 
-/// A server, ready to be called.
+/// A running server, ready for calls.
 pub(super) struct Scene {
     server: ServerHandle,
     file: Option<PathBuf>,
@@ -176,7 +177,7 @@ async fn run_experiments(url: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A handler of the same framework that reads a body and answers one of a mark's size.
+/// Starts a handler of the same framework that reads a body and returns one of the size of a mark's.
 pub(super) async fn bare() -> Result<SocketAddr, Problem> {
     const ANSWER: &str = r#"{"id":"eeeeeeee-0000-4000-8000-000000000000","condition":null,"userId":"student-1","site":"SelectSection","target":"absolute_value_plot_equality","experimentId":null}"#;
     let answer = |body: Bytes| async move {

@@ -1,5 +1,5 @@
-//! The programs of the documentation's pages. Each page is the documentation of a type here, so that
-//! `cargo test -p guide --doc` compiles and runs all of its programs.
+//! The programs of the documentation's pages. Each page is the doc comment of a type in this crate, so
+//! `cargo test -p guide --doc` compiles and runs all its programs.
 
 macro_rules! pages {
     ($($(#[$only:meta])? $page:ident = $file:literal)*) => {

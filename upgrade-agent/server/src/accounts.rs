@@ -154,7 +154,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// Makes sure that there is an account.
-pub(crate) fn found_account(core: &mut Core) {
+pub(crate) fn ensure_account(core: &mut Core) {
     let account = Account { role: "admin".to_owned(), ..blank(FIRST.to_owned(), &core.now()) };
     core.world.accounts.insert_first(key(&[FIRST]), account);
 }

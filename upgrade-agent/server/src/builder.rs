@@ -188,16 +188,16 @@ impl EmbeddedServerBuilder {
             path: self.data_file.unwrap_or_default(),
             why: "it cannot be written".to_owned(),
         };
-        found(&mut core).map_err(unwritten)?;
+        ensure_initial_rows(&mut core).map_err(unwritten)?;
         Ok(SharedCore::new(core, self.gate))
     }
 }
 
 /// Creates the rows that the original creates at its start, on disk as well.
-fn found(core: &mut Core) -> Result<(), Fault> {
-    segments::found_global_lists(core);
-    settings::found_setting(core);
-    accounts::found_account(core);
-    metrics::found_metrics(core);
+fn ensure_initial_rows(core: &mut Core) -> Result<(), Fault> {
+    segments::ensure_global_lists(core);
+    settings::ensure_settings(core);
+    accounts::ensure_account(core);
+    metrics::ensure_first_metrics(core);
     core.commit()
 }

@@ -61,18 +61,18 @@ pub(crate) fn partitions(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault
 
 /// `GET /experiments/single/:id`.
 pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    found(core, asked).map(|experiment| view::single(&core.world, experiment))
+    requested_experiment(core, asked).map(|experiment| view::single(&core.world, experiment))
 }
 
 /// `GET /experiments/conditions/:id`.
 pub(crate) fn conditions(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    found(core, asked).map(view::conditions)
+    requested_experiment(core, asked).map(view::conditions)
 }
 
 /// `GET /experiments/getGroupAssignmentStatus/:id`: the number of groups with enough students for the end of
 /// the experiment; empty if the experiment does not end by groups.
 pub(crate) fn full_groups(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    let columns = &found(core, asked)?.columns;
+    let columns = &requested_experiment(core, asked)?.columns;
     let wanted = |field| columns.enrollment_complete_condition.as_ref()?.get(field)?.as_u64();
     let (Some(users), Some(_)) =
         (wanted("userCount").filter(|n| *n > 0), wanted("groupCount").filter(|n| *n > 0))
@@ -96,7 +96,7 @@ pub(crate) fn set_state(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fa
     audit::moved(core, &before.columns, &to, &asked.body["scheduleDate"]);
     let now = core.now();
     let log_id = core.new_id();
-    state::shut_out_early_visitors(&mut core.world, &id, &to);
+    state::exclude_early_visitors(&mut core.world, &id, &to);
     state::enter(&mut core.world, &id, &to, &now, log_id);
     let lost = || Fault::internal("lost experiment");
     if let Some(date) = time(&asked.body, "scheduleDate") {
@@ -130,7 +130,7 @@ pub(crate) fn path_id(asked: &ApiRequest) -> Result<String, Fault> {
     validate::path_id(&asked.id)
 }
 
-fn found<'c>(core: &'c Core, asked: &ApiRequest) -> Result<&'c Experiment, Fault> {
+fn requested_experiment<'c>(core: &'c Core, asked: &ApiRequest) -> Result<&'c Experiment, Fault> {
     let id = path_id(asked)?;
     core.world.experiments.get(&key(&[&id])).ok_or_else(Fault::no_experiment)
 }

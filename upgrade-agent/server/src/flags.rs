@@ -130,7 +130,7 @@ pub(crate) fn update(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     check(core, body, Some(&id))?;
     let now = core.now();
     let old = find(&core.world, &id).cloned();
-    let old = old.ok_or_else(|| Fault::takes_nothing_apart("featureFlagSegmentExclusion"))?;
+    let old = old.ok_or_else(|| Fault::destructures_nothing("featureFlagSegmentExclusion"))?;
     let mut columns = columns(body, id.clone(), old.columns.stamp.clone());
     columns.stamp.touch(&now);
     match body.get("description") {
@@ -275,7 +275,7 @@ pub(crate) fn exposures(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fa
     validate::exposures(body)?;
     let id = body["flagId"].as_str().unwrap_or_default();
     if !is_uuid(&body["flagId"]) {
-        return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{id}\"")));
+        return Err(Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{id}\"")));
     }
     let now = core.now();
     let flag = find(&core.world, id).ok_or_else(|| Fault::no_flag(id))?;
@@ -325,5 +325,5 @@ fn is_shown(world: &World, flag: &Flag, user: &User) -> bool {
     let exclusion = enabled(&flag.exclusion);
     let inclusion: Vec<&str> = inclusion.iter().map(String::as_str).collect();
     let exclusion: Vec<&str> = exclusion.iter().map(String::as_str).collect();
-    segments::lists::take_in(world, (&inclusion, &exclusion), filter, user)
+    segments::lists::includes_student(world, (&inclusion, &exclusion), filter, user)
 }

@@ -106,7 +106,7 @@ fn check_key(key: &str) -> Result<(), Fault> {
 }
 
 /// Makes sure that the first metrics exist.
-pub(crate) fn found_metrics(core: &mut Core) {
+pub(crate) fn ensure_first_metrics(core: &mut Core) {
     for (context, metric) in FIRST {
         if core.contexts.get(context).is_some() && !core.world.metrics.contains(&key(&[metric])) {
             declare(core, metric, &json!({ "datatype": "continuous" }), &[context.to_owned()]);

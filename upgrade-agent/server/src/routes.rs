@@ -78,10 +78,12 @@ pub(crate) fn routes(face: &RouteContext) -> Router {
 async fn serve(face: RouteContext, paths: Arc<Paths>, request: Request) -> Response {
     let breaker = request.extensions().get::<ConnectInfo<Breaker>>().cloned();
     let origin = Origin::of(request.headers());
-    let stranger = origin.stranger(&face.sites);
+    let stranger = origin.unauthorized_page(&face.sites);
     let is_welcome = stranger.is_none();
     let mut response = match stranger {
-        Some(page) => refuse(face.dialect, &Fault::stranger(&page), &endpoint(&request), &Value::Null),
+        Some(page) => {
+            refuse(face.dialect, &Fault::unauthorized_origin(&page), &endpoint(&request), &Value::Null)
+        }
         None if request.method() == Method::OPTIONS => origin.invitation(),
         None => respond_to(&face, &paths, request).await,
     };

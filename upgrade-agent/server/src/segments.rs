@@ -80,14 +80,14 @@ fn sort(page: &mut [&Segment], by: &Value) {
 
 /// `GET /segments/:id`: lists are not found here.
 pub(crate) fn single(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    let segment = found(&core.world, asked)?;
+    let segment = requested_segment(&core.world, asked)?;
     Ok(untied(view::whole(&core.world, segment)))
 }
 
 /// `GET /segments/status/:id`: with its usage; its lists have their members.
 pub(crate) fn status(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let world = &core.world;
-    let segment = found(world, asked)?;
+    let segment = requested_segment(world, asked)?;
     let subs: Vec<&Segment> = segment.sub_segments.iter().filter_map(|id| world.segment(id)).collect();
     let mut usage = Usage::of(world, &[segment]);
     let Some(answer) = usage.answer.as_object_mut() else { return Ok(Value::Null) };
@@ -205,13 +205,13 @@ fn path_id(id: &str) -> Result<String, Fault> {
     validate::path_id(id)
 }
 
-fn found<'w>(world: &'w World, asked: &ApiRequest) -> Result<&'w Segment, Fault> {
+fn requested_segment<'w>(world: &'w World, asked: &ApiRequest) -> Result<&'w Segment, Fault> {
     let segment = world.segment(&path_id(&asked.id)?);
     segment.filter(|segment| segment.kind != SegmentKind::Private).ok_or_else(Fault::no_segment)
 }
 
 /// Makes sure that every context has its global list.
-pub(crate) fn found_global_lists(core: &mut Core) {
+pub(crate) fn ensure_global_lists(core: &mut Core) {
     let contexts: Vec<String> = core.contexts.names().map(str::to_owned).collect();
     for context in contexts {
         let is_there = |s: &Segment| s.kind == SegmentKind::GlobalExclude && s.context == context;

@@ -62,38 +62,38 @@ mod tests {
         SharedCore::new(core, Gate::default())
     }
 
-    fn asked(student: &str) -> ApiRequest {
+    fn request_of(student: &str) -> ApiRequest {
         ApiRequest { user: Some(student.into()), body: json!({}), ..ApiRequest::default() }
     }
 
-    fn known(shared: &SharedCore) -> Vec<String> {
+    fn user_ids(shared: &SharedCore) -> Vec<String> {
         let core = shared.core.lock().unwrap_or_else(PoisonError::into_inner);
         core.as_ref().unwrap().world.users.entries().map(|(id, _)| id.to_owned()).collect()
     }
 
     #[test]
-    fn a_call_that_is_answered_badly_has_changed_nothing() {
+    fn a_call_that_returns_an_error_changes_nothing() {
         let shared = shared();
         let fails: Answer = |core, asked| {
             students::init(core, asked)?;
             Err(Fault::internal("late"))
         };
-        assert!(shared.run(Caller::Anybody, fails, &asked("ada")).unwrap().is_err());
-        assert_eq!(known(&shared), [""; 0]);
-        assert!(shared.run(Caller::Anybody, students::init, &asked("bob")).unwrap().is_ok());
-        assert_eq!(known(&shared), ["bob"]);
+        assert!(shared.run(Caller::Anybody, fails, &request_of("ada")).unwrap().is_err());
+        assert_eq!(user_ids(&shared), [""; 0]);
+        assert!(shared.run(Caller::Anybody, students::init, &request_of("bob")).unwrap().is_ok());
+        assert_eq!(user_ids(&shared), ["bob"]);
     }
 
     #[test]
-    fn a_call_that_panics_has_changed_nothing_for_the_next_one() {
+    fn changes_of_a_call_that_panics_are_undone_before_the_next_call() {
         let shared = shared();
         let panics: Answer = |core, asked| {
             students::init(core, asked)?;
-            panic!("as a test wants it")
+            panic!("deliberate panic of a test")
         };
-        let call = || shared.run(Caller::Anybody, panics, &asked("ada"));
+        let call = || shared.run(Caller::Anybody, panics, &request_of("ada"));
         assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
-        assert!(shared.run(Caller::Anybody, students::init, &asked("bob")).unwrap().is_ok());
-        assert_eq!(known(&shared), ["bob"]);
+        assert!(shared.run(Caller::Anybody, students::init, &request_of("bob")).unwrap().is_ok());
+        assert_eq!(user_ids(&shared), ["bob"]);
     }
 }

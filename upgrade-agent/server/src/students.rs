@@ -229,7 +229,7 @@ pub(crate) fn visit(core: &mut Core, user: &User, body: &Value) -> Result<Value,
 pub(crate) fn log(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = core.student(asked)?;
     validate::log(&asked.body)?;
-    logs::take_in(core, &user, &asked.body)
+    logs::store_logs(core, &user, &asked.body)
 }
 
 fn new_user(id: &str) -> User {

@@ -1,5 +1,5 @@
-//! The recorded draws of a real server for 400 students, with four sets of weights, follow from ids and
-//! weights alone.
+//! Ids and weights alone determine the draws that a real server made for 400 students, with four sets of
+//! weights.
 #![allow(clippy::unwrap_used)]
 
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! The documentation of the crate names its rooms from top to bottom. A file imports from its own room and
-//! from rooms further down, never from one above.
+//! The documentation of the crate lists its rooms from top to bottom. A file imports from its own room
+//! and from rooms further down, never from one above.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn every_file_imports_from_its_own_room_or_from_rooms_below_it() {
 fn every_room_has_a_file_and_is_named_once() {
     let rooms = rooms();
     for room in &rooms {
-        assert!(source().join(format!("{room}.rs")).is_file(), "there is no room {room}");
+        assert!(source().join(format!("{room}.rs")).is_file(), "the room {room} has no file");
     }
     assert_eq!(rooms.iter().collect::<BTreeSet<_>>().len(), rooms.len());
     assert!(rooms.len() > 10, "the list of rooms was not found");
@@ -37,7 +37,7 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// The names in the list of rooms.
+/// Returns the names in the list of rooms.
 fn rooms() -> Vec<String> {
     let face = fs::read_to_string(source().join("lib.rs")).unwrap();
     let list = face.split_once("//! # Rooms\n").expect("a list of rooms").1;
@@ -45,7 +45,7 @@ fn rooms() -> Vec<String> {
     names.filter_map(|line| Some(line.strip_prefix("//! - `")?.split_once('`')?.0.to_owned())).collect()
 }
 
-/// All files except `lib.rs`, with their code up to their tests.
+/// Returns all files except `lib.rs`, with their code up to their tests.
 fn files() -> Vec<(String, String)> {
     let mut found = Vec::new();
     collect(&source(), &mut found);
@@ -68,7 +68,7 @@ fn collect(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The rooms in a file's imports: the names after `crate::`, also those in braces.
+/// Returns the rooms in a file's imports: the names after `crate::`, also those in braces.
 fn imports(code: &str) -> BTreeSet<String> {
     let mut rooms = BTreeSet::new();
     for rest in code.split("crate::").skip(1) {

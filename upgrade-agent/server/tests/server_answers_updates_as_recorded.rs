@@ -8,7 +8,7 @@ mod recording;
 use recording::{Ids, Recording, fixture, http, send};
 use upgrade_simulator::{Dialect, EmbeddedServer};
 
-/// Plays the calls of a scene in their order. An answer that was not recorded is not compared.
+/// Sends the calls of a scene in their order. A response that was not recorded is not compared.
 async fn play(dialect: Dialect, scene: &str) {
     let server = EmbeddedServer::builder().dialect(dialect).lasting_connections().start().await.unwrap();
     let http = http();

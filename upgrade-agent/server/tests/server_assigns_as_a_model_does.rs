@@ -60,7 +60,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         let (unit, rule, after, order) = rules;
         let (id, weights, mut places, early, factorial) = shape;
         let (takes_all, included, excluded) = lists;
-        // Of enrolments with several conditions at several points any counts, there as here.
+        // If a student has enrolments with different conditions at several points, any of them may count.
         if unit == Unit::Group || matches!(after, After::Assign(_)) {
             places.truncate(1);
         }
@@ -95,7 +95,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Every student in his class, and all experiments running: else most sequences would meet nothing.
+/// Puts every student into a class and starts all experiments; without that, most sequences would enrol
+/// no one.
 fn opening(is_opened: bool) -> Vec<Step> {
     let students = (0..STUDENTS).map(|student| {
         let class = student % CLASSES;
@@ -105,7 +106,7 @@ fn opening(is_opened: bool) -> Vec<Step> {
     if is_opened { students.chain(moves).collect() } else { Vec::new() }
 }
 
-/// The server next to the model.
+/// The server and the model beside it.
 struct Pair {
     server: ServerHandle,
     http: reqwest::Client,
@@ -217,8 +218,8 @@ impl Pair {
         assert_eq!(self.send("POST", "/api/experiments/state", None, &body).await.status, 200);
     }
 
-    /// The server's assignments of each student, compared with the model's.
-    async fn both(&self, student: usize) -> (Told, Told) {
+    /// Returns the assignments of a student by the server and by the model.
+    async fn both(&self, student: usize) -> (Assignments, Assignments) {
         let told = self.says("POST", "assign", student, &json!({ "context": "assign-prog" })).await;
         assert_eq!(told.status, 200, "{}", told.body);
         let entry = |entry: &Value| {
@@ -235,8 +236,8 @@ impl Pair {
     }
 }
 
-/// Codes by experiment and site.
-type Told = BTreeMap<(String, String), Vec<String>>;
+/// The codes of the conditions, by experiment and site.
+type Assignments = BTreeMap<(String, String), Vec<String>>;
 
 fn group(classes: &[usize]) -> Value {
     let names: Vec<String> = classes.iter().map(|class| format!("class-{class}")).collect();
@@ -251,7 +252,7 @@ fn code(condition: usize) -> String {
     format!("Level=l{condition}; Side=same")
 }
 
-/// An id that no other part of any plan has.
+/// Returns an id that no other part of any plan has.
 fn part_id(plan: &Plan, at: usize) -> String {
     format!("{}{at:02}", &plan.id[..34])
 }
@@ -273,7 +274,7 @@ fn body(plan: &Plan) -> Value {
         Order::RoundRobin => "random round robin",
         Order::Ordered => "ordered round robin",
     };
-    // A condition of one level only has no code, so that there is a second factor.
+    // A condition with only one level has no code, so there is a second factor.
     let level = |at: usize, name: &str| {
         json!({ "id": part_id(plan, at), "name": name, "order": at + 1,
                 "payload": { "type": "string", "value": "" } })
@@ -352,7 +353,7 @@ fn the_model_draws_the_recorded_numbers() {
 }
 
 #[test]
-fn each_student_gets_the_condition_of_the_rules_after_any_history() {
+fn each_student_gets_the_condition_of_the_model_after_any_history() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = http();
     let plans = prop::collection::vec(plan(), 1..4).prop_map(|mut plans| {

@@ -15,10 +15,9 @@ use upgrade_simulator::{EmbeddedServer, ServerHandle};
 /// One step of a scene.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Send this recording and compare the answer.
+    /// Send this recording and compare the response.
     Is(&'static str),
-    /// Create the experiment of this recording's path or body, from the body of another recording, with its
-    /// recorded id.
+    /// Create an experiment with this id from the body of the recording `like`.
     Given { like: &'static str, id: &'static str },
     /// Move an experiment to a state.
     Moved(&'static str, &'static str),
@@ -81,7 +80,7 @@ impl Stage {
         assert_eq!(answer.status, status, "{scene}, {name}: {}", answer.body);
         assert_eq!(answer.content_type, content_type, "{scene}, {name}");
         if let Some(echo) = response.as_object_mut().and_then(|body| body.remove("request")) {
-            // The echo is the request that was sent, ids and all.
+            // The echo is the sent request, with its ids.
             let ours = answer.body.as_object_mut().and_then(|body| body.remove("request"));
             assert_eq!(ours, Some(self.ids.value(&echo)), "{scene}, {name}");
         }
@@ -90,8 +89,8 @@ impl Stage {
         }
     }
 
-    /// If the recorded experiment is this very one, its parts are bound to ours in the order in
-    /// which they stand.
+    /// Creates an experiment like a recorded one. If it has the id of that one, the ids of their parts are
+    /// bound in order.
     async fn given(&mut self, like: &str, id: &str) {
         let recorded = recording(&format!("v65/{like}"));
         let source = if recorded.request.is_null() { recorded.response } else { recorded.request };
@@ -122,7 +121,7 @@ async fn play(scene: &str, steps: &[Step]) {
     stage.server.shutdown().await;
 }
 
-/// Calls without preparation, each on a server of its own.
+/// Calls without preparation, each on its own server.
 const ALONE: &[&str] = &[
     "health",
     "health_slash",
@@ -264,7 +263,7 @@ async fn the_second_change_of_the_setting_is_answered_as_recorded() {
 }
 
 #[tokio::test]
-async fn the_last_of_many_deeds_come_first_as_recorded() {
+async fn the_audit_log_shows_the_last_actions_first_as_recorded() {
     let mut stage = Stage::new().await;
     stage.play("audit", Given { like: "create_simple", id: STATES }).await;
     for _ in 0..1078 {
@@ -365,7 +364,7 @@ async fn a_factorial_design_is_assigned_as_recorded() {
     .await;
 }
 
-/// Rows may come in any order elsewhere; a queue is nothing but its order.
+/// Other comparisons ignore the order of rows; here the order of the queue is compared.
 #[tokio::test]
 async fn a_queue_within_subjects_comes_in_the_recorded_order() {
     let mut body = recording("v65/create_simple").request;
@@ -403,7 +402,7 @@ async fn a_group_is_counted_as_recorded() {
     for step in [Given { like: "create_group", id }, Moved(id, "enrolling"), Known(&["loner"])] {
         stage.play("groups", step).await;
     }
-    // A pupil of whichever class draws the second condition.
+    // The pupil tries classes until one draws the second condition.
     let groups =
         |class: &str| json!({ "group": { "classId": [class] }, "workingGroup": { "classId": class } });
     let mut class = 0;
@@ -454,7 +453,7 @@ async fn an_experiment_without_conditions_assigns_nothing_as_recorded() {
 }
 
 #[tokio::test]
-async fn a_group_experiment_skips_who_has_no_group_as_recorded() {
+async fn a_group_experiment_skips_students_without_a_group_as_recorded() {
     let id = "ea52a020-c176-4c27-abbf-e568e3c43cca";
     play(
         "no group",

@@ -10,7 +10,7 @@ use recording::{Answered, http, send};
 use serde_json::{Value, json};
 use upgrade_simulator::{EmbeddedServer, ServerHandle};
 
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 struct Flags {
     server: ServerHandle,
@@ -39,7 +39,7 @@ impl Flags {
         made.body
     }
 
-    /// A list of a flag with one student.
+    /// Adds a list with one student to a flag.
     async fn listed(&self, side: &str, flag: &Value, student: &str) -> Value {
         let body = json!({ "id": flag["id"], "enabled": true, "listType": "Individual",
             "segment": segment(json!([student]), json!([])) });
@@ -79,9 +79,9 @@ fn why(answer: &Answered) -> (u16, &str) {
 async fn a_flag_is_made_read_changed_and_deleted() {
     let flags = Flags::new().await;
     let mut body = flag("HINTS", "includeAll");
-    body["id"] = json!(NOBODY);
+    body["id"] = json!(UNKNOWN_ID);
     let made = flags.made(body.clone()).await;
-    assert_ne!(made["id"], NOBODY, "the id is always a new one");
+    assert_ne!(made["id"], UNKNOWN_ID, "the server chooses the id");
     assert_eq!((&made["versionNumber"], &made["status"]), (&json!(1), &json!("enabled")));
     let id = made["id"].as_str().unwrap();
     let all = flags.ask("GET", "flags", Value::Null).await.body;
@@ -141,13 +141,13 @@ async fn invalid_and_duplicate_flags_are_refused() {
     let told = "The app context \"nowhere\" is not defined in CONTEXT_METADATA.";
     assert_eq!(why(&flags.ask("POST", "flags", elsewhere).await), (400, told));
     assert_eq!(flags.ask("GET", "flags/x", Value::Null).await.status, 400);
-    let unknown = json!({ "flagId": NOBODY, "status": "enabled" });
+    let unknown = json!({ "flagId": UNKNOWN_ID, "status": "enabled" });
     let told = "Cannot read properties of null (reading 'context')";
     assert_eq!(why(&flags.ask("PATCH", "flags/status", unknown).await), (500, told));
 }
 
 #[tokio::test]
-async fn lists_say_who_gets_a_flag() {
+async fn lists_decide_which_students_get_a_flag() {
     let flags = Flags::new().await;
     for (student, classes) in [("ada", json!(["c1"])), ("bob", json!(["c2"])), ("cleo", json!([]))] {
         flags.known(student, classes).await;
@@ -172,14 +172,14 @@ async fn lists_say_who_gets_a_flag() {
     body["enabled"] = json!(false);
     assert_eq!(flags.ask("PUT", &path, body.clone()).await.body["enabled"], false);
     assert_eq!(flags.keys("bob").await, json!([]), "a list that is not enabled is none");
-    let strange = flags.ask("PUT", &format!("flags/inclusionList/{NOBODY}"), body).await;
+    let strange = flags.ask("PUT", &format!("flags/inclusionList/{UNKNOWN_ID}"), body).await;
     assert_eq!(strange.status, 500);
 
     let told = flags.ask("DELETE", &path, Value::Null).await;
     assert_eq!((told.status, &told.body["id"]), (200, &json!(id)));
     let gone = flags.ask("DELETE", &path, Value::Null).await;
     assert_eq!(why(&gone), (500, format!("Segment with ID {id} not found for inclusion").as_str()));
-    let body = json!({ "id": NOBODY, "enabled": true, "listType": "Individual",
+    let body = json!({ "id": UNKNOWN_ID, "enabled": true, "listType": "Individual",
         "segment": self::segment(json!([]), json!([])) });
     assert_eq!(flags.ask("POST", "flags/inclusionList", body).await.status, 500);
 }
@@ -208,7 +208,7 @@ async fn a_segment_in_a_list_of_a_flag_is_used() {
 }
 
 #[tokio::test]
-async fn groups_given_for_one_call_are_used_alone_or_with_the_stored_ones() {
+async fn groups_of_a_call_replace_the_stored_groups_or_are_added_to_them() {
     let flags = Flags::new().await;
     flags.known("ada", json!(["c1"])).await;
     for (key, class) in [("ONE", "c1"), ("TWO", "c2")] {
@@ -226,11 +226,11 @@ async fn groups_given_for_one_call_are_used_alone_or_with_the_stored_ones() {
     assert_eq!(with("ada", true).await.body, json!(["ONE", "TWO"]));
     assert_eq!(with("ada", false).await.body, json!(["TWO"]));
     assert_eq!(with("stranger", false).await.body, json!(["TWO"]));
-    assert_eq!(flags.keys("ada").await, json!(["ONE"]), "nothing of it is stored");
+    assert_eq!(flags.keys("ada").await, json!(["ONE"]), "the groups of the call are not stored");
 }
 
 #[tokio::test]
-async fn each_student_who_was_shown_a_flag_is_counted_once() {
+async fn each_student_who_got_a_flag_is_counted_once() {
     let flags = Flags::new().await;
     let made = flags.made(flag("HINTS", "includeAll")).await;
     for student in ["ada", "bob"] {
@@ -247,8 +247,8 @@ async fn each_student_who_was_shown_a_flag_is_counted_once() {
         (days.as_array().unwrap().len(), &days[0]["count"], &days[1]["count"]),
         (7, &json!(2), &json!(0))
     );
-    let unknown = json!({ "flagId": NOBODY, "range": "total", "clientOffset": 0 });
-    let told = format!("Feature flag with id {NOBODY} not found");
+    let unknown = json!({ "flagId": UNKNOWN_ID, "range": "total", "clientOffset": 0 });
+    let told = format!("Feature flag with id {UNKNOWN_ID} not found");
     assert_eq!(why(&flags.ask("POST", "flags/date", unknown).await), (404, told.as_str()));
 }
 
@@ -307,7 +307,7 @@ async fn pages_of_flags_are_cut_as_pages_of_experiments_are() {
     }
 }
 
-/// A file of a flag, with one list on each side.
+/// Returns a file of a flag, with two inclusion lists and one exclusion list.
 fn file(name: &str, key: &str, sub_segments: Value) -> Value {
     let segment = |sub_segments: Value, users: Value| {
         json!({ "name": "list", "context": "assign-prog", "type": "private", "individualForSegment": users,
@@ -329,7 +329,7 @@ fn named(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn files_of_flags_are_judged() {
+async fn files_of_flags_are_validated() {
     let flags = Flags::new().await;
     flags.made(flag("THERE", "includeAll")).await;
     let mut elsewhere = flag("AWAY", "includeAll");
@@ -341,7 +341,7 @@ async fn files_of_flags_are_judged() {
         file("new.json", "NEW", json!([])),
         file("twin.json", "NEW", json!([])),
         file("there.json", "THERE", json!([])),
-        file("half.json", "HALF", named(NOBODY)),
+        file("half.json", "HALF", named(UNKNOWN_ID)),
         of("elsewhere.json", &elsewhere),
         of("shapeless.json", &shapeless),
         of("null.json", &Value::Null),
@@ -373,11 +373,11 @@ async fn files_of_flags_are_judged() {
 }
 
 #[tokio::test]
-async fn a_flag_from_a_file_waits_to_be_turned_on() {
+async fn a_flag_imported_from_a_file_is_disabled() {
     let flags = Flags::new().await;
     let files = json!({ "files": [
         file("new.json", "NEW", json!([])),
-        file("half.json", "HALF", named(NOBODY)),
+        file("half.json", "HALF", named(UNKNOWN_ID)),
         { "fileName": "cut.json", "fileContent": "{" },
     ] });
     let told = flags.ask("POST", "flags/import", files.clone()).await;
@@ -404,11 +404,11 @@ async fn a_flag_from_a_file_waits_to_be_turned_on() {
         assert_eq!(exclusion[0]["segment"]["type"], "private");
     }
     let again = flags.ask("POST", "flags/import", files).await.body;
-    assert_eq!(again[0]["error"], "incompatible", "a key is taken once: {again}");
+    assert_eq!(again[0]["error"], "incompatible", "a key can be used only once: {again}");
 }
 
 #[tokio::test]
-async fn a_flag_that_was_given_out_can_be_taken_in_elsewhere() {
+async fn an_exported_flag_can_be_imported_on_another_server() {
     let (one, other) = (Flags::new().await, Flags::new().await);
     let made = one.made(flag("HINTS", "excludeAll")).await;
     one.listed("inclusion", &made, "ada").await;
@@ -422,7 +422,7 @@ async fn a_flag_that_was_given_out_can_be_taken_in_elsewhere() {
 }
 
 #[tokio::test]
-async fn lists_of_a_flag_come_from_files() {
+async fn lists_of_a_flag_are_imported_from_files() {
     let flags = Flags::new().await;
     let made = flags.made(flag("HINTS", "excludeAll")).await;
     let mut list = segment(json!(["ada"]), json!([]));
@@ -442,7 +442,7 @@ async fn lists_of_a_flag_come_from_files() {
     assert_eq!((lists.len(), &lists[0]["enabled"]), (1, &json!(false)));
     assert_eq!(lists[0]["segment"]["individualForSegment"][0]["userId"], "ada");
     let mut unknown = body.clone();
-    unknown["flagId"] = json!(NOBODY);
+    unknown["flagId"] = json!(UNKNOWN_ID);
     let told = "Cannot read properties of null (reading 'context')";
     assert_eq!(why(&flags.ask("POST", "flags/lists/import", unknown).await), (500, told));
     let mut sideless = body;

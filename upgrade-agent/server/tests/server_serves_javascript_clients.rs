@@ -1,6 +1,6 @@
 //! UpGrade's own JavaScript clients, 6.5, 6.2 and 5.1, work with the server, in Node and in a page.
-//! `javascript_clients/run.sh` records the real ones; the recorded requests are replayed here with all
-//! headers, and the responses are checked like in the clients and a browser.
+//! `javascript_clients/run.sh` records the requests of the real clients. They are replayed here with all
+//! headers, and the responses are checked as the clients and a browser check them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -41,7 +41,7 @@ struct Answer {
 }
 
 #[tokio::test]
-async fn every_library_is_served_in_every_place_by_both_dialects() {
+async fn both_dialects_serve_every_library_in_every_environment() {
     let plays: Vec<Play> = serde_json::from_value(fixture("javascript_clients")).unwrap();
     let told: Vec<_> = plays.iter().map(|play| format!("{} {}", play.version, play.place)).collect();
     assert_eq!(told, ["6.5 node", "6.5 browser", "6.2 node", "6.2 browser", "5.1 node", "5.1 browser"]);
@@ -54,7 +54,7 @@ async fn every_library_is_served_in_every_place_by_both_dialects() {
     }
 }
 
-/// Checks the responses like the library, and before that like its browser.
+/// Checks the responses first like the browser, then like the library.
 struct Listener<'a> {
     play: &'a Play,
     /// The library's last assignment, which it sends back with a mark.
@@ -80,7 +80,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// The rules of the Fetch standard for a page that calls another origin without credentials.
+    /// Asserts the rules of the Fetch standard for a page that calls another origin without credentials.
     fn let_through(&self, call: &Call, headers: &HeaderMap, what: &str) {
         let Some(origin) = call.headers.get("origin") else { return };
         let allowed = |name: &str| headers[name].to_str().unwrap().to_lowercase();
@@ -107,7 +107,11 @@ impl<'a> Listener<'a> {
         if let Some(before) = self.assigned.iter().find(|one| one["target"] == "plain") {
             // UpGrade excludes a student for whom a condition could not be applied:
             // `v65/v6_assign_after_failed`.
-            assert_eq!(ours, std::slice::from_ref(before), "{what}: a visit that was marked changes nothing");
+            assert_eq!(
+                ours,
+                std::slice::from_ref(before),
+                "{what}: a marked visit does not change the assignment"
+            );
             return;
         }
         let mut targets: Vec<_> = ours.iter().map(|one| one["target"].as_str().unwrap()).collect();
@@ -153,12 +157,12 @@ impl<'a> Listener<'a> {
                 "{what}"
             ),
             "log" | "featureflag" => assert_eq!(*body, json!([]), "{what}"),
-            "assign" => assert_eq!(answer.status, 404, "{what}: a student who was never announced"),
-            other => panic!("{what}: who reads the answer of {other}?"),
+            "assign" => assert_eq!(answer.status, 404, "{what}: an unknown student"),
+            other => panic!("{what}: the test has no check for {other}"),
         }
     }
 
-    /// A mark gives the assignment back, as the server made it.
+    /// Returns the body of a call. A mark contains the assignment as the server returned it.
     fn body(&self, call: &Call) -> Value {
         let mut body = call.body.clone();
         let Some(point) = body.get("data").cloned() else { return body };
@@ -174,7 +178,7 @@ impl<'a> Listener<'a> {
     }
 }
 
-/// A simple and a factorial experiment at the site, both running.
+/// Starts a simple and a factorial experiment at the site.
 async fn open(server: &ServerHandle, dialect: Dialect, site: &str) {
     for (name, target) in [("create_with_payloads", "plain"), ("create_factorial", "fact")] {
         let mut body = renewed(&recording(&format!("v65/{name}")).request);
@@ -195,7 +199,7 @@ async fn open(server: &ServerHandle, dialect: Dialect, site: &str) {
     }
 }
 
-/// The body with new ids in the place of its ids, the same for the same.
+/// Returns the body with new ids; equal ids stay equal.
 fn renewed(body: &Value) -> Value {
     let mut text = body.to_string();
     let words: Vec<_> = text.split('"').filter(|word| word.len() == 36).map(str::to_owned).collect();

@@ -19,7 +19,7 @@ use upgrade_simulator::{Dialect, EmbeddedServer, ServerHandle};
 const ID: &str = "0a0a0a0a-0000-4000-8000-000000000001";
 const SITE: &str = "Algebra";
 
-/// The differences of a body to the data that was read.
+/// A difference of a body from the data that was read.
 #[derive(Clone, Debug)]
 enum Change {
     Column(&'static str, usize),
@@ -44,7 +44,7 @@ enum Change {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// An update with changes; or of what was read some updates ago.
+    /// An update with changes. If the flag is set, its body is based on an older read.
     Put(Vec<Change>, bool),
     Move(&'static str),
 }
@@ -92,14 +92,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The server next to the model.
+/// The server and the model beside it.
 struct Pair {
     server: ServerHandle,
     http: reqwest::Client,
     model: Model,
-    /// Whether the early visitor is left out.
+    /// Whether the early visitor is excluded.
     is_out: bool,
-    /// What was read before the last updates.
+    /// The data that was read before an earlier update.
     old: Option<Value>,
     made: u32,
 }
@@ -127,7 +127,7 @@ impl Pair {
         pair
     }
 
-    /// An experiment, and an earlier visitor of its first point.
+    /// Creates the experiment, and an early visitor of its first point.
     async fn set_up(&mut self) {
         let mut body = json!({
             "id": ID, "context": ["assign-prog"], "consistencyRule": "individual", "assignmentUnit": "individual",
@@ -202,7 +202,7 @@ impl Pair {
     async fn start_or_end(&mut self, to: &str) {
         let starts = to == "enrolling" && self.model.state() != "enrollmentComplete";
         let early = |target: &str| self.model.points.iter().any(|p| p.3 && p.2 == target);
-        // The original crosses the sites of such points with their targets; here there is one site.
+        // The original combines every site of such points with every target; here all points have one site.
         self.is_out |= starts && early("t0");
         let body = json!({ "experimentId": ID, "state": to });
         assert_eq!(self.call("POST", "/api/experiments/state", &body).await.status, 200);
@@ -219,7 +219,7 @@ impl Pair {
             _ => read.clone(),
         };
         self.old = Some(read);
-        // A date that is older than the stored one would be taken for the new one.
+        // The server would store an older date as the new one.
         body.as_object_mut().unwrap().remove("updatedAt");
         for change in changes {
             self.apply(change, &mut body);
@@ -299,7 +299,7 @@ impl Pair {
         }
     }
 
-    /// The answer shows what is stored, but for the log, which is the body's.
+    /// Compares the response: it shows the stored data, but the log of the request's body.
     fn compare_answer(&mut self, body: &Value, answer: &Value) -> Result<(), String> {
         let asked = match body.get("stateTimeLogs") {
             None if self.model.dialect == Dialect::V62 => None,
@@ -307,7 +307,7 @@ impl Pair {
         };
         let told = answer.get("stateTimeLogs").map(|log| log.as_array().map_or(0, Vec::len));
         same("the log of the answer", &told, &asked)?;
-        // Where nothing is counted the answer has the number of the body, if it has one.
+        // If the version does not rise, the response has the version of the body, if there is one.
         let version = answer["versionNumber"].as_i64();
         same("the version of the answer", &version.unwrap_or(self.model.version), &self.model.version)?;
         same("the payloads of the answer", &payloads(answer), &without_ids(&self.model.payloads))
@@ -352,7 +352,7 @@ impl Pair {
         self.compare_visitor().await
     }
 
-    /// Ids that the server made are known once they were read.
+    /// Takes over the ids that the server made.
     fn learn(&mut self, read: &Value) {
         let known: Vec<String> = self.model.payloads.iter().filter_map(|p| p.id.clone()).collect();
         for entry in read["conditionPayloads"].as_array().unwrap() {
@@ -432,7 +432,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, modelled: &T) -> R
     Err(format!("{what}: {ours:?}, by the model {modelled:?}"))
 }
 
-/// Few cases by default; the environment sets another number.
+/// Returns a configuration with few cases, unless the environment sets a number.
 fn config() -> ProptestConfig {
     let config = match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -442,7 +442,7 @@ fn config() -> ProptestConfig {
 }
 
 #[test]
-fn random_updates_give_the_experiments_of_the_model() {
+fn any_updates_give_the_experiment_of_the_model() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http = http();
     let dialect = select(vec![Dialect::V65, Dialect::V62]);

@@ -1,4 +1,4 @@
-//! Bytes that no client sends: each request is answered, and the server continues.
+//! Hostile bytes: each request is answered, and the server continues.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]
@@ -63,7 +63,7 @@ async fn is_alive(server: &ServerHandle) -> bool {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_json_are_refused() {
+async fn bodies_without_valid_json_are_refused() {
     let server = start().await;
     let deep = "[".repeat(100_000);
     let bodies =
@@ -80,7 +80,7 @@ async fn bodies_that_are_no_json_are_refused() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_refused() {
+async fn bytes_without_valid_text_are_refused() {
     let server = start().await;
     let response = http()
         .post(format!("{}/experiments", server.url()))
@@ -94,7 +94,7 @@ async fn bytes_that_are_no_text_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_all_measure_is_read_to_its_end_and_refused() {
+async fn a_body_over_the_limit_is_read_to_its_end_and_refused() {
     let server = start().await;
     let mut stream = TcpStream::connect(server.addr()).await.unwrap();
     let length = 32 * 1024 * 1024;
@@ -129,7 +129,7 @@ async fn a_body_that_breaks_off_changes_nothing() {
 }
 
 #[tokio::test]
-async fn requests_that_are_no_http_end_their_connection_only() {
+async fn requests_without_valid_http_end_only_their_connection() {
     let server = start().await;
     for bytes in
         [&b"\x16\x03\x01\x02\x00"[..], b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"POST /api HTTP/9.9\r\n\r\n"]
@@ -143,21 +143,21 @@ async fn requests_that_are_no_http_end_their_connection_only() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_finishes_does_not_hold_up_the_end() {
+async fn a_client_that_never_finishes_does_not_delay_the_shutdown() {
     let server = start().await;
     let addr = server.addr();
     let _silent = TcpStream::connect(addr).await.unwrap();
     let mut half = TcpStream::connect(addr).await.unwrap();
     half.write_all(b"POST /api/v6/init HTTP/1.1\r\ncontent-length: 9\r\n\r\n{").await.unwrap();
     assert!(is_alive(&server).await);
-    // From here on time advances by itself whenever nothing else can run.
+    // From here on, time advances automatically when nothing else can run.
     tokio::time::pause();
     server.shutdown().await;
     assert!(TcpStream::connect(addr).await.is_err());
 }
 
 #[tokio::test]
-async fn unknown_paths_are_shown_harmlessly() {
+async fn unknown_paths_are_escaped_in_the_error_page() {
     let server = start().await;
     let path = "/api/%3Cscript%3E&x";
     let answer = send(&http(), server.url(), "DELETE", path, &HashMap::new(), &Value::Null).await;
@@ -166,7 +166,7 @@ async fn unknown_paths_are_shown_harmlessly() {
     assert!(page.contains("<pre>Cannot DELETE /api/%3Cscript%3E&amp;x</pre>"), "{page}");
 }
 
-/// Status, content type and body of a call with these headers.
+/// Makes a call with these headers; returns the status, content type and body.
 async fn call(
     server: &ServerHandle,
     method: &str,
@@ -186,7 +186,7 @@ async fn call(
 }
 
 #[tokio::test]
-async fn a_path_is_found_in_either_case_and_with_a_slash_at_its_end() {
+async fn a_path_is_found_in_any_case_and_with_a_slash_at_its_end() {
     let server = start().await;
     let segments = call(&server, "GET", "/api/segments/global", &[]).await;
     for (asked, meant) in [
@@ -202,7 +202,7 @@ async fn a_path_is_found_in_either_case_and_with_a_slash_at_its_end() {
         assert_eq!(asked, meant);
     }
     assert!(segments.2.as_array().is_some_and(|all| !all.is_empty()));
-    // The id keeps its case, and a word in an id's place is an id.
+    // An id keeps its case, even if it is a word of another path.
     let ada = json!({ "id": "Paginated" });
     assert_eq!(
         send(&http(), server.url(), "POST", "/api/previewusers", &HashMap::new(), &ada).await.status,
@@ -218,7 +218,7 @@ async fn a_path_is_found_in_either_case_and_with_a_slash_at_its_end() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_escaped_badly_is_refused() {
+async fn an_id_with_an_invalid_escape_is_refused() {
     let server = start().await;
     for id in ["%zz", "%E4%B8", "100%"] {
         for method in ["GET", "PATCH"] {
@@ -234,7 +234,7 @@ async fn an_id_that_is_escaped_badly_is_refused() {
 }
 
 #[tokio::test]
-async fn pages_of_this_machine_may_call_and_those_of_others_may_not() {
+async fn only_pages_of_this_machine_may_call() {
     let server = start().await;
     for page in ["http://localhost:4200", "https://localhost", "http://app.localhost:1"] {
         for (method, status) in [("GET", 200), ("OPTIONS", 204)] {
@@ -259,9 +259,9 @@ async fn pages_of_this_machine_may_call_and_those_of_others_may_not() {
     assert_eq!((status, body), (204, json!("")));
 }
 
-/// A site stands for its subdomains; an address is one. What is given stands in place of `localhost`.
+/// A site includes its subdomains; an address includes only itself. The given sites replace `localhost`.
 #[tokio::test]
-async fn pages_of_the_sites_that_are_named_may_call_and_no_others() {
+async fn only_pages_of_the_given_sites_may_call() {
     let sites = ["example.org", "127.0.0.1", "http://Intranet:80"];
     let server = EmbeddedServer::builder().cors_origins(sites).start().await.unwrap();
     let cases = [
@@ -334,7 +334,7 @@ async fn odd_numbers_do_not_upset_draws() {
     assert_eq!(post("/api/v6/mark", json!({ "data": data })).await.status, 200);
 }
 
-/// JSON of any shape, with the words of the API strewn in.
+/// Generates JSON of any shape, with words of the API in it.
 fn anything() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
         "id",
@@ -393,7 +393,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A valid body with an arbitrary value in one field.
+/// Generates a valid body with an arbitrary value in one field.
 fn nearly_right() -> impl Strategy<Value = Value> {
     let right = recording::recording("v65/create_with_payloads").request;
     let fields: Vec<String> = right.as_object().unwrap().keys().cloned().collect();

@@ -35,7 +35,7 @@ pub(crate) fn title(proposal: &Proposal) -> String {
         }
         Action::TestConditionBalance(_) => format!("test the balance of experiment '{name}'"),
         Action::SimulateUserJourney(journey) => {
-            format!("simulate the journey of {} in '{}'", travellers(journey), journey.context)
+            format!("simulate the journey of {} in '{}'", students_of_journey(journey), journey.context)
         }
     };
     on_one_line(&title)
@@ -94,8 +94,11 @@ pub(crate) fn question(proposal: &Proposal) -> String {
             with_plan(first, (test.group.as_ref(), test.working_group.as_ref()), proposal)
         }
         Action::SimulateUserJourney(journey) => {
-            let first =
-                format!("Simulate the journey of {} in context '{}'?", travellers(journey), journey.context);
+            let first = format!(
+                "Simulate the journey of {} in context '{}'?",
+                students_of_journey(journey),
+                journey.context
+            );
             with_plan(first, (journey.group.as_ref(), journey.working_group.as_ref()), proposal)
         }
     };
@@ -175,7 +178,7 @@ fn step_in_words(step: &PlanStep, names_students: bool) -> String {
 }
 
 /// The named students, otherwise the number of generated ones.
-fn travellers(journey: &SimulateUserJourney) -> String {
+fn students_of_journey(journey: &SimulateUserJourney) -> String {
     let ids = journey.user_ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
     let more = ids.len().saturating_sub(NAMED_STUDENTS);
     match ids.as_slice() {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_stays_on_its_line_is_seen_whole_and_is_not_long() {
+    fn displayed_text_is_one_line_without_hidden_characters_and_cut_at_120() {
         assert_eq!(display("Hints"), "Hints");
         assert_eq!(display("Hints'?\nAnswer yes"), "Hints'? Answer yes");
         assert_eq!(display("a\u{1b}[2Jb\u{202e}c\u{200b}d"), "a [2Jb c d");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_texts_the_first_are_listed() {
+    fn only_the_first_eight_texts_of_a_list_are_displayed() {
         assert_eq!(display_list(["a", "b"]), "a, b");
         let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
         assert_eq!(display_list(many.iter().map(String::as_str)), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_with_one_half_is_asked_for_and_no_mistake() {
+    fn a_decision_point_with_only_site_or_target_is_missing_and_not_invalid() {
         let whole = params(json!({
             "name": "Foo", "context": "c", "conditions": [{ "code": "a", "weight": 100.0 }],
             "decision_points": [{ "site": "s", "target": "t" }],
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_parameters_stay_invalid() {
+    fn invalid_or_complete_places_are_not_half_places() {
         let at = |place: Value| places(&params(json!({ "decision_point": place })));
         assert_eq!(at(json!({ "site": "s" })), ["decision_point"]);
         for place in [

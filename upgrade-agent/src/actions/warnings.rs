@@ -183,10 +183,10 @@ impl Warning {
             Warning::EarlierVisitors { points, known } => earlier_visitors(points, *known),
             Warning::EnrolmentsDeleted { users, groups } => format!(
                 "{} enrolled in it; their enrolments are deleted with it. Cancelling and archiving it would keep them.",
-                are(*users, *groups)
+                count_with_verb(*users, *groups)
             ),
             Warning::EnrolledMeanwhile { users, groups, to } => {
-                format!("{} enrolled in it; {}.", are(*users, *groups), fate(to))
+                format!("{} enrolled in it; {}.", count_with_verb(*users, *groups), effect_on_enrolled(to))
             }
             Warning::EnrolmentsDropped { removed, users } => enrolments_dropped(removed, *users),
             Warning::ListsDropped { entries, from, closed } => lists_dropped(*entries, from, *closed),
@@ -290,7 +290,10 @@ fn earlier_visitors(points: &[String], known: u64) -> String {
 fn enrolments_dropped(removed: &[String], users: u64) -> String {
     let removed = display_list(removed.iter().map(String::as_str));
     let lose = if users == 1 { "loses" } else { "lose" };
-    format!("{} enrolled in what is removed ({removed}) and {lose} that enrolment for good.", are(users, 0))
+    format!(
+        "{} enrolled in what is removed ({removed}) and {lose} that enrolment for good.",
+        count_with_verb(users, 0)
+    )
 }
 
 fn weights_of_running(enrolled: Option<u64>) -> String {
@@ -324,7 +327,7 @@ fn lists_dropped(entries: usize, from: &str, closed: bool) -> String {
 }
 
 /// The effect on the enrolled students.
-fn fate(to: &ExperimentState) -> &'static str {
+fn effect_on_enrolled(to: &ExperimentState) -> &'static str {
     match to {
         ExperimentState::EnrollmentComplete => "they keep what they got, and nobody is added",
         ExperimentState::Enrolling => "they keep what they got",
@@ -332,7 +335,7 @@ fn fate(to: &ExperimentState) -> &'static str {
     }
 }
 
-fn are(users: u64, groups: u64) -> String {
+fn count_with_verb(users: u64, groups: u64) -> String {
     let groups_too = if groups == 0 { String::new() } else { format!(" and {}", counted(groups, "group")) };
     let verb = if users == 1 && groups == 0 { "is" } else { "are" };
     format!("{}{groups_too} {verb}", counted(users, "student"))

@@ -6,7 +6,7 @@ use agentgraph::Code;
 use upgrade_agent::agent::AgentError;
 
 /// The failure of a turn, with the advice.
-pub(super) fn told(error: &AgentError, thread: &str, file: &Path) -> String {
+pub(super) fn failure_text(error: &AgentError, thread: &str, file: &Path) -> String {
     let code = match error {
         AgentError::Engine(error) => error.code(),
         _ => return error.to_string(),

@@ -20,12 +20,12 @@ pub(super) async fn run(
     screen: Screen,
 ) -> Result<ExitCode, Failure> {
     let world = World::open(config).await?;
-    let said = say(&world, thread, text).await;
+    let said = run_turn(&world, thread, text).await;
     if config.model.is_none() && !json {
         screen.warn(upgrade_agent::offline::INTRODUCTION);
     }
     let told = match said {
-        Ok(turn) => tell(&world, thread, &turn, json, screen).await,
+        Ok(turn) => print_turn(&world, thread, &turn, json, screen).await,
         Err(failure) => Err(failure),
     };
     world.close().await;
@@ -33,7 +33,7 @@ pub(super) async fn run(
 }
 
 /// Prints the turn, and marks it as delivered if all of it was printed.
-async fn tell(
+async fn print_turn(
     world: &World,
     thread: &str,
     turn: &Turn,
@@ -49,14 +49,14 @@ async fn tell(
         return Err(Failure::Output);
     }
     let heard = world.agent.heard(thread, turn.number).await;
-    heard.map_err(|error| Failure::Turn(world.told(&error, thread)))?;
+    heard.map_err(|error| Failure::Turn(world.failure_text(&error, thread)))?;
     Ok(answer::exit_code(answer::is_broken(turn)))
 }
 
-async fn say(world: &World, thread: &str, text: &str) -> Result<Turn, Failure> {
+async fn run_turn(world: &World, thread: &str, text: &str) -> Result<Turn, Failure> {
     world.is_ready(thread).await?;
     let turn = world.agent.turn(thread, text).await;
-    turn.map_err(|error| Failure::Turn(world.told(&error, thread)))
+    turn.map_err(|error| Failure::Turn(world.failure_text(&error, thread)))
 }
 
 fn print_text(turn: &Turn, screen: Screen) {

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_as_long_as_the_counts_and_marked_where_they_should_end() {
+    fn bars_show_the_counts_and_mark_the_expected_numbers() {
         let drawn = chart(&report(), 48, false);
         assert_eq!(
             drawn,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_a_narrow_terminal() {
+    fn no_line_is_wider_than_the_terminal() {
         for width in 1..60 {
             let drawn = chart(&report(), width, true);
             assert!(drawn.lines().all(|line| line.width() <= width), "{width}: {drawn}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_expected_there_is_no_mark() {
+    fn bars_without_an_expected_number_have_no_mark() {
         let odd = BalanceReport::of([("a", 100.0, 10), ("b\u{1b}", 0.0, 0)]);
         assert!(chart(&odd, 60, false).contains("b␛ ......"), "{}", chart(&odd, 60, false));
         let adaptive = report().adaptive();

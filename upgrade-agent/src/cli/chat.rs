@@ -222,7 +222,7 @@ impl Chat {
                 return self.heard(turn.number).await;
             }
             Ok(None) => {}
-            Err(error) => return self.screen.warn(&self.world.told(&error, &self.thread)),
+            Err(error) => return self.screen.warn(&self.world.failure_text(&error, &self.thread)),
         }
         match self.world.agent.conversation(&self.thread).await {
             Ok(Some(state)) => {
@@ -230,7 +230,7 @@ impl Chat {
                 self.heard(state.turns).await;
             }
             Ok(None) => self.screen.styled(Style::Faint, &format!("Thread {}, a new one.", self.thread)),
-            Err(error) => self.screen.warn(&self.world.told(&error, &self.thread)),
+            Err(error) => self.screen.warn(&self.world.failure_text(&error, &self.thread)),
         }
     }
 

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_in_logs() {
+    fn times_are_formatted_as_rfc_3339_in_utc() {
         let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_past_time_is_shown_in_its_largest_unit() {
+    fn the_age_of_a_time_is_shown_in_its_largest_unit() {
         let told = |seconds| ago(Duration::from_secs(seconds));
         assert_eq!(told(59), "just now");
         assert_eq!(told(60), "1 minute ago");

@@ -61,20 +61,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_obeys_nothing_of_it() {
+    fn control_characters_are_escaped() {
         assert_eq!(escape("a\u{1b}[2Jb\u{7}\rc\u{7f}"), "a␛[2Jb␇␍c␡");
         assert_eq!(escape("\u{9b}31m\u{202e}abc"), "\\u{9b}31m\\u{202e}abc");
     }
 
     #[test]
-    fn harmless_text_is_not_changed() {
+    fn text_without_control_characters_is_not_changed() {
         let text = "Größe 漢字 🦀\tso\nnext שלום";
         assert!(matches!(escape(text), Cow::Borrowed(same) if same == text));
         assert_eq!(escape_line("a\nb"), "a␊b");
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaped_json_has_the_same_value() {
         let value = serde_json::json!({ "name": "a\u{1b}\u{9b}\u{7f}\u{202e}ü" });
         let text = value.to_string();
         let harmless = escape_json(&text);

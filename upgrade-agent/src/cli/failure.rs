@@ -19,7 +19,7 @@ pub(super) enum Failure {
     Config(#[from] ConfigError),
     #[error("E_DATA_DIR: cannot write to the data folder {}: {why}; make it writable or choose another with --data-dir", path.display())]
     DataDir { path: PathBuf, why: std::io::Error },
-    #[error("E_SERVER_IN_USE: {} is in use by {}, or choose another folder with --data-dir", path.display(), who(occupant))]
+    #[error("E_SERVER_IN_USE: {} is in use by {}, or choose another folder with --data-dir", path.display(), occupant_text(occupant))]
     InUse { path: PathBuf, occupant: Option<Occupant> },
     #[error("{0}")]
     Server(ServerError),
@@ -43,7 +43,7 @@ pub(super) enum Failure {
     Store(#[from] StoreError),
     #[error(
         "E_UNKNOWN_THREAD: there is no conversation {name}{}; `upgrade-agent threads` lists them",
-        meant(near)
+        suggestion(near)
     )]
     NoThread { name: String, near: Option<String> },
     #[error("E_SYSTEM: {0}")]
@@ -78,10 +78,10 @@ fn of_model(error: &agentgraph_llm::Error) -> String {
     error.to_string().replace("`.allow_plain_http()`", "--allow-plain-http")
 }
 
-fn who(occupant: &Option<Occupant>) -> String {
+fn occupant_text(occupant: &Option<Occupant>) -> String {
     occupant.as_ref().map_or_else(|| "another program: end that one".to_owned(), ToString::to_string)
 }
 
-fn meant(near: &Option<String>) -> String {
+fn suggestion(near: &Option<String>) -> String {
     near.as_ref().map_or_else(String::new, |near| format!(" (did you mean {near}?)"))
 }

@@ -113,7 +113,7 @@ impl Feed {
     }
 
     async fn ready(&mut self) -> Result<(), Failure> {
-        let told = |error| Failure::Turn(self.world.told(&error, &self.thread));
+        let told = |error| Failure::Turn(self.world.failure_text(&error, &self.thread));
         let recovered = self.world.agent.recover(&self.thread).await.map_err(told)?.map(|turn| turn.reply);
         let state = self.world.agent.conversation(&self.thread).await.map_err(told)?.unwrap_or_default();
         let pending = state.pending.summary();
@@ -142,7 +142,7 @@ impl Feed {
             return Ok(());
         }
         self.under_way = Some(thread.clone());
-        let told = self.told(&thread, &said.text).await;
+        let told = self.stream_turn(&thread, &said.text).await;
         self.under_way = None;
         match told {
             Ok(turn) => {
@@ -150,12 +150,12 @@ impl Feed {
                 answer::print(self.screen, &Event::Turn(Answer::of(&thread, &turn)));
                 self.heard(&thread, turn.number).await?;
             }
-            Err(error) => self.failed(&thread, error.code(), &self.world.told(&error, &thread)),
+            Err(error) => self.failed(&thread, error.code(), &self.world.failure_text(&error, &thread)),
         }
         Ok(())
     }
 
-    async fn told(&self, thread: &str, text: &str) -> Result<Turn, AgentError> {
+    async fn stream_turn(&self, thread: &str, text: &str) -> Result<Turn, AgentError> {
         let shown = self.shown.get(thread).copied().unwrap_or_default();
         let mut events = self.world.agent.turn_stream_after(thread, shown, text);
         while let Some(event) = events.next().await {

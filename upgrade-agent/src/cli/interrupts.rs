@@ -44,9 +44,9 @@ mod tests {
         let mut witness = Interrupts::listen().unwrap();
         assert!(Command::new("kill").args(["-INT", &id().to_string()]).status().unwrap().success());
         witness.next().await;
-        // Whether an interrupt is kept.
+        // The interrupt arrived before this wait.
         interrupts.next().await;
         let again = tokio::time::timeout(Duration::ZERO, interrupts.next()).await;
-        assert!(again.is_err(), "told twice");
+        assert!(again.is_err(), "the interrupt was reported twice");
     }
 }

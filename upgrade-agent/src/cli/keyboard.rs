@@ -51,7 +51,7 @@ impl Questions {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn so_far(&self) -> u64 {
+    fn count(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 }
@@ -87,7 +87,7 @@ impl Keyboard {
     }
 
     async fn line_of(&mut self, from_now: bool) -> KeyboardInput {
-        let since = if from_now { self.questions.so_far() } else { 0 };
+        let since = if from_now { self.questions.count() } else { 0 };
         if let Some(asks) = &self.asks {
             // The end of the thread is noticed below.
             let _ = asks.send(from_now);
@@ -166,7 +166,7 @@ fn read_lines(sender: &Sender<(KeyboardInput, u64)>, questions: &Questions) {
     while input.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
         let line = String::from_utf8_lossy(&bytes).trim().to_owned();
         bytes.clear();
-        let put = questions.so_far();
+        let put = questions.count();
         if sender.blocking_send((KeyboardInput::Line(line), put)).is_err() {
             return;
         }

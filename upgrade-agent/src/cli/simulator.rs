@@ -105,7 +105,7 @@ pub(super) async fn run(options: Options, screen: Screen) -> Result<(), Failure>
     let builder = options.builder(|name| std::env::var(name).ok())?;
     // Signals are caught before the address is printed, so a reader of the address can end the process
     // cleanly.
-    let ended = ended()?;
+    let ended = termination_signal()?;
     let server = builder.start().await?;
     let _note = data_file.map(|path| Note::leave(&path, server.url()));
     screen.line(server.url());
@@ -121,7 +121,7 @@ pub(super) async fn run(options: Options, screen: Screen) -> Result<(), Failure>
 
 /// Resolves on an interrupt or a request to terminate.
 #[cfg(unix)]
-fn ended() -> Result<impl Future<Output = ()>, Failure> {
+fn termination_signal() -> Result<impl Future<Output = ()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -134,7 +134,7 @@ fn ended() -> Result<impl Future<Output = ()>, Failure> {
 }
 
 #[cfg(not(unix))]
-fn ended() -> Result<impl Future<Output = ()>, Failure> {
+fn termination_signal() -> Result<impl Future<Output = ()>, Failure> {
     Ok(async {
         // On a platform without signals it runs until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_fills_with_what_is_done() {
+    fn the_bar_fills_in_proportion_to_the_progress() {
         assert_eq!(counted("users", 0, 10, 25, false), "users [------------] 0/10");
         assert_eq!(counted("users", 5, 10, 25, false), "users [######------] 5/10");
         assert_eq!(counted("users", 10, 10, 26, true), "users [████████████] 10/10");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_the_figures_stay() {
+    fn only_the_numbers_are_shown_if_there_is_no_room_for_a_bar() {
         assert_eq!(counted("simulating users", 5, 10, 23, false), "simulating users 5/10");
     }
 }

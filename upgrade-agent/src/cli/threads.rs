@@ -62,18 +62,18 @@ pub(super) async fn remove(config: &Config, name: &str, screen: Screen) -> Resul
     Ok(())
 }
 
-/// Whether there is a conversation of this name.
+/// Fails if there is no conversation of this name.
 pub(super) async fn must_exist(config: &Config, name: &str) -> Result<(), Failure> {
-    known(&Threads::open(config).await?.store, name).await
+    check_exists(&Threads::open(config).await?.store, name).await
 }
 
-/// Deletes one that exists.
+/// Deletes a conversation, which must exist.
 pub(super) async fn delete(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
-    known(store, name).await?;
+    check_exists(store, name).await?;
     Ok(store.delete_thread(name).await?)
 }
 
-async fn known(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
+async fn check_exists(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
     let names = store.threads().await?;
     if names.iter().any(|known| known == name) {
         Ok(())

@@ -84,8 +84,8 @@ impl World {
     }
 
     /// The failure of a turn, with advice.
-    pub(super) fn told(&self, error: &AgentError, thread: &str) -> String {
-        advice::told(error, thread, &self.threads_file)
+    pub(super) fn failure_text(&self, error: &AgentError, thread: &str) -> String {
+        advice::failure_text(error, thread, &self.threads_file)
     }
 
     /// Waits for the last calls of the embedded server.

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_count_twice() {
+    fn wide_characters_take_two_columns() {
         assert_eq!(wrapped("漢字 漢字", Some(8)), "漢字\n漢字");
         assert_eq!(wrapped("漢字 漢字", Some(9)), "漢字 漢字");
         assert_eq!(cut("漢字漢字", 5), "漢字…");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::draft::{ExperimentPatch, NewExperiment};
 use super::error::{ClientError, ErrorKind};
-use super::experiments::{check_id, read_experiment, strange};
+use super::experiments::{check_id, read_experiment, unexpected_answer};
 use super::model::{Experiment, PostRule};
 use super::session::UpgradeClient;
 use super::wire;
@@ -34,7 +34,7 @@ impl UpgradeClient {
         }
         let body = wire::create_body(self.dialect().await?, new);
         let answer = self.call(Call::post(&["experiments"], Value::Object(body))).await?;
-        let raw = answer.as_object().ok_or_else(|| strange(CALL))?;
+        let raw = answer.as_object().ok_or_else(|| unexpected_answer(CALL))?;
         let created = read_experiment(CALL, raw)?;
         if created.post_rule != new.post_rule {
             return self.set_rule(&created.id, &new.post_rule).await;

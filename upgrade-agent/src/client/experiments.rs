@@ -20,7 +20,7 @@ impl UpgradeClient {
     /// Those of any call: no response, rejected token, failing server, invalid response.
     pub async fn context_metadata(&self) -> Result<ContextMetadata, ClientError> {
         let answer = self.call(Call::get(&["experiments", "contextMetaData"])).await?;
-        wire::context_metadata(&answer).ok_or_else(|| strange("GET /experiments/contextMetaData"))
+        wire::context_metadata(&answer).ok_or_else(|| unexpected_answer("GET /experiments/contextMetaData"))
     }
 
     /// Ids and names of all experiments, archived ones included, in no particular order.
@@ -30,7 +30,7 @@ impl UpgradeClient {
     /// Those of any call.
     pub async fn experiment_names(&self) -> Result<Vec<ExperimentName>, ClientError> {
         let answer = self.call(Call::get(&["experiments", "names"])).await?;
-        wire::list(&answer, wire::experiment_name).ok_or_else(|| strange("GET /experiments/names"))
+        wire::list(&answer, wire::experiment_name).ok_or_else(|| unexpected_answer("GET /experiments/names"))
     }
 
     /// All experiments.
@@ -40,7 +40,7 @@ impl UpgradeClient {
     /// Those of any call.
     pub async fn experiments(&self) -> Result<Vec<Experiment>, ClientError> {
         let answer = self.call(Call::get(&["experiments"])).await?;
-        wire::list(&answer, wire::experiment).ok_or_else(|| strange("GET /experiments"))
+        wire::list(&answer, wire::experiment).ok_or_else(|| unexpected_answer("GET /experiments"))
     }
 
     /// One experiment.
@@ -62,7 +62,7 @@ impl UpgradeClient {
         let call = "GET /experiments/conditions";
         check_id(call, id)?;
         let answer = self.call(Call::get(&["experiments", "conditions", id])).await?;
-        wire::conditions(&answer).ok_or_else(|| strange(call))
+        wire::conditions(&answer).ok_or_else(|| unexpected_answer(call))
     }
 
     /// Sets the state of an experiment. The server accepts every change. Fields that its response omits come
@@ -89,7 +89,7 @@ impl UpgradeClient {
         let mut whole = self.raw_experiment(id).await?;
         let answer = self.call(Call::post(&["experiments", "state"], body)).await?;
         let call = "POST /experiments/state";
-        let changed = answer.as_object().ok_or_else(|| strange(call))?;
+        let changed = answer.as_object().ok_or_else(|| unexpected_answer(call))?;
         whole.extend(changed.clone());
         read_experiment(call, &whole)
     }
@@ -115,7 +115,7 @@ impl UpgradeClient {
         let path = ["stats", "enrollment", "detail"];
         let call = Call::post(&path, json!({ "experimentId": id })).repeatable();
         let name = call.name();
-        wire::enrollment(&self.call(call).await?).ok_or_else(|| strange(&name))
+        wire::enrollment(&self.call(call).await?).ok_or_else(|| unexpected_answer(&name))
     }
 
     /// An experiment with all of its fields, because an update has to write unknown ones too.
@@ -124,13 +124,13 @@ impl UpgradeClient {
         check_id(call, id)?;
         match self.call(Call::get(&["experiments", "single", id])).await? {
             Value::Object(raw) => Ok(raw),
-            _ => Err(strange(call)),
+            _ => Err(unexpected_answer(call)),
         }
     }
 }
 
 pub(super) fn read_experiment(call: &str, raw: &Raw) -> Result<Experiment, ClientError> {
-    wire::experiment_of(raw).ok_or_else(|| strange(call))
+    wire::experiment_of(raw).ok_or_else(|| unexpected_answer(call))
 }
 
 /// An id becomes part of a path, and the server's own error for an invalid one names no field.
@@ -141,6 +141,6 @@ pub(super) fn check_id(call: &str, id: &str) -> Result<(), ClientError> {
     })
 }
 
-pub(super) fn strange(call: &str) -> ClientError {
+pub(super) fn unexpected_answer(call: &str) -> ClientError {
     ClientError::new(ErrorKind::Protocol, call, "the answer does not have the expected shape")
 }

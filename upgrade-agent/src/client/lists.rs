@@ -5,7 +5,7 @@ use serde_json::json;
 use super::call::Call;
 use super::draft::ExperimentPatch;
 use super::error::ClientError;
-use super::experiments::strange;
+use super::experiments::unexpected_answer;
 use super::model::{GlobalExclusion, Raw};
 use super::session::UpgradeClient;
 use super::wire::{self, ListStep, Side};
@@ -18,7 +18,7 @@ impl UpgradeClient {
     /// Those of any call. An unknown context has an empty list.
     pub async fn global_exclusion(&self, context: &str) -> Result<GlobalExclusion, ClientError> {
         let answer = self.call(Call::get(&["segments", "global"])).await?;
-        wire::global_exclusion(&answer, context).ok_or_else(|| strange("GET /segments/global"))
+        wire::global_exclusion(&answer, context).ok_or_else(|| unexpected_answer("GET /segments/global"))
     }
 
     /// Makes an experiment's lists match the patch. An error has the number of calls before it.

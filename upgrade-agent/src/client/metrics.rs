@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::{ClientError, ErrorKind};
-use super::experiments::strange;
+use super::experiments::unexpected_answer;
 use super::session::UpgradeClient;
 use super::student_routes::StudentCall;
 use super::wire;
@@ -150,6 +150,6 @@ impl UpgradeClient {
         let value: Vec<Value> = metrics.iter().map(MetricLog::body).collect();
         let call = StudentCall::post("log", user_id, json!({ "value": value }));
         let name = call.name();
-        wire::list(&self.student_call(call).await?, wire::stored_log).ok_or_else(|| strange(&name))
+        wire::list(&self.student_call(call).await?, wire::stored_log).ok_or_else(|| unexpected_answer(&name))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::error::ClientError;
-use super::experiments::strange;
+use super::experiments::unexpected_answer;
 use super::model::Experiment;
 use super::session::UpgradeClient;
 use super::wire;
@@ -138,7 +138,7 @@ impl UpgradeClient {
     async fn page_of(&self, query: &PageQuery) -> Result<(Page, u64), ClientError> {
         let call = Call::post(&["experiments", "paginated"], query.body()).repeatable();
         let answer = self.call(call).await?;
-        let page = wire::page(&answer, query.skip).ok_or_else(|| strange(CALL))?;
+        let page = wire::page(&answer, query.skip).ok_or_else(|| unexpected_answer(CALL))?;
         let came = answer["nodes"].as_array().map_or(0, Vec::len);
         Ok((page, u64::try_from(came).unwrap_or(u64::MAX)))
     }

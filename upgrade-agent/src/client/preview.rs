@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::error::{ClientError, ErrorKind};
-use super::experiments::{check_id, strange};
+use super::experiments::{check_id, unexpected_answer};
 use super::session::UpgradeClient;
 use super::wire;
 
@@ -49,7 +49,8 @@ impl UpgradeClient {
             let call = Call::post(&path, json!({ "skip": skip, "take": PAGE })).repeatable();
             let name = call.name();
             let answer = self.call(call).await?;
-            let page = wire::list(&answer["nodes"], wire::preview_user).ok_or_else(|| strange(&name))?;
+            let page =
+                wire::list(&answer["nodes"], wire::preview_user).ok_or_else(|| unexpected_answer(&name))?;
             let came = answer["nodes"].as_array().map_or(0, Vec::len);
             users.extend(page);
             let total = answer["total"].as_u64().unwrap_or(0);
@@ -69,7 +70,7 @@ impl UpgradeClient {
         let call = "POST /previewusers";
         check_user(call, user_id)?;
         let answer = self.call(Call::post(&["previewusers"], json!({ "id": user_id }))).await?;
-        wire::preview_user(&answer).ok_or_else(|| strange(call))
+        wire::preview_user(&answer).ok_or_else(|| unexpected_answer(call))
     }
 
     /// Sets the conditions of a preview user, by the ids of experiment and condition. Creates the preview
@@ -94,7 +95,7 @@ impl UpgradeClient {
         let chosen: Vec<Value> = chosen.iter().map(one).collect();
         let body = json!({ "id": user_id, "assignments": chosen });
         let answer = self.call(Call::post(&["previewusers", "assign"], body)).await?;
-        wire::preview_user(&answer).ok_or_else(|| strange(CALL))
+        wire::preview_user(&answer).ok_or_else(|| unexpected_answer(CALL))
     }
 
     /// Removes a preview user. Idempotent.

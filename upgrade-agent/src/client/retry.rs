@@ -59,7 +59,7 @@ mod tests {
     const POLICY: Policy = Policy { retries: 9, pause: Duration::from_millis(200) };
 
     #[test]
-    fn pauses_double_up_to_a_bound_and_jitter_takes_at_most_half() {
+    fn the_back_off_doubles_up_to_a_limit_and_jitter_removes_at_most_half() {
         let millis = |tries, jitter| POLICY.wait(tries, None, jitter).unwrap().as_millis();
         assert_eq!([0, 1, 2, 3].map(|tries| millis(tries, 0.0)), [200, 400, 800, 1600]);
         assert_eq!([0.0, 0.5, 1.0, 7.0, f64::NAN].map(|jitter| millis(0, jitter)), [200, 150, 100, 100, 200]);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_asked_for_is_never_cut() {
+    fn a_wait_that_the_server_asks_for_is_never_shortened() {
         let second = Duration::from_secs(1);
         assert_eq!(POLICY.wait(0, Some(second), 1.0), Some(second));
         assert_eq!(POLICY.wait(4, Some(second), 0.0), Some(Duration::from_millis(3200)));

@@ -117,14 +117,14 @@ impl UpgradeClient {
         if second.is_no_route() {
             return good(reply);
         }
-        if travels_in_a_header(asked.user) {
+        if fits_in_a_header(asked.user) {
             self.seen().note(first.other());
         }
         good(second)
     }
 
     async fn version_for(&self, user: &str) -> Result<Version, ClientError> {
-        if !travels_in_a_header(user) {
+        if !fits_in_a_header(user) {
             return Ok(Version::V5);
         }
         let promised = if self.is_before_6().await? { Version::V5 } else { Version::V6 };
@@ -137,7 +137,7 @@ fn good(reply: Reply) -> Result<Value, ClientError> {
 }
 
 /// Headers are read as Latin-1, and lose surrounding space.
-fn travels_in_a_header(user: &str) -> bool {
+fn fits_in_a_header(user: &str) -> bool {
     user.trim() == user && user.chars().all(|c| u32::from(c) <= 0xff)
 }
 

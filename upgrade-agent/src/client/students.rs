@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::error::ClientError;
-use super::experiments::strange;
+use super::experiments::unexpected_answer;
 use super::session::UpgradeClient;
 use super::student_routes::StudentCall;
 use super::visit::{Assignment, Mark, MarkedPoint, NewUser, User};
@@ -62,7 +62,7 @@ impl UpgradeClient {
     /// The response contains only the fields that were set.
     async fn known_student(&self, call: StudentCall<'_>) -> Result<User, ClientError> {
         let name = call.name();
-        wire::user(&self.student_call(call).await?).ok_or_else(|| strange(&name))
+        wire::user(&self.student_call(call).await?).ok_or_else(|| unexpected_answer(&name))
     }
 
     /// Adds ids for the same student, and returns all of them.
@@ -74,7 +74,7 @@ impl UpgradeClient {
         let call = StudentCall::set("useraliases", user_id, json!({ "aliases": aliases }));
         let name = call.name();
         let answer = self.student_call(call).await?;
-        wire::aliases(&answer).ok_or_else(|| strange(&name))
+        wire::aliases(&answer).ok_or_else(|| unexpected_answer(&name))
     }
 
     /// The conditions of a student at the decision points of a context. Stores nothing: only [`Self::mark`]
@@ -87,7 +87,7 @@ impl UpgradeClient {
     pub async fn assign(&self, user_id: &str, context: &str) -> Result<Vec<Assignment>, ClientError> {
         let call = StudentCall::post("assign", user_id, json!({ "context": context })).repeatable();
         let name = call.name();
-        wire::list(&self.student_call(call).await?, wire::assignment).ok_or_else(|| strange(&name))
+        wire::list(&self.student_call(call).await?, wire::assignment).ok_or_else(|| unexpected_answer(&name))
     }
 
     /// Records a student's visit of a decision point, which enrols or excludes the student.
@@ -100,6 +100,6 @@ impl UpgradeClient {
     pub async fn mark(&self, user_id: &str, mark: &Mark) -> Result<MarkedPoint, ClientError> {
         let call = StudentCall::post("mark", user_id, wire::mark_body(mark));
         let name = call.name();
-        wire::marked(&self.student_call(call).await?).ok_or_else(|| strange(&name))
+        wire::marked(&self.student_call(call).await?).ok_or_else(|| unexpected_answer(&name))
     }
 }

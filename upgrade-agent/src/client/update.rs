@@ -11,7 +11,7 @@ use super::create::check_rule;
 use super::dialect::Dialect;
 use super::draft::{ExperimentPatch, NewCondition, NewDecisionPoint};
 use super::error::{ClientError, ErrorKind};
-use super::experiments::{read_experiment, strange};
+use super::experiments::{read_experiment, unexpected_answer};
 use super::model::{Experiment, PostRule, Raw, Revision};
 use super::session::UpgradeClient;
 use super::wire;
@@ -152,7 +152,7 @@ impl UpgradeClient {
             wire::v62::complete_update(&mut whole, patch);
         }
         let answer = self.call(Call::put(&["experiments", id], Value::Object(whole.clone()))).await?;
-        whole.extend(answer.as_object().ok_or_else(|| strange(CALL))?.clone());
+        whole.extend(answer.as_object().ok_or_else(|| unexpected_answer(CALL))?.clone());
         Ok(whole)
     }
 }

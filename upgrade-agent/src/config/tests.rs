@@ -1,4 +1,4 @@
-//! Precedence, refusals and secrets.
+//! Tests of the precedence of settings, of error messages and of the protection of secrets.
 
 use std::fs;
 
@@ -33,13 +33,13 @@ fn env<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> +
     move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
 }
 
-fn refused(text: &str) -> String {
+fn file_error(text: &str) -> String {
     let folder = Folder::new().with(text);
     Config::collect(&folder.flags(), &env(&[])).unwrap_err().to_string()
 }
 
 #[test]
-fn flags_win_over_the_environment_and_the_environment_over_the_file() {
+fn flags_override_variables_and_variables_override_the_file() {
     let folder = Folder::new().with(r#"{"url": "http://file/api", "confidence": 0.1, "temperature": 0.4}"#);
     let vars = [("UPGRADE_API_URL", "http://env/api"), ("UPGRADE_AGENT_CONFIDENCE", "0.2")];
     let flags = Flags { url: Some("http://flag/api".into()), ..folder.flags() };
@@ -63,7 +63,7 @@ fn without_any_setting_the_server_is_embedded_and_the_model_offline() {
 }
 
 #[test]
-fn a_key_brings_the_language_model_and_offline_sends_it_away() {
+fn an_api_key_selects_the_language_model_unless_offline_is_set() {
     let folder = Folder::new();
     let vars = [("ANTHROPIC_API_KEY", "sk-hunter2"), ("UPGRADE_AGENT_MODEL", "claude-x")];
     let model = Config::collect(&folder.flags(), &env(&vars)).unwrap().model.unwrap();
@@ -77,20 +77,20 @@ fn a_key_brings_the_language_model_and_offline_sends_it_away() {
 }
 
 #[test]
-fn unknown_settings_are_refused_with_the_nearest_name() {
-    assert!(refused(r#"{"modle": "x"}"#).contains("did you mean `model`?"));
-    assert!(refused(r#"{"model-timeout": 3}"#).contains("did you mean `model_timeout`?"));
-    assert!(refused(r#"{"colour": "red"}"#).contains("there are url, timeout, service_account"));
-    assert!(refused(r#"{"token": "hunter2"}"#).contains("UPGRADE_TOKEN"));
-    assert!(!refused(r#"{"token": "hunter2"}"#).contains("hunter2"));
-    assert!(refused("[1]").contains("must be a JSON object"));
-    assert!(refused("{").contains("is not JSON"));
-    assert!(refused(r#"{"confidence": "high"}"#).contains("does not fit"));
-    assert!(refused(r#"{"data_dir": "/x"}"#).contains("--data-dir"));
+fn errors_in_the_file_are_explained_and_unknown_settings_get_the_nearest_name() {
+    assert!(file_error(r#"{"modle": "x"}"#).contains("did you mean `model`?"));
+    assert!(file_error(r#"{"model-timeout": 3}"#).contains("did you mean `model_timeout`?"));
+    assert!(file_error(r#"{"colour": "red"}"#).contains("there are url, timeout, service_account"));
+    assert!(file_error(r#"{"token": "hunter2"}"#).contains("UPGRADE_TOKEN"));
+    assert!(!file_error(r#"{"token": "hunter2"}"#).contains("hunter2"));
+    assert!(file_error("[1]").contains("must be a JSON object"));
+    assert!(file_error("{").contains("is not JSON"));
+    assert!(file_error(r#"{"confidence": "high"}"#).contains("does not fit"));
+    assert!(file_error(r#"{"data_dir": "/x"}"#).contains("--data-dir"));
 }
 
 #[test]
-fn numbers_out_of_range_name_their_place() {
+fn errors_about_invalid_values_name_the_flag_or_variable() {
     let folder = Folder::new();
     let wrong =
         |flags: Flags, vars: &[(&str, &str)]| Config::collect(&flags, &env(vars)).unwrap_err().to_string();
@@ -104,7 +104,7 @@ fn numbers_out_of_range_name_their_place() {
 }
 
 #[test]
-fn secrets_are_shown_by_nothing() {
+fn debug_output_of_the_config_contains_no_secrets() {
     let folder = Folder::new();
     let vars = [("ANTHROPIC_API_KEY", "sk-hunter2"), ("UPGRADE_TOKEN", "hunter2-token")];
     let config = Config::collect(&folder.flags(), &env(&vars)).unwrap();
@@ -112,7 +112,7 @@ fn secrets_are_shown_by_nothing() {
 }
 
 #[test]
-fn a_file_that_is_named_must_be_there() {
+fn a_config_file_given_by_flag_must_exist() {
     let folder = Folder::new();
     let flags = Flags { config: Some(folder.0.join("none.json")), ..folder.flags() };
     let error = Config::collect(&flags, &env(&[])).unwrap_err().to_string();
@@ -121,7 +121,7 @@ fn a_file_that_is_named_must_be_there() {
 
 #[cfg(all(unix, not(target_os = "macos")))]
 #[test]
-fn the_data_folder_follows_the_platform() {
+fn the_data_folder_follows_xdg_data_home_and_home() {
     let found = |vars: &[(&str, &str)]| folder::of_user(&env(vars));
     assert_eq!(found(&[("HOME", "/h")]), Some(PathBuf::from("/h/.local/share/upgrade-agent")));
     assert_eq!(found(&[("HOME", "/h"), ("XDG_DATA_HOME", "/x")]), Some(PathBuf::from("/x/upgrade-agent")));
@@ -133,7 +133,7 @@ fn the_data_folder_follows_the_platform() {
 }
 
 #[test]
-fn the_variables_of_upgrades_own_agent_are_read_where_ours_are_not_set() {
+fn variables_of_upgrades_own_agent_are_used_if_ours_are_not_set() {
     let folder = Folder::new();
     let theirs = [
         ("UPGRADE_API_TIMEOUT", "12"),
@@ -160,7 +160,7 @@ fn the_variables_of_upgrades_own_agent_are_read_where_ours_are_not_set() {
 }
 
 #[test]
-fn a_client_key_and_its_secret_go_together() {
+fn client_key_and_client_secret_must_be_set_together() {
     let folder = Folder::new();
     let collect = |vars: &[(&str, &str)]| Config::collect(&folder.flags(), &env(vars));
     let both = [("UPGRADE_CLIENT_KEY", "app"), ("UPGRADE_CLIENT_SECRET", "hunter2")];
@@ -175,7 +175,7 @@ fn a_client_key_and_its_secret_go_together() {
 }
 
 #[test]
-fn the_report_has_the_source_of_each_setting_and_no_secret() {
+fn the_config_report_has_the_source_of_each_setting_and_no_secret() {
     let folder = Folder::new().with(r#"{"confidence": 0.9}"#);
     let vars = [
         ("UPGRADE_API_URL", "https://ada:hunter2@school.example/api?x=a@b"),

@@ -64,7 +64,7 @@ fn ask_again(
 }
 
 /// The reason for which a yes is not accepted: the person may not have read the question.
-fn not_read(asked: &Confirmation, state: &ConversationState) -> Option<String> {
+fn unread_reason(asked: &Confirmation, state: &ConversationState) -> Option<String> {
     let elsewhere = state.read_up_to.is_some_and(|turn| turn < asked.asked_turn());
     let why = if state.said_early {
         "I asked that after your message came in, so I have not taken it as a yes."
@@ -104,7 +104,7 @@ fn settle(
     let title = actions::title(asked.proposal());
     let verdict = verdict(asked, state);
     if verdict == Verdict::Yes
-        && let Some(text) = not_read(asked, state)
+        && let Some(text) = unread_reason(asked, state)
     {
         return ask_again(update, asked, state.turns, text);
     }
@@ -144,7 +144,7 @@ fn settle_step(
 ) -> ConversationStateUpdate {
     let verdict = verdict(asked, state);
     if verdict == Verdict::Yes
-        && let Some(text) = not_read(asked, state)
+        && let Some(text) = unread_reason(asked, state)
     {
         return ask_again(update, asked, state.turns, text);
     }

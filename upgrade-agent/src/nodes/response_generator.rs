@@ -69,7 +69,7 @@ async fn write(
     let writing = ToolLoop::new(&settings.model).tools(stored.tools()).max_rounds(ROUNDS);
     let before = reply.text.len();
     let failed = if reply.ctx.has_listener() {
-        write_aloud(writing, request, reply).await
+        stream_reply(writing, request, reply).await
     } else {
         write_at_once(writing, request, reply).await
     };
@@ -78,7 +78,7 @@ async fn write(
     }
     let error = failed.map(|error| failure::of_model(&error, reply.ctx.node()));
     if error.is_some() || reply.text.len() == before {
-        reply.part(&plainly(state, error.as_ref())).await;
+        reply.part(&reply_without_model(state, error.as_ref())).await;
     }
     let kind = if stored.read_the_log() { ResponseKind::Report } else { state.kind };
     (kind, error)
@@ -110,7 +110,7 @@ async fn write_at_once(
 }
 
 /// The streamed form, which forwards each piece.
-async fn write_aloud(
+async fn stream_reply(
     writing: ToolLoop<'_>,
     request: ChatRequest,
     reply: &mut ReplyWriter<'_>,
@@ -120,7 +120,7 @@ async fn write_aloud(
     let ctx = reply.ctx.clone();
     let voiced = Arc::clone(&voice);
     let say = move |event| {
-        let piece = voiced.hear(event);
+        let piece = voiced.piece_of(event);
         let ctx = ctx.clone();
         async move {
             if let Some(piece) = piece {
@@ -142,7 +142,7 @@ struct Voice {
 
 impl Voice {
     /// The piece to forward, if the event has one.
-    fn hear(&self, event: ChatEvent) -> Option<String> {
+    fn piece_of(&self, event: ChatEvent) -> Option<String> {
         let text = match event {
             ChatEvent::TextDelta { text, .. } if !text.is_empty() => text,
             ChatEvent::Finished(_) => {
@@ -182,7 +182,7 @@ impl ReplyWriter<'_> {
 }
 
 /// The reply without a model.
-fn plainly(state: &ConversationState, error: Option<&TurnError>) -> String {
+fn reply_without_model(state: &ConversationState, error: Option<&TurnError>) -> String {
     let excuse = error.map(|error| format!("The language model did not answer. {}", error.message));
     let facts = match state.kind {
         ResponseKind::Clarification => {

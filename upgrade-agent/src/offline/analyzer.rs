@@ -29,13 +29,13 @@ fn in_situation(meaning: Meaning, text: &Text, facts: &Facts) -> Meaning {
         // After a list of several experiments, none of them is "that experiment".
         Request::StatusOf
             if meaning.confidence < 0.7
-                && !facts.told("that_experiment").is_null()
+                && !facts.situation_field("that_experiment").is_null()
                 && !reads_out_several(&facts.before) =>
         {
             sure(Request::StatusOf)
         }
-        Request::Unclear if may_change_a_draft(text) && !facts.told("dropped").is_null() => {
-            sure(Request::Do(super::intent::Action::Update))
+        Request::Unclear if may_change_a_draft(text) && !facts.situation_field("dropped").is_null() => {
+            sure(Request::Do(super::intent::Operation::Update))
         }
         _ => meaning,
     }
@@ -92,7 +92,7 @@ fn reading(ask: &Request) -> String {
 
 /// The request in the person's own words, with "that experiment" spelled out.
 fn summary(ask: &Request, facts: &Facts) -> String {
-    let last = facts.told("that_experiment").get("name").and_then(Value::as_str);
+    let last = facts.situation_field("that_experiment").get("name").and_then(Value::as_str);
     let about = last.filter(|_| slots::refers_back(&Text::read(&facts.message)));
     let about = about.map_or_else(String::new, |name| format!(" (about experiment '{name}')"));
     format!("{}{about}: {}", reading(ask), facts.message.trim())

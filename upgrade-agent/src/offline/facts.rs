@@ -72,7 +72,7 @@ impl Facts {
     }
 
     /// A field of the situation; null if it is missing.
-    pub(super) fn told(&self, name: &str) -> &Value {
+    pub(super) fn situation_field(&self, name: &str) -> &Value {
         self.situation.get(name).unwrap_or(&Value::Null)
     }
 }
@@ -131,12 +131,12 @@ mod tests {
         .with_system("Node: information_gatherer\nBe good.\n\nSituation\n```json\n{\"pending\": null, \"turn\": 2}\n```\n");
         let facts = Facts::of(&request);
         assert_eq!((facts.node, facts.message.as_str()), (Node::Gatherer, "start Foo"));
-        assert_eq!(facts.told("turn"), 2);
+        assert_eq!(facts.situation_field("turn"), 2);
         assert_eq!(facts.answer("get_experiment_names", &json!({})).unwrap().output[0]["name"], "Foo");
     }
 
     #[test]
-    fn a_request_without_anything_reads_as_nothing() {
+    fn a_request_with_a_broken_situation_has_no_node_and_no_facts() {
         let facts = Facts::of(&ChatRequest::default().with_system("Situation\n```\n{broken\n```"));
         assert_eq!((facts.node, facts.situation), (Node::Nobody, json!({})));
     }

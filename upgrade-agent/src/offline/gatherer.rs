@@ -15,7 +15,7 @@ mod users;
 use serde_json::{Map, Value, json};
 
 use super::facts::Facts;
-use super::intent::{Action, Part, Request, understand};
+use super::intent::{Operation, Part, Request, understand};
 use super::lexicon::{self, Concept as C};
 use super::slots::{self, names, points};
 use super::text::{Text, folded};
@@ -51,7 +51,7 @@ struct Gatherer<'a> {
 
 /// The pending action of an earlier message.
 struct Draft {
-    action: Action,
+    action: Operation,
     params: Params,
     /// The parameter that the person was asked for, if any.
     asked: Vec<String>,
@@ -80,13 +80,13 @@ impl Gatherer<'_> {
 
     /// The pending action that the message continues. A clear request for something else starts anew.
     fn draft(&self, ask: &Request) -> Flow<Option<Draft>> {
-        let pending = self.facts.told("pending");
-        if let Some(action) = pending["action"].as_str().and_then(Action::of_name) {
+        let pending = self.facts.situation_field("pending");
+        if let Some(action) = pending["action"].as_str().and_then(Operation::of_name) {
             let params = pending["params"].as_object().cloned().unwrap_or_default();
             let goes_on = match ask {
-                Request::Do(Action::Create) if action == Action::Create => !self.wants_another(&params),
+                Request::Do(Operation::Create) if action == Operation::Create => !self.wants_another(&params),
                 // "Modify" alone is not a request for something else.
-                Request::Do(Action::Update) => {
+                Request::Do(Operation::Update) => {
                     self.may_change(action) || !self.text.words.iter().any(slots::is_free)
                 }
                 Request::Do(other) => other.name() == action.name(),
@@ -119,10 +119,10 @@ impl Gatherer<'_> {
             };
             return Ok(goes_on.then(|| Draft { action, params, asked: wire::texts(&pending["missing"]) }));
         }
-        let dropped = self.facts.told("dropped");
-        let Some(action) = dropped["action"].as_str().and_then(Action::of_name) else { return Ok(None) };
+        let dropped = self.facts.situation_field("dropped");
+        let Some(action) = dropped["action"].as_str().and_then(Operation::of_name) else { return Ok(None) };
         let params = dropped["params"].as_object().cloned().unwrap_or_default();
-        let changes = matches!(ask, Request::Do(Action::Update) | Request::Unclear)
+        let changes = matches!(ask, Request::Do(Operation::Update) | Request::Unclear)
             && self.may_change(action)
             && self.names_no_other(&params)?;
         Ok(changes.then(|| Draft { action, params, asked: Vec::new() }))
@@ -130,15 +130,15 @@ impl Gatherer<'_> {
 
     /// Whether a change can belong to the pending action: "make it 30/70", "rename it" cannot start or delete
     /// an experiment.
-    fn may_change(&self, action: Action) -> bool {
+    fn may_change(&self, action: Operation) -> bool {
         let designs = slots::has_weights(self.text)
             || slots::filter_mode(self.text).is_some()
             || self.text.has(&["rename", "renamed"])
             || self.text.has_phrase("call it|that|this");
         match action {
-            Action::Create | Action::Update => true,
-            Action::Delete => false,
-            Action::Status(_) => slots::status_word(self.text).is_some() || self.insists(),
+            Operation::Create | Operation::Update => true,
+            Operation::Delete => false,
+            Operation::Status(_) => slots::status_word(self.text).is_some() || self.insists(),
             _ => !designs,
         }
     }
@@ -263,29 +263,29 @@ impl Gatherer<'_> {
         !given.is_empty() && experiment && (named || another)
     }
 
-    fn act(&self, action: Action, draft: Option<&Draft>) -> Flow<NextStep> {
+    fn act(&self, action: Operation, draft: Option<&Draft>) -> Flow<NextStep> {
         if let Some(step) = self.orders_things_beyond(action, draft)? {
             return Ok(step);
         }
         let (params, missing) = match action {
-            Action::Create => self.create(draft)?,
-            Action::Update => self.update(draft)?,
-            Action::Status(status) => self.status(status, draft)?,
-            Action::Delete => self.delete(draft)?,
-            Action::Init => self.init(draft)?,
-            Action::Assign => self.assign(draft)?,
-            Action::Mark => self.mark(draft)?,
-            Action::Visit => self.visit(draft)?,
-            Action::Balance => self.balance(draft)?,
-            Action::Journey => self.journey(draft)?,
+            Operation::Create => self.create(draft)?,
+            Operation::Update => self.update(draft)?,
+            Operation::Status(status) => self.status(status, draft)?,
+            Operation::Delete => self.delete(draft)?,
+            Operation::Init => self.init(draft)?,
+            Operation::Assign => self.assign(draft)?,
+            Operation::Mark => self.mark(draft)?,
+            Operation::Visit => self.visit(draft)?,
+            Operation::Balance => self.balance(draft)?,
+            Operation::Journey => self.journey(draft)?,
         };
         self.account(action, params, missing, draft)
     }
 
     /// Stores the findings, in one round.
-    fn propose(&self, action: Action, params: Params, missing: Vec<&'static str>, anew: bool) -> NextStep {
+    fn propose(&self, action: Operation, params: Params, missing: Vec<&'static str>, anew: bool) -> NextStep {
         let mut needed = json!({ "action": action.name(), "reasoning": "the person asks for it" });
-        if anew && self.facts.told("pending")["action"] == action.name() {
+        if anew && self.facts.situation_field("pending")["action"] == action.name() {
             needed["begins_anew"] = json!(true);
         }
         let mut calls =
@@ -310,7 +310,7 @@ impl Gatherer<'_> {
         let (mut params, mut missing) = self.of_experiment(draft)?;
         let status = status.or_else(|| slots::target_status(self.text)).or_else(|| {
             draft.and_then(|_| match understand(self.text).ask {
-                Request::Do(Action::Status(status)) => status,
+                Request::Do(Operation::Status(status)) => status,
                 _ => slots::status_word(self.text),
             })
         });
@@ -359,18 +359,18 @@ impl Gatherer<'_> {
     }
 }
 
-fn schema_tool(action: Action) -> &'static str {
+fn schema_tool(action: Operation) -> &'static str {
     match action {
-        Action::Create => "get_create_experiment_schema",
-        Action::Update => "get_update_experiment_schema",
-        Action::Status(_) => "get_update_experiment_status_schema",
-        Action::Delete => "get_delete_experiment_schema",
-        Action::Init => "get_init_experiment_user_schema",
-        Action::Assign => "get_get_decision_point_assignments_schema",
-        Action::Mark => "get_mark_decision_point_schema",
-        Action::Visit => "get_visit_decision_point_schema",
-        Action::Balance => "get_test_condition_balance_schema",
-        Action::Journey => "get_simulate_user_journey_schema",
+        Operation::Create => "get_create_experiment_schema",
+        Operation::Update => "get_update_experiment_schema",
+        Operation::Status(_) => "get_update_experiment_status_schema",
+        Operation::Delete => "get_delete_experiment_schema",
+        Operation::Init => "get_init_experiment_user_schema",
+        Operation::Assign => "get_get_decision_point_assignments_schema",
+        Operation::Mark => "get_mark_decision_point_schema",
+        Operation::Visit => "get_visit_decision_point_schema",
+        Operation::Balance => "get_test_condition_balance_schema",
+        Operation::Journey => "get_simulate_user_journey_schema",
     }
 }
 

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_insistence_is_about_the_last_wish() {
+    fn a_message_that_only_insists_repeats_the_last_request() {
         let said = spelled(&["hi", "set the weights of Foo to 70/30", "force it"]);
         assert_eq!(said, "set the weights of Foo to 70/30\nforce it");
         let said = spelled(&["change the weights of Foo", "70/30", "do it anyway"]);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_stands_for_itself() {
+    fn other_messages_are_not_extended() {
         assert_eq!(spelled(&["start Foo", "list the experiments"]), "list the experiments");
         assert_eq!(spelled(&["hello", "force it"]), "force it");
         assert_eq!(spelled(&["start Foo", "force Bar to stop"]), "force Bar to stop");

@@ -16,8 +16,8 @@ use super::mentions::{self, TermMention};
 use super::slots::{self, lists};
 use super::text::Text;
 use super::unsupported;
-pub(super) use ask::{Action, Meaning, Part, Request};
-use ask::{likely, surely, unclear};
+pub(super) use ask::{Meaning, Operation, Part, Request};
+use ask::{certain, likely, unclear};
 use hits::{Hit, Hits};
 use mood::Mood;
 
@@ -51,7 +51,7 @@ pub(super) fn understand(text: &Text) -> Meaning {
     match meaning.ask {
         // A question or a wish about something that the agent cannot do.
         Request::HowTo(_) | Request::Schema(_) | Request::Unclear if unsupported::wish(text).is_some() => {
-            surely(Request::Beyond)
+            certain(Request::Beyond)
         }
         _ => meaning,
     }
@@ -71,7 +71,7 @@ impl Reader<'_> {
             && word.raw == "DELETE"
         {
             // An answer to a question that is not open any more.
-            return Some(surely(Request::Yes));
+            return Some(certain(Request::Yes));
         }
         let only = |words: &[&str]| {
             self.text.words.len() <= 5
@@ -79,28 +79,28 @@ impl Reader<'_> {
         };
         let has = |words: &[&str]| self.text.has(words);
         if has(topics::THANKS) && only(topics::PLEASED) {
-            return Some(surely(Request::Thanks));
+            return Some(certain(Request::Thanks));
         }
         let parts =
             has(&["bye", "goodbye", "farewell", "cya", "exit", "quit"]) || self.text.has_phrase("see you");
         if parts && only(topics::FAREWELLS) {
-            return Some(surely(Request::Farewell));
+            return Some(certain(Request::Farewell));
         }
         let wants_else = self.hits.actions().any(|hit| hit.counts() && hit.concept != C::Change);
         if self.text.has_phrase("changed|change my mind") && !wants_else {
-            return Some(surely(Request::No));
+            return Some(certain(Request::No));
         }
         if has(topics::NO) && only(topics::NO) {
-            return Some(surely(Request::No));
+            return Some(certain(Request::No));
         }
         if has(topics::YES) && only(topics::YES) {
-            return Some(surely(Request::Yes));
+            return Some(certain(Request::Yes));
         }
         let greets = self.text.words.first().is_some_and(|word| word.is(topics::GREETINGS));
         if greets && (only(topics::GREETINGS) || !self.hits.any()) && self.terms.is_empty() {
-            return Some(surely(Request::Greeting));
+            return Some(certain(Request::Greeting));
         }
-        topics::asks_for_abilities(self.text).then(|| surely(Request::Abilities))
+        topics::asks_for_abilities(self.text).then(|| certain(Request::Abilities))
     }
 
     /// "Undo that", "roll it back". "Revert Hints to inactive" names the new status, so it is an order.
@@ -110,12 +110,12 @@ impl Reader<'_> {
             || self.text.has_phrase("roll|rolling back")
             || self.text.has_phrase("take|taking it|that|this back");
         let instead = slots::target_status(self.text).is_some() || slots::has_weights(self.text);
-        (undoes && !instead).then(|| surely(Request::Undo))
+        (undoes && !instead).then(|| certain(Request::Undo))
     }
 
     /// A question about finished actions.
     fn session(&self) -> Option<Meaning> {
-        topics::asks_for_report(self.text, &self.hits).then(|| surely(Request::Report))
+        topics::asks_for_report(self.text, &self.hits).then(|| certain(Request::Report))
     }
 
     /// "Is the split of Hints fair?" is answered by a test, which changes nothing without a confirmation.
@@ -124,9 +124,9 @@ impl Reader<'_> {
         let asks = self.mood.is_question() && simulations::is_concrete(self.text);
         asks.then(|| {
             if hit.at == 0 {
-                likely(Request::Do(Action::Balance))
+                likely(Request::Do(Operation::Balance))
             } else {
-                surely(Request::Do(Action::Balance))
+                certain(Request::Do(Operation::Balance))
             }
         })
     }
@@ -136,11 +136,11 @@ impl Reader<'_> {
         let action = self.topic_action();
         if self.hits.has(C::Parameter) && !self.mood.orders() {
             let new = self.text.has(&["new"]) && self.hits.has(C::Experiment);
-            let action = action.or(new.then_some(Action::Create));
+            let action = action.or(new.then_some(Operation::Create));
             if let Some(action) =
                 action.filter(|_| self.mood.asks || self.shows() || self.text.words.len() < 8)
             {
-                return Some(surely(Request::Schema(action)));
+                return Some(certain(Request::Schema(action)));
             }
         }
         let action = action?;
@@ -148,14 +148,14 @@ impl Reader<'_> {
             return None;
         }
         if topics::asks_if_able(self.text) {
-            return Some(surely(Request::HowTo(action)));
+            return Some(certain(Request::HowTo(action)));
         }
         if self.mood.needs && self.mood.asks {
-            return Some(surely(Request::Schema(action)));
+            return Some(certain(Request::Schema(action)));
         }
         let asks_last =
             self.hits.first_in_later_sentence(self.text).is_some_and(|hit| hit.concept == C::Show);
-        (self.mood.how_to && !asks_last).then(|| surely(Request::HowTo(action)))
+        (self.mood.how_to && !asks_last).then(|| certain(Request::HowTo(action)))
     }
 
     /// "What does completed mean?" is about the word, not about an action.
@@ -174,7 +174,7 @@ impl Reader<'_> {
         let to_me = |hit: &Hit| hit.at == 0 && self.text.words.get(1).is_some_and(|word| word.new_clause);
         let counts = |hit: &Hit| hit.counts() && !to_me(hit);
         let refused = self.hits.actions().any(|hit| hit.negated) && !self.hits.actions().any(counts);
-        (refused && !self.mood.is_question()).then(|| surely(Request::Refused))
+        (refused && !self.mood.is_question()).then(|| certain(Request::Refused))
     }
 
     /// An order: the first verb that counts decides.
@@ -184,24 +184,24 @@ impl Reader<'_> {
         }
         if self.text.words.first().is_some_and(|word| word.is(&["tag", "label"])) && self.text.words.len() > 2
         {
-            return Some(surely(Request::Do(Action::Update)));
+            return Some(certain(Request::Do(Operation::Update)));
         }
         if self.wants_to_compare() {
-            return Some(likely(Request::Do(Action::Create)));
+            return Some(likely(Request::Do(Operation::Create)));
         }
         if self.gives_shares() || self.gives_a_part() {
-            return Some(surely(Request::Do(Action::Update)));
+            return Some(certain(Request::Do(Operation::Update)));
         }
         let opens_doors =
             self.text.has_phrase("let students|learners|pupils|users|people|kids|everyone|them in");
         if opens_doors && !self.hits.actions().any(|hit| hit.counts() && !hit.describes) {
-            return Some(likely(Request::Do(Action::Status(Some("enrolling")))));
+            return Some(likely(Request::Do(Operation::Status(Some("enrolling")))));
         }
         let Some(head) = self.hits.head(self.text, self.mood.wishes_for) else {
             // "We need a new experiment" has no verb of action.
             let new = self.text.has(&["new", "another", "named", "called"]) && self.hits.has(C::Experiment);
             let begins = self.text.words.first().is_some_and(|word| word.is(&["new", "another"]));
-            return (new && (self.mood.wishes || begins)).then(|| surely(Request::Do(Action::Create)));
+            return (new && (self.mood.wishes || begins)).then(|| certain(Request::Do(Operation::Create)));
         };
         let head = match head.concept {
             C::Show | C::Explain => self.hits.order_after(self.text, head)?,
@@ -209,7 +209,7 @@ impl Reader<'_> {
         };
         let action = self.action_of(head)?;
         Some(if self.mood.wishes || head.at <= 1 {
-            surely(Request::Do(action))
+            certain(Request::Do(action))
         } else {
             likely(Request::Do(action))
         })
@@ -247,7 +247,7 @@ impl Reader<'_> {
     }
 
     /// The action in a message, whatever its mood.
-    fn topic_action(&self) -> Option<Action> {
+    fn topic_action(&self) -> Option<Operation> {
         let in_term = |hit: &&Hit| {
             let wide = self.terms.iter().filter(|found| found.end - found.start > 1);
             wide.into_iter().any(|found| (found.start..found.end).contains(&hit.at))
@@ -256,25 +256,25 @@ impl Reader<'_> {
         self.action_of(hit)
     }
 
-    fn action_of(&self, hit: &Hit) -> Option<Action> {
-        let status = |word| Some(Action::Status(Some(word)));
+    fn action_of(&self, hit: &Hit) -> Option<Operation> {
+        let status = |word| Some(Operation::Status(Some(word)));
         match hit.concept {
-            C::Start if self.begins_something_new(hit) => Some(Action::Create),
+            C::Start if self.begins_something_new(hit) => Some(Operation::Create),
             C::Start | C::Resume => status("enrolling"),
             C::Stop | C::Pause => status("enrollmentComplete"),
             C::Cancel => status("cancelled"),
             C::Archive => status("archived"),
-            C::Init => Some(Action::Init),
-            C::Mark => Some(Action::Mark),
-            C::Assign => Some(Action::Assign),
-            C::Visit => Some(Action::Visit),
-            C::Balance => Some(Action::Balance),
-            C::Journey | C::Simulate => Some(Action::Journey),
-            C::Include | C::Exclude => Some(Action::Update),
+            C::Init => Some(Operation::Init),
+            C::Mark => Some(Operation::Mark),
+            C::Assign => Some(Operation::Assign),
+            C::Visit => Some(Operation::Visit),
+            C::Balance => Some(Operation::Balance),
+            C::Journey | C::Simulate => Some(Operation::Journey),
+            C::Include | C::Exclude => Some(Operation::Update),
             C::Create if self.changes_a_part(hit) => Some(self.change()),
-            C::Create => Some(Action::Create),
-            C::Delete if self.changes_a_part(hit) => Some(Action::Update),
-            C::Delete => Some(Action::Delete),
+            C::Create => Some(Operation::Create),
+            C::Delete if self.changes_a_part(hit) => Some(Operation::Update),
+            C::Delete => Some(Operation::Delete),
             C::Change => Some(self.change()),
             _ => None,
         }
@@ -315,11 +315,11 @@ impl Reader<'_> {
             || self.text.has_phrase("consistency|post-experiment|post rule of|for|in")
     }
 
-    fn change(&self) -> Action {
+    fn change(&self) -> Operation {
         match self.target() {
-            Some(status) => Action::Status(Some(status)),
-            None if self.hits.has(C::Status) => Action::Status(None),
-            None => Action::Update,
+            Some(status) => Operation::Status(Some(status)),
+            None if self.hits.has(C::Status) => Operation::Status(None),
+            None => Operation::Update,
         }
     }
 
@@ -353,7 +353,7 @@ impl Reader<'_> {
             return None;
         }
         if topics::defines(self.text, &self.hits, &self.terms) {
-            return Some(surely(Request::Explain(found())));
+            return Some(certain(Request::Explain(found())));
         }
         let only_terms = self.text.words.iter().enumerate().all(|(at, word)| {
             lexicon::is_function(word)

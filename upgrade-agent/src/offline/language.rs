@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_languages_are_known_by_their_small_words() {
+    fn german_spanish_and_french_messages_are_detected() {
         for message in [
             "Was ist A/B-Testing?",
             "Erstelle ein Experiment namens Hallo",
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn english_with_a_foreign_name_is_english() {
+    fn english_messages_with_foreign_names_count_as_english() {
         for message in [
             "create an experiment called Gracias",
             "delete \"nicht\"",

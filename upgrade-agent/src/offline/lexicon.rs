@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_only_look_alike_have_their_own_meaning() {
+    fn words_that_look_alike_are_not_confused() {
         for word in ["state", "stats"] {
             assert_eq!(of(word), [C::Status], "{word}");
         }
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_particle_gives_a_verb_its_meaning() {
+    fn a_particle_changes_the_meaning_of_a_verb() {
         let found = |message| phrases(&Text::read(message)).first().map(|(_, concept)| *concept);
         assert_eq!(found("please turn the hints study off"), Some(C::Stop));
         assert_eq!(found("get rid of it"), Some(C::Delete));

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_alias_wins_and_slips_are_forgiven() {
+    fn the_longest_alias_wins_and_typing_errors_are_tolerated() {
         assert_eq!(titles("what is exclude if reached"), ["Exclude if reached"]);
         assert_eq!(titles("the consistancy rule and the wieghts"), ["Consistency rule", "Weight"]);
         assert_eq!(titles("decision points or conditions?"), ["Decision point", "Condition"]);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_term_is_found_by_its_own_title_words() {
+    fn each_term_is_found_by_each_of_its_aliases() {
         for term in glossary::terms() {
             for alias in term.aliases() {
                 let found = term_mentions(&Text::read(alias));

@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use fillers::{GRAMMAR, PHRASES, SIMULATIONS, VISITS};
 
-use super::intent::Action;
+use super::intent::Operation;
 use super::lexicon::{self, Concept as C};
 use super::slots::{self, conditions, students};
 use super::text::{Text, Word, folded, is_slip_of};
 
 /// The parts of a message that were used.
 pub(super) struct Interpretation<'a> {
-    pub(super) action: Action,
+    pub(super) action: Operation,
     pub(super) params: &'a serde_json::Map<String, Value>,
     pub(super) missing: &'a [&'static str],
     /// Names on the server that the message refers to, possibly misspelled.
@@ -33,7 +33,7 @@ pub(super) struct Interpretation<'a> {
 
 /// The unused words, as runs of the message.
 pub(super) fn left_over(text: &Text, taken: &Interpretation<'_>) -> Vec<String> {
-    let reader = Reader { text, taken, shouts: shouts(text) };
+    let reader = Reader { text, taken, shouts: is_all_caps(text) };
     let mut open: Vec<bool> =
         text.words.iter().enumerate().map(|(at, word)| !reader.is_taken(at, word)).collect();
     for phrase in PHRASES.iter().chain(reader.own_phrases()) {
@@ -119,7 +119,7 @@ impl Reader<'_> {
         let is = |number: f64| numbers.iter().any(|known| (known - number).abs() < 0.01);
         if let Some(ratio) = conditions::ratio(&word.raw) {
             // Whether the word states the expected result of a balance test.
-            return self.taken.action == Action::Balance || ratio.into_iter().all(is);
+            return self.taken.action == Operation::Balance || ratio.into_iter().all(is);
         }
         let plain = word.raw.trim_end_matches('%').replace([',', '\''], "");
         let plain = plain.strip_prefix("n=").unwrap_or(&plain);
@@ -157,17 +157,17 @@ impl Reader<'_> {
     /// Whether this order can use a word of this concept.
     fn fits(&self, concept: C) -> bool {
         let lists = ["inclusion_users", "inclusion_groups", "exclusion_users", "exclusion_groups"];
-        let design = matches!(self.taken.action, Action::Create | Action::Update);
+        let design = matches!(self.taken.action, Operation::Create | Operation::Update);
         match concept {
             C::Desire => true,
             C::Experiment => {
-                !matches!(self.taken.action, Action::Init | Action::Assign | Action::Mark)
+                !matches!(self.taken.action, Operation::Init | Operation::Assign | Operation::Mark)
                     || self.has_any(&["assigned_condition"])
             }
             C::Name => self.has("name"),
             C::Condition | C::Weight => {
                 self.has_any(&["conditions", "assigned_condition"])
-                    || matches!(self.taken.action, Action::Assign | Action::Balance)
+                    || matches!(self.taken.action, Operation::Assign | Operation::Balance)
             }
             C::Point => self.has_any(&["decision_points", "decision_point", "site", "target", "steps"]),
             C::Context => self.has("context"),
@@ -185,7 +185,7 @@ impl Reader<'_> {
             C::Change => {
                 matches!(
                     self.taken.action,
-                    Action::Create | Action::Update | Action::Status(_) | Action::Journey
+                    Operation::Create | Operation::Update | Operation::Status(_) | Operation::Journey
                 )
             }
             C::Create => design,
@@ -193,34 +193,34 @@ impl Reader<'_> {
             C::Assign => {
                 matches!(
                     self.taken.action,
-                    Action::Assign | Action::Balance | Action::Journey | Action::Visit
+                    Operation::Assign | Operation::Balance | Operation::Journey | Operation::Visit
                 ) || design && self.has_any(&["group_type", "assignment_unit", "conditions"])
             }
-            C::Delete => self.taken.action == Action::Delete,
+            C::Delete => self.taken.action == Operation::Delete,
             C::Start | C::Resume | C::Stop | C::Pause | C::Cancel | C::Archive => {
                 self.is_status_verb(concept)
             }
-            C::Status => matches!(self.taken.action, Action::Status(_)) || self.has("steps"),
-            C::Enrollment => matches!(self.taken.action, Action::Status(_)),
-            C::Init => matches!(self.taken.action, Action::Init),
-            C::Mark => matches!(self.taken.action, Action::Mark),
-            C::Visit => matches!(self.taken.action, Action::Visit | Action::Journey | Action::Mark),
+            C::Status => matches!(self.taken.action, Operation::Status(_)) || self.has("steps"),
+            C::Enrollment => matches!(self.taken.action, Operation::Status(_)),
+            C::Init => matches!(self.taken.action, Operation::Init),
+            C::Mark => matches!(self.taken.action, Operation::Mark),
+            C::Visit => matches!(self.taken.action, Operation::Visit | Operation::Journey | Operation::Mark),
             C::Balance | C::Journey | C::Simulate => {
-                matches!(self.taken.action, Action::Balance | Action::Journey | Action::Visit)
+                matches!(self.taken.action, Operation::Balance | Operation::Journey | Operation::Visit)
             }
             C::Show | C::Explain => matches!(
                 self.taken.action,
-                Action::Assign | Action::Balance | Action::Journey | Action::Visit
+                Operation::Assign | Operation::Balance | Operation::Journey | Operation::Visit
             ),
             _ => false,
         }
     }
 
     fn is_status_verb(&self, verb: C) -> bool {
-        if self.has("steps") || self.taken.action == Action::Create && verb == C::Start {
+        if self.has("steps") || self.taken.action == Operation::Create && verb == C::Start {
             return true;
         }
-        let Action::Status(_) = self.taken.action else { return false };
+        let Operation::Status(_) = self.taken.action else { return false };
         match self.status() {
             Some("enrolling") => matches!(verb, C::Start | C::Resume),
             Some("enrollmentComplete") => matches!(verb, C::Stop | C::Pause),
@@ -244,15 +244,15 @@ impl Reader<'_> {
         let known = |words: &str| is_in(words, word);
         let lists = ["inclusion_users", "inclusion_groups", "exclusion_users", "exclusion_groups"];
         match self.taken.action {
-            Action::Status(_) => {
+            Operation::Status(_) => {
                 self.status().is_some() && slots::status_of(word) == self.status()
                     || known("students users learners pupils kids")
             }
-            Action::Delete => known("permanently completely forever entirely totally gone rid"),
-            Action::Create | Action::Update => {
+            Operation::Delete => known("permanently completely forever entirely totally gone rid"),
+            Operation::Create | Operation::Update => {
                 let design =
                     known("new another add adding added fresh brand simple basic small little a/b ab split")
-                        && self.taken.action == Action::Create
+                        && self.taken.action == Operation::Create
                         || known("add adding added change changed");
                 design
                     || self.has("conditions")
@@ -296,14 +296,14 @@ impl Reader<'_> {
                         )
                         && points_are_open(self.text)
             }
-            Action::Init | Action::Mark | Action::Visit => {
+            Operation::Init | Operation::Mark | Operation::Visit => {
                 known("class classes school schools user student register visited visits decision point")
-                    || self.taken.action == Action::Visit && is_in(VISITS, word)
+                    || self.taken.action == Operation::Visit && is_in(VISITS, word)
             }
-            Action::Assign => known(
+            Operation::Assign => known(
                 "class classes school schools user student what which how condition conditions see sees",
             ),
-            Action::Balance | Action::Journey => {
+            Operation::Balance | Operation::Journey => {
                 is_in(SIMULATIONS, word)
                     || known("class classes school schools steps step")
                     || self.has("steps") && known("then afterwards next finally first once")
@@ -316,21 +316,21 @@ impl Reader<'_> {
     fn starts(&self, at: usize) -> bool {
         let acts = |word: &Word| lexicon::concepts(word).first().is_some_and(|concept| *concept <= C::Mark);
         let next = self.text.words.get(at + 1);
-        self.taken.action != Action::Create
+        self.taken.action != Operation::Create
             || next.is_some_and(|next| next.is(&["in", "at", "on"]))
             || !self.text.words[..at].iter().any(acts)
     }
 
     fn may_insist(&self) -> bool {
-        matches!(self.taken.action, Action::Status(_) | Action::Update | Action::Journey)
+        matches!(self.taken.action, Operation::Status(_) | Operation::Update | Operation::Journey)
     }
 
     fn own_phrases(&self) -> &'static [&'static str] {
         match self.taken.action {
-            Action::Update if self.has_any(&["exclusion_users", "exclusion_groups"]) => {
+            Operation::Update if self.has_any(&["exclusion_users", "exclusion_groups"]) => {
                 &["do|does|should|must|shall|may|can not", "no longer", "not|never"]
             }
-            Action::Status(_) => &[
+            Operation::Status(_) => &[
                 "new|more|further students|users|learners|pupils|participants|people",
                 "from inactive|draft|preview|scheduled|enrolling|running|paused|cancelled|archived",
                 "the|my|our \
@@ -389,7 +389,7 @@ fn is_polite_slip(word: &Word) -> bool {
 }
 
 /// `START FOO NOW`: a message in capitals has no capitalized names.
-fn shouts(text: &Text) -> bool {
+fn is_all_caps(text: &Text) -> bool {
     let lower = |word: &Word| word.raw.chars().any(char::is_lowercase);
     text.words.len() > 1 && !text.words.iter().any(lower)
 }

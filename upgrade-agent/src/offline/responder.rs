@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::gatherer::NextStep;
-use super::intent::{Action, Part, Request, understand};
+use super::intent::{Operation, Part, Request, understand};
 use super::slots;
 use super::text::Text;
 use super::unsupported;
@@ -31,7 +31,8 @@ struct Responder<'a> {
 impl Responder<'_> {
     /// The stored data that the answer needs and that were not read yet.
     fn wanted(&self, ask: &Request) -> Option<&'static str> {
-        let gathered = self.facts.told("gathered").as_array().is_some_and(|names| !names.is_empty());
+        let gathered =
+            self.facts.situation_field("gathered").as_array().is_some_and(|names| !names.is_empty());
         let needs: &[&'static str] = match ask {
             Request::Report => &["get_execution_log"],
             Request::Experiments | Request::Details | Request::StatusOf | Request::Enrollment => {
@@ -40,7 +41,7 @@ impl Responder<'_> {
             _ if gathered => &["get_all_gathered_info"],
             _ => &[],
         };
-        let errors = self.facts.told("errors").as_array().is_some_and(|errors| !errors.is_empty());
+        let errors = self.facts.situation_field("errors").as_array().is_some_and(|errors| !errors.is_empty());
         let needs = if errors { &["get_errors"] } else { needs };
         needs.iter().copied().find(|tool| self.facts.offers(tool) && !self.facts.was_called(tool))
     }
@@ -74,16 +75,16 @@ impl Responder<'_> {
         if let Some(errors) = self.errors() {
             return errors;
         }
-        let unclear = self.facts.told("reply_kind") == "clarification";
-        let answer = if unclear { self.clarification(ask) } else { self.told(ask) };
+        let unclear = self.facts.situation_field("reply_kind") == "clarification";
+        let answer = if unclear { self.clarification(ask) } else { self.answer_to(ask) };
         let is_told = !unclear && ask.is_about_data();
-        match unsupported::another_time(self.text).filter(|_| is_told) {
+        match unsupported::time_other_than_now(self.text).filter(|_| is_told) {
             Some(time) => format!("{answer}\n\nThat is how things are now; I cannot tell it for '{time}'."),
             None => answer,
         }
     }
 
-    fn told(&self, ask: &Request) -> String {
+    fn answer_to(&self, ask: &Request) -> String {
         match ask {
             Request::Greeting => GREETING.to_owned(),
             Request::Thanks => "You're welcome. Is there anything else?".to_owned(),
@@ -121,7 +122,7 @@ impl Responder<'_> {
     }
 
     fn errors(&self) -> Option<String> {
-        let told = self.facts.told("errors").as_array().filter(|errors| !errors.is_empty())?;
+        let told = self.facts.situation_field("errors").as_array().filter(|errors| !errors.is_empty())?;
         let lines: Vec<&str> = told.iter().filter_map(|error| wire::text(error, &["message"])).collect();
         Some(format!("That did not work: {}", lines.join("; ")))
     }
@@ -143,18 +144,18 @@ impl Responder<'_> {
         }
     }
 
-    fn needs_of(&self, action: Action) -> String {
+    fn needs_of(&self, action: Operation) -> String {
         let schema = match action {
-            Action::Create => "create_experiment_schema",
-            Action::Update => "update_experiment_schema",
-            Action::Status(_) => "update_experiment_status_schema",
-            Action::Delete => "delete_experiment_schema",
-            Action::Init => "init_experiment_user_schema",
-            Action::Assign => "get_decision_point_assignments_schema",
-            Action::Mark => "mark_decision_point_schema",
-            Action::Visit => "visit_decision_point_schema",
-            Action::Balance => "test_condition_balance_schema",
-            Action::Journey => "simulate_user_journey_schema",
+            Operation::Create => "create_experiment_schema",
+            Operation::Update => "update_experiment_schema",
+            Operation::Status(_) => "update_experiment_status_schema",
+            Operation::Delete => "delete_experiment_schema",
+            Operation::Init => "init_experiment_user_schema",
+            Operation::Assign => "get_decision_point_assignments_schema",
+            Operation::Mark => "mark_decision_point_schema",
+            Operation::Visit => "visit_decision_point_schema",
+            Operation::Balance => "test_condition_balance_schema",
+            Operation::Journey => "simulate_user_journey_schema",
         };
         let found = self.gathered(schema).or_else(|| self.gathered(&format!("get_{schema}")));
         sentences::schema(action, found)

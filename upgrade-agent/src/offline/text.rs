@@ -57,12 +57,12 @@ impl Text {
         for (piece, quoted) in split_quotes(&message) {
             reader.piece(piece, quoted);
         }
-        text.keeps_out();
+        text.rewrite_ban();
         text
     }
 
-    /// "Should not include", "must never see": an exclusion, expressed as a ban.
-    fn keeps_out(&mut self) {
+    /// Replaces a ban ("should not include", "must never see") by the verb "exclude".
+    fn rewrite_ban(&mut self) {
         let member = self.has(&[
             "user", "users", "student", "students", "learner", "learners", "pupil", "pupils", "class",
             "classes", "school", "schools",
@@ -226,7 +226,7 @@ fn expanded(core: &str) -> Vec<String> {
     if let Some(whole) = whole {
         return whole.split(' ').map(str::to_owned).collect();
     }
-    if super::intent::Action::of_name(core).is_some() {
+    if super::intent::Operation::of_name(core).is_some() {
         return core.split('_').map(str::to_owned).collect();
     }
     let endings =
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_a_word_meet_in_one_stem() {
+    fn forms_of_a_word_have_the_same_stem() {
         let families = [
             vec!["delete", "deletes", "deleting", "deleted", "deletion"],
             vec!["create", "creating", "creation", "created"],
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn short_words_keep_what_makes_them_words() {
+    fn stems_of_short_words_keep_at_least_two_letters() {
         for word in ["is", "his", "bed", "sing", "ring", "us", "status", "class"] {
             assert!(word.starts_with(&stem(word)) && stem(word).len() >= 2, "{word} {}", stem(word));
         }
@@ -355,13 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn contractions_are_taken_apart_and_names_are_not() {
+    fn contractions_are_expanded_but_names_with_apostrophes_are_not() {
         assert_eq!(lows("Don't start it, what's up?"), ["do", "not", "start", "it", "what", "is", "up"]);
         assert_eq!(lows("O'Brien's assign-prog 50/50"), ["o'brien", "assign-prog", "50/50"]);
     }
 
     #[test]
-    fn quotes_of_every_kind_are_found_and_apostrophes_are_not() {
+    fn quotes_of_each_kind_are_found_and_apostrophes_are_not_quotes() {
         for message in [
             "start \"Math Hints\" now",
             "start 'Math Hints' now",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_forgiven_and_another_word_is_not() {
+    fn typing_errors_are_tolerated_and_other_words_are_not() {
         for (written, meant) in [
             ("strat", "start"),
             ("delte", "delete"),

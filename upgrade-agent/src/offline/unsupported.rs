@@ -1,6 +1,6 @@
 //! Requests that UpGrade can fulfil and this agent cannot, by their words. The guide lists them under Limits.
 
-use super::intent::Action;
+use super::intent::Operation;
 use super::lexicon::{self, Concept as C};
 use super::text::{Text, Word};
 
@@ -95,14 +95,15 @@ const STUDENT: Topic =
     Topic { words: "user users student students learner learners pupil pupils", says: STUDENTS };
 
 /// The topic of the unused words of an order, if it is known as unsupported.
-pub(super) fn topic(text: &Text, action: Option<Action>, left: &[String]) -> Option<&'static Topic> {
+pub(super) fn topic(text: &Text, action: Option<Operation>, left: &[String]) -> Option<&'static Topic> {
     let runs: Vec<Word> = left.iter().flat_map(|run| Text::read(run).words).collect();
     let speaks = |topic: &Topic| runs.iter().any(|word| is_of(topic, word));
-    let deletes = matches!(action, Some(Action::Delete | Action::Update | Action::Status(_)));
+    let deletes = matches!(action, Some(Operation::Delete | Operation::Update | Operation::Status(_)));
     let known = TOPICS.iter().find(|topic| speaks(topic));
     let date = || (speaks(&DATES) || runs.iter().any(is_date)).then_some(&DATES);
     let context = || (deletes && speaks(&CONTEXT)).then_some(&CONTEXT);
-    let student = || (action == Some(Action::Delete) && speaks(&STUDENT) && !text.asks).then_some(&STUDENT);
+    let student =
+        || (action == Some(Operation::Delete) && speaks(&STUDENT) && !text.asks).then_some(&STUDENT);
     known.or_else(date).or_else(context).or_else(student)
 }
 
@@ -114,7 +115,10 @@ pub(super) fn wish(text: &Text) -> Option<&'static Topic> {
 
 /// The first of the things in TOPICS (up to conversations) that a message mentions outside of quotes and
 /// names.
-pub(super) fn thing(text: &Text, is_name: impl Fn(&str) -> bool) -> Option<(&'static Topic, String)> {
+pub(super) fn mentioned_topic(
+    text: &Text,
+    is_name: impl Fn(&str) -> bool,
+) -> Option<(&'static Topic, String)> {
     text.words.iter().filter(|word| !word.quoted && !word.is_capital() && !is_name(&word.low)).find_map(
         |word| {
             let topic = TOPICS.iter().take(THINGS).find(|topic| is_of(topic, word))?;
@@ -140,7 +144,7 @@ fn is_of(topic: &Topic, word: &Word) -> bool {
 }
 
 /// The time that a question is about, if it is another than now: "tomorrow", "since last week", "3 days ago".
-pub(super) fn another_time(text: &Text) -> Option<String> {
+pub(super) fn time_other_than_now(text: &Text) -> Option<String> {
     let words = &text.words;
     let is_period = |word: &Word| PERIODS.split_whitespace().any(|period| period == word.low);
     let tells = |at: usize| {

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_calls_does_not_matter() {
+    fn the_order_of_tool_calls_does_not_matter() {
         let (mut one, mut two) = (Draft::default(), Draft::default());
         one.name_action(ActionKind::DeleteExperiment);
         one.give(params(json!({ "experiment_id": "2" })));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_action_continues_with_parameters_and_ends_with_another_action() {
+    fn a_waiting_action_keeps_its_parameters_until_another_action_is_named() {
         let mut draft = waiting(Some(ActionKind::CreateExperiment));
         draft.give(params(json!({ "context": "c" })));
         assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn another_action_of_the_same_kind_starts_without_the_parameters_of_the_first() {
+    fn a_new_action_of_the_same_kind_starts_without_the_old_parameters() {
         let mut draft = waiting(Some(ActionKind::CreateExperiment));
         draft.give(params(json!({ "name": "Bar" })));
         draft.begin_anew();
@@ -204,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_waited_for_an_action_join_the_first_one_named() {
+    fn parameters_given_before_an_action_belong_to_the_first_action_named() {
         let mut draft = waiting(None);
         draft.name_action(ActionKind::CreateExperiment);
         assert_eq!(draft.params(), params(json!({ "name": "Foo" })));
     }
 
     #[test]
-    fn a_dropped_action_is_changed_by_parameters_alone_and_ends_with_any_named_action() {
+    fn a_dropped_action_continues_only_if_no_action_is_named() {
         let mut draft = dropped();
         assert!(!draft.is_touched());
         draft.give(params(json!({ "experiment_id": "2" })));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_there_is_not_missing_whatever_the_model_says() {
+    fn a_given_parameter_is_not_missing_even_if_the_model_says_so() {
         let mut draft = Draft::default();
         draft.name_action(ActionKind::DeleteExperiment);
         draft.give(params(json!({ "experiment_id": "2" })));

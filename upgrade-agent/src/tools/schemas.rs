@@ -13,7 +13,7 @@ use super::{Desk, NoArguments, tool};
 use crate::actions::{self, ActionKind};
 use guide::Guide;
 
-/// One tool an action.
+/// One tool for each action.
 pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
     ActionKind::ALL.iter().map(|&kind| schema_tool(desk, kind)).collect()
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_action_has_its_schema_its_flow_its_rules_and_its_next_steps() {
+    fn every_action_has_described_parameters_a_flow_rules_and_next_steps() {
         for &kind in ActionKind::ALL {
             let told = serde_json::to_value(ActionGuide::of(kind)).unwrap();
             for part in ["required", "parameter_gathering_flow", "rules", "suggested_next_steps"] {
@@ -62,19 +62,18 @@ mod tests {
         }
     }
 
-    /// A flow with a name that is not a parameter would mislead the model.
     #[test]
-    fn a_flow_names_each_required_parameter() {
+    fn the_flow_of_an_action_names_each_required_parameter() {
         for &kind in ActionKind::ALL {
             let flow = guide::of(kind).parameter_gathering_flow.join("\n");
             for name in actions::required(kind) {
-                assert!(flow.contains(&name), "the flow of {kind} does not say how to come by {name}");
+                assert!(flow.contains(&name), "the flow of {kind} does not mention {name}");
             }
         }
     }
 
     #[test]
-    fn the_guide_to_create_mentions_the_empty_inclusion_list() {
+    fn guides_to_create_and_update_mention_the_empty_inclusion_list() {
         for kind in
             [ActionKind::CreateExperiment, ActionKind::UpdateExperiment, ActionKind::UpdateExperimentStatus]
         {

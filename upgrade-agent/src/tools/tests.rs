@@ -1,4 +1,4 @@
-//! Every tool that the documents name is there, under the names decided on.
+//! Tests that the tools have the documented names.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::*;
 use crate::client::UpgradeClient;
 
 fn desk() -> Arc<Desk> {
-    // Nobody listens there; these tools ask no server.
+    // No server listens there; these tests call none.
     let client = UpgradeClient::builder("http://127.0.0.1:9/api").build().unwrap();
     Arc::new(Desk::new(client, Draft::default()))
 }
@@ -54,27 +54,27 @@ const RESPONSE: &[&str] = &[
 ];
 
 #[test]
-fn the_gatherer_has_the_tools_of_the_documents_and_one_schema_tool_an_action() {
+fn the_gatherer_has_the_documented_tools_and_a_schema_tool_for_each_action() {
     let schemas = crate::actions::ActionKind::ALL.iter().map(|kind| format!("get_{kind}_schema"));
     let expected: BTreeSet<String> = set(FETCH).into_iter().chain(set(STATE)).chain(schemas).collect();
     assert_eq!(names(&gathering(&desk())), expected);
 }
 
 #[test]
-fn the_responder_has_the_tools_of_the_documents() {
+fn the_responder_has_the_documented_tools() {
     let stored = StoredData::new(Arc::new(crate::state::ConversationState::default()));
     assert_eq!(names(&stored.tools()), set(RESPONSE));
 }
 
 #[test]
-fn no_name_means_two_things() {
+fn gatherer_and_responder_have_no_tool_name_in_common() {
     let stored = StoredData::new(Arc::new(crate::state::ConversationState::default()));
     let both = names(&gathering(&desk())).intersection(&names(&stored.tools())).cloned().collect::<Vec<_>>();
     assert_eq!(both, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn the_result_of_a_tool_is_cut_to_the_limit_of_a_model() {
+async fn long_texts_in_tool_results_are_cut() {
     let said = agentgraph_llm::Message::user("x".repeat(1_000_000));
     let state = crate::state::ConversationState { history: vec![said], ..Default::default() };
     let tools = StoredData::new(Arc::new(state)).tools();

@@ -17,17 +17,17 @@ use upgrade_agent::client::{Dialect, ExperimentState, NewExperiment, UpgradeClie
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 use uuid::Uuid;
 
-/// The n-th key that an agent of a test gives to an approval.
+/// Returns the n-th key that an agent of a test gives to an approval.
 pub(crate) fn key(n: u64) -> Uuid {
     Uuid::from_u128(0xaaaa_0000_0000_4000_8000_0000_0000_0000 + u128::from(n))
 }
 
-/// The id of the n-th experiment that a test makes.
+/// Returns the id of the n-th experiment that a test makes.
 pub(crate) fn id(n: u64) -> String {
     Uuid::from_u128(0xeeee_0000_0000_4000_8000_0000_0000_0000 + u128::from(n)).to_string()
 }
 
-/// A server with a proxy before it.
+/// A server with a proxy in front of it.
 pub(crate) struct World {
     pub(crate) server: ServerHandle,
     pub(crate) proxy: Proxy,
@@ -45,12 +45,12 @@ impl World {
         World { server, proxy, made: AtomicU64::new(0) }
     }
 
-    /// A client of an address without a server.
+    /// Returns a client that bypasses the proxy.
     pub(crate) fn behind(&self) -> UpgradeClient {
         UpgradeClient::builder(self.server.url()).build().unwrap()
     }
 
-    /// A client through the proxy, with its first question asked and forgotten.
+    /// Returns a client through the proxy, whose first health call is already made and not recorded.
     pub(crate) async fn client(&self) -> UpgradeClient {
         let client = UpgradeClient::builder(self.proxy.url()).retries(0).build().unwrap();
         client.connect().await.unwrap();
@@ -58,7 +58,8 @@ impl World {
         client
     }
 
-    /// An agent whose model follows the script; its keys are counted and its clock stands.
+    /// Returns an agent whose model follows the script. Its keys are counted, and its clock does not
+    /// advance.
     pub(crate) async fn agent(&self, script: &Script) -> UpgradeAgent {
         self.builder(script).await.build().unwrap()
     }
@@ -77,7 +78,7 @@ impl World {
             .clock(|| UNIX_EPOCH + Duration::from_secs(1_800_000_000))
     }
 
-    /// Makes an experiment in the context `assign-prog`, behind the agent's back.
+    /// Creates an experiment in the context `assign-prog`, without the agent.
     pub(crate) async fn experiment(&self, name: &str, state: ExperimentState) -> String {
         let id = id(self.made.fetch_add(1, Ordering::Relaxed) + 1);
         let new = NewExperiment::new(name, "assign-prog")
@@ -94,7 +95,7 @@ impl World {
         id
     }
 
-    /// The experiments as `name: state`, in order of their names.
+    /// Returns the experiments as `name: state`, in order of their names.
     pub(crate) async fn experiments(&self) -> Vec<String> {
         let all = self.behind().experiments().await.unwrap();
         let mut all: Vec<String> = all.iter().map(|one| format!("{}: {}", one.name, one.state)).collect();

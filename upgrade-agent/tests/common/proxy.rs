@@ -29,10 +29,10 @@ pub(crate) enum Fault {
 struct Shared {
     heard: Vec<String>,
     bodies: Vec<String>,
-    /// Requests that begin with the text fail, so many times.
+    /// Requests that begin with the text fail the given number of times.
     faults: Vec<(String, Fault, usize)>,
     in_flight: usize,
-    /// Requests that get no answer.
+    /// The number of requests that wait without a response.
     hanging: usize,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of the server whose API is at `url`.
+    /// Starts in front of the server whose API is at `url`.
     pub(crate) async fn before(url: &str) -> Self {
         let upstream = url.trim_start_matches("http://").trim_end_matches("/api").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -78,13 +78,13 @@ impl Proxy {
         }
     }
 
-    /// Lets a request go that is held.
+    /// Releases a held request.
     pub(crate) fn release(&self) {
         self.shared.lock().unwrap().hanging = 0;
         self.gate.notify_one();
     }
 
-    /// Waits until whatever was sent has reached the server, sent by somebody who is gone, too.
+    /// Waits until all sent requests have reached the server, including those of dropped clients.
     pub(crate) async fn settles(&self) {
         let mut quiet = 0;
         while quiet < 500 {
@@ -93,12 +93,12 @@ impl Proxy {
         }
     }
 
-    /// Method and path of every request since the last call, in order.
+    /// Returns method and path of every request since the last call, in order.
     pub(crate) fn heard(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.lock().unwrap().heard)
     }
 
-    /// `METHOD path body` of every request so far.
+    /// Returns `METHOD path body` of every request so far.
     pub(crate) fn bodies(&self) -> Vec<String> {
         self.shared.lock().unwrap().bodies.clone()
     }
@@ -110,7 +110,7 @@ impl Drop for Proxy {
     }
 }
 
-/// One request a connection: both sides are told that it closes.
+/// Serves one request per connection: both sides learn that it closes.
 async fn serve(stream: TcpStream, upstream: String, notes: Arc<Mutex<Shared>>, gate: Arc<Notify>) {
     let mut client = BufReader::new(stream);
     let Some((head, body)) = read_request(&mut client).await else { return };

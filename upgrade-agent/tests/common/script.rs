@@ -22,17 +22,17 @@ impl Script {
         self.replies.lock().unwrap().extend(replies);
     }
 
-    /// The number of replies left.
+    /// Returns the number of replies left.
     pub(crate) fn left(&self) -> usize {
         self.replies.lock().unwrap().len()
     }
 
-    /// The requests to the model since the last call.
+    /// Returns the requests to the model since the last call.
     pub(crate) fn asked(&self) -> Vec<ChatRequest> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 
-    /// A model that follows the list, and fails at its end.
+    /// Returns a model that follows the list, and fails at its end.
     pub(crate) fn model(&self) -> ScriptedModel {
         let script = self.clone();
         ScriptedModel::from_fn(move |request| {
@@ -43,7 +43,7 @@ impl Script {
     }
 }
 
-/// The analyzer's reply.
+/// Returns a reply of the analyzer.
 pub(crate) fn wants(intent: &str, confidence: f64) -> Reply {
     let call = json!({
         "intent": intent,
@@ -54,13 +54,13 @@ pub(crate) fn wants(intent: &str, confidence: f64) -> Reply {
     Reply::tool_call("analyze_user_request", call)
 }
 
-/// The gatherer's reply: an action with its parameters.
+/// Returns a reply of the gatherer: an action with its parameters.
 pub(crate) fn acts(action: &str, params: Value) -> Reply {
     Reply::tool_call("set_action_needed", json!({ "action": action, "reasoning": "as said" }))
         .and_tool_call("set_action_params", json!({ "action_params": params }))
 }
 
-/// What it takes to ask for an action in one turn.
+/// Returns the replies of the model that request an action in one turn.
 pub(crate) fn request(action: &str, params: Value) -> Vec<Reply> {
     vec![wants("needs_info", 0.95), acts(action, params), Reply::text("ready")]
 }

@@ -6,10 +6,10 @@
 //! commit it.
 //!
 //! Inputs, a line each:
-//! - `given NAME is STATE`: an experiment; `{NAME}` stands for its id everywhere
-//! - `status NAME STATE`: somebody else changes its status
+//! - `given NAME is STATE`: creates an experiment; `{NAME}` is its id everywhere
+//! - `status NAME STATE`: another client changes its status
 //! - `server STATUS on METHOD PATH`: the next such request fails with this status
-//! - `model TOOL {...} & TOOL {...}`: the model calls these tools; `model "text"`: it says this;
+//! - `model TOOL {...} & TOOL {...}`: the model calls these tools; `model "text"`: it replies with this text;
 //!   `model fails`; `model wants INTENT [CONFIDENCE]` and `model acts ACTION {...}` are short for the usual
 //!   calls
 //! - `user TEXT`: a message; the model's lines before it are its replies, in order
@@ -28,8 +28,8 @@ use super::proxy::Fault;
 use super::script::{Script, acts, wants};
 use super::{World, key};
 
-/// Runs the transcript of that name and compares. With a server of the old dialect the calls may differ, but
-/// not the replies and the effects.
+/// Runs the transcript of that name and compares. With a server of the old dialect the calls may differ,
+/// but not the replies and the effects.
 pub(crate) async fn check(name: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/common/transcripts/{name}.txt"));
     let expected = std::fs::read_to_string(&path).unwrap();
@@ -44,10 +44,11 @@ pub(crate) async fn check(name: &str) {
     let told = without_calls(&expected);
     let old = without_calls(&old);
     let differs = told.iter().zip(&old).find(|(one, other)| one != other);
-    assert!(told == old, "{name}, before a 6.2: {differs:?}");
+    assert!(told == old, "{name}, with a 6.2: {differs:?}");
 }
 
-/// What a 6.2 tells as well: not the payloads that an update adds from 6.3 on.
+/// Returns the lines that are equal with a 6.2: without calls, and without payloads that updates add
+/// from 6.3 on.
 fn without_calls(written: &str) -> Vec<&str> {
     let only_newer = |line: &str| line.starts_with("| http: ") || line.contains("without a payload");
     written.lines().filter(|line| !only_newer(line)).collect()
@@ -57,7 +58,7 @@ struct Player {
     world: World,
     script: Script,
     agent: UpgradeAgent,
-    /// Ids by the names that stand for them.
+    /// Ids by their names in the transcript.
     names: BTreeMap<String, String>,
 }
 
@@ -82,7 +83,7 @@ impl Player {
                 "model" => self.script.add([self.reply(rest)]),
                 "user" => self.say("one", rest, &mut out).await,
                 _ if word.starts_with("user@") => self.say(&word["user@".len()..], rest, &mut out).await,
-                _ => assert!(line.is_empty() || word == "#", "what is {line:?}?"),
+                _ => assert!(line.is_empty() || word == "#", "unknown line {line:?}"),
             }
         }
         let server = self.world.experiments().await;

@@ -24,8 +24,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Before the server whose API is at `url`; the first request that begins with `line`, such as
-    /// `POST /experiments `, is held.
+    /// Starts in front of the server whose API is at `url`, and holds the first request that begins with
+    /// `line`, such as `POST /experiments `.
     pub(crate) fn before(url: &str, line: &str, hold: Hold) -> Self {
         let upstream = url.trim_start_matches("http://").trim_end_matches("/api").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -49,12 +49,12 @@ impl Gate {
         self.held.recv().unwrap();
     }
 
-    /// Whether the request has come.
+    /// Whether the request has arrived.
     pub(crate) fn has_come(&self) -> bool {
         self.held.try_recv().is_ok()
     }
 
-    /// Lets the held answer go to the agent, and waits until it is written.
+    /// Releases the held response, and waits until it is written to the agent.
     pub(crate) fn open(&self) {
         self.go.send(()).unwrap();
         self.told.recv().unwrap();
@@ -69,7 +69,7 @@ struct Trap {
     tell_told: Sender<()>,
 }
 
-/// One request a connection: the agent is told that it closes.
+/// Serves one request per connection: the agent learns that it closes.
 fn serve(stream: TcpStream, upstream: &str, trap: &Mutex<Option<Trap>>) {
     let mut client = BufReader::new(stream);
     let Some((head, body)) = read_request(&mut client) else { return };
@@ -81,7 +81,7 @@ fn serve(stream: TcpStream, upstream: &str, trap: &Mutex<Option<Trap>>) {
     };
     if let Some(trap) = caught.as_ref().filter(|trap| trap.hold == Hold::Before) {
         let _ = trap.tell_held.send(());
-        // A request that is let go is forwarded; one whose agent died is not.
+        // A released request is forwarded; if the test drops the gate, the request is dropped, too.
         if trap.wait.recv().is_err() {
             return;
         }
@@ -134,7 +134,8 @@ fn forward(head: &[String], body: &[u8], upstream: &str) -> Vec<u8> {
     answer
 }
 
-/// A server that is healthy and rejects every token; it lives as long as the test's process.
+/// Starts a server that is healthy and rejects every token, for the lifetime of the test process.
+/// Returns its URL.
 pub(crate) fn refusing() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/api", listener.local_addr().unwrap());
@@ -157,14 +158,14 @@ pub(crate) fn refusing() -> String {
     url
 }
 
-/// A server that takes a request and never answers.
+/// A server that reads requests and never answers.
 pub(crate) struct Silent {
     pub(crate) url: String,
     asked: Receiver<()>,
 }
 
 impl Silent {
-    /// Waits until somebody has asked.
+    /// Waits until a request has arrived.
     pub(crate) fn wait(&self) {
         self.asked.recv().unwrap();
     }

@@ -1,13 +1,13 @@
-//! Programs that a test waits for are killed if they do not end, so that the test fails and does not hang.
+//! Kills programs that do not end, so that the test that waits for them fails and does not hang.
 
 use std::process::{Child, Command};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// No program of a test takes nearly as long, even on a slow machine.
+/// A limit that no program of a test comes near, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Kills the program that runs for too long; lets go when dropped.
+/// Kills the program if it runs for too long; does nothing after it is dropped.
 pub(crate) struct Leash {
     _held: Sender<()>,
 }

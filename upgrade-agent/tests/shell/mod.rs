@@ -40,7 +40,7 @@ impl Drop for Folder {
     }
 }
 
-/// The program with this data folder, and nothing of the tester's own settings.
+/// Returns the program with this data folder, without the tester's own settings.
 pub(crate) fn agent(folder: &Folder, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_upgrade-agent"));
     let kept: Vec<(String, String)> = std::env::vars().filter(|(name, _)| is_harmless(name)).collect();
@@ -54,7 +54,7 @@ pub(crate) fn agent(folder: &Folder, args: &[&str]) -> Command {
     command
 }
 
-/// Variables that a process needs to start on some platforms.
+/// Whether a process needs the variable to start on some platforms.
 fn is_harmless(name: &str) -> bool {
     ["PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"].contains(&name)
 }
@@ -69,7 +69,7 @@ pub(crate) fn finish(mut command: Command, input: &str) -> Ran {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _leash = Leash::on(&child);
     let mut stdin = child.stdin.take().unwrap();
-    // A program that ends early closes its input.
+    // A program that ends early closes its input; the write then fails.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     Ran(child.wait_with_output().unwrap())
@@ -91,21 +91,21 @@ impl Ran {
         String::from_utf8(self.0.stderr.clone()).unwrap()
     }
 
-    /// The output as one line of JSON.
+    /// Returns the output as one line of JSON.
     pub(crate) fn json(&self) -> Value {
         let out = self.out();
         assert_eq!(out.trim_end().lines().count(), 1, "{out}\n{}", self.err());
         serde_json::from_str(&out).unwrap()
     }
 
-    /// It ended well.
+    /// Asserts that the program succeeded.
     pub(crate) fn good(self) -> Self {
         assert_eq!(self.code(), 0, "{}\n{}", self.out(), self.err());
         self
     }
 }
 
-/// `ask TEXT --json` that ends well.
+/// Runs `ask TEXT --json`, which must succeed, and returns the turn.
 pub(crate) fn ask(folder: &Folder, more: &[&str], text: &str) -> Value {
     let args: Vec<&str> = ["ask", "--json"].iter().chain(more).chain(&[text]).copied().collect();
     run(folder, &args, "").good().json()
@@ -115,7 +115,7 @@ pub(crate) fn reply(turn: &Value) -> &str {
     turn["reply"].as_str().unwrap()
 }
 
-/// A running program. It is killed with the test, and when it runs for too long.
+/// A running program. It is killed at the end of the test, and if it runs for too long.
 pub(crate) struct Running {
     _leash: Leash,
     child: Child,
@@ -140,7 +140,7 @@ impl Running {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Reads until the output holds a text, and forgets what came before its end.
+    /// Reads until the output contains a text, and returns the output up to its end.
     pub(crate) fn expect(&mut self, text: &str) -> String {
         let mut byte = [0];
         let mut bytes = Vec::new();
@@ -150,7 +150,7 @@ impl Running {
                 return so_far;
             }
             let read = self.stdout.read(&mut byte).unwrap();
-            assert!(read > 0, "the program ended; wanted {text:?}, came {so_far:?}");
+            assert!(read > 0, "the program ended; expected {text:?}, got {so_far:?}");
             bytes.extend(byte);
         }
     }
@@ -161,9 +161,9 @@ impl Running {
         line.trim_end().to_owned()
     }
 
-    /// Kills it as the system would (SIGKILL), and waits until it is gone.
+    /// Kills the program with SIGKILL, and waits for its end.
     pub(crate) fn kill(mut self) {
-        // It may have ended by itself.
+        // The program may have ended already.
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
@@ -185,7 +185,7 @@ impl Running {
     }
 
     pub(crate) fn wait(mut self) -> i32 {
-        self.child.wait().unwrap().code().expect("it ended by itself, not by a signal")
+        self.child.wait().unwrap().code().expect("the program ended without a signal")
     }
 }
 
@@ -196,7 +196,7 @@ impl Drop for Running {
     }
 }
 
-/// `upgrade-agent simulator` as a process of its own.
+/// `upgrade-agent simulator` as a separate process.
 pub(crate) struct Simulator {
     process: Running,
     pub(crate) url: String,
@@ -207,7 +207,7 @@ impl Simulator {
         Self::with(folder, &[])
     }
 
-    /// Over the data of the agent's embedded server, which must not run.
+    /// Starts over the data of the agent's embedded server, which must not run.
     pub(crate) fn over_embedded_data(folder: &Folder) -> Self {
         let file = folder.file("data").join("server.db");
         Self::with(folder, &["--data-file", file.to_str().unwrap()])
@@ -229,19 +229,19 @@ impl Simulator {
         self.process.wait()
     }
 
-    /// The experiments, asked over HTTP.
+    /// Returns the experiments, read over HTTP.
     pub(crate) fn experiments(&self) -> Vec<Experiment> {
         let client = UpgradeClient::builder(&self.url).build().unwrap();
         tokio::runtime::Runtime::new().unwrap().block_on(client.experiments()).unwrap()
     }
 }
 
-/// The experiments that the agent's embedded server keeps, asked over HTTP.
+/// Returns the experiments of the agent's embedded server, read over HTTP.
 pub(crate) fn embedded_experiments(folder: &Folder) -> Vec<Experiment> {
     Simulator::over_embedded_data(folder).experiments()
 }
 
-/// A complete request for an experiment.
+/// Returns a complete request for an experiment.
 pub(crate) fn create(name: &str) -> String {
     format!(
         "create experiment {name} in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody"

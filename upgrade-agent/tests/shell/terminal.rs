@@ -12,7 +12,7 @@ use pty_process::blocking::{Pty, open};
 
 use super::leash::Leash;
 
-/// A test that waits in vain should fail and not hang.
+/// The longest wait, so that a test fails and does not hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const CTRL_C: &str = "\u{3}";
@@ -24,12 +24,12 @@ pub(crate) struct Terminal {
     child: Child,
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
-    /// Every byte that came.
+    /// Every received byte.
     pub(crate) raw: Vec<u8>,
 }
 
 impl Terminal {
-    /// A terminal of this many columns, in which the command runs.
+    /// Runs the command in a terminal of this many columns.
     pub(crate) fn start(command: &Command, columns: u16) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(200, columns)).unwrap();
@@ -47,7 +47,7 @@ impl Terminal {
         let reader = Arc::clone(&pty);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // A terminal whose program has ended gives an error.
+            // A read fails once the program has ended.
             while let Ok(read @ 1..) = (&*reader).read(&mut bytes) {
                 if sender.send(bytes[..read].to_vec()).is_err() {
                     return;
@@ -67,7 +67,7 @@ impl Terminal {
         self.keys(&format!("{line}\r"));
     }
 
-    /// What is on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn shown(&self) -> String {
         self.parser.screen().contents()
     }
@@ -77,7 +77,7 @@ impl Terminal {
         self.until_screen(&format!("{text:?}"), |shown| shown.contains(text));
     }
 
-    /// Waits until the prompt is the last line, so that keys are the editor's.
+    /// Waits until the prompt is the last line, so that the editor gets the keys.
     pub(crate) fn until_prompt(&mut self) {
         self.until_screen("the prompt", |shown| shown.trim_end_matches(' ').ends_with("\n>"));
     }
@@ -91,7 +91,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until the program has ended, and gives its exit code.
+    /// Waits until the program has ended, and returns its exit code.
     pub(crate) fn end(&mut self) -> i32 {
         let _leash = Leash::on(&self.child);
         let code = self.child.wait().unwrap().code().unwrap();

@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 
 use super::extension::catalog;
-use super::values::{full, said};
+use super::values::{full, store_failed};
 use super::{Clause, Extension, Store};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
@@ -22,11 +22,11 @@ const MANY: u64 = 1_100;
 async fn whole_lists(store: Store) -> Result<(), String> {
     let place = Place::root("t");
     for step in 0..MANY {
-        store.put(full(place, step, b"x")).await.map_err(said)?;
+        store.put(full(place, step, b"x")).await.map_err(store_failed)?;
     }
     for branch in [None, Some(0)] {
         let query = ListQuery { branch, ..ListQuery::default() };
-        let found = store.list(place, query).await.map_err(said)?.len();
+        let found = store.list(place, query).await.map_err(store_failed)?.len();
         if found as u64 != MANY {
             return Err(format!("a list of branch {branch:?} has {found} rows of {MANY}"));
         }
@@ -35,27 +35,27 @@ async fn whole_lists(store: Store) -> Result<(), String> {
 }
 
 async fn holdings(store: Store) -> Result<(), String> {
-    says(&store, "before anything was stored", 0, 0, 0).await?;
+    check_usage(&store, "before anything was stored", 0, 0, 0).await?;
     let record = vec![7; 1_000];
     for thread in ["t", "u"] {
         let place = Place::root(thread);
-        store.put(full(place, 0, &record)).await.map_err(said)?;
+        store.put(full(place, 0, &record)).await.map_err(store_failed)?;
         let id = CheckpointId::new(0, 1);
         let delta = Put { segment: Some(&record), ..Put::new(place, id, RowKind::Delta, &record) };
-        store.put(delta).await.map_err(said)?;
+        store.put(delta).await.map_err(store_failed)?;
         let write = |slot| PendingWrite { task: TaskId::from_u128(1), slot, bytes: record.clone() };
-        store.put_writes(PutWrites::new(place, id, &[write(0), write(2)])).await.map_err(said)?;
+        store.put_writes(PutWrites::new(place, id, &[write(0), write(2)])).await.map_err(store_failed)?;
     }
-    says(&store, "with two threads", 6, 4, 10_000).await?;
-    store.delete_thread("t").await.map_err(said)?;
-    says(&store, "after one of two was deleted", 3, 2, 5_000).await?;
-    store.delete_thread("u").await.map_err(said)?;
-    says(&store, "after all was deleted", 0, 0, 0).await
+    check_usage(&store, "with two threads", 6, 4, 10_000).await?;
+    store.delete_thread("t").await.map_err(store_failed)?;
+    check_usage(&store, "after one of two was deleted", 3, 2, 5_000).await?;
+    store.delete_thread("u").await.map_err(store_failed)?;
+    check_usage(&store, "after all was deleted", 0, 0, 0).await
 }
 
 /// Exact numbers of rows and writes. Bytes may be more than were given, by what a store adds to each.
-async fn says(store: &Store, when: &str, rows: u64, writes: u64, bytes: u64) -> Result<(), String> {
-    let held = catalog(store)?.usage().await.map_err(said)?;
+async fn check_usage(store: &Store, when: &str, rows: u64, writes: u64, bytes: u64) -> Result<(), String> {
+    let held = catalog(store)?.usage().await.map_err(store_failed)?;
     let Usage { bytes: small, value_bytes, .. } = held;
     let counted = small.saturating_add(value_bytes);
     let fits = match bytes {

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 
 use super::extension::{leases, upkeep};
-use super::values::{full, said};
+use super::values::{full, store_failed};
 use super::{Clause, Extension, Store};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreCode;
@@ -47,7 +47,7 @@ async fn apart(store: Store) -> Result<(), String> {
             let thread = format!("t{run}");
             for step in 0..STEPS {
                 let record = format!("{run}.{step}");
-                store.put(full(Place::root(&thread), step, record.as_bytes())).await.map_err(said)?;
+                store.put(full(Place::root(&thread), step, record.as_bytes())).await.map_err(store_failed)?;
             }
             Ok(())
         }
@@ -56,7 +56,7 @@ async fn apart(store: Store) -> Result<(), String> {
     all(runs.collect()).await?.into_iter().collect::<Result<(), String>>()?;
     for run in 0..RUNS {
         let thread = format!("t{run}");
-        let rows = store.list(Place::root(&thread), ListQuery::default()).await.map_err(said)?;
+        let rows = store.list(Place::root(&thread), ListQuery::default()).await.map_err(store_failed)?;
         let found: Vec<Vec<u8>> = rows.into_iter().rev().map(|row| row.record).collect();
         let expected: Vec<Vec<u8>> = (0..STEPS).map(|step| format!("{run}.{step}").into_bytes()).collect();
         if found != expected {
@@ -74,7 +74,7 @@ async fn one_thread(store: Store) -> Result<(), String> {
             async move {
                 let beside = format!("beside {step}.{writer}");
                 let stored = store.put(full(Place::root("t"), step, &writer.to_be_bytes())).await;
-                store.put(full(Place::root(&beside), 0, b"x")).await.map_err(said)?;
+                store.put(full(Place::root(&beside), 0, b"x")).await.map_err(store_failed)?;
                 match stored {
                     Ok(()) => Ok(Some(writer)),
                     Err(error) if error.code() == StoreCode::Stale => Ok(None),
@@ -89,7 +89,7 @@ async fn one_thread(store: Store) -> Result<(), String> {
         let [winner] = winners[..] else {
             return Err(format!("{} writers stored step {step}", winners.len()));
         };
-        let row = store.row(Place::root("t"), CheckpointId::new(0, step)).await.map_err(said)?;
+        let row = store.row(Place::root("t"), CheckpointId::new(0, step)).await.map_err(store_failed)?;
         if row.is_none_or(|row| row.record != winner.to_be_bytes()) {
             return Err(format!("step {step} is not that of the writer who was told that it is stored"));
         }
@@ -105,7 +105,7 @@ async fn one_lease(store: Store) -> Result<(), String> {
         let terms = LeaseTerms { now: time(100 * round + 100), until: time(100 * round + 200), seize: false };
         let writers = (0..WRITERS).map(|_| {
             let store = Arc::clone(&store);
-            async move { leases(&store)?.acquire("t", terms).await.map_err(said) }.boxed()
+            async move { leases(&store)?.acquire("t", terms).await.map_err(store_failed) }.boxed()
         });
         let claims: Vec<Claim> = all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
         let granted: Vec<u64> = claims
@@ -121,7 +121,7 @@ async fn one_lease(store: Store) -> Result<(), String> {
             _ => return Err(format!("{} writers were granted one thread", granted.len())),
         }
         if round % 2 == 0 {
-            leases(&store)?.release("t", greatest).await.map_err(said)?;
+            leases(&store)?.release("t", greatest).await.map_err(store_failed)?;
         }
     }
     Ok(())
@@ -130,7 +130,7 @@ async fn one_lease(store: Store) -> Result<(), String> {
 async fn writes(store: Store) -> Result<(), String> {
     const TASKS: u128 = 50;
     let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
-    store.put(full(place, 0, b"a")).await.map_err(said)?;
+    store.put(full(place, 0, b"a")).await.map_err(store_failed)?;
     let write = |task: u128, slot: u32| {
         let bytes = format!("{task}:{slot}").into_bytes();
         PendingWrite { task: TaskId::from_u128(task), slot, bytes }
@@ -139,12 +139,12 @@ async fn writes(store: Store) -> Result<(), String> {
         let store = Arc::clone(&store);
         async move {
             let both = [write(task, 0), write(task, 1)];
-            store.put_writes(PutWrites::new(Place::root("t"), at, &both)).await.map_err(said)
+            store.put_writes(PutWrites::new(Place::root("t"), at, &both)).await.map_err(store_failed)
         }
         .boxed()
     });
     all(tasks.collect()).await?.into_iter().collect::<Result<(), String>>()?;
-    let tail = store.get(place, None).await.map_err(said)?.unwrap_or_default();
+    let tail = store.get(place, None).await.map_err(store_failed)?.unwrap_or_default();
     let expected: Vec<PendingWrite> = (0..TASKS).flat_map(|task| [write(task, 0), write(task, 1)]).collect();
     if tail.writes == expected {
         Ok(())
@@ -157,7 +157,7 @@ async fn copies(store: Store) -> Result<(), String> {
     const STEPS: u64 = 30;
     for source in ["a", "b", "c", "d"] {
         for step in 0..STEPS {
-            store.put(full(Place::root(source), step, source.as_bytes())).await.map_err(said)?;
+            store.put(full(Place::root(source), step, source.as_bytes())).await.map_err(store_failed)?;
         }
     }
     let copiers = ["a", "b", "c", "d"].map(|source| {
@@ -174,7 +174,7 @@ async fn copies(store: Store) -> Result<(), String> {
     let ends: Vec<Option<&str>> = all(copiers.into()).await?.into_iter().collect::<Result<_, String>>()?;
     let made: Vec<&str> = ends.into_iter().flatten().collect();
     let [source] = made[..] else { return Err(format!("{} copies were made", made.len())) };
-    let rows = store.list(Place::root("copy"), ListQuery::default()).await.map_err(said)?;
+    let rows = store.list(Place::root("copy"), ListQuery::default()).await.map_err(store_failed)?;
     if rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()) {
         Ok(())
     } else {
@@ -186,19 +186,19 @@ async fn copies(store: Store) -> Result<(), String> {
 async fn whole(store: Store) -> Result<(), String> {
     const STEPS: u64 = 60;
     let place = Place::root("t");
-    store.put(full(place, 0, b"0")).await.map_err(said)?;
+    store.put(full(place, 0, b"0")).await.map_err(store_failed)?;
     let writer = Arc::clone(&store);
     let writer = async move {
         for step in 1..STEPS {
             let (place, bytes) = (Place::root("t"), step.to_string().into_bytes());
             let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: bytes.clone() };
             let before = CheckpointId::new(0, step - 1);
-            writer.put_writes(PutWrites::new(place, before, &[write])).await.map_err(said)?;
+            writer.put_writes(PutWrites::new(place, before, &[write])).await.map_err(store_failed)?;
             tokio::task::yield_now().await;
             let segment = (step % 8 == 0).then_some(&bytes[..]);
             let kind = RowKind::Delta;
             let put = Put { kind, segment, clears_writes: true, ..full(place, step, &bytes) };
-            writer.put(put).await.map_err(said)?;
+            writer.put(put).await.map_err(store_failed)?;
             tokio::task::yield_now().await;
         }
         Ok(())
@@ -207,7 +207,7 @@ async fn whole(store: Store) -> Result<(), String> {
         let store = Arc::clone(&store);
         async move {
             for _ in 0..STEPS {
-                let tail = store.get(Place::root("t"), None).await.map_err(said)?.unwrap_or_default();
+                let tail = store.get(Place::root("t"), None).await.map_err(store_failed)?.unwrap_or_default();
                 let Some(last) = tail.rows.last().map(|row| row.id.step) else {
                     return Err("a thread that is there was read as none".to_owned());
                 };

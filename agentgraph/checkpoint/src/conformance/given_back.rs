@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use futures_util::FutureExt;
 
 use super::extension::leases;
-use super::values::said;
+use super::values::store_failed;
 use super::{Clause, Extension, Store};
 use crate::lease::{Claim, LeaseTerms};
 use crate::services::yield_now;
@@ -26,7 +26,7 @@ const LOOKS: usize = 200;
 async fn take(store: &Store) -> Result<Option<u64>, String> {
     let terms =
         LeaseTerms { now: UNIX_EPOCH, until: UNIX_EPOCH + Duration::from_secs(1 << 32), seize: false };
-    match leases(store)?.acquire("t", terms).await.map_err(said)? {
+    match leases(store)?.acquire("t", terms).await.map_err(store_failed)? {
         Claim::Granted { fence } => Ok(Some(fence)),
         Claim::Held { .. } => Ok(None),
     }
@@ -44,7 +44,7 @@ async fn not_before(store: Store) -> Result<(), String> {
                 is_held = false;
                 break;
             }
-            store.threads().await.map_err(said)?;
+            store.threads().await.map_err(store_failed)?;
             yield_now().await;
         }
         if is_held {
@@ -66,7 +66,7 @@ async fn let_go(store: Store) -> Result<(), String> {
         if take(&store).await?.is_some() {
             return Ok(());
         }
-        store.threads().await.map_err(said)?;
+        store.threads().await.map_err(store_failed)?;
         yield_now().await;
     }
     Err("a thread whose run was dropped stays held".into())

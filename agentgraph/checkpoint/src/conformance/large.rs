@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 
 use super::crowds::all;
 use super::extension::{catalog, upkeep};
-use super::values::said;
+use super::values::store_failed;
 use super::{Clause, Extension, Store};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
@@ -77,7 +77,7 @@ fn put<'a>(thread: &'a str, branch: u32, step: u64, record: &'a [u8]) -> Put<'a>
 }
 
 async fn usage(store: &Store) -> Result<Usage, String> {
-    catalog(store)?.usage().await.map_err(said)
+    catalog(store)?.usage().await.map_err(store_failed)
 }
 
 /// Whether a checkpoint and the writes on it are what was stored.
@@ -88,8 +88,8 @@ async fn holds(
     record: &[u8],
     writes: &[PendingWrite],
 ) -> Result<(), String> {
-    let tail = store.get(Place::root(thread), Some(id)).await.map_err(said)?.unwrap_or_default();
-    let row = store.row(Place::root(thread), id).await.map_err(said)?;
+    let tail = store.get(Place::root(thread), Some(id)).await.map_err(store_failed)?.unwrap_or_default();
+    let row = store.row(Place::root(thread), id).await.map_err(store_failed)?;
     if tail.rows.last().is_none_or(|row| row.record != record) || row.is_none_or(|row| row.record != record) {
         return Err(format!("checkpoint {id} of `{thread}` is not what was stored"));
     }
@@ -106,16 +106,19 @@ async fn once(store: Store) -> Result<(), String> {
     let beside = write(300, &text);
     for thread in ["a", "b", "c"] {
         let record = record(70_000, &["small", &text]);
-        store.put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) }).await.map_err(said)?;
+        store
+            .put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) })
+            .await
+            .map_err(store_failed)?;
         let writes = std::slice::from_ref(&beside);
         let at = CheckpointId::new(0, 0);
-        store.put_writes(PutWrites::new(Place::root(thread), at, writes)).await.map_err(said)?;
+        store.put_writes(PutWrites::new(Place::root(thread), at, writes)).await.map_err(store_failed)?;
     }
     for branch in 1..=100 {
         let record = record(u64::from(branch), &[&text]);
-        store.put(put("a", branch, 1, &record)).await.map_err(said)?;
+        store.put(put("a", branch, 1, &record)).await.map_err(store_failed)?;
     }
-    upkeep(&store)?.copy_thread("a", "d").await.map_err(said)?;
+    upkeep(&store)?.copy_thread("a", "d").await.map_err(store_failed)?;
     let held = usage(&store).await?;
     let bytes = held.bytes + held.value_bytes;
     if bytes > 2 * SIZE as u64 {
@@ -135,23 +138,23 @@ async fn outlives(store: Store) -> Result<(), String> {
     let (shared, other) = (text("shared"), text("other"));
     let kept = record(1, &[&shared, &other]);
     for thread in ["deleted", "pruned", "kept"] {
-        store.put(put(thread, 0, 0, &kept)).await.map_err(said)?;
+        store.put(put(thread, 0, 0, &kept)).await.map_err(store_failed)?;
     }
-    upkeep(&store)?.copy_thread("kept", "copy").await.map_err(said)?;
-    store.delete_thread("deleted").await.map_err(said)?;
+    upkeep(&store)?.copy_thread("kept", "copy").await.map_err(store_failed)?;
+    store.delete_thread("deleted").await.map_err(store_failed)?;
     holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
-    store.put(put("pruned", 0, 1, b"newer")).await.map_err(said)?;
+    store.put(put("pruned", 0, 1, b"newer")).await.map_err(store_failed)?;
     let gone = [(0, 0..1)];
     let rewrite = Rewrite { place: Place::root("pruned"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
-    upkeep(&store)?.rewrite(rewrite).await.map_err(said)?;
+    upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
     holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
     // A full that is written anew holds one of them still, and not the other.
     let fulls = [(CheckpointId::new(0, 0), record(2, &[&shared]))];
     let rewrite = Rewrite { place: Place::root("kept"), fence: 0, fulls: &fulls, unfold: &[], gone: &[] };
-    upkeep(&store)?.rewrite(rewrite).await.map_err(said)?;
+    upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
     holds(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
     holds(&store, "copy", CheckpointId::new(0, 0), &kept, &[]).await?;
-    store.delete_thread("copy").await.map_err(said)?;
+    store.delete_thread("copy").await.map_err(store_failed)?;
     holds(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
     match usage(&store).await?.value_bytes {
         bytes if bytes < 3 * SIZE as u64 / 2 => Ok(()),
@@ -164,20 +167,23 @@ async fn goes(store: Store) -> Result<(), String> {
     let record = record(1, &[&text]);
     let beside = [write(1, &text)];
     for thread in ["a", "b"] {
-        store.put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) }).await.map_err(said)?;
+        store
+            .put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) })
+            .await
+            .map_err(store_failed)?;
         let at = CheckpointId::new(0, 0);
-        store.put_writes(PutWrites::new(Place::root(thread), at, &beside)).await.map_err(said)?;
+        store.put_writes(PutWrites::new(Place::root(thread), at, &beside)).await.map_err(store_failed)?;
         store
             .put_writes(PutWrites::new(Place { thread, namespace: "n" }, at, &beside))
             .await
-            .map_err(said)?;
+            .map_err(store_failed)?;
     }
-    store.delete_thread("a").await.map_err(said)?;
+    store.delete_thread("a").await.map_err(store_failed)?;
     let gone = [(0, 0..9)];
     for namespace in ["", "n"] {
         let place = Place { thread: "b", namespace };
         let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
-        upkeep(&store)?.rewrite(rewrite).await.map_err(said)?;
+        upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
     }
     match usage(&store).await? {
         Usage { values: 0, value_bytes: 0, uses: 0, rows: 0, writes: 0, bytes: 0 } => Ok(()),
@@ -189,10 +195,10 @@ async fn replaced(store: Store) -> Result<(), String> {
     let (one, other) = (text("one"), text("other"));
     let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
     let first = record(0, &[]);
-    store.put(put("t", 0, 0, &first)).await.map_err(said)?;
+    store.put(put("t", 0, 0, &first)).await.map_err(store_failed)?;
     let writes = [write(1, &one), PendingWrite { slot: 2, ..write(1, "small") }];
     for written in [&writes[..], &[write(2, &other)], &[write(2, &one)], &[write(3, "small")], &writes[..1]] {
-        store.put_writes(PutWrites::new(place, at, written)).await.map_err(said)?;
+        store.put_writes(PutWrites::new(place, at, written)).await.map_err(store_failed)?;
     }
     holds(&store, "t", at, &first, &writes).await?;
     let held = usage(&store).await?;
@@ -200,13 +206,13 @@ async fn replaced(store: Store) -> Result<(), String> {
         return Err(format!("of replaced writes, too, the values are kept: {held:?}"));
     }
     let second = record(1, &[&one]);
-    store.put(Put { clears_writes: true, ..put("t", 0, 1, &second) }).await.map_err(said)?;
+    store.put(Put { clears_writes: true, ..put("t", 0, 1, &second) }).await.map_err(store_failed)?;
     holds(&store, "t", CheckpointId::new(0, 1), &second, &[]).await?;
     store
         .put_writes(PutWrites::new(place, CheckpointId::new(0, 1), &[write(4, &other)]))
         .await
-        .map_err(said)?;
-    store.put(Put { clears_writes: true, ..put("t", 0, 2, &first) }).await.map_err(said)?;
+        .map_err(store_failed)?;
+    store.put(Put { clears_writes: true, ..put("t", 0, 2, &first) }).await.map_err(store_failed)?;
     match usage(&store).await? {
         Usage { value_bytes, writes: 0, .. } if value_bytes < 3 * SIZE as u64 / 2 => Ok(()),
         left => Err(format!("of writes that a commit cleared there is something left: {left:?}")),
@@ -215,7 +221,7 @@ async fn replaced(store: Store) -> Result<(), String> {
 
 async fn refused(store: Store) -> Result<(), String> {
     let small = record(0, &[]);
-    store.put(put("t", 0, 3, &small)).await.map_err(said)?;
+    store.put(put("t", 0, 3, &small)).await.map_err(store_failed)?;
     let before = usage(&store).await?;
     let late = record(1, &[&text("late")]);
     let beside = [write(1, &text("beside"))];
@@ -250,14 +256,17 @@ async fn many(store: Store) -> Result<(), String> {
                 texts.rotate_left(1 + (writer % 2) as usize);
                 let record = record(round, &[&texts[0], &texts[1]]);
                 let beside = [write(round, &texts[2])];
-                store.put(put(&thread, 0, 0, &record)).await.map_err(said)?;
-                store.put_writes(PutWrites::new(Place::root(&thread), at, &beside)).await.map_err(said)?;
+                store.put(put(&thread, 0, 0, &record)).await.map_err(store_failed)?;
+                store
+                    .put_writes(PutWrites::new(Place::root(&thread), at, &beside))
+                    .await
+                    .map_err(store_failed)?;
                 holds(&store, &thread, at, &record, &beside).await?;
                 let cleared = record_of_two(round, &texts);
                 let commit = Put { clears_writes: true, ..put(&thread, 0, 1, &cleared) };
-                store.put(commit).await.map_err(said)?;
+                store.put(commit).await.map_err(store_failed)?;
                 holds(&store, &thread, CheckpointId::new(0, 1), &cleared, &[]).await?;
-                store.delete_thread(&thread).await.map_err(said)?;
+                store.delete_thread(&thread).await.map_err(store_failed)?;
             }
             Ok(())
         }

@@ -218,7 +218,7 @@ impl Teller {
                 let terms =
                     LeaseTerms { now: time(now)?, until: time(until)?, seize: rest.contains(&"seize") };
                 let claim = leases()?.acquire(thread, terms).await?;
-                self.claimed(name, claim)
+                self.describe_claim(name, claim)
             }
             ["renew", thread, name, until] => {
                 let renewed = leases()?.renew(thread, self.named(name)?, time(until)?).await?;
@@ -240,7 +240,7 @@ impl Teller {
         })
     }
 
-    fn claimed(&mut self, name: &str, claim: Claim) -> String {
+    fn describe_claim(&mut self, name: &str, claim: Claim) -> String {
         match claim {
             Claim::Granted { fence } if fence <= self.greatest => {
                 format!("granted, with the fence {fence}, which is not greater than {}", self.greatest)

@@ -79,12 +79,12 @@ pub(super) fn full<'a>(place: Place<'a>, step: u64, record: &'a [u8]) -> Put<'a>
     Put::new(place, id, RowKind::Full, record)
 }
 
-pub(super) fn said(error: StoreError) -> String {
+pub(super) fn store_failed(error: StoreError) -> String {
     format!("the store failed: {error}")
 }
 
-/// Everything under each of the places, then all of it read back.
-async fn kept_apart(store: &dyn Checkpointer, places: &[Place<'_>]) -> Result<(), String> {
+/// Stores different data under each of the places, then reads all of it back.
+async fn check_separate(store: &dyn Checkpointer, places: &[Place<'_>]) -> Result<(), String> {
     let record = |at: usize| format!("record {at}").into_bytes();
     let write = |at: usize| PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record(at) };
     let id = CheckpointId::new(0, 0);
@@ -109,16 +109,16 @@ async fn kept_apart(store: &dyn Checkpointer, places: &[Place<'_>]) -> Result<()
 async fn threads(store: Store) -> Result<(), String> {
     let names = names();
     let places: Vec<Place<'_>> = names.iter().map(|name| Place::root(name)).collect();
-    kept_apart(&*store, &places).await?;
+    check_separate(&*store, &places).await?;
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
-    let listed = store.threads().await.map_err(said)?;
+    let listed = store.threads().await.map_err(store_failed)?;
     if listed != expected {
         return Err(format!("threads are listed as {listed:?}, and not by their bytes, as {expected:?}"));
     }
     for (at, name) in names.iter().enumerate() {
-        store.delete_thread(name).await.map_err(said)?;
-        let left = store.threads().await.map_err(said)?.len();
+        store.delete_thread(name).await.map_err(store_failed)?;
+        let left = store.threads().await.map_err(store_failed)?.len();
         if left != names.len() - at - 1 {
             return Err(format!("deleting thread {name:?} left {left} threads"));
         }
@@ -129,10 +129,10 @@ async fn threads(store: Store) -> Result<(), String> {
 async fn namespaces(store: Store) -> Result<(), String> {
     let names = names();
     let places: Vec<Place<'_>> = names.iter().map(|namespace| Place { thread: "t", namespace }).collect();
-    kept_apart(&*store, &places).await?;
+    check_separate(&*store, &places).await?;
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
-    let listed = catalog(&store)?.namespaces("t").await.map_err(said)?;
+    let listed = catalog(&store)?.namespaces("t").await.map_err(store_failed)?;
     if listed == expected {
         Ok(())
     } else {
@@ -145,12 +145,15 @@ async fn sizes(store: Store) -> Result<(), String> {
     for (step, size) in (0..).zip([0, 1, 255, 1_000, 4_061, 4_096, 70_000, 10_000_000]) {
         let record: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
         let id = CheckpointId::new(0, step);
-        store.put(Put { segment: Some(&record), ..full(place, step, &record) }).await.map_err(said)?;
+        store
+            .put(Put { segment: Some(&record), ..full(place, step, &record) })
+            .await
+            .map_err(store_failed)?;
         let write = PendingWrite { task: TaskId::from_u128(7), slot: 1, bytes: record.clone() };
         let writes = std::slice::from_ref(&write);
-        store.put_writes(PutWrites::new(place, id, writes)).await.map_err(said)?;
-        let row = store.row(place, id).await.map_err(said)?;
-        let tail = store.get(place, Some(id)).await.map_err(said)?.unwrap_or_default();
+        store.put_writes(PutWrites::new(place, id, writes)).await.map_err(store_failed)?;
+        let row = store.row(place, id).await.map_err(store_failed)?;
+        let tail = store.get(place, Some(id)).await.map_err(store_failed)?.unwrap_or_default();
         let rows_hold = tail.rows.len() == 2 && tail.rows.iter().all(|row| row.record == record);
         if !rows_hold || row.is_none_or(|row| row.record != record) {
             return Err(format!("a record of {size} bytes does not come back as it was"));
@@ -165,11 +168,11 @@ async fn sizes(store: Store) -> Result<(), String> {
 async fn questions(store: Store) -> Result<(), String> {
     let place = Place::root("t");
     for step in 0..3 {
-        store.put(full(place, step, b"x")).await.map_err(said)?;
+        store.put(full(place, step, b"x")).await.map_err(store_failed)?;
     }
     let asks = PendingWrite { task: TaskId::from_u128(1), slot: 1, bytes: b"x".to_vec() };
     let writes = PutWrites::new(place, CheckpointId::new(0, 2), std::slice::from_ref(&asks));
-    store.put_writes(writes).await.map_err(said)?;
+    store.put_writes(writes).await.map_err(store_failed)?;
     let largest = i64::MAX as u64;
     for (before, limit, expected) in [
         (Some(u64::MAX), None, 3),
@@ -180,7 +183,7 @@ async fn questions(store: Store) -> Result<(), String> {
         (Some(1), Some(usize::MAX), 1),
     ] {
         let query = ListQuery { before, limit, ..ListQuery::default() };
-        let found = store.list(place, query).await.map_err(said)?.len();
+        let found = store.list(place, query).await.map_err(store_failed)?.len();
         if found != expected {
             return Err(format!(
                 "a list before {before:?} of {limit:?} rows has {found}, and not {expected}"
@@ -190,9 +193,9 @@ async fn questions(store: Store) -> Result<(), String> {
     for id in [CheckpointId::new(u32::MAX, 0), CheckpointId::new(0, u64::MAX), CheckpointId::new(0, largest)]
     {
         let query = ListQuery { branch: Some(u32::MAX), before: Some(id.step), limit: None };
-        let found = store.row(place, id).await.map_err(said)?.is_some()
-            || store.get(place, Some(id)).await.map_err(said)?.is_some()
-            || !store.list(place, query).await.map_err(said)?.is_empty();
+        let found = store.row(place, id).await.map_err(store_failed)?.is_some()
+            || store.get(place, Some(id)).await.map_err(store_failed)?.is_some()
+            || !store.list(place, query).await.map_err(store_failed)?.is_empty();
         if found {
             return Err(format!("checkpoint {id}, which nobody stored, is found"));
         }
@@ -200,7 +203,7 @@ async fn questions(store: Store) -> Result<(), String> {
     for name in names() {
         for limit in [None, Some(0), Some(1), Some(usize::MAX)] {
             let query = WaitingQuery { after: Some(&name), limit };
-            let found = catalog(&store)?.waiting(query).await.map_err(said)?.len();
+            let found = catalog(&store)?.waiting(query).await.map_err(store_failed)?.len();
             let expected = usize::from(name.as_str() < "t" && limit != Some(0));
             if found != expected {
                 return Err(format!(
@@ -219,8 +222,8 @@ async fn at_once(store: Store) -> Result<(), String> {
         let record = step.to_string();
         let put = full(place, step, record.as_bytes());
         match store.try_put(&put) {
-            None => store.put(put).await.map_err(said)?,
-            Some(stored) => stored.map_err(said)?,
+            None => store.put(put).await.map_err(store_failed)?,
+            Some(stored) => stored.map_err(store_failed)?,
         }
         for again in [&full(place, step, b"late"), &put] {
             if let Some(Ok(())) = store.try_put(again) {
@@ -236,7 +239,7 @@ async fn at_once(store: Store) -> Result<(), String> {
         if let Some(Ok(())) = lost {
             return Err("`try_put` stored a row with a fence that nobody has".to_owned());
         }
-        let row = store.row(place, put.id).await.map_err(said)?;
+        let row = store.row(place, put.id).await.map_err(store_failed)?;
         if row.is_none_or(|row| row.record != record.as_bytes()) {
             return Err(format!("step {step} is not what was stored"));
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use self::setup::Setup;
-use super::{Finding, Report, caught};
+use super::{Finding, Report, catch_panic};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 
@@ -70,7 +70,7 @@ impl WrapperClause {
         beneath: impl Checkpointer,
         wrap: impl Fn(Arc<dyn Checkpointer>) -> W + Send + Sync + 'static,
     ) -> Result<(), String> {
-        caught((self.test)(Setup::new(Arc::new(beneath), wrap))).await
+        catch_panic((self.test)(Setup::new(Arc::new(beneath), wrap))).await
     }
 }
 

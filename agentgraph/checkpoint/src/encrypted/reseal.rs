@@ -147,12 +147,12 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     pub async fn reseal(&self, thread: &str) -> Result<u64, StoreError> {
         // The rows after a delta that becomes a full must not change between the read and the rewrite.
         let taken = self.take(thread).await?;
-        let sealed = self.reseal_taken(&taken).await;
+        let sealed = self.reseal_thread(&taken).await;
         taken.give_back().await;
         sealed
     }
 
-    async fn reseal_taken(&self, taken: &Taken<'_, C>) -> Result<u64, StoreError> {
+    async fn reseal_thread(&self, taken: &Taken<'_, C>) -> Result<u64, StoreError> {
         let Taken { thread, fence, .. } = *taken;
         let mut done = 0;
         for namespace in catalog::namespaces(self, thread).await? {

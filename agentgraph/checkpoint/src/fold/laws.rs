@@ -1,4 +1,4 @@
-//! Folding, compared with plain lists that are cut and grow.
+//! Folding, compared with plain lists that are truncated and appended to.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -10,7 +10,7 @@ use crate::id::CheckpointId;
 #[derive(Clone, Debug)]
 enum Move {
     Append(Vec<u16>),
-    /// At times longer than the list.
+    /// A length that may exceed that of the list.
     Truncate(usize),
     Set(Vec<u16>),
 }
@@ -49,7 +49,7 @@ fn record(moves: &[Move], list: &mut Vec<u16>) -> Vec<u8> {
 fn read(folded: &Folded) -> Vec<u16> {
     match folded.value(0).unwrap() {
         Value::Bytes(value) => decode(&value).unwrap(),
-        Value::Absent => panic!("it is there"),
+        Value::Absent => panic!("the list has no value"),
     }
 }
 
@@ -71,10 +71,14 @@ fn is_the_list(base: &[u16], records: &[Vec<Move>]) {
     let segment = folded(&one_by_one[1..]).to_operations();
     assert!(
         segment.len() <= records.iter().map(Vec::len).sum(),
-        "a segment is longer than what it stands for"
+        "a segment is longer than the records it replaces"
     );
-    assert_eq!(read(&folded(&[&full, &segment])), list, "from a segment");
-    assert_eq!(read(&folded(&[&folded(&[&full, &segment]).to_operations()])), list, "as a full");
+    assert_eq!(read(&folded(&[&full, &segment])), list, "a full and a segment");
+    assert_eq!(
+        read(&folded(&[&folded(&[&full, &segment]).to_operations()])),
+        list,
+        "a full rewritten with the segment"
+    );
 
     let mut writer = DeltaWriter::new(1);
     writer.refer(CheckpointId::new(0, 3));
@@ -83,13 +87,14 @@ fn is_the_list(base: &[u16], records: &[Vec<Move>]) {
     if !referring.elsewhere().is_empty() {
         referring.fill(0, &folded(&[&full]), CheckpointId::new(0, 3)).unwrap();
     }
-    assert_eq!(read(&referring), list, "over a value that stands elsewhere");
+    assert_eq!(read(&referring), list, "over a value stored in another checkpoint");
 }
 
-/// Faults put in by hand, one by one, and caught by this test: changes before the last cut are forgotten; a
-/// cut beyond the end is taken for the length of the list; a cut to nothing keeps appended items.
+/// This test failed for each of these faults, which were inserted by hand: changes before the last truncation
+/// are forgotten; a truncation beyond the end counts as the length of the list; a truncation to nothing keeps
+/// appended items.
 #[test]
-fn a_list_that_is_cut_and_grows_is_the_same_however_it_is_folded() {
+fn a_folded_list_does_not_depend_on_the_grouping_of_its_records() {
     let config =
         Config { failure_persistence: None, cases: 2000, rng_seed: RngSeed::Fixed(11), ..Config::default() };
     let all = (proptest::collection::vec(any::<u16>(), 0..8), proptest::collection::vec(moves(), 0..6));

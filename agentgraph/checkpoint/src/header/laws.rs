@@ -158,7 +158,7 @@ proptest! {
             follow(&mut model, keys);
             prop_assert_eq!(&all_of(&map), &model);
         }
-        // A full with all of it reads as the same.
+        // One full record of the whole header reads the same.
         let mut again = HeaderMap::default();
         applied(&mut again, &map.to_record(&[]));
         prop_assert_eq!(&all_of(&again), &model);

@@ -79,9 +79,9 @@ pub(super) struct Absent(Mutex<HashMap<i64, [Instant; 2]>>);
 const MOST_ABSENT: usize = 1_000;
 
 impl Absent {
-    /// How long the owner has been absent. An owner that was not checked for a while may have been back in
-    /// between.
-    fn see(&self, owner: i64, grace: Duration) -> Duration {
+    /// Records that the owner is absent, and returns how long it has been. An owner that was not checked for
+    /// a while may have been back in between, so its absence starts again.
+    fn note_absence(&self, owner: i64, grace: Duration) -> Duration {
         let mut absent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if absent.len() >= MOST_ABSENT && !absent.contains_key(&owner) {
             absent.clear();
@@ -95,7 +95,7 @@ impl Absent {
         now.duration_since(*since)
     }
 
-    fn see_alive(&self, owner: i64) {
+    fn forget_absence(&self, owner: i64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner);
     }
 }
@@ -134,11 +134,11 @@ pub(super) async fn acquire(
         let (fence, until): (i64, i64) = (held.try_get(0)?, held.try_get(1)?);
         let (holder, left, lives) = (held.try_get(2)?, held.try_get(3)?, held.try_get(4)?);
         if lives {
-            absent.see_alive(holder);
+            absent.forget_absence(holder);
             let until = ends_at(terms.now, left).unwrap_or_else(|| from_time(until));
             return Ok(Wish::Done(Claim::Held { fence: fence.unsigned_abs(), until }));
         }
-        let left = grace.saturating_sub(absent.see(holder, grace));
+        let left = grace.saturating_sub(absent.note_absence(holder, grace));
         if !left.is_zero() {
             return Ok(Wish::AskAgain(left.min(LOOK_AGAIN)));
         }
@@ -191,17 +191,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_not_looked_for_in_between_may_have_been_there() {
+    fn absence_is_counted_anew_after_a_gap_between_checks() {
         let (absent, second) = (Absent::default(), Duration::from_secs(1));
         let now = Instant::now();
         let Some(before) = now.checked_sub(10 * second) else { return };
         let seen = |owner, since| {
             absent.0.lock().unwrap_or_else(PoisonError::into_inner).insert(owner, since);
-            absent.see(owner, second)
+            absent.note_absence(owner, second)
         };
         assert!(seen(1, [before, now]) >= 10 * second);
         assert_eq!(seen(2, [before, before]), Duration::ZERO);
-        absent.see_alive(1);
-        assert_eq!(absent.see(1, second), Duration::ZERO);
+        absent.forget_absence(1);
+        assert_eq!(absent.note_absence(1, second), Duration::ZERO);
     }
 }

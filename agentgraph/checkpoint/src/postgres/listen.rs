@@ -30,16 +30,16 @@ impl Listener {
         let channel = format!("agentgraph_{schema}");
         let listener = Arc::new(Listener { dial, channel, rings: Notify::new(), task: Mutex::default() });
         let first = listener.connect().await?;
-        listener.stand(Some(first));
+        listener.ensure_task(Some(first));
         Ok(listener)
     }
 
-    /// Starts anew if its runtime was shut down, and its task with it.
+    /// Starts the task again if it ended because its runtime was shut down.
     pub(super) fn restart(self: &Arc<Self>) {
-        self.stand(None);
+        self.ensure_task(None);
     }
 
-    fn stand(self: &Arc<Self>, first: Option<Heard>) {
+    fn ensure_task(self: &Arc<Self>, first: Option<Heard>) {
         let Ok(runtime) = Handle::try_current() else { return };
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -57,14 +57,14 @@ impl Listener {
     }
 
     /// Resolves when a thread is released anywhere from now on.
-    pub(super) fn rings(&self) -> Notified<'_> {
+    pub(super) fn next_release(&self) -> Notified<'_> {
         self.rings.notified()
     }
 
     async fn connect(self: &Arc<Self>) -> Result<Heard, Fault> {
         let listener = Arc::downgrade(self);
         let listen = format!("LISTEN \"{}\"", self.channel.replace('"', "\"\""));
-        let connected = self.dial.connect(|messages| hear(listener, messages), &listen);
+        let connected = self.dial.connect(|messages| drive_connection(listener, messages), &listen);
         let connected = tokio::time::timeout(self.dial.timeout(), connected).await;
         let (client, hears) = connected.map_err(|_| Fault::Silent(self.dial.timeout()))??;
         Ok(Heard { _client: client, hears })
@@ -118,7 +118,7 @@ async fn keep_listening(listener: Weak<Listener>, first: Option<Heard>) {
 }
 
 /// Drives a connection until it ends.
-async fn hear(listener: Weak<Listener>, mut messages: Messages) {
+async fn drive_connection(listener: Weak<Listener>, mut messages: Messages) {
     while let Some(Ok(message)) = messages.next().await {
         let Some(listener) = listener.upgrade() else { return };
         if let AsyncMessage::Notification(_) = message {

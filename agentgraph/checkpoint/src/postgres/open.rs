@@ -162,7 +162,7 @@ impl PostgresSaverBuilder {
             StoreError::new(StoreCode::Store, "the pool of connections could not be created")
                 .with_source(error)
         })?;
-        schema::bring_up_to_date(&mut pool.get().await?, &self.schema).await?;
+        schema::migrate(&mut pool.get().await?, &self.schema).await?;
         let listener = Listener::start(dial, &self.schema).await?;
         let PostgresSaverBuilder { answer_timeout, grace, share_from, .. } = self;
         let calls = Calls { pool, answer_timeout };

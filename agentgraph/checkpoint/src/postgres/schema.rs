@@ -80,7 +80,7 @@ const ADD_ENDS: &str = "
 ALTER TABLE lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
 
 /// Changes nothing, and needs no rights, if the tables are up to date.
-pub(super) async fn bring_up_to_date(client: &mut Object, schema: &str) -> Result<(), Fault> {
+pub(super) async fn migrate(client: &mut Object, schema: &str) -> Result<(), Fault> {
     if version(client, schema).await? == Some(MIGRATIONS.len()) {
         return Ok(());
     }

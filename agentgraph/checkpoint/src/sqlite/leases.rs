@@ -35,7 +35,7 @@ pub(super) fn take(
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
     })?;
     if let Some((fence, holder, held_until)) = found {
-        let holds = held_until > as_time(terms.now) && owner.sees_alive(&holder);
+        let holds = held_until > as_time(terms.now) && owner.may_be_alive(&holder);
         if holds && !terms.seize {
             return Ok(Claim::Held { fence: fence.unsigned_abs(), until: from_time(held_until) });
         }

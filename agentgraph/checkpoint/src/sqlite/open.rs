@@ -322,7 +322,7 @@ fn finish(
     );
     connection.execute_batch(&settings)?;
     if contents != Contents::Checkpoints {
-        schema::bring_up_to_date(&connection, home)?;
+        schema::migrate(&connection, home)?;
     }
     rows::prepare(&connection)?;
     Ok(connection)

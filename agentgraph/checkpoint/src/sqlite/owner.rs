@@ -47,7 +47,7 @@ impl Owner {
     }
 
     /// Whether the owner with this name may be alive. The file of a dead one is removed.
-    pub(super) fn sees_alive(&self, name: &str) -> bool {
+    pub(super) fn may_be_alive(&self, name: &str) -> bool {
         let Some(database) = self.database.as_deref() else { return true };
         if name.is_empty() || name == self.name {
             return true;

@@ -102,17 +102,17 @@ impl Queue {
 
     /// Queues a copy of the row.
     pub(super) fn push(&self, put: &Put<'_>, pieces: PutPieces) -> Ticket<'_> {
-        self.push_deed(put.place.thread, Deed::Put(OwnedPut::of(put), pieces))
+        self.push_job(put.place.thread, Deed::Put(OwnedPut::of(put), pieces))
     }
 
     /// Queues the request for a lease.
     pub(super) fn push_take(&self, thread: &str, terms: LeaseTerms) -> Ticket<'_> {
-        self.push_deed(thread, Deed::Take(terms))
+        self.push_job(thread, Deed::Take(terms))
     }
 
     /// Queues the release of a lease.
     pub(super) fn push_release(&self, thread: &str, fence: u64) -> Ticket<'_> {
-        self.push_deed(thread, Deed::Release { fence })
+        self.push_job(thread, Deed::Release { fence })
     }
 
     /// Queues a release that no call waits for: it is carried out with the next commit.
@@ -120,7 +120,7 @@ impl Queue {
         self.waiting().jobs.push_back(Job::new(thread, Deed::Release { fence }));
     }
 
-    fn push_deed(&self, thread: &str, deed: Deed) -> Ticket<'_> {
+    fn push_job(&self, thread: &str, deed: Deed) -> Ticket<'_> {
         let job = Job::new(thread, deed);
         self.waiting().jobs.push_back(Arc::clone(&job));
         Ticket { queue: self, job }
@@ -215,7 +215,7 @@ impl Queue {
         let mut waiting = self.waiting();
         for job in jobs.into_iter().rev() {
             if job.since.elapsed() >= patience {
-                job.fail(home, Fault::Sqlite(again(&busy)));
+                job.fail(home, Fault::Sqlite(copy_error(&busy)));
             } else if !matches!(*job.answer(), Answer::Withdrawn) {
                 waiting.jobs.push_front(job);
             }
@@ -224,8 +224,8 @@ impl Queue {
     }
 }
 
-/// A copy of the error for another row that it stopped.
-fn again(busy: &rusqlite::Error) -> rusqlite::Error {
+/// Copies the error for another row that it stopped.
+fn copy_error(busy: &rusqlite::Error) -> rusqlite::Error {
     match busy {
         rusqlite::Error::SqliteFailure(error, message) => {
             rusqlite::Error::SqliteFailure(*error, message.clone())
@@ -244,7 +244,7 @@ impl Job {
         match &self.deed {
             Deed::Put(put, pieces) => {
                 let put = put.borrowed(&self.thread);
-                Ok(told(&put, rows::put(connection, &put, pieces)?))
+                Ok(put_outcome(&put, rows::put(connection, &put, pieces)?))
             }
             _ => self.carry_out_within(connection, owner),
         }
@@ -254,7 +254,7 @@ impl Job {
         match &self.deed {
             Deed::Put(put, pieces) => {
                 let put = put.borrowed(&self.thread);
-                Ok(told(&put, rows::put_within(connection, &put, pieces)?))
+                Ok(put_outcome(&put, rows::put_within(connection, &put, pieces)?))
             }
             Deed::Take(terms) => Ok(Ok(Some(leases::take(connection, owner, &self.thread, *terms)?))),
             Deed::Release { fence } => {
@@ -297,7 +297,7 @@ fn granted(outcome: &Outcome) -> Option<u64> {
     }
 }
 
-fn told(put: &Put<'_>, stored: rows::Stored) -> Outcome {
+fn put_outcome(put: &Put<'_>, stored: rows::Stored) -> Outcome {
     match stored {
         Ok(()) => Ok(None),
         Err(late) => Err(late.explain(put.place, put.id)),
@@ -348,9 +348,10 @@ mod tests {
     use crate::id::CheckpointId;
     use crate::row::{Place, RowKind};
 
-    /// Needs two threads: the waiter is dropped while the leader, on another thread, finds the file locked.
+    /// Outside of tests this needs two threads: the waiter drops its ticket while the leader, on another
+    /// thread, finds the file locked.
     #[tokio::test]
-    async fn a_row_whose_owner_left_during_a_commit_is_not_given_back() {
+    async fn a_row_whose_ticket_was_dropped_during_a_commit_is_not_queued_again() {
         let (queue, home) = (Queue::default(), Home::Memory);
         let put = |thread| Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"x");
         let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread), PutPieces::default()));

@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn no_statement_of_a_read_or_a_commit_is_compiled_twice() {
         let connection = Connection::open_in_memory().expect("memory");
-        assert!(schema::bring_up_to_date(&connection, &Home::Memory).is_ok());
+        assert!(schema::migrate(&connection, &Home::Memory).is_ok());
         // Statements cached while the tables were created would be compiled again.
         connection.flush_prepared_statement_cache();
         assert!(prepare(&connection).is_ok());

@@ -118,7 +118,7 @@ fn judge(connection: &Connection, home: &Home) -> Result<(Contents, i64), Fault>
 }
 
 /// Creates the tables, or brings them up to date, unless another process was faster.
-pub(super) fn bring_up_to_date(connection: &Connection, home: &Home) -> Result<(), Fault> {
+pub(super) fn migrate(connection: &Connection, home: &Home) -> Result<(), Fault> {
     rows::transaction(connection, rows::Begin::ToWrite, || {
         let (contents, version) = judge(connection, home)?;
         if contents == Contents::Checkpoints {

@@ -1,4 +1,4 @@
-//! The enum as the derive understands it: targets instead of variants.
+//! The parsed enum: targets instead of variants.
 
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
@@ -30,7 +30,7 @@ pub(super) enum Target {
 
 const ROUTE: Words = Words { attribute: "route", known: &["end"] };
 
-/// `None` if it is not an enum that could be a route.
+/// Returns `None` if the input is no enum that could be a route.
 pub(super) fn read(input: &DeriveInput, mistakes: &mut Mistakes) -> Option<RouteEnum> {
     let variants = match &input.data {
         Data::Enum(data) => &data.variants,
@@ -59,8 +59,8 @@ pub(super) fn read(input: &DeriveInput, mistakes: &mut Mistakes) -> Option<Route
 
 const ONLY_ENUMS: &str = "a route is an enum whose variants are the nodes to go to";
 
-/// What `#[route(..)]` says.
-enum Said {
+/// The content of `#[route(..)]`.
+enum RouteAttribute {
     Name(LitStr),
     End(Ident),
 }
@@ -81,12 +81,12 @@ fn read_variant(variant: &Variant, mistakes: &mut Mistakes) -> Option<Choice> {
         }
     };
     let target = match (said, payload) {
-        (Some(Said::End(word)), Some(_)) => {
+        (Some(RouteAttribute::End(word)), Some(_)) => {
             mistakes.at(word, "the end takes no input: remove the payload, or name the node that gets it");
             return None;
         }
-        (Some(Said::End(_)), None) => Target::End,
-        (Some(Said::Name(name)), payload) => node(name.value(), payload),
+        (Some(RouteAttribute::End(_)), None) => Target::End,
+        (Some(RouteAttribute::Name(name)), payload) => node(name.value(), payload),
         (None, payload) => node(snake_case(&variant.ident.unraw().to_string()), payload),
     };
     Some(Choice { variant: variant.ident.clone(), target })
@@ -126,7 +126,7 @@ fn read_payload(variant: &Variant) -> Result<Option<Type>> {
     }
 }
 
-fn read_attributes(attributes: &[Attribute]) -> Result<Option<Said>> {
+fn read_attributes(attributes: &[Attribute]) -> Result<Option<RouteAttribute>> {
     let mut said = None;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("route")) {
         if said.is_some() {
@@ -143,11 +143,11 @@ fn read_attributes(attributes: &[Attribute]) -> Result<Option<Said>> {
     Ok(said)
 }
 
-fn read_words(input: ParseStream) -> Result<Said> {
+fn read_words(input: ParseStream) -> Result<RouteAttribute> {
     let said = if input.peek(LitStr) {
-        Said::Name(node_name(input.parse()?)?)
+        RouteAttribute::Name(node_name(input.parse()?)?)
     } else if input.peek(Ident::peek_any) {
-        Said::End(read_end(input)?)
+        RouteAttribute::End(read_end(input)?)
     } else {
         return Err(input.error("write `#[route(\"node\")]` or `#[route(end)]`"));
     };
@@ -172,7 +172,7 @@ fn node_name(name: LitStr) -> Result<LitStr> {
     }
 }
 
-/// `ReadPage` as `read_page`, `HTTPGet` as `http_get`.
+/// Writes `ReadPage` as `read_page`, `HTTPGet` as `http_get`.
 fn snake_case(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let mut snake = String::new();

@@ -29,7 +29,7 @@ fn arm(number: usize, choice: &Choice) -> TokenStream {
     }
 }
 
-/// After a mistake: the same implementations, with bodies that never run.
+/// Writes the same implementations after a mistake, with bodies that never run.
 pub(super) fn fallback(route: &RouteEnum) -> TokenStream {
     implement(route, quote!([]), quote!(loop {}))
 }

@@ -1,4 +1,4 @@
-//! The struct as the derive understands it: channels instead of fields.
+//! The parsed struct: channels instead of fields.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
@@ -19,7 +19,7 @@ pub(super) struct StateStruct {
 
 pub(super) struct Field {
     pub(super) ident: Ident,
-    /// The ident without `r#`: what checkpoints call the channel.
+    /// The name of the channel in checkpoints: the ident without `r#`.
     pub(super) channel: String,
     pub(super) ty: Type,
     pub(super) docs: Vec<Attribute>,
@@ -29,16 +29,16 @@ pub(super) struct Field {
     pub(super) secret: bool,
 }
 
-/// How writes combine, and the word that said so.
+/// The reducer of a field, with its word in the attribute.
 pub(super) enum Reduce {
     Once,
     Last,
     Append(Ident),
     Merge(Ident),
     ById(Ident),
-    /// The function, and what one write carries unless that is the field's type.
+    /// The function, and the type of its write if it is given; otherwise that is the field's type.
     With(Box<syn::ExprPath>, Option<Box<Type>>),
-    /// The reducer, and its write if that was said.
+    /// The reducer, and the type of its write if it is given.
     Reducer(Box<Type>, Option<Box<Type>>),
 }
 
@@ -56,7 +56,7 @@ impl Field {
     }
 }
 
-/// `None` if it is not a struct that could be a state.
+/// Returns `None` if the input is no struct that could be a state.
 pub(super) fn read(input: &DeriveInput, mistakes: &mut Mistakes) -> Option<StateStruct> {
     let fields = named_fields(input, mistakes)?;
     if !input.generics.params.is_empty() {
@@ -112,7 +112,8 @@ fn read_field(field: &syn::Field, owner: &Ident, mistakes: &mut Mistakes) -> Opt
     })
 }
 
-/// `Self` in a field's type is the state; the type is repeated where `Self` would be the update.
+/// Replaces `Self` in a field's type by the state: generated code repeats the type where `Self` is the
+/// update.
 fn without_self(ty: &Type, owner: &Ident) -> Type {
     let tokens = replace_self(ty.to_token_stream(), owner);
     syn::parse2(tokens).unwrap_or_else(|_| ty.clone())

@@ -1,5 +1,5 @@
-//! Reads `#[reduce(..)]`, `#[channel(..)]` and `#[state(..)]`. Knows their grammar, not whether they fit the
-//! field.
+//! Reads `#[reduce(..)]`, `#[channel(..)]` and `#[state(..)]`. Checks their grammar, but not whether
+//! they fit the field.
 
 use syn::parse::ParseStream;
 use syn::{Attribute, Error, Ident, LitStr, Meta, Result};
@@ -15,8 +15,8 @@ const CHANNEL: Words =
     Words { attribute: "channel", known: &["run", "ephemeral", "untracked", "secret", "alias"] };
 const STATE: Words = Words { attribute: "state", known: &["volatile"] };
 
-/// What the attributes of a field say.
-pub(super) struct Said {
+/// The content of the attributes of a field.
+pub(super) struct FieldAttributes {
     pub(super) reduce: Reduce,
     pub(super) lifetime: Lifetime,
     pub(super) aliases: Vec<LitStr>,
@@ -52,7 +52,7 @@ fn volatile_word(input: ParseStream) -> Result<()> {
     }
 }
 
-pub(super) fn of_field(attributes: &[Attribute], mistakes: &mut Mistakes) -> Said {
+pub(super) fn of_field(attributes: &[Attribute], mistakes: &mut Mistakes) -> FieldAttributes {
     let mut reduce = None;
     let mut channel = ChannelWords::default();
     for attribute in attributes {
@@ -76,7 +76,7 @@ pub(super) fn of_field(attributes: &[Attribute], mistakes: &mut Mistakes) -> Sai
             mistakes.add(error);
         }
     }
-    Said {
+    FieldAttributes {
         reduce: reduce.unwrap_or(Reduce::Once),
         lifetime: channel.lifetime.map_or(Lifetime::Thread, |(lifetime, _)| lifetime),
         aliases: channel.aliases,
@@ -84,7 +84,7 @@ pub(super) fn of_field(attributes: &[Attribute], mistakes: &mut Mistakes) -> Sai
     }
 }
 
-/// The words in the parentheses of an attribute.
+/// Reads the words in the parentheses of an attribute.
 fn parse<T>(attribute: &Attribute, words: &Words, read: impl FnOnce(ParseStream) -> Result<T>) -> Result<T> {
     match &attribute.meta {
         Meta::List(list) if !list.tokens.is_empty() => attribute.parse_args_with(read),
@@ -120,7 +120,7 @@ fn reduction(input: ParseStream) -> Result<Reduce> {
     if words::next(input)? { Err(input.error("a field has one reducer")) } else { Ok(reduce) }
 }
 
-/// `, write = Type`.
+/// Reads `, write = Type`, if it is there.
 fn write(input: ParseStream) -> Result<Option<Box<syn::Type>>> {
     if !words::next(input)? {
         return Ok(None);
@@ -155,10 +155,10 @@ impl ChannelWords {
 
     fn hide(&mut self, word: &Ident, input: ParseStream) -> Result<()> {
         words::no_value(input, word)?;
-        match std::mem::replace(&mut self.secret, true) {
-            false => Ok(()),
-            true => Err(Error::new(word.span(), "the channel is `secret` already: say it once")),
+        if std::mem::replace(&mut self.secret, true) {
+            return Err(Error::new(word.span(), "the channel is `secret` already: say it once"));
         }
+        Ok(())
     }
 
     fn live(&mut self, lifetime: Lifetime, word: Ident, input: ParseStream) -> Result<()> {

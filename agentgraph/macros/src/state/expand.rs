@@ -16,7 +16,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
     let implementation = state_impl(state);
     let step = step_impl(state);
     let stored = (!state.volatile).then(|| stored::expand(state));
-    // The spans are those of the fields, so lints would take it for the user's own code.
+    // The generated code has the spans of the fields, so lints would treat it as the user's code.
     quote! {
         #helpers
         #update
@@ -30,13 +30,13 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
     }
 }
 
-/// The type of the channel's place in an update.
+/// Returns the type of the channel's slot in an update.
 pub(super) fn slot(state: &StateStruct, field: &Field) -> TokenStream {
     let (ty, reducer) = (&field.ty, slot_reducer(state, field));
     quote_spanned!(ty.span()=> ::agentgraph::reduce::Slot<#ty, #reducer>)
 }
 
-/// The reducer that the field asks for.
+/// Returns the reducer of the field.
 pub(super) fn reducer(state: &StateStruct, field: &Field) -> TokenStream {
     let span = field.ty.span();
     match &field.reduce {
@@ -53,7 +53,8 @@ pub(super) fn reducer(state: &StateStruct, field: &Field) -> TokenStream {
     }
 }
 
-/// The reducer that the slot names: the same, or the helper where the same may not fit the field.
+/// Returns the reducer in the slot's type: that of the field, or a helper if it may not fit the field's
+/// type.
 fn slot_reducer(state: &StateStruct, field: &Field) -> TokenStream {
     if may_misfit(field) {
         let helper = helper_name(state, field);
@@ -63,7 +64,7 @@ fn slot_reducer(state: &StateStruct, field: &Field) -> TokenStream {
     }
 }
 
-/// Whether the compiler may find that the reducer does not reduce the field's type.
+/// Whether the reducer may not fit the field's type: only the compiler can decide that.
 fn may_misfit(field: &Field) -> bool {
     matches!(field.reduce, Reduce::Append(_) | Reduce::Merge(_) | Reduce::ById(_) | Reduce::Reducer(..))
 }
@@ -72,8 +73,8 @@ pub(super) fn helper_name(state: &StateStruct, field: &Field) -> Ident {
     format_ident!("__{}_{}", state.name.unraw(), field.channel, span = Span::call_site())
 }
 
-/// Types that stand for one field where its reducer needs one: for the function of `with`, or to be asked
-/// once.
+/// Declares a helper type for each field that needs one: for the function of `with`, or to name a reducer
+/// that may not fit in only one place, so that it is reported once.
 fn helper_structs(state: &StateStruct) -> TokenStream {
     let needed =
         state.fields.iter().filter(|field| may_misfit(field) || matches!(field.reduce, Reduce::With(..)));
@@ -160,14 +161,14 @@ fn update_struct(state: &StateStruct) -> TokenStream {
         impl #update {
             #setters
 
-            /// Whether it writes to no channel.
+            /// Whether the update writes to no channel.
             #[must_use]
             #vis fn is_empty(&self) -> bool {
                 true #(&& self.#idents.kind().is_none())*
             }
         }
 
-        /// Says which channels it writes and how, and not what: a state may hold secrets.
+        /// Shows the written channels and the kind of each write, but no values: a state may hold secrets.
         #[automatically_derived]
         impl ::core::fmt::Debug for #update {
             fn fmt(&self, out: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -289,8 +290,8 @@ fn lifetime(lifetime: Lifetime) -> TokenStream {
     }
 }
 
-/// One match arm a lifetime. Values are swapped in, since nothing can be moved out of a state that implements
-/// `Drop`.
+/// Returns a match arm for each lifetime. Values are swapped, because nothing can be moved out of a
+/// state that implements `Drop`.
 fn resets(state: &StateStruct) -> TokenStream {
     let all = [Lifetime::Thread, Lifetime::Run, Lifetime::Ephemeral, Lifetime::Untracked];
     let arms = all.into_iter().map(|one| {
@@ -309,8 +310,8 @@ fn resets(state: &StateStruct) -> TokenStream {
     arms.flatten().collect()
 }
 
-/// A state must be `Clone`. Said on every implementation, a struct that is not gets the same message on the
-/// same token from each, which the compiler shows once.
+/// Returns the bound that a state is `Clone`. Every implementation has it on the same token, so the
+/// compiler shows one message for a struct that is not.
 pub(super) fn where_clone(state: &StateStruct) -> TokenStream {
     let name = &state.name;
     quote_spanned!(name.span()=> where #name: ::core::clone::Clone)

@@ -1,6 +1,6 @@
-//! What is written after a mistake: the same names with bodies that never run, so that code which uses the
-//! state is not reported as well. Setters take anything, because the mistake may be the very thing that says
-//! what they take.
+//! The code after a mistake: the same names with bodies that never run, so that uses of the state give no
+//! further messages. Setters take any type, because the mistake may be in the attribute that decides their
+//! type.
 
 use proc_macro2::TokenStream;
 use quote::quote;

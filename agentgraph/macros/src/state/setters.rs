@@ -1,4 +1,4 @@
-//! The methods of an update: one setter a field, and what its reducer brings besides.
+//! The methods of an update: one setter for each field, and further methods for its reducer.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -9,7 +9,7 @@ use super::ast::{Field, Reduce, StateStruct};
 use super::expand::helper_name;
 use super::shape::{self, Shape};
 
-/// What a method of the update does; its name is the prefix and the field's name.
+/// The kind of a method of the update. The method's name is a prefix and the field's name.
 #[derive(Clone, Copy)]
 pub(super) enum Method {
     Write,
@@ -91,7 +91,7 @@ fn about(field: &Field, method: Method) -> String {
     }
 }
 
-/// The reducer's `Write`, said without asking the reducer where that can be.
+/// Returns the type of a write. It names the reducer's `Write` only if no other way exists.
 pub(super) fn write_type(field: &Field) -> TokenStream {
     let ty = &field.ty;
     match (&field.reduce, shape::of(ty)) {
@@ -113,7 +113,7 @@ pub(super) fn write_type(field: &Field) -> TokenStream {
     }
 }
 
-/// What the setter takes, and the call on the slot.
+/// Returns the argument type of the setter, and the call on the slot.
 fn write(state: &StateStruct, field: &Field, argument: &Ident) -> (TokenStream, TokenStream) {
     let ty = &field.ty;
     match (&field.reduce, shape::of(ty)) {
@@ -154,7 +154,7 @@ fn write(state: &StateStruct, field: &Field, argument: &Ident) -> (TokenStream, 
     }
 }
 
-/// One value; texts are taken in any form.
+/// Returns the argument type for one value, and the value; a `String` is taken as `Into<String>`.
 fn one(ty: &Type, argument: &Ident) -> (TokenStream, TokenStream) {
     if shape::is_string(ty) {
         (into_string(), quote!(::core::convert::Into::into(#argument)))

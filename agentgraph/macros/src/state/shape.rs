@@ -1,6 +1,5 @@
-//! What a type looks like when one sees only its tokens. A type alias can hide anything, so an answer is
-//! given only where it is sure, and code that is written without an answer lets the compiler look the type
-//! up.
+//! The shape of a type, judged by its tokens alone. An alias can hide any type, so every shape except
+//! `Unknown` is certain; for an unknown shape, the generated code lets the compiler resolve the type.
 
 use syn::{GenericArgument, PathArguments, Type};
 
@@ -8,9 +7,9 @@ pub(super) enum Shape<'a> {
     String,
     List(&'a Type),
     Map(&'a Type, &'a Type),
-    /// A set: neither list nor map, but grows.
+    /// A collection that is neither list nor map.
     Set,
-    /// A number, a tuple, an `Option`...: surely not a collection.
+    /// A type that is certainly no collection: a number, a tuple, an `Option`...
     Single,
     Unknown,
 }

@@ -1,8 +1,7 @@
 //! Writes the implementation of `StoredState`.
 //!
-//! Every stored channel is one constant, a table of the functions that encode and decode it, and that
-//! constant is the only place that asks serde of the field's type. So a type that lacks serde is reported
-//! once, on the field.
+//! Every stored channel is one constant: a table of the functions that encode and decode it. Only this
+//! constant requires serde of the field's type, so a type without serde is reported once, on the field.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -130,7 +129,7 @@ fn apply(number: usize, field: &Field) -> TokenStream {
     }
 }
 
-/// A write to a channel that has become untracked since is known and dropped.
+/// Returns the arm that decodes a stored write. A write to a channel that is untracked by now is dropped.
 fn decode(number: usize, field: &Field) -> TokenStream {
     let (ident, constant, channel, aliases) =
         (&field.ident, constant_name(number), &field.channel, &field.aliases);

@@ -1,5 +1,5 @@
-//! Finds what each attribute alone cannot know: reducers on types that they cannot reduce, and names that
-//! collide.
+//! Finds mistakes that no single attribute shows: reducers on types that they cannot reduce, and colliding
+//! names.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ fn misfit(mistakes: &mut Mistakes, word: &Ident, needs: &str, field: &Field, rem
     mistakes.at(word, format!("`{word}` reduces {needs}, and this field is `{ty}`: {remedy}"));
 }
 
-/// Types print with a space between all tokens; messages read better without most of them.
+/// Prints a type without most of the spaces that the tokens are printed with.
 fn printed(ty: &syn::Type) -> String {
     let text = ty.to_token_stream().to_string();
     text.replace(" < ", "<")
@@ -68,7 +68,7 @@ fn check_lifetime(field: &Field, mistakes: &mut Mistakes) {
     }
 }
 
-/// Every method of the update, and the field it is for.
+/// Checks that no setter has the name of another method of the update.
 fn check_methods(state: &StateStruct, mistakes: &mut Mistakes) {
     let mut taken: HashMap<String, &str> = HashMap::new();
     for field in &state.fields {

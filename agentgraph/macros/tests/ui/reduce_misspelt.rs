@@ -8,7 +8,7 @@ struct Triage {
 }
 
 fn main() {
-    // The mistake is reported once, and not again where the state is used.
+    // The mistake is reported once; uses of the state are not reported as well.
     let update = Triage::update().notes(["seen"]).overwrite_notes(["only"]);
     assert!(!update.is_empty());
 }

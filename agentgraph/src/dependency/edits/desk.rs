@@ -95,7 +95,7 @@ impl<O: Output, S: PassInput> edits::Desk for PassDesk<O, S> {
         pass.plan.look(|graph| graph.added(node).map(|added| Arc::clone(&added.name)))
     }
 
-    fn handed_in(&self, request: TaskRequest) -> usize {
+    fn submitted_edits(&self, request: TaskRequest) -> usize {
         self.pass()
             .drafts
             .get(&request.index)
@@ -164,7 +164,7 @@ impl<O, S> PassDesk<O, S> {
             node: request.node,
             attempt: request.attempt,
             above: *settled,
-            layer: EditLayer::above(end),
+            layer: EditLayer::starting_at(end),
             ops: Vec::new(),
         });
         if draft.above != *settled {
@@ -173,8 +173,8 @@ impl<O, S> PassDesk<O, S> {
             draft.above = *settled;
             self.judge_anew(plan, added, draft);
         }
-        let deed = self.deed(plan, added, &mut draft.layer, &op, Occasion::Call)?;
-        op.moot = matches!(deed, EditEffect::Nothing);
+        let effect = self.effect_of(plan, added, &mut draft.layer, &op, Occasion::Call)?;
+        op.moot = matches!(effect, EditEffect::Nothing);
         draft.ops.push(op);
         Ok(())
     }
@@ -183,14 +183,14 @@ impl<O, S> PassDesk<O, S> {
     /// are left out: they are reported when the task is done, and do not count against the edit that is
     /// checked next.
     fn judge_anew(&self, plan: &Plan, added: &[DependencyNode<O, S>], draft: &mut PassDraft<O, S>) {
-        draft.layer = EditLayer::above(plan.overlay.end());
+        draft.layer = EditLayer::starting_at(plan.overlay.end());
         for op in &draft.ops {
-            let _ = self.deed(plan, added, &mut draft.layer, op, Occasion::Merge);
+            let _ = self.effect_of(plan, added, &mut draft.layer, op, Occasion::Merge);
         }
     }
 
     /// The effect of an edit in the graph with `layer` on top. The layer is updated.
-    fn deed(
+    fn effect_of(
         &self,
         plan: &Plan,
         added: &[DependencyNode<O, S>],
@@ -262,10 +262,10 @@ impl<O, S> PassDesk<O, S> {
             made.map_err(|why| gone.push(lacking(&op.edit, why))).is_ok()
         });
         let mut pass = self.pass();
-        let mut layer = EditLayer::above(pass.plan.overlay.end());
-        let deeds = ops.iter().map(|op| {
-            let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, Occasion::Replay);
-            deed.unwrap_or_else(|why| {
+        let mut layer = EditLayer::starting_at(pass.plan.overlay.end());
+        let effects = ops.iter().map(|op| {
+            let effect = self.effect_of(&pass.plan, &pass.added, &mut layer, op, Occasion::Replay);
+            effect.unwrap_or_else(|why| {
                 let removes = matches!(op.edit, GraphEdit::RemoveNode { .. });
                 match why {
                     Rejection::EdgeExists | Rejection::NoSuchEdge => {}
@@ -275,8 +275,8 @@ impl<O, S> PassDesk<O, S> {
                 EditEffect::Nothing
             })
         });
-        let deeds: Vec<EditEffect> = deeds.collect();
-        pass.lay_down(&ops, deeds, layer)
+        let effects: Vec<EditEffect> = effects.collect();
+        pass.apply_effects(&ops, effects, layer)
     }
 
     fn make_all(
@@ -288,13 +288,13 @@ impl<O, S> PassDesk<O, S> {
             self.make(op).map_err(|why| EditError::new(op.edit.clone(), why))?;
         }
         let mut pass = self.pass();
-        let mut layer = EditLayer::above(pass.plan.overlay.end());
-        let deeds = transaction.ops.iter().map(|op| {
-            let deed = self.deed(&pass.plan, &pass.added, &mut layer, op, occasion);
-            deed.map_err(|why| EditError::new(op.edit.clone(), why))
+        let mut layer = EditLayer::starting_at(pass.plan.overlay.end());
+        let effects = transaction.ops.iter().map(|op| {
+            let effect = self.effect_of(&pass.plan, &pass.added, &mut layer, op, occasion);
+            effect.map_err(|why| EditError::new(op.edit.clone(), why))
         });
-        let deeds: Vec<EditEffect> = deeds.collect::<Result<_, _>>()?;
-        Ok(pass.lay_down(&transaction.ops, deeds, layer))
+        let effects: Vec<EditEffect> = effects.collect::<Result<_, _>>()?;
+        Ok(pass.apply_effects(&transaction.ops, effects, layer))
     }
 
     /// Whether another task has added the same node, and the edits in `layer` have not removed it.
@@ -336,15 +336,20 @@ impl<O, S> PassDesk<O, S> {
 
 impl<O, S> PassProgress<O, S> {
     /// Applies the edits of a transaction, which are possible and whose node places are in `layer`.
-    fn lay_down(&mut self, ops: &[Op<O, S>], deeds: Vec<EditEffect>, layer: EditLayer) -> SettledEdits {
+    fn apply_effects(
+        &mut self,
+        ops: &[Op<O, S>],
+        effects: Vec<EditEffect>,
+        layer: EditLayer,
+    ) -> SettledEdits {
         let plan = &mut self.plan;
         let first = layer.first;
         let mut made = SettledEdits::default();
-        for (deed, op) in deeds.into_iter().zip(ops) {
-            if !matches!(deed, EditEffect::Nothing) {
+        for (effect, op) in effects.into_iter().zip(ops) {
+            if !matches!(effect, EditEffect::Nothing) {
                 made.edits.push(op.edit.clone());
             }
-            match deed {
+            match effect {
                 EditEffect::AddNode(name, join) => {
                     plan.add_node(Arc::clone(&name), join);
                     self.added.extend(op.node.clone());

@@ -27,7 +27,7 @@ fn pass(nodes: u32, edges: &[Pair], orders: &[Pair]) -> (Vec<u32>, usize) {
 }
 
 #[test]
-fn each_edge_is_a_look_whatever_the_shape() {
+fn readiness_checks_each_edge_once_in_every_shape() {
     const N: u32 = 300;
     let wide: Vec<Pair> = (0..N).map(|node| (node, N)).collect();
     let fan: Vec<Pair> = (0..N).map(|node| (N, node)).chain((0..N).map(|node| (node, N + 1))).collect();

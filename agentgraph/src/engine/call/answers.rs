@@ -148,7 +148,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     #[cfg(feature = "validate")]
-    fn left_of(&self, task: agentgraph_checkpoint::TaskId) -> Option<&TaskRemains> {
+    fn remains_of(&self, task: agentgraph_checkpoint::TaskId) -> Option<&TaskRemains> {
         let flow = self.position.eager.as_ref().map(|eager| &eager.flow);
         match flow.zip(self.flow_tasks().get(&task)) {
             Some((flow, key)) => flow.open.get(key)?.left.as_deref(),
@@ -163,7 +163,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let of_child = inside.iter().find(|request| request.interrupt.id == Some(*id));
             let (node, schema) = match of_child {
                 Some(request) => (&*request.interrupt.node, request.interrupt.schema.as_ref()),
-                None => match self.left_of(id.task).and_then(|left| left.open().find(|(n, _)| *n == id.n)) {
+                None => match self.remains_of(id.task).and_then(|left| left.open().find(|(n, _)| *n == id.n))
+                {
                     Some((_, request)) => (&*request.node, request.schema.as_ref()),
                     None => continue,
                 },

@@ -65,7 +65,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             None => self.begin_record(),
         }
-        let mut moved = behind.map(|behind| self.moved(behind)).unwrap_or_default();
+        let mut moved = behind.map(|behind| self.writes_under_new_ids(behind)).unwrap_or_default();
         if self.position.eager.is_some() {
             moved.extend(self.asked_in_flow(&HashSet::new())?);
         }
@@ -84,7 +84,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Ends the temporary edits, which end with the run.
     fn end_edits(&mut self) {
         self.position.graph.drop_edits();
-        self.runtime.shared.see().overlay = None;
+        self.runtime.shared.lock_visible().overlay = None;
         if let Some(journal) = &mut self.records.journal {
             journal.forget_edits();
         }

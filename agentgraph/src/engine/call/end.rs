@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::context::UntoldStops;
+use crate::context::UnreportedStops;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::{Loop, Pause};
@@ -30,7 +30,7 @@ pub(crate) struct CallEnd<S: State> {
     pub(crate) spent: BTreeMap<Cow<'static, str>, u64>,
     pub(crate) cancelled: Vec<String>,
     pub(crate) dropped: Vec<DroppedEdits>,
-    pub(crate) untold: Vec<UntoldStops>,
+    pub(crate) unreported: Vec<UnreportedStops>,
 }
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
@@ -43,7 +43,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             updates: self.records.trace.map(|trace| trace.into_total()),
             cancelled: self.report.cancelled,
             dropped: self.report.dropped,
-            untold: self.report.untold,
+            unreported: self.report.unreported,
             stuck_inside: self.position.joins.into_stuck_inside(),
             state: self.position.state,
         }
@@ -75,9 +75,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.records.journal.as_ref().is_some_and(Journal::waits)
     }
 
-    /// Whether the caller is still to be told of static interrupts inside tasks.
-    pub(crate) fn has_untold(&self) -> bool {
-        !self.report.untold.is_empty()
+    /// Whether static interrupts inside tasks are not reported to the caller yet.
+    pub(crate) fn has_unreported_stops(&self) -> bool {
+        !self.report.unreported.is_empty()
     }
 
     /// The error of a finished run with stuck joins, if its graph treats them as an error.

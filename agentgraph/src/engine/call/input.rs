@@ -61,7 +61,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Some(eager) => eager.input(merge, state, input, upcoming)?,
         }
         self.position.merging = false;
-        self.lay_down();
+        self.apply_staged_edits();
         Ok(())
     }
 }

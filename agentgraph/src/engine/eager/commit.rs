@@ -8,7 +8,7 @@ use crate::engine::failures::{error_write, no_error};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::question_writes::refusal_writes;
-use crate::engine::stored::{StoredAnswer, StoredRequest, to_bytes, told};
+use crate::engine::stored::{StoredAnswer, StoredRequest, reported_stops_write, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::failure::Failure;
@@ -22,15 +22,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         match course.stop.take() {
             Some(Stop::Failed(error)) => {
                 course.drop_unless(|_| false);
-                self.leave_behind().await?;
+                self.store_open_questions().await?;
                 return Err(error.with_failures(self.failures(course)));
             }
             Some(Stop::Left(left)) => return Ok(Some(Pause::Left(left))),
             Some(Stop::Hard(reason)) => {
-                self.leave_behind().await?;
+                self.store_open_questions().await?;
                 return Ok(Some(Pause::Stopped(reason)));
             }
-            Some(Stop::Soft(reason)) if self.could_go_on() => {
+            Some(Stop::Soft(reason)) if self.could_continue() => {
                 course.drop_unless(|_| false);
                 return self.stopped(reason).await.map(Some);
             }
@@ -44,13 +44,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Whether an activation that is not detached could continue without an answer from the caller.
-    fn could_go_on(&self) -> bool {
+    fn could_continue(&self) -> bool {
         let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.values());
         open.filter(|one| !self.position.graph.is_detached(one.node)).any(|one| one.phase != Phase::Waits)
     }
 
     async fn stopped(&mut self, reason: StopReason) -> Result<Pause, Error> {
-        self.leave_behind().await?;
+        self.store_open_questions().await?;
         match (reason, self.position.graph.limit_node()) {
             (StopReason::Limit, Some(node)) => Box::pin(self.beyond_limit(node)).await,
             _ => Ok(Pause::Stopped(reason)),
@@ -59,7 +59,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     async fn interrupted(&mut self, course: &mut Course<S>) -> Result<Pause, Error> {
         course.drop_unless(|_| false);
-        self.leave_behind().await?;
+        self.store_open_questions().await?;
         let (mut interrupts, mut fixed): (Vec<Interrupt>, Vec<Interrupt>) = Default::default();
         let open: Vec<Key> =
             self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
@@ -70,24 +70,24 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             } else if let Some(left) = activation.left.as_ref().filter(|left| left.waits()) {
                 let Some(task) = self.activation_id(key) else { continue };
                 let node = self.position.graph.name(activation.actor());
-                let asked = |request| Interrupt::asked(task, node.to_owned(), request);
+                let asked = |request| Interrupt::of_request(task, node.to_owned(), request);
                 interrupts.extend(left.asks().requests.into_iter().map(asked));
             } else if let Some(stop) = self.fixed(activation).filter(|stop| !fixed.contains(stop)) {
                 fixed.push(stop);
             }
         }
-        let stops = StoredStop::among(&fixed);
+        let stops = StoredStop::of_own_graph(&fixed);
         interrupts.extend(fixed);
         let pause = Pause::Interrupted(interrupts);
         if !stops.is_empty() && self.runtime.shared.outer.is_some() {
-            self.leave_to_be_told(&pause);
+            self.leave_stops_to_outermost(&pause);
         } else if !stops.is_empty()
             && let Some(journal) = &mut self.records.journal
         {
             if let Some(events) = &self.listeners.events {
                 events.read().await;
             }
-            journal.put_writes(&[told(&stops)?]).await?;
+            journal.put_writes(&[reported_stops_write(&stops)?]).await?;
         }
         Ok(pause)
     }
@@ -152,7 +152,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Stores the questions and voided answers of open tasks if no record contains them yet, and their open
     /// questions in any case.
-    async fn leave_behind(&mut self) -> Result<(), Error> {
+    async fn store_open_questions(&mut self) -> Result<(), Error> {
         self.end_waiting().await?;
         let Some(eager) = &self.position.eager else { return Ok(()) };
         let unsaved: HashSet<Key> = eager.flow.unsaved.begun.iter().copied().collect();
@@ -214,7 +214,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(eager) = &mut self.position.eager else { return };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return };
         let node = self.position.graph.name(activation.actor()).to_owned();
-        let left = activation.left_mut();
+        let left = activation.remains_mut();
         for request in asks.requests {
             left.request(request.n, StoredRequest::new(node.clone(), request));
         }
@@ -236,7 +236,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(eager) = &mut self.position.eager else { return Ok(()) };
         let Some(activation) = eager.flow.open.get_mut(&key) else { return Ok(()) };
         let node = self.position.graph.name(activation.actor());
-        let left = activation.left_mut();
+        let left = activation.remains_mut();
         if let Some(asked) = &refusal.asked {
             left.request(refusal.n, StoredRequest::new(node.to_owned(), asked.clone()));
         }

@@ -127,7 +127,7 @@ impl<S: State> Course<S> {
     }
 
     /// Adds tasks that were pending after their first poll.
-    pub(super) fn pend(&mut self, pending: Vec<RunningTask<S>>) {
+    pub(super) fn add_pending(&mut self, pending: Vec<RunningTask<S>>) {
         if !pending.is_empty() {
             self.running.get_or_insert_default().extend(pending);
         }

@@ -18,10 +18,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId, thread: Option<&str>) {
         let Some(journal) = &mut self.records.journal else { return };
         let thread = thread.map(Arc::from);
-        let now = journal.stand_in_for(run, thread);
+        let now = journal.swap_identity(run, thread);
         self.adopt_left();
         if let Some(journal) = &mut self.records.journal {
-            journal.stand_in_for(now.0, Some(now.1));
+            journal.swap_identity(now.0, Some(now.1));
         }
     }
 
@@ -44,7 +44,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 (activation.read, activation.read_at) = (commit.id, commit.at);
             }
             if let Some(task) = called {
-                activation.left_mut().call = Some(task);
+                activation.remains_mut().call = Some(task);
             }
         }
         if let Some(eager) = &mut self.position.eager {

@@ -29,7 +29,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             while let Some(key) = self.next_to_start(course, pending.len()) {
                 self.start_one(course, key, cx, &mut pending);
             }
-            course.pend(pending);
+            course.add_pending(pending);
             Poll::Ready(())
         });
         tokio::task::coop::unconstrained(pass).await;
@@ -57,7 +57,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 return None;
             }
             let key = *self.position.eager.as_ref()?.flow.ready.front()?;
-            if self.waits_for_somebody(key) {
+            if self.is_held_by_interrupt(key) {
                 self.position.eager.as_mut()?.flow.ready.pop_front();
                 self.set_phase(key, Phase::Waits);
                 continue;
@@ -81,14 +81,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (Some(ending), Some(activation)) = (&mut course.ending, self.activation(key)) else {
             return true;
         };
-        match self.awaited(activation.node) {
+        match self.await_limit(activation.node) {
             Some(limit) => !ending.is_over(limit, &self.runtime.shared.services),
             None => !self.position.graph.is_detached(activation.node),
         }
     }
 
     /// For a detached node, how long the end of the run waits for it.
-    fn awaited(&self, node: u32) -> Option<Duration> {
+    fn await_limit(&self, node: u32) -> Option<Duration> {
         match self.position.graph.entry(node)?.on_end {
             OnEnd::Await(limit) if self.position.graph.is_detached(node) => Some(limit),
             _ => None,
@@ -96,7 +96,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Whether a static interrupt blocks an activation.
-    fn waits_for_somebody(&self, key: Key) -> bool {
+    fn is_held_by_interrupt(&self, key: Key) -> bool {
         self.position.graph.breaks.is_some()
             && self.activation(key).is_some_and(|one| one.is_held(&self.position.graph))
     }
@@ -134,7 +134,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.runtime.shared.control.recall(index, asked);
         }
         let detached = self.position.graph.is_detached(node);
-        let awaited = self.awaited(node);
+        let awaited = self.await_limit(node);
         course.begin(index, StartedTask { key, detached, awaited });
         if self.skips_some() && self.skip_activation(course, index, key, node) {
             return;
@@ -184,7 +184,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         poll_fn(|cx| {
             let mut pending = Vec::new();
             self.call(course, index, key, cx, &mut pending);
-            course.pend(pending);
+            course.add_pending(pending);
             Poll::Ready(())
         })
         .await;

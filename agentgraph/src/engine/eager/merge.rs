@@ -52,7 +52,7 @@ impl Flow {
         for node in arrived.into_iter().chain(self.cancel_removed(core)) {
             merge.arrive(node);
         }
-        let timed = merge.settle_apart(self.normal == 0, again);
+        let timed = merge.settle_eager(self.normal == 0, again);
         let after =
             core.breaks.as_ref().is_some_and(|breaks| breaks.after.get(actor as usize) == Some(&true));
         self.make(core, merge.next, commit, actor, after.then_some(actor));
@@ -142,7 +142,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 self.keep(outputs);
                 let skipped = self.position.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
                 self.buffers.skipped.extend(skipped);
-                self.lay_down();
+                self.apply_staged_edits();
                 Ok(())
             }
             Err(error) => {

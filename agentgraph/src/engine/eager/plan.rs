@@ -34,7 +34,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
         for key in open {
             if told {
-                self.note_told(key);
+                self.mark_stop_reported(key);
             }
             if left_over.is_empty() {
                 continue;
@@ -64,7 +64,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    fn note_told(&mut self, key: Key) {
+    fn mark_stop_reported(&mut self, key: Key) {
         let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key).filter(|activation| !activation.told) {
             activation.told = true;
@@ -95,7 +95,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(in crate::engine) fn answer_in_flow(&mut self, key: Key, n: u32, answer: serde_json::Value) {
         let Some(eager) = &mut self.position.eager else { return };
         if let Some(activation) = eager.flow.open.get_mut(&key) {
-            let left = activation.left_mut();
+            let left = activation.remains_mut();
             left.take(n, StoredAnswer::Given(answer));
             if !left.waits() {
                 activation.phase = Phase::Ready;

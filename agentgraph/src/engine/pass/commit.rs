@@ -6,7 +6,7 @@ use crate::dependency::plan::MissReason;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::halt::Cutoff;
 use crate::engine::pass::Pass;
-use crate::engine::running_tasks::beside;
+use crate::engine::running_tasks::await_while_running;
 use crate::engine::step_results::sessions_write;
 use crate::engine::{Pause, cut_off};
 use crate::error::{Code, Error};
@@ -103,7 +103,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let mut writes = std::mem::take(&mut self.writes);
         writes.extend(sessions_write(&self.run.runtime.shared.sessions)?);
-        let (stored, ended) = beside(&mut self.running, journal.put_writes(&writes)).await;
+        let (stored, ended) = await_while_running(&mut self.running, journal.put_writes(&writes)).await;
         stored?;
         let any = !ended.is_empty();
         for (request, result) in ended {

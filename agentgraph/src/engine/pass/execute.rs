@@ -106,7 +106,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let outputs = &*self.run.position.state;
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
-        Invocation::Plain(caught(|| entry.call.call_now(deps, None)))
+        Invocation::Plain(call_guarded(|| entry.call.call_now(deps, None)))
     }
 
     fn call_now(&self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
@@ -114,7 +114,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let task =
             Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
-        caught(|| {
+        call_guarded(|| {
             begin(&task)?;
             entry.call.call_now(deps, Some(&task))
         })
@@ -164,7 +164,7 @@ enum Invocation<O, S> {
     Entry(WiredNode<O, S>),
 }
 
-fn caught<O>(call: impl FnOnce() -> Result<O, BoxError>) -> Result<O, BoxError> {
+fn call_guarded<O>(call: impl FnOnce() -> Result<O, BoxError>) -> Result<O, BoxError> {
     let called: Result<_, NodePanic> = guarded(|_| call());
     called.unwrap_or_else(|panicked| Err(panicked.into()))
 }

@@ -106,7 +106,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let at = self.asked.partition_point(|(other, _)| *other < request.node);
         let asked = asks.requests.into_iter();
-        let asked = asked.map(|asked| (request.node, Interrupt::asked(task, node.clone(), asked)));
+        let asked = asked.map(|asked| (request.node, Interrupt::of_request(task, node.clone(), asked)));
         self.asked.splice(at..at, asked);
         Ok(())
     }

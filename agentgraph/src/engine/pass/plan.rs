@@ -158,7 +158,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if left.waits() {
             let name = self.name(node).to_owned();
             let asked = left.asks().requests.into_iter();
-            self.asked.extend(asked.map(|request| (node, Interrupt::asked(task, name.clone(), request))));
+            self.asked
+                .extend(asked.map(|request| (node, Interrupt::of_request(task, name.clone(), request))));
             return;
         }
         self.began_with.insert(node, self.sources_of(node, &left));

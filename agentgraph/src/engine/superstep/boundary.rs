@@ -1,7 +1,7 @@
 //! The boundary between two supersteps: reasons to end the call there, and telling the caller.
 
 use crate::engine::host::TaskRunner;
-use crate::engine::stored::told;
+use crate::engine::stored::reported_stops_write;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::state::State;
@@ -58,19 +58,19 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
     }
 
-    /// Notes that the caller is being told of a static interrupt, so that the next call goes past it. The
-    /// note is not made earlier, since a caller dropped before was not asked.
-    pub(super) async fn mark_told(&mut self, pause: Pause) -> Result<Pause, Error> {
+    /// Stores that a static interrupt is reported to the caller, so that the next call continues past it.
+    /// This is not stored earlier, since a caller that was dropped before has not seen the interrupt.
+    pub(super) async fn note_stops_reported(&mut self, pause: Pause) -> Result<Pause, Error> {
         if matches!(pause, Pause::Interrupted(_)) {
             Box::pin(self.end_waiting()).await?;
         }
         if self.runtime.shared.outer.is_some() {
-            self.leave_to_be_told(&pause);
+            self.leave_stops_to_outermost(&pause);
         } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.records.journal) {
             if let Some(events) = &self.listeners.events {
                 events.read().await;
             }
-            journal.put_writes(&[told(&StoredStop::among(stops))?]).await?;
+            journal.put_writes(&[reported_stops_write(&StoredStop::of_own_graph(stops))?]).await?;
         }
         Ok(pause)
     }

@@ -33,7 +33,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             for (index, done) in ends.done.iter().enumerate().filter(|(index, _)| !ends.stored[*index]) {
                 let Some(done) = done else { continue };
-                let task = self.acting_among(&ends.handled, index);
+                let task = self.actor_id_in(&ends.handled, index);
                 let node = self.position.graph.name(self.node_at(&ends.handled, index));
                 let handles = handled(&ends.handled, index as u32).is_some();
                 let stuck = self.runtime.shared.stuck_inside(index as u32, handles);
@@ -51,16 +51,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             match why {
                 NoOutput::Waits(asks) => {
                     let (task, node) =
-                        (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
+                        (self.actor_id_in(&ends.handled, index), self.actor_name(&ends.handled, index));
                     if self.records.journal.is_some() && !ends.stored[index] {
                         writes.extend(asks_writes(task, &node, &asks, None)?);
                     }
-                    let asked = |request| Interrupt::asked(task, node.clone(), request);
+                    let asked = |request| Interrupt::of_request(task, node.clone(), request);
                     interrupts.extend(asks.requests.into_iter().map(asked));
                 }
                 NoOutput::Refused(refusal) => {
                     let (task, node) =
-                        (self.acting_among(&ends.handled, index), self.actor_name(&ends.handled, index));
+                        (self.actor_id_in(&ends.handled, index), self.actor_name(&ends.handled, index));
                     if self.records.journal.is_some() {
                         writes.extend(refusal_writes(task, &node, &refusal, None)?);
                     }
@@ -68,9 +68,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                     failures.push(self.failure_at(&ends.handled, index, &refused));
                     failed.get_or_insert(refused);
                 }
-                NoOutput::Inside(ChildPause::Waits(asked, untold)) => {
+                NoOutput::Inside(ChildPause::Waits(asked, unreported)) => {
                     interrupts.extend(asked);
-                    self.report.untold.extend(untold);
+                    self.report.unreported.extend(unreported);
                 }
                 NoOutput::Inside(ChildPause::Stopped(reason)) => {
                     stopped.get_or_insert(reason);
@@ -106,13 +106,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    fn acting_among(&self, handled: &[Handover], index: usize) -> TaskId {
+    fn actor_id_in(&self, handled: &[Handover], index: usize) -> TaskId {
         id_of(&self.position.graph, self.step_place(), &self.position.frontier, handled, index as u32)
     }
 
     /// The id of the task or handler that acts at `index`, if the run has a journal.
     fn stored_id(&self, handled: &[Handover], index: usize) -> Option<TaskId> {
-        self.records.journal.as_ref().map(|_| self.acting_among(handled, index))
+        self.records.journal.as_ref().map(|_| self.actor_id_in(handled, index))
     }
 
     fn failure_at(&self, handled: &[Handover], index: usize, error: &Error) -> Failure {

@@ -50,7 +50,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 TaskOutput { update: Some(update), routing: None },
             ));
         }
-        let mut finished = self.finished_beside(behind)?;
+        let mut finished = self.take_finished_tasks(behind)?;
         let acts = |node: u32| edits.iter().any(|(edit, _)| *edit == node);
         finished.retain(|task| task.dispatch.is_some() || task.handled.is_some() || !acts(task.node));
         let edits = edits.into_iter().map(|(node, done)| MergedTask {
@@ -91,7 +91,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The finished tasks of the edited superstep, in task order.
-    fn finished_beside(&mut self, behind: Option<EditedTasks<'_>>) -> Result<Vec<MergedTask<S>>, Error> {
+    fn take_finished_tasks(&mut self, behind: Option<EditedTasks<'_>>) -> Result<Vec<MergedTask<S>>, Error> {
         let (Some(EditedTasks { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
             return Ok(Vec::new());
         };
@@ -122,7 +122,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         behind: Option<EditedTasks<'_>>,
     ) -> Result<Vec<S::Update>, Error> {
         let mut done = Vec::new();
-        for (index, task) in (0..).zip(self.finished_beside(behind)?) {
+        for (index, task) in (0..).zip(self.take_finished_tasks(behind)?) {
             self.note_memories(index, task.memories);
             self.position.joins.note_stuck_inside(task.stuck);
             done.push(Some(task.done));
@@ -139,7 +139,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Lets tasks that have called subgraphs continue these calls under their new ids.
-    fn moved_calls(&self, old: StepPlace<'_>, new: StepPlace<'_>) -> Vec<PendingWrite> {
+    fn calls_under_new_ids(&self, old: StepPlace<'_>, new: StepPlace<'_>) -> Vec<PendingWrite> {
         let handled = &self.buffers.ends.handled[..];
         let tasks = 0..if self.position.graph.has_graphs { self.position.frontier.len() } else { 0 };
         let calls = tasks.filter_map(|index| {
@@ -153,7 +153,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The pending writes of a checkpoint's tasks, under the ids that the tasks have on the next one, and the
     /// writes of the run.
-    pub(in crate::engine) fn moved(&self, behind: EditedTasks<'_>) -> Vec<PendingWrite> {
+    pub(in crate::engine) fn writes_under_new_ids(&self, behind: EditedTasks<'_>) -> Vec<PendingWrite> {
         let (of_run, mut of_tasks): (Vec<_>, Vec<_>) =
             behind.writes.into_iter().partition(|write| write.task == OF_RUN);
         let Some(journal) = &self.records.journal else { return Default::default() };
@@ -178,7 +178,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 true
             }
         });
-        of_tasks.extend(self.moved_calls(behind.place, place));
+        of_tasks.extend(self.calls_under_new_ids(behind.place, place));
         of_tasks.extend(of_run);
         of_tasks
     }

@@ -78,7 +78,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 if let Some((handler, failure)) = self.executor().hand_over(request, &why) {
                     self.buffers.ends.handled.push(Handover { index: 0, handler, failure, stored: false });
                     if let Some(events) = &self.listeners.events {
-                        events.hand_over(0, self.acting(0));
+                        events.hand_over(0, self.actor_id(0));
                     }
                     return Ok(Progress::Several);
                 }

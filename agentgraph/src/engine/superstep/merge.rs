@@ -26,7 +26,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let merged = merge.single(state, node, done);
         if merged.is_ok() {
             self.keep(keeps);
-            self.lay_down();
+            self.apply_staged_edits();
         } else {
             self.position.graph.unstage();
             self.position.frontier = frontier.unwrap_or_default();
@@ -53,7 +53,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.undo_merge(before);
         } else {
             self.keep(keeps);
-            self.lay_down();
+            self.apply_staged_edits();
         }
         merged
     }

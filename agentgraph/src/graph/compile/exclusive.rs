@@ -90,7 +90,7 @@ impl Reach {
             ways.add_node(());
         }
         let index = |id: u32| NodeIndex::new(id as usize);
-        let edges = shape.edges.iter().enumerate().filter(|(at, edge)| is_way(*at, edge, without));
+        let edges = shape.edges.iter().enumerate().filter(|(at, edge)| is_path(*at, edge, without));
         for (_, edge) in edges {
             for source in &edge.sources {
                 ways.add_edge(index(*source), index(edge.target), ());
@@ -146,7 +146,7 @@ impl Reach {
     }
 }
 
-fn is_way(at: usize, edge: &ResolvedEdge, without: Option<usize>) -> bool {
+fn is_path(at: usize, edge: &ResolvedEdge, without: Option<usize>) -> bool {
     without != Some(at) && edge.target != END_ID
 }
 
@@ -175,7 +175,7 @@ fn once(shape: &Shape, without: Option<usize>) -> Vec<bool> {
             waits_for[target as usize] = sources;
         }
     };
-    for (_, edge) in shape.edges.iter().enumerate().filter(|(at, edge)| is_way(*at, edge, without)) {
+    for (_, edge) in shape.edges.iter().enumerate().filter(|(at, edge)| is_path(*at, edge, without)) {
         add(edge.target, &edge.sources[..]);
     }
     for route in &shape.routes {

@@ -45,7 +45,7 @@ impl Shape {
 
     /// All paths between nodes as a petgraph graph. END has an index of its own; nodes without edges or
     /// routes lead there.
-    fn ways(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
+    fn path_graph(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
         let start = self.names.start();
         let end = start + 1;
         let mut ways = DiGraph::with_capacity(end as usize + 1, self.edges.len());
@@ -91,7 +91,7 @@ impl Shape {
         if !(0..nodes.len()).any(declared) {
             return Vec::new();
         }
-        let (ways, start, _) = self.ways();
+        let (ways, start, _) = self.path_graph();
         let goes_anywhere =
             |node: usize| matches!(self.targets.get(node), Some(CommandTargets::Anywhere)) && !declared(node);
         let (mut normal, mut reached) = (HashSet::from([start.index()]), HashSet::new());
@@ -120,7 +120,7 @@ impl Shape {
             let kind = WarningKind::UndeclaredTargets { node: node.name.to_string() };
             return vec![Warning { kind, place: Some(node.place) }];
         }
-        let (ways, start, end) = self.ways();
+        let (ways, start, end) = self.path_graph();
         let reached = reach(Dfs::new(&ways, start), |dfs| dfs.next(&ways));
         let back = Reversed(&ways);
         let ends = reach(Dfs::new(back, end), |dfs| dfs.next(back));

@@ -52,7 +52,13 @@ impl<C: State> Clone for ChildEvents<C> {
 impl<C: State> ChildEvents<C> {
     pub(super) fn send(&self, run: RunId, step: u64, task: Option<TaskRef>, kind: EventKind<C>) {
         if let Some(kind) = self.untyped(kind) {
-            self.to.hear(ChildEvent { run, namespace: Arc::clone(&self.namespace), step, task, kind });
+            self.to.push_child_event(ChildEvent {
+                run,
+                namespace: Arc::clone(&self.namespace),
+                step,
+                task,
+                kind,
+            });
         }
     }
 

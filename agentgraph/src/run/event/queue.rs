@@ -275,7 +275,7 @@ impl<S: State> Sink for EventQueue<S> {
 }
 
 impl<S: State> ChildListener for EventQueue<S> {
-    fn hear(&self, heard: ChildEvent) {
+    fn push_child_event(&self, heard: ChildEvent) {
         let ChildEvent { run, namespace, step, task, kind } = heard;
         let inner = self.inner();
         if !inner.ended {

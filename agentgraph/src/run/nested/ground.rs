@@ -2,7 +2,7 @@
 //! nothing.
 
 use super::ChildCall;
-use crate::engine::load::{Remains, Replay, RestoredState, left_behind, replay, restore};
+use crate::engine::load::{Remains, Replay, RestoredState, read_remains, replay, restore};
 use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
 use crate::persistence::Persistence;
@@ -59,7 +59,7 @@ impl<C: State> ChildCall<'_, C> {
         let newest = replay(persistence, place, &tail).await?;
         let own = is_of(&newest, self.call);
         if own || !self.call.is_named {
-            let found = Some(self.found(persistence, place, newest, tail)?);
+            let found = Some(self.restore_run(persistence, place, newest, tail)?);
             return Ok(CallGround { found, ..CallGround::default() });
         }
         let newest_call = newest.header.call.filter(|call| call.is_named);
@@ -74,7 +74,7 @@ impl<C: State> ChildCall<'_, C> {
             named => named,
         };
         if named == Some(newest.id) {
-            let found = Some(self.found(persistence, place, newest, tail)?);
+            let found = Some(self.restore_run(persistence, place, newest, tail)?);
             return Ok(CallGround { found, branch: None, unnamed });
         }
         let branch = newest.id.branch.checked_add(1).ok_or_else(|| unknown_checkpoint(place, newest.id))?;
@@ -82,15 +82,15 @@ impl<C: State> ChildCall<'_, C> {
             None => None,
             Some(named) => {
                 let tail = persistence.saver.get(place, Some(named)).await?;
-                let tail = tail.ok_or_else(|| gone(place, named))?;
+                let tail = tail.ok_or_else(|| missing_checkpoint(place, named))?;
                 let replayed = replay(persistence, place, &tail).await?;
-                Some(self.found(persistence, place, replayed, tail)?)
+                Some(self.restore_run(persistence, place, replayed, tail)?)
             }
         };
         Ok(CallGround { found, branch: Some(branch), unnamed })
     }
 
-    fn found(
+    fn restore_run(
         &self,
         persistence: &Persistence<C>,
         place: Place<'_>,
@@ -99,7 +99,7 @@ impl<C: State> ChildCall<'_, C> {
     ) -> Result<FoundRun<C>, Error> {
         let core = &self.callee.graph.core;
         let restored = restore(core, persistence, place, &replayed)?;
-        let left = left_behind(core, place, (replayed.id, &replayed.header), &tail.writes)?;
+        let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
         restored.check(core.unknown_fields.keeps, place)?;
         check_kept_states(core, place, &replayed.header.eager.kept)?;
         check_results(core, &self.callee.codec, place, &left.tasks)?;
@@ -129,7 +129,7 @@ async fn with_edits(
     }
 }
 
-fn gone(place: Place<'_>, id: CheckpointId) -> Error {
+fn missing_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
     let problem = format!(
         "the thread continues from checkpoint {id} of the memory `{}`, which the store no longer has: \
          continue from a later checkpoint of the thread, or start another thread",

@@ -1,4 +1,4 @@
-//! A run that asks a person, is forgotten by its process, and goes on from a file when the answer is there.
+//! A run interrupts to ask a person. Its process may end; the answer resumes the run from a file.
 
 use agentgraph::prelude::*;
 
@@ -23,8 +23,8 @@ fn after_check(state: &Payment) -> AfterCheck {
     if state.amount > 100 { AfterCheck::Approve } else { AfterCheck::Pay }
 }
 
-/// The question is made of the state alone, so the node asks the same when it runs again, and gets the
-/// answer. An answer to another question would not reach it.
+/// The question depends on the state alone, so the node asks the same question when it runs again, and gets
+/// the answer. An answer to another question would not reach it.
 async fn approve(ctx: Ctx, state: Snapshot<Payment>) -> Result<Command<Payment>> {
     let approved: bool = ctx.interrupt(format!("pay {}?", state.amount))?;
     let noted = Command::update(Payment::update().log([format!("approved: {approved}")]));
@@ -56,7 +56,7 @@ async fn main() -> Result<()> {
     let asked = outcome.interrupts()[0].value.clone();
     println!("the run waits: {asked}");
 
-    // Nothing of the first graph is left: this is what another process would do.
+    // The first graph is dropped. Another process would resume the run in the same way.
     let state = graph(&file).await?.resume(true).thread("invoice-7").await?.into_finished()?;
     println!("{}", state.log.join(", "));
     assert_eq!(asked, "pay 250?");

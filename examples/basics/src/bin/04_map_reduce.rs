@@ -1,4 +1,4 @@
-//! One task per item: a route that dispatches, and a node that reads its own input. Results come in the order
+//! One task for each item: a route dispatches, and a node reads its own input. Results come in the order
 //! of the dispatches.
 
 use agentgraph::prelude::*;

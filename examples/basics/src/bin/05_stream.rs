@@ -1,4 +1,4 @@
-//! Watching a run: what each node returns and what it says meanwhile, as one ordered stream.
+//! A run as one ordered stream: the state after each superstep, and the messages that nodes emit meanwhile.
 
 use agentgraph::prelude::*;
 use futures_util::StreamExt;

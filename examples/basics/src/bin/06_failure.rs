@@ -1,5 +1,5 @@
-//! A node that fails: it is tried again, then given up; what its sibling did is kept, and the run goes on
-//! once the cause is gone.
+//! A failing node is retried, then the call fails. The result of its sibling is kept, and the run
+//! proceeds once the cause is fixed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -13,7 +13,7 @@ struct Order {
     done: Vec<String>,
 }
 
-/// A shop that can be closed, and how often it was asked.
+/// A shop that can be closed, with counters of its calls.
 #[derive(Default)]
 struct Shop {
     open: AtomicBool,
@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
     let order = graph.proceed().thread("monday").await?.into_finished()?;
     println!("{}", order.done.join(", "));
     assert_eq!(order.done, ["bought", "wrote"]);
-    assert_eq!(shop.asked.load(SeqCst), 3, "two attempts, and one later");
+    assert_eq!(shop.asked.load(SeqCst), 3, "two attempts, and one after the shop opened");
     assert_eq!(shop.letters.load(SeqCst), 1, "a finished sibling is not run again");
     Ok(())
 }

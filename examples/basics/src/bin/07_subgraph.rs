@@ -1,5 +1,5 @@
-//! A graph as a node of another one: each section of a report is written by a graph of its own, side by side,
-//! and what one of them asks is asked at the root.
+//! A graph as a node of another one. A subgraph writes each section of a report, all side by side; the
+//! interrupt of one of them is answered at the root.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ async fn main() -> Result<()> {
     println!("{} asks: {}", asked.namespace, asked.value);
     assert_eq!(asked.value, "\"about prices\": what is to be added?");
 
-    // The graph that waits can be looked into.
+    // The state of the waiting subgraph can be read.
     let inside = section.checkpointer(saver).namespace(&asked.namespace);
     let waits = inside.state("q3").await?.ok_or("it is kept")?;
     assert_eq!((waits.values.topic.as_str(), waits.next), ("prices", vec!["review".to_owned()]));

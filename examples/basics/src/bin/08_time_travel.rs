@@ -1,5 +1,5 @@
-//! A thread can be looked at, edited and gone on from at any of its checkpoints. Nothing that was stored is
-//! changed: going on from an older checkpoint begins a branch.
+//! A thread can be read, edited and continued at any of its checkpoints. Stored checkpoints never
+//! change: to continue from an older one starts a branch.
 
 use agentgraph::prelude::*;
 
@@ -37,18 +37,18 @@ async fn main() -> Result<()> {
     assert_eq!(next, ["", "stay", "travel"]);
     let after_travel = history[1].id;
 
-    // What if we stayed somewhere else? The train is not taken again.
+    // Another city after `travel`: only `stay` runs again.
     graph.update_state("trip").at(after_travel).update(Trip::update().city("Linz")).await?;
     let second = graph.proceed().thread("trip").await?.into_finished()?;
     assert_eq!(second.plan, ["by train to Graz", "two nights in Linz"]);
 
-    // As if `travel` had said something else: what follows it runs next.
+    // Another output of `travel`: the node after it runs next.
     let by_bus = Trip::update().city("Wels").plan(["by bus to Wels"]);
     graph.update_state("trip").at(history[2].id).as_node("travel", by_bus).await?;
     let third = graph.proceed().thread("trip").await?.into_finished()?;
     assert_eq!(third.plan, ["by bus to Wels", "two nights in Wels"]);
 
-    // The first branch is as it was.
+    // The first branch is unchanged.
     let before = graph.history("trip").branch(0).await?;
     assert_eq!(before[0].values.plan, first.plan);
     println!("{}\n{}\n{}", first.plan.join(", "), second.plan.join(", "), third.plan.join(", "));

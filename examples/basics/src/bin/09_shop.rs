@@ -1,8 +1,8 @@
-//! A shop assistant whose customer hears something at once: branches without a barrier. While the tool is
-//! chosen and called, a waiting message is said; while the result is put into words, a widget shows it; then
-//! the answer comes.
+//! A shop assistant that responds to its customer at once: branches without a barrier. A waiting message is
+//! said while the tool is chosen and called. A widget shows the result while it is put into words. Then the
+//! answer comes.
 //!
-//! Models are scripted here: a node that would ask one sleeps and returns what it would have said.
+//! Models are simulated: a node that would call one sleeps and returns a fixed text.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 #[derive(State, Clone, Debug, Default)]
 struct Shop {
-    /// What the customer said, or clicked on.
+    /// The words of the customer; empty after a click.
     question: String,
     click: Option<String>,
-    /// What tools have found so far, in words.
+    /// The results of the tools so far, in words.
     #[reduce(append)]
     found: Vec<String>,
     tool: String,
@@ -24,7 +24,7 @@ struct Shop {
     answer: String,
 }
 
-/// Carried along by the run, for tools: no node hands it on.
+/// Session data of the run, for tools. No node passes it on.
 #[derive(Default, Serialize, Deserialize)]
 struct Cart {
     items: Vec<String>,
@@ -52,7 +52,7 @@ async fn routing() {
     model(20, ()).await;
 }
 
-/// A model is asked at most once in a turn to say that it takes a moment.
+/// Says that the answer takes a moment, at most once a turn.
 async fn task_description() -> Result<()> {
     model(5, "One sec, I'll check.").await;
     Ok(())
@@ -76,7 +76,7 @@ async fn execute_tool(shop: Snapshot<Shop>, cart: Session<Cart>) -> ShopUpdate {
     Shop::update().result(result)
 }
 
-/// Shows a result on the screen: what it returns matters less than that it is seen.
+/// Shows the result on the screen, and writes nothing to the state.
 async fn widget(ctx: Ctx, shop: Snapshot<Shop>) {
     ctx.emit(format!("[{}]", shop.result)).await;
 }
@@ -117,7 +117,7 @@ async fn main() -> Result<()> {
         .compile()?;
 
     let says = |text: &str| Shop::update().question(text);
-    let asked = nodes(&graph, says("What kind of wing sauces do you have?")).await?;
+    let asked = watch(&graph, says("What kind of wing sauces do you have?")).await?;
     let expected = [
         "routing",
         "task_description",
@@ -132,8 +132,8 @@ async fn main() -> Result<()> {
     ];
     assert_eq!(asked, expected);
 
-    // A click needs no words: the run begins at the tool.
-    let clicked = nodes(&graph, says("").click(Some("6 lemon garlic".to_owned()))).await?;
+    // A click carries no words: the run starts at the tool.
+    let clicked = watch(&graph, says("").click(Some("6 lemon garlic".to_owned()))).await?;
     let expected = [
         "execute_tool",
         "[the cart has 1]",
@@ -147,9 +147,9 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// What the customer's screen is told, in order.
-async fn nodes(graph: &CompiledGraph<Shop>, input: ShopUpdate) -> Result<Vec<String>> {
-    let mut told = Vec::new();
+/// Runs the graph, and returns its nodes, emitted values and answer in order.
+async fn watch(graph: &CompiledGraph<Shop>, input: ShopUpdate) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
     let mut events = graph.invoke(input).stream();
     while let Some(event) = events.next().await {
         let line = match event.kind {
@@ -159,7 +159,7 @@ async fn nodes(graph: &CompiledGraph<Shop>, input: ShopUpdate) -> Result<Vec<Str
             _ => continue,
         };
         println!("{line}");
-        told.push(line);
+        lines.push(line);
     }
-    Ok(told)
+    Ok(lines)
 }

@@ -1,21 +1,21 @@
-//! A dependency graph: each node runs once its dependencies are done, and gets their outputs. It is run as a
-//! game would run it, turn after turn: the plan is kept while it is good, and what a turn needs beyond that
-//! is put into its graph for this turn.
+//! A dependency graph: each node runs once its dependencies are done, and gets their outputs. Each turn
+//! of a game is one pass. The plan is kept while it is good, and a turn edits its own graph where it
+//! needs more or fewer nodes.
 //!
-//! Models are scripted here: a node that would ask one writes what it would have said.
+//! Models are simulated: a node that would call one returns a fixed text.
 
 use agentgraph::CompiledDependencyGraph;
 use agentgraph::dependency::{Join, NotRunReason, Outputs};
 use agentgraph::prelude::*;
 
-/// What a turn is given.
+/// The input of a turn.
 struct Turn {
     number: u32,
     danger: bool,
 }
 
-/// Looks around, and edits the rest of the turn: in danger nothing is planned; without, nobody flees, and the
-/// old plan will do.
+/// Looks around, and edits the rest of the turn. In danger, there is no planning. Otherwise there is no
+/// fleeing, and from the second turn on the old plan is used again.
 async fn observe(turn: Given<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
     if turn.danger {
         edits.remove_node("plan")?;
@@ -32,7 +32,7 @@ async fn plan(deps: Deps<'_, String>, turn: Given<Turn>) -> String {
     format!("plan of turn {} ({})", turn.number, deps["observe"])
 }
 
-/// A node that finds out while it runs that something has to be done first adds it.
+/// Adds a node to its own pass: in the second turn, the axe must be mended.
 fn work(deps: Deps<'_, String>, turn: Given<Turn>, edits: PassEdits<String, Turn>) -> Result<String> {
     if turn.number == 2 {
         edits.add_fn("mend the axe", |_: Deps<String>| "as good as new".to_owned())?;
@@ -78,10 +78,10 @@ async fn main() -> Result<()> {
         show(number, outcome.output());
     }
 
-    let told: Vec<&str> = turns.history().map(|outputs| &*outputs["report"]).collect();
-    assert_eq!(told[0], "work: wood, by the plan of turn 1 (all quiet)");
-    assert_eq!(told[1], "work: wood, by the plan of turn 1 (all quiet); mend the axe: as good as new");
-    assert_eq!(told[2], "flee: away from a wolf");
+    let reports: Vec<&str> = turns.history().map(|outputs| &*outputs["report"]).collect();
+    assert_eq!(reports[0], "work: wood, by the plan of turn 1 (all quiet)");
+    assert_eq!(reports[1], "work: wood, by the plan of turn 1 (all quiet); mend the axe: as good as new");
+    assert_eq!(reports[2], "flee: away from a wolf");
     let last = turns.history().next_back().map(Outputs::not_run).unwrap_or_default();
     assert!(last.iter().all(|missed| missed.reason == NotRunReason::Pruned) && last.len() == 2);
     Ok(())

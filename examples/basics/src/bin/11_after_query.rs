@@ -1,18 +1,19 @@
-//! What an LLM node's own code may do with the graph once the model has answered: add a node for a yes or a
-//! no, skip the planners while the plan still holds, cut the edge to the branch not taken. The next pass
-//! begins with the graph as it was built. The models are scripts; put an `AnthropicModel` in their place.
+//! An LLM node runs its own code after the model has answered, and that code may edit the graph: add a
+//! node for a yes or a no, skip the planners while the plan holds, remove the edge to the branch not
+//! taken. The next pass starts with the compiled graph. The models are scripts; use an `AnthropicModel`
+//! in their place.
 
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Answer, CheckedAnswer, Database, JsonCheck, LlmNode, Refusal, Template};
 use serde_json::json;
 
-/// A model that says one thing, however often it is asked.
+/// Returns a model that gives the same answer to every request.
 fn says(text: &'static str) -> ScriptedModel {
     ScriptedModel::from_fn(move |_| Reply::text(text))
 }
 
-/// A node that must answer with `{"<key>": ..}` and nothing else.
+/// Returns a node whose answer must be `{"<key>": ..}`, without other keys.
 fn asks_for(key: &str, model: ScriptedModel, prompt: Template) -> LlmNode {
     LlmNode::new(model, prompt).json(JsonCheck::object().required([key]).length(1))
 }
@@ -23,7 +24,7 @@ fn is_yes(after: &CheckedAnswer<Answer>, key: &str) -> Result<bool, Refusal> {
     Ok(word.to_lowercase().contains("yes"))
 }
 
-/// The model's answer decides which node comes next, and that node is made on the spot.
+/// Adds the next node once the model has answered: the answer decides which one.
 async fn add_a_branch(answer: &'static str) -> Result<Vec<String>> {
     let db = Database::new(json!({
         "goal": "the harbour",
@@ -52,7 +53,7 @@ async fn add_a_branch(answer: &'static str) -> Result<Vec<String>> {
     Ok(outputs.iter().map(|(name, answer)| format!("{name}: {}", answer.prompt)).collect())
 }
 
-/// While the plan holds, its nodes are not asked again: their last answers stand.
+/// Skips the planners while the plan holds. Their last answers are used again.
 async fn skip_the_planners() -> Result<()> {
     let planner = says("Sail at dawn.");
     let reflections = ScriptedModel::new([
@@ -88,7 +89,7 @@ async fn skip_the_planners() -> Result<()> {
     Ok(())
 }
 
-/// Both branches are built; the edge to the one not taken is cut, and what is only behind it does not run.
+/// Removes the edge to the branch not taken: the nodes that are only behind it do not run.
 async fn cut_an_edge(answer: &'static str) -> Result<Vec<String>> {
     let decide = asks_for("answer", says(answer), "Is it safe?".into()).after(|after| {
         let not_taken = if is_yes(after, "answer")? { "wait" } else { "sail" };

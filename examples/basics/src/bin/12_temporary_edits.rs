@@ -1,5 +1,6 @@
-//! A run changes its own graph: nodes, edges and skips that hold until it ends. The plan says which steps
-//! there are, and a step that is asked for again is not done again. The compiled graph is never touched.
+//! A run edits its own graph: nodes, edges and skips that last until it ends. The plan adds a node for
+//! each topic; without topics it skips the search, whose last output is used again. The compiled graph
+//! never changes.
 
 use agentgraph::prelude::*;
 
@@ -11,12 +12,12 @@ struct Report {
     text: String,
 }
 
-/// Puts one node for each topic between itself and `write`. With a checkpointer they come from a template, so
-/// that a process that goes on with this run can make the same nodes.
+/// Puts one node for each topic between `search` and `write`. With a checkpointer the nodes come from a
+/// template, so that another process that continues the run can make the same nodes.
 async fn plan(ctx: Ctx, report: Snapshot<Report>) -> Result<()> {
     let edits = ctx.edits();
     if report.topics.is_empty() {
-        // What `search` gave in the run before is used again.
+        // The output of `search` in the previous run is used again.
         edits.skip(["search"])?;
         return Ok(());
     }
@@ -27,7 +28,7 @@ async fn plan(ctx: Ctx, report: Snapshot<Report>) -> Result<()> {
         edits.add_edge("search", &node)?;
         edits.add_edge(&node, "write")?;
     }
-    // A refused edit is a value: the node goes on, and the graph is as it was.
+    // A rejected edit returns an error; the node may continue, and the graph is unchanged.
     if let Err(refused) = edits.add_edge("plan", "wrte") {
         println!("{refused}");
     }
@@ -66,7 +67,7 @@ async fn main() -> Result<()> {
     let first = first.into_finished()?;
     assert_eq!(first.text, "three sources found; read about tea; read about milk");
 
-    // The graph as that run had it: temporary parts are dashed.
+    // The graph of that run; its temporary parts are dashed.
     let edited = match last {
         Some(last) => graph.topology_at("t", last).await?,
         None => None,
@@ -77,11 +78,11 @@ async fn main() -> Result<()> {
     assert_eq!(edited.as_ref().map(temporary), Some(2));
     println!("{}", edited.map(|graph| graph.mermaid()).unwrap_or_default());
 
-    // The next run begins with the graph as it was compiled; it skips the search by itself.
+    // The next run starts with the compiled graph; its plan skips the search.
     let second = graph.invoke(Report::update().topics(vec![])).thread("t").await?.into_finished()?;
     assert_eq!(second.notes.len(), first.notes.len() + 1);
 
-    // Edits can also be made before a run begins.
+    // The caller can also edit the graph before a run starts.
     let hurry = graph.invoke(Report::update()).thread("t2").for_this_run(|edits| {
         edits.remove_node("search")?;
         edits.remove_node("plan")?;

@@ -1,6 +1,6 @@
-//! An agent with tools: a graph of one node, in which the model calls tools until it has its answer. Its
-//! words are streamed as they come, tools say what they do meanwhile, and the conversation is kept by its
-//! thread. The model is a script; put an `AnthropicModel` in its place.
+//! An agent with tools: a graph of one node, in which the model calls tools until it has its answer. The
+//! text of the model is streamed, tools report what they do, and the thread keeps the conversation. The
+//! model is a script; use an `AnthropicModel` in its place.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// What is said adds up; a message that comes again under its id takes the place of the old one.
+/// The conversation: a message with a known id replaces the old one, any other is appended.
 #[derive(State, Clone, Debug, Default)]
 struct Chat {
     #[reduce(by_id)]
@@ -30,7 +30,8 @@ fn weather(ctx: Ctx) -> FnTool {
             ctx.emit(format!("looking at {}", place.city)).await;
             match place.city.as_str() {
                 "Oslo" => Ok("snow, -4 degrees"),
-                _ => Err(ToolError::failed("there is no station; ask for Oslo")), // the model reads it and goes on
+                // The model reads this text and continues.
+                _ => Err(ToolError::failed("there is no station; ask for Oslo")),
             }
         }
     })
@@ -42,7 +43,7 @@ async fn agent(ctx: Ctx, chat: Snapshot<Chat>, model: Dep<Arc<dyn ChatModel>>) -
     Ok(Chat::update().messages(outcome.messages))
 }
 
-/// Says something in a thread and gives what was heard: words of the model, and lines of tools in brackets.
+/// Sends a message and returns the streamed output: text of the model, and lines of tools in brackets.
 async fn say(graph: &CompiledGraph<Chat>, text: &str) -> Result<String> {
     let input = Chat::update().messages([Message::user(text)]);
     let mut events = graph.invoke(input).thread("ada").views([View::Messages, View::Custom]).stream();
@@ -82,7 +83,7 @@ async fn main() -> Result<()> {
     assert_eq!(heard, "[looking at Bergen] [looking at Oslo] Take a coat: it snows in Oslo.");
     assert_eq!(say(&graph, "And a hat?").await?, "Yes, and gloves.");
 
-    // The model was asked with what was said before, results of tools included.
+    // The model gets the whole conversation, with the results of tools.
     let roles = |request: &ChatRequest| request.messages.iter().map(|m| m.role).collect::<Vec<_>>();
     use Role::{Assistant, User};
     assert_eq!(roles(&model.requests()[2]), [User, Assistant, User, Assistant, User]);

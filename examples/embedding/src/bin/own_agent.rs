@@ -1,14 +1,14 @@
-//! The UpGrade agent in a program of one's own, over its own model, client and checkpointer.
+//! The UpGrade agent inside another program, with that program's model, client and checkpointer.
 
 use agentgraph::SqliteSaver;
 use agentgraph_llm::{ChatModel, ChatRequest, ChatResponse};
 use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
 
-/// Any model will do. This one tells what it is asked and leaves the answers to the offline model.
-struct Told(OfflineModel);
+/// Any model can take its place. This one prints the size of a request and asks the offline model.
+struct PrintingModel(OfflineModel);
 
 #[async_trait::async_trait]
-impl ChatModel for Told {
+impl ChatModel for PrintingModel {
     fn name(&self) -> &str {
         "told"
     }
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = EmbeddedServer::builder().start().await?;
     let client = UpgradeClient::builder(server.url()).build()?;
     let agent = UpgradeAgent::builder()
-        .model(Told(OfflineModel::new()))
+        .model(PrintingModel(OfflineModel::new()))
         .client(client.clone())
         .checkpointer(SqliteSaver::in_memory()?)
         .build()?;

@@ -1,5 +1,5 @@
-//! The UpGrade client without the agent: an administrator previews and schedules an experiment, and a
-//! student's application reports its groups, its other ids and its metrics.
+//! The UpGrade client without the agent: an administrator previews and schedules an experiment, and an
+//! application reports a student's groups, aliases and metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One tester sees a chosen condition before any student does.
+/// Shows a chosen condition to a tester before the experiment starts.
 async fn preview(client: &UpgradeClient) -> Result<Experiment, ClientError> {
     let hints = NewExperiment::new("Hints", "assign-prog")
         .point("SelectSection", "absolute_value_plot_equality")
@@ -51,7 +51,7 @@ async fn preview(client: &UpgradeClient) -> Result<Experiment, ClientError> {
     Ok(hints)
 }
 
-/// The server finds, and sorts within a page; the client reads page by page.
+/// Lists experiments page by page. The server searches all of them, and sorts within a page.
 async fn list(client: &UpgradeClient) -> Result<(), ClientError> {
     client.create(&NewExperiment::new("More hints", "assign-prog").per_group("classId")).await?;
     let by_name = PageQuery::new(10).sort(SortKey::Name, SortDirection::Ascending);
@@ -65,7 +65,7 @@ async fn list(client: &UpgradeClient) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// An application makes a student known and reports what it measured.
+/// Makes a student known and reports a metric, as a student's application does.
 async fn report(client: &UpgradeClient) -> Result<(), ClientError> {
     client.init_user(&NewUser::new("ada").in_group("classId", "c1")).await?;
     let classes = BTreeMap::from([("classId".to_owned(), vec!["c1".to_owned(), "c2".to_owned()])]);

@@ -39,7 +39,7 @@ pub(crate) fn setting(world: &World) -> Option<&Setting> {
 
 /// Makes sure that there are settings. Like the original, each start resets the server to accept declared
 /// metrics only.
-pub(crate) fn found_setting(core: &mut Core) {
+pub(crate) fn ensure_settings(core: &mut Core) {
     let stamp = Stamp::new(&core.now());
     let setting = Setting { stamp, id: 1, to_check_auth: false, to_filter_metric: true };
     core.world.settings.insert_first(at(), setting);

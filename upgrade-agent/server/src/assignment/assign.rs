@@ -3,7 +3,7 @@
 
 use super::draw::{ConditionCounts, draw};
 use super::{pools, strata};
-use crate::segments::lists::{ListVerdict, is_out_everywhere, listed};
+use crate::segments::lists::{ListVerdict, is_globally_excluded, listed};
 use crate::wire::words::{AssignmentUnit, ConsistencyRule, ExperimentState, PostExperimentRule};
 use crate::world::World;
 use crate::world::model::{Condition, Experiment, GroupEnrollment, User, UserEnrollment};
@@ -39,7 +39,7 @@ pub(crate) fn assignments<'w>(
     context: &str,
     user: &User,
 ) -> Vec<(&'w Experiment, &'w Condition)> {
-    if is_out_everywhere(world, context, user) {
+    if is_globally_excluded(world, context, user) {
         return Vec::new();
     }
     let open = world.experiments_in_order().into_iter();
@@ -59,7 +59,7 @@ pub(crate) fn assignment_at<'w>(
     (site, target): (&str, &str),
     user: &User,
 ) -> Option<(&'w Experiment, &'w Condition)> {
-    if is_out_everywhere(world, context, user) {
+    if is_globally_excluded(world, context, user) {
         return None;
     }
     let open = world.experiments_in_order().into_iter().filter(|e| {
@@ -105,12 +105,15 @@ pub(crate) fn condition<'e>(
             EarlierDecision::Left => None,
             EarlierDecision::Condition(condition) => Some(condition),
         },
-        ExperimentState::EnrollmentComplete => afterwards(experiment, standing),
+        ExperimentState::EnrollmentComplete => post_experiment_condition(experiment, standing),
         _ => None,
     }
 }
 
-fn afterwards<'e>(experiment: &'e Experiment, standing: &Participation<'_>) -> Option<&'e Condition> {
+fn post_experiment_condition<'e>(
+    experiment: &'e Experiment,
+    standing: &Participation<'_>,
+) -> Option<&'e Condition> {
     let columns = &experiment.columns;
     match columns.post_experiment_rule {
         PostExperimentRule::Continue => match kept(experiment, standing) {

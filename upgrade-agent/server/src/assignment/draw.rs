@@ -96,19 +96,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stratum_that_is_all_in_one_condition_draws_the_other() {
+    fn the_condition_with_fewer_students_of_a_stratum_gets_more_weight() {
         assert_eq!(stratified(&[50.0, 50.0], &[3, 0]), [0.0, 100.0]);
         assert_eq!(stratified(&[50.0, 50.0], &[3, 1]), [25.0, 75.0]);
     }
 
     #[test]
-    fn an_empty_stratum_doubles_the_weights_up_to_100() {
+    fn weights_of_an_empty_stratum_are_doubled_up_to_100_and_scaled() {
         assert_eq!(stratified(&[50.0, 50.0], &[0, 0]), [50.0, 50.0]);
         assert_eq!(stratified(&[80.0, 20.0], &[0, 0]), [100.0 / 140.0 * 100.0, 40.0 / 140.0 * 100.0]);
     }
 
     #[test]
-    fn a_share_that_is_met_leaves_the_weights() {
+    fn weights_do_not_change_if_the_shares_equal_them() {
         assert_eq!(stratified(&[75.0, 25.0], &[3, 1]), [75.0, 25.0]);
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn queue(
     conditions: usize,
     experiment: &str,
     user: &str,
-    had: usize,
+    visits: usize,
 ) -> Vec<usize> {
     let in_order: Vec<usize> = (0..conditions).collect();
     if conditions < 2 {
@@ -27,7 +27,7 @@ pub(super) fn queue(
         Some("ordered round robin") => in_order,
         _ => return in_order,
     };
-    let turned = had % queue.len();
+    let turned = visits % queue.len();
     queue.rotate_left(turned);
     queue
 }
@@ -48,7 +48,7 @@ mod tests {
     const EXPERIMENT: &str = "49ca0665-a2e4-4e9b-aa4d-8e3aa0780f19";
 
     #[test]
-    fn a_round_robin_has_every_condition_once_a_round() {
+    fn each_round_of_a_round_robin_has_every_condition_once() {
         let queue = queue(Some("random round robin"), 3, EXPERIMENT, "w1", 0);
         assert_eq!(queue.len(), 102);
         for round in queue.chunks(3) {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn each_visit_turns_the_queue_by_one() {
+    fn each_visit_advances_the_queue_by_one_condition() {
         for order in ["random", "random round robin", "ordered round robin"] {
             let first = queue(Some(order), 3, EXPERIMENT, "w1", 0);
             let second = queue(Some(order), 3, EXPERIMENT, "w1", 1);

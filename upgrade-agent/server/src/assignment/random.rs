@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_recorded_number_is_reproduced_to_the_last_bit() {
+    fn recorded_numbers_of_seedrandom_are_reproduced_exactly() {
         let recorded = include_str!("../../tests/fixtures/seedrandom_vectors.json");
         let vectors: Vec<(String, f64, f64, f64)> = serde_json::from_str(recorded).unwrap();
         assert_eq!(vectors.len(), 57);

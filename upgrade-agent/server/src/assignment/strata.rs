@@ -119,7 +119,7 @@ pub(crate) fn upload(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
         .map(|file| file["file"].as_str().ok_or_else(|| Fault::reads_nothing("undefined", "replace")))
         .collect::<Result<_, _>>()?;
     let tables: Vec<Vec<Cell>> = tables.into_iter().map(cells).collect::<Result<_, _>>()?;
-    Ok(tables.into_iter().map(|cells| take_in(core, cells)).collect())
+    Ok(tables.into_iter().map(|cells| store_cells(core, cells)).collect())
 }
 
 /// The value of one factor for one student; none removes the old value.
@@ -146,7 +146,7 @@ fn cells(table: &str) -> Result<Vec<Cell>, Fault> {
 }
 
 /// Removes the old values of all factors of the table for its students, and creates unknown students.
-fn take_in(core: &mut Core, cells: Vec<Cell>) -> Value {
+fn store_cells(core: &mut Core, cells: Vec<Cell>) -> Value {
     let now = core.now();
     let world = &mut core.world;
     for user in cells.iter().map(|cell| &cell.user) {

@@ -23,7 +23,7 @@ pub(crate) fn enrollment(core: &mut Core, asked: &ApiRequest) -> Result<Value, F
     }
     let id = body["experimentId"].as_str().unwrap_or_default();
     let id = uuid::Uuid::try_parse(id)
-        .map_err(|_| Fault::unwatched(format!("invalid input syntax for type uuid: \"{id}\"")))?;
+        .map_err(|_| Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{id}\"")))?;
     let experiment = core.world.experiments.get(&key(&[&id.to_string()]));
     let experiment = experiment.ok_or_else(|| Fault::reads_nothing("null", "createdAt"))?;
     let ahead = body["clientOffset"].as_f64().unwrap_or(0.0) as i64;

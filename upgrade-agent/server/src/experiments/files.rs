@@ -156,7 +156,7 @@ pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
         return export_all(core, asked);
     }
     if let Some(id) = ids.iter().find(|id| uuid::Uuid::try_parse(id).is_err()) {
-        return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{id}\"")));
+        return Err(Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{id}\"")));
     }
     Ok(give_out(core, |experiment| ids.iter().any(|id| id.eq_ignore_ascii_case(&experiment.columns.id))))
 }

@@ -35,8 +35,9 @@ fn private(list: &Value) -> Value {
 fn experiment_id(world: &World, named: &Value, side: Side) -> Result<String, Fault> {
     let found = match named.as_str() {
         Some(id) => {
-            let id = uuid::Uuid::try_parse(id)
-                .map_err(|_| Fault::unwatched(format!("invalid input syntax for type uuid: \"{id}\"")))?;
+            let id = uuid::Uuid::try_parse(id).map_err(|_| {
+                Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{id}\""))
+            })?;
             world.experiments.get(&key(&[&id.to_string()]))
         }
         None => world.experiments_in_order().first().copied(),
@@ -105,7 +106,7 @@ pub(crate) fn change<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<
 fn tied(world: &World, named: &Value, list: &str, side: Side) -> Result<(String, ListTie), Fault> {
     for id in [named.as_str(), Some(list)].into_iter().flatten() {
         if uuid::Uuid::try_parse(id).is_err() {
-            return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{id}\"")));
+            return Err(Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{id}\"")));
         }
     }
     let is_meant = |e: &&&Experiment| named.as_str().is_none_or(|id| id.eq_ignore_ascii_case(&e.columns.id));

@@ -22,7 +22,7 @@ pub(crate) fn enter(world: &mut World, id: &str, to: &ExperimentState, now: &str
 
 /// Excludes the early visitors of an experiment that is about to start. Resuming after a pause is not a
 /// start.
-pub(super) fn shut_out_early_visitors(world: &mut World, id: &str, to: &ExperimentState) {
+pub(super) fn exclude_early_visitors(world: &mut World, id: &str, to: &ExperimentState) {
     let Some(experiment) = world.experiments.get(&key(&[id])) else { return };
     let columns = &experiment.columns;
     let starts = *to == ExperimentState::Enrolling && columns.state != ExperimentState::EnrollmentComplete;

@@ -31,7 +31,7 @@ pub(crate) fn detail(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     validate::detailed(&asked.body)?;
     let given = asked.body["experimentId"].as_str().unwrap_or_default();
     if !validate::is_uuid(&asked.body["experimentId"]) {
-        return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{given}\"")));
+        return Err(Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{given}\"")));
     }
     let world = &core.world;
     let id = given.to_lowercase();
@@ -90,7 +90,9 @@ fn counts(
 ) -> (usize, usize) {
     let by_group = experiment.columns.assignment_unit == AssignmentUnit::Group;
     let rows = world.enrolled.under(&[&experiment.columns.id]).map(|(_, row)| row);
-    let rows = rows.filter(|row| had(world, experiment, row).iter().any(|at| test(*at, &row.partition_id)));
+    let rows = rows.filter(|row| {
+        conditions_at_point(world, experiment, row).iter().any(|at| test(*at, &row.partition_id))
+    });
     let rows: Vec<&UserEnrollment> = rows.filter(|row| !by_group || comes_with_group(world, row)).collect();
     let users: BTreeSet<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
     let groups: BTreeSet<&str> = rows.iter().filter_map(|row| row.group_id.as_deref()).collect();
@@ -98,7 +100,11 @@ fn counts(
 }
 
 /// The conditions of a student at a point: one, or within subjects those of all visits.
-fn had<'w>(world: &'w World, experiment: &Experiment, row: &'w UserEnrollment) -> Vec<Option<&'w str>> {
+fn conditions_at_point<'w>(
+    world: &'w World,
+    experiment: &Experiment,
+    row: &'w UserEnrollment,
+) -> Vec<Option<&'w str>> {
     let columns = &experiment.columns;
     let mut had = vec![row.condition_id.as_deref()];
     if columns.assignment_unit == AssignmentUnit::WithinSubjects {

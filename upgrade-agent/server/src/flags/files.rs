@@ -54,7 +54,7 @@ pub(crate) fn import(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
         descriptions.push(flags::described(flag)?);
         lists_of(flag).try_for_each(|(list, side)| lists::check(&core.world, &input(list), side))?;
     }
-    let told = files.iter().map(|file| told(file, fit(file) != FITS_NOT)).collect();
+    let told = files.iter().map(|file| file_result(file, fit(file) != FITS_NOT)).collect();
     for (flag, description) in taken.iter().zip(descriptions) {
         make(core, flag, description);
     }
@@ -175,9 +175,9 @@ pub(crate) fn import_lists(core: &mut Core, asked: &ApiRequest) -> Result<Value,
         let list_type = text(&input, "listType").unwrap_or_default();
         lists::put(core, &flag, &input, (false, list_type), side);
     }
-    Ok(files.iter().map(|file| told(file, segments::files::passes(&judged, file))).collect())
+    Ok(files.iter().map(|file| file_result(file, segments::files::passes(&judged, file))).collect())
 }
 
-fn told(file: &Value, passes: bool) -> Value {
+fn file_result(file: &Value, passes: bool) -> Value {
     json!({ "fileName": file["fileName"], "error": if passes { Value::Null } else { json!(FITS_NOT) } })
 }

@@ -21,7 +21,7 @@ pub(crate) fn analyse(core: &mut Core, asked: &ApiRequest) -> Result<Value, Faul
     validate::analysis(&asked.body)?;
     let ids: Vec<&str> = entries(&asked.body, "queryIds").filter_map(Value::as_str).collect();
     if let Some(id) = ids.iter().find(|id| !validate::is_uuid(&json!(id))) {
-        return Err(Fault::unwatched(format!("invalid input syntax for type uuid: \"{id}\"")));
+        return Err(Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{id}\"")));
     }
     Ok(ids.into_iter().map(|id| answer(&core.world, id)).collect())
 }

@@ -33,7 +33,7 @@ impl Decimal {
         if scale >= 0 {
             return Some(Self { mantissa, scale: scale as u32 });
         }
-        Some(Self { mantissa: mantissa.checked_mul(ten(scale.unsigned_abs())?)?, scale: 0 })
+        Some(Self { mantissa: mantissa.checked_mul(power_of_ten(scale.unsigned_abs())?)?, scale: 0 })
     }
 
     pub(super) fn plus(self, other: Self) -> Option<Self> {
@@ -58,14 +58,14 @@ impl Decimal {
     /// The decimal places of a quotient: enough for sixteen significant digits, counted in the database's
     /// groups of four digits.
     fn quotient_scale(self, divisor: Self) -> u32 {
-        let ((weight, first), (other_weight, other_first)) = (self.leading(), divisor.leading());
+        let ((weight, first), (other_weight, other_first)) = (self.leading_group(), divisor.leading_group());
         let weight = weight - other_weight - i32::from(first <= other_first);
         let scale = (SIGNIFICANT - weight * 4).max(0) as u32;
         scale.max(self.scale)
     }
 
     /// The position of the first non-zero group of four digits, counted from the point, and the group.
-    fn leading(self) -> (i32, u128) {
+    fn leading_group(self) -> (i32, u128) {
         let mut weight = -(self.scale.div_ceil(4) as i32);
         let mut number = self.mantissa.unsigned_abs();
         let missing = (4 - self.scale % 4) % 4;
@@ -81,7 +81,7 @@ impl Decimal {
     }
 
     fn at(self, scale: u32) -> Option<i128> {
-        self.mantissa.checked_mul(ten(scale.checked_sub(self.scale)?)?)
+        self.mantissa.checked_mul(power_of_ten(scale.checked_sub(self.scale)?)?)
     }
 
     pub(super) fn float(self) -> f64 {
@@ -97,7 +97,7 @@ impl Decimal {
     }
 }
 
-fn ten(power: u32) -> Option<i128> {
+fn power_of_ten(power: u32) -> Option<i128> {
     10i128.checked_pow(power)
 }
 
@@ -115,9 +115,9 @@ impl fmt::Display for Decimal {
 mod tests {
     use super::*;
 
-    /// The result of `select sum::numeric / count::numeric`.
+    /// The expected texts are results of `select sum::numeric / count::numeric` in PostgreSQL.
     #[test]
-    fn quotients_have_as_many_digits_as_in_the_database() {
+    fn quotients_have_as_many_digits_as_in_postgresql() {
         let cases = [
             ("12", 1, "12.0000000000000000"),
             ("3", 2, "1.5000000000000000"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_and_added_exactly() {
+    fn decimals_are_parsed_and_added_exactly() {
         let sum = Decimal::parse("0.1").unwrap().plus(Decimal::parse("0.20").unwrap()).unwrap();
         assert_eq!(sum.to_string(), "0.30");
         assert_eq!(Decimal::parse("1.5e3").unwrap().to_string(), "1500");

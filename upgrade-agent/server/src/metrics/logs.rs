@@ -21,7 +21,7 @@ const ONLY: &str = "1";
 
 /// Stores the logs of a body for a student, and returns the written rows. The entries of one body do not
 /// affect each other.
-pub(crate) fn take_in(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
+pub(crate) fn store_logs(core: &mut Core, user: &User, body: &Value) -> Result<Value, Fault> {
     let before: Vec<Log> = core.world.logs.under(&[&user.id]).map(|(_, log)| log.clone()).collect();
     let before = by_metric(&before);
     let mut told = Vec::new();

@@ -29,7 +29,7 @@ impl Origin {
     }
 
     /// The page, if it may not call.
-    pub(super) fn stranger(&self, sites: &Sites) -> Option<String> {
+    pub(super) fn unauthorized_page(&self, sites: &Sites) -> Option<String> {
         let page = String::from_utf8_lossy(self.page.as_ref()?.as_bytes()).into_owned();
         (!page.is_empty() && !sites.hold(&page)).then_some(page)
     }

@@ -37,7 +37,7 @@ pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> Lis
 }
 
 /// Whether these lists include a student.
-pub(crate) fn take_in(
+pub(crate) fn includes_student(
     world: &World,
     (inclusion, exclusion): (&[&str], &[&str]),
     filter: &FilterMode,
@@ -69,7 +69,7 @@ fn by_segments(
 
 /// Whether the global list of a context excludes a student, by id or by working group. As in the original,
 /// any group on the list excludes every student without a working group.
-pub(crate) fn is_out_everywhere(world: &World, context: &str, user: &User) -> bool {
+pub(crate) fn is_globally_excluded(world: &World, context: &str, user: &User) -> bool {
     let is_global =
         |segment: &&Segment| segment.kind == SegmentKind::GlobalExclude && segment.context == context;
     let Some(global) = world.segments.values().find(is_global) else { return false };

@@ -32,13 +32,13 @@ pub(super) fn change(world: &mut World, user: &str, old: &WorkingGroups, new: &W
     }
     for rule in [ConsistencyRule::Group, ConsistencyRule::Individual] {
         for (id, _) in with(rule) {
-            forgive(world, id, user);
+            remove_exclusion(world, id, user);
         }
     }
 }
 
 /// Removes a student's exclusion. If it was the last one, the excluded groups are removed too.
-fn forgive(world: &mut World, experiment: &str, user: &str) {
+fn remove_exclusion(world: &mut World, experiment: &str, user: &str) {
     let was_out = world.excluded.remove(&key(&[experiment, user])).is_some();
     if was_out && world.excluded.under(&[experiment]).next().is_none() {
         world.excluded_groups.remove_under(&[experiment], |_| true);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::assignment::assign::{Participation, condition};
 use crate::assignment::{random, strata};
 use crate::experiments::{state, statistics};
-use crate::segments::lists::{ListVerdict, is_out_everywhere, listed};
+use crate::segments::lists::{ListVerdict, is_globally_excluded, listed};
 use crate::wire::fault::Fault;
 use crate::wire::words::{AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState};
 use crate::world::World;
@@ -43,7 +43,7 @@ pub(super) fn mark(
     let mut told = report.condition;
     let is_out = |experiment: &Experiment| {
         let context = experiment.columns.context.first();
-        context.is_some_and(|context| is_out_everywhere(world, context, user))
+        context.is_some_and(|context| is_globally_excluded(world, context, user))
     };
     if let Some((experiment, partition)) = found.as_ref().filter(|(experiment, _)| !is_out(experiment)) {
         check_condition(experiment, report.condition)?;
@@ -123,7 +123,7 @@ fn take_note(
         if report.failed {
             world.exclude(&columns.id, &user.id, Exclusion::ByClient);
         } else if word == ListVerdict::In {
-            take_in(world, experiment, partition, user, report);
+            enrol_or_exclude(world, experiment, partition, user, report);
         } else {
             leave_out(world, experiment, word, user)?;
         }
@@ -154,7 +154,13 @@ fn leave_out(
 }
 
 /// Enrols or excludes a student who is on no exclusion list.
-fn take_in(world: &mut World, experiment: &Experiment, partition: &str, user: &User, report: &Report<'_>) {
+fn enrol_or_exclude(
+    world: &mut World,
+    experiment: &Experiment,
+    partition: &str,
+    user: &User,
+    report: &Report<'_>,
+) {
     let columns = &experiment.columns;
     let is_late = columns.state == ExperimentState::EnrollmentComplete
         && columns.consistency_rule != Some(ConsistencyRule::Experiment);
@@ -182,7 +188,7 @@ fn assigned_group<'u>(experiment: &Experiment, user: &'u User) -> Option<&'u str
 }
 
 /// The participation at this point only: enrolments at other points do not count.
-fn standing<'w>(
+fn participation_at<'w>(
     world: &'w World,
     experiment: &Experiment,
     partition: &str,
@@ -201,7 +207,7 @@ fn standing<'w>(
 }
 
 fn enrol(world: &mut World, experiment: &Experiment, partition: &str, user: &User, now: &str) {
-    let standing = standing(world, experiment, partition, user);
+    let standing = participation_at(world, experiment, partition, user);
     if standing.own.is_some() || standing.excluded {
         return;
     }
@@ -212,7 +218,7 @@ fn enrol(world: &mut World, experiment: &Experiment, partition: &str, user: &Use
 }
 
 fn turn_away(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
-    let standing = standing(world, experiment, partition, user);
+    let standing = participation_at(world, experiment, partition, user);
     if standing.own.is_none() {
         world.exclude(&experiment.columns.id, &user.id, Exclusion::ReachedAfter);
     }
@@ -220,7 +226,7 @@ fn turn_away(world: &mut World, experiment: &Experiment, partition: &str, user: 
 
 fn turn_away_with_group(world: &mut World, experiment: &Experiment, partition: &str, user: &User) {
     let columns = &experiment.columns;
-    let standing = standing(world, experiment, partition, user);
+    let standing = participation_at(world, experiment, partition, user);
     let is_new = standing.own.is_none();
     let group_is_new = standing.group.is_none();
     if is_new && group_is_new {
@@ -242,7 +248,7 @@ fn enrol_with_group(
 ) {
     let columns = &experiment.columns;
     let is_strict = columns.consistency_rule != Some(ConsistencyRule::Experiment);
-    let standing = standing(world, experiment, partition, user);
+    let standing = participation_at(world, experiment, partition, user);
     let is_new = standing.own.is_none();
     let mut is_out = standing.excluded;
     let group_is_new = standing.group.is_none();

@@ -77,7 +77,7 @@ pub(crate) fn assign(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     match core.world.preview_users.get_mut(&at) {
         Some(user) => user.assignments = assignments,
         None if assignments.is_empty() => return Ok(Value::Null),
-        None => return Err(Fault::unwatched(no_row("previewUserId"))),
+        None => return Err(Fault::unguarded_query(no_row("previewUserId"))),
     }
     Ok(by_id(&core.world, id).map_or(Value::Null, |user| shown(&core.world, user)))
 }
@@ -91,9 +91,9 @@ fn assignment(core: &mut Core, entry: &Value) -> Result<PreviewAssignment, Fault
     let condition_id = part("experimentCondition")?;
     let experiment_id = part("experiment")?;
     let experiment = core.world.experiments.get(&key(&[&experiment_id]));
-    let experiment = experiment.ok_or_else(|| Fault::unwatched(no_row("experimentId")))?;
+    let experiment = experiment.ok_or_else(|| Fault::unguarded_query(no_row("experimentId")))?;
     if experiment.conditions.iter().all(|condition| condition.id != condition_id) {
-        return Err(Fault::unwatched(no_row("experimentConditionId")));
+        return Err(Fault::unguarded_query(no_row("experimentConditionId")));
     }
     let id = entry["id"].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
     let id = id.unwrap_or_else(|| core.new_id());

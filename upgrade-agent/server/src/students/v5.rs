@@ -53,14 +53,14 @@ pub(crate) fn mark(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> 
 pub(crate) fn log(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     validate::v5_log(&asked.body)?;
     let user = known(core, asked, "userId")?;
-    logs::take_in(core, &user, &asked.body)
+    logs::store_logs(core, &user, &asked.body)
 }
 
 /// `POST /v5/bloblog`: the same for browsers that send a text. All errors have one message of their own.
 pub(crate) fn log_blob(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
     let user = known(core, asked, "userId").map_err(|why| why.wrapped())?;
     check_texts(&asked.body).map_err(|why| why.wrapped())?;
-    logs::take_in(core, &user, &asked.body).map_err(|why| why.wrapped())
+    logs::store_logs(core, &user, &asked.body).map_err(|why| why.wrapped())
 }
 
 /// `POST /v5/featureflag`.

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_named_as_javascript_names_them() {
+    fn days_are_formatted_as_in_javascript() {
         let day = |time: &str, ahead| Day::of(time, ahead).unwrap();
         assert_eq!(day("2026-11-21T07:09:00.000Z", 0).word(), "Sat Nov 21 2026");
         assert_eq!(day("2026-11-21T23:30:00.000Z", 60).word(), "Sun Nov 22 2026");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_the_wire_has_them() {
+    fn timestamps_have_milliseconds_and_end_with_z() {
         let cases = [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_given_back_in_utc() {
+    fn times_with_a_zone_are_converted_to_utc() {
         let told = |text| instant(text).unwrap_or_default();
         assert_eq!(told("2027-01-31"), "2027-01-31T00:00:00.000Z");
         assert_eq!(told("2027-01-31T10:20"), "2027-01-31T10:20:00.000Z");

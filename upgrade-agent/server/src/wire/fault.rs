@@ -57,7 +57,7 @@ impl Fault {
 
     /// Adds the findings of the validator.
     pub(super) fn with(self, complaints: &[Complaint]) -> Self {
-        Self { errors: Some(complaints.iter().map(Complaint::told).collect()), ..self }
+        Self { errors: Some(complaints.iter().map(Complaint::to_json).collect()), ..self }
     }
 
     fn kind(self, kind: &'static str) -> Self {

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_refused_in_the_words_of_the_engine() {
+    fn invalid_json_gets_the_error_message_of_the_javascript_engine() {
         let cases = [
             ("{bad", "Expected property name or '}' in JSON at position 1"),
             ("{", "Expected property name or '}' in JSON at position 1"),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_not_complained_of() {
+    fn valid_json_is_accepted_and_deep_nesting_does_not_overflow() {
         let whole = "{\"a\": [1, -2.5e+3, true, null, \"\\u00e9\\n\"], \"b\": {}}";
         assert_eq!(complaint(whole), None);
         assert_eq!(complaint(&"[".repeat(1 << 20)).as_deref(), Some(END));

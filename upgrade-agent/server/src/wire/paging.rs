@@ -22,10 +22,10 @@ pub(crate) fn cut<T>(rows: impl IntoIterator<Item = T>, asked: &Value) -> Result
 fn count(asked: &Value, field: &str, word: &str) -> Result<usize, Fault> {
     let number = asked[field].as_f64().unwrap_or(0.0).round();
     if number < 0.0 {
-        return Err(Fault::unwatched(format!("{word} must not be negative")));
+        return Err(Fault::unguarded_query(format!("{word} must not be negative")));
     }
     if number >= i64::MAX as f64 {
-        return Err(Fault::unwatched("bigint out of range"));
+        return Err(Fault::unguarded_query("bigint out of range"));
     }
     Ok(number as usize)
 }

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_judged_as_the_library_judges_them() {
+    fn tokens_get_the_verdict_of_the_originals_library() {
         let head = json!({ "alg": "HS256", "typ": "JWT" });
         let token = |claims: Value| signed(&head, &claims, b"secret");
         let none = signed(&json!({ "alg": "none" }), &json!({ "APIKey": "key" }), b"secret");

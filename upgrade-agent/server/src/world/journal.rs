@@ -51,7 +51,7 @@ impl Journal {
         let kind = (number("application_id").map_err(failed)?, number("user_version").map_err(failed)?);
         match kind {
             (APPLICATION, FORMAT) => Ok(()),
-            (0, 0) if self.is_blank().map_err(failed)? => self.found().map_err(failed),
+            (0, 0) if self.is_blank().map_err(failed)? => self.create_tables().map_err(failed),
             (APPLICATION, old) if old < FORMAT => migrate::migrate(&self.file, old, FORMAT)
                 .map_err(|why| self.wrong(format!("it cannot be brought up to date: {why}"))),
             (APPLICATION, newer) => {
@@ -79,7 +79,7 @@ impl Journal {
         self.file.query_row(count, [], |row| row.get::<_, i64>(0)).map(|tables| tables == 0)
     }
 
-    fn found(&self) -> rusqlite::Result<()> {
+    fn create_tables(&self) -> rusqlite::Result<()> {
         self.file.execute_batch(&format!(
             "BEGIN;
              CREATE TABLE record (kind TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY (kind, key))
@@ -170,7 +170,7 @@ mod tests {
     use crate::world::sources;
 
     #[test]
-    fn a_change_that_cannot_be_written_is_neither_confirmed_nor_kept() {
+    fn a_call_fails_and_is_undone_if_its_changes_cannot_be_stored() {
         let path = std::env::temp_dir().join(format!("upgrade-journal-{}", uuid::Uuid::new_v4()));
         let journal = Journal::open(&path, Dialect::V65).unwrap();
         let world = journal.load().unwrap();

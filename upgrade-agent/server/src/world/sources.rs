@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_ids_again() {
+    fn equal_seeds_give_equal_ids() {
         let mut one = seeded(7);
         let mut two = seeded(7);
         let mut other = seeded(8);

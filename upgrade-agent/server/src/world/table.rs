@@ -163,26 +163,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_hostile_parts_do_not_meet() {
+    fn different_parts_give_different_keys_even_if_they_contain_quotes() {
         assert_ne!(key(&["a\",\"b"]), key(&["a", "b"]));
         assert!(!key(&["ab", "c"]).starts_with(&prefix(&["a"])));
         assert!(key(&["a", "b"]).starts_with(&prefix(&["a"])));
     }
 
     #[test]
-    fn a_key_gives_its_parts_back() {
+    fn parts_can_be_read_back_from_a_key() {
         assert_eq!(parts(&key(&["a\",\"b", "", "ü]"])), ["a\",\"b", "", "ü]"]);
     }
 
     #[test]
-    fn keys_are_written_as_json_writes_them() {
+    fn parts_are_escaped_in_keys_as_in_json() {
         for part in ["plain", "", "quo\"te", "back\\slash", "line\nbreak", "\u{7f}", "é"] {
             assert_eq!(key(&[part]), format!("[{},]", serde_json::json!(part)));
         }
     }
 
     #[test]
-    fn rows_under_a_prefix_are_found_and_only_those() {
+    fn only_rows_with_the_prefix_are_found_and_removed() {
         let mut table = Table::new("numbers");
         for parts in [["a", "1"], ["a", "2"], ["ab", "1"], ["b", "1"]] {
             table.insert(key(&parts), 7);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_listed_until_it_is_kept() {
+    fn changes_are_listed_until_they_are_kept() {
         let mut table = numbers();
         change(&mut table);
         let changes: Vec<Change> = table.changes().collect::<Result<_, _>>().unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_are_undone_have_never_been() {
+    fn undo_restores_the_rows_before_the_changes() {
         let mut table = numbers();
         change(&mut table);
         table.undo_changes();

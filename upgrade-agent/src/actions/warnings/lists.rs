@@ -35,7 +35,7 @@ impl Lists {
         }
     }
 
-    pub(super) fn both(&self) -> Option<Warning> {
+    pub(super) fn listed_on_both(&self) -> Option<Warning> {
         let (inclusion, exclusion) = (&self.inclusion, &self.exclusion);
         listed_twice((&inclusion.0, &inclusion.1), (&exclusion.0, &exclusion.1))
     }

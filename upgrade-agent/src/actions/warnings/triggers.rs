@@ -90,7 +90,7 @@ fn of_update(update: &UpdateExperiment, facts: Facts<'_>, due: &mut Vec<Warning>
     } else if lists.take_nobody_in() && lists.changed {
         due.push(Warning::NobodyIncluded { new: false });
     }
-    due.extend(lists.both().filter(|_| lists.changed));
+    due.extend(lists.listed_on_both().filter(|_| lists.changed));
     let live = is_live(&old.state);
     let enrolled = facts.enrollment.map(|detail| detail.users);
     let now = old.state == ExperimentState::EnrollmentComplete;

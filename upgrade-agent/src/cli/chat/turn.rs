@@ -36,7 +36,7 @@ impl Chat {
             }
             Err(TurnFault::Agent(error)) => {
                 drop(shown);
-                self.screen.warn(&self.world.told(&error, &self.thread));
+                self.screen.warn(&self.world.failure_text(&error, &self.thread));
             }
         }
     }

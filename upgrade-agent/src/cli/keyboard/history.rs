@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_tokens_are_not_kept() {
+    fn lines_with_keys_tokens_or_passwords_count_as_secret() {
         for line in [
             "my key is sk-ant-api03-abcdef",
             "use Bearer abc",
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn words_about_experiments_are_not_claims() {
+    fn lines_about_experiments_do_not_count_as_secret() {
         for line in [
             "create experiment sk-1 in assign-prog",
             "start Hints",

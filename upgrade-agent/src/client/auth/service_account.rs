@@ -148,7 +148,7 @@ impl ServiceAccount {
         match (&state.token, &state.failure) {
             (Some(token), _) => Ok(token.header.clone()),
             (None, Some(failure)) => Err(failure.clone()),
-            (None, None) => Err(strange("it has no token")),
+            (None, None) => Err(unexpected_answer("it has no token")),
         }
     }
 
@@ -171,12 +171,13 @@ impl ServiceAccount {
         let bytes = read_body(CALL, response).await?;
         let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if !status.is_success() {
-            let why = told(&answer).replace(&assertion, "[secret]");
+            let why = error_text(&answer).replace(&assertion, "[secret]");
             let kind = if status.is_server_error() { ErrorKind::Server } else { ErrorKind::Auth };
             return Err(ClientError::new(kind, CALL, why).with_status(status.as_u16()));
         }
-        let token = answer["access_token"].as_str().ok_or_else(|| strange("it has no access_token"))?;
-        let header = bearer(token).map_err(|_| strange("its access_token cannot be sent"))?;
+        let token =
+            answer["access_token"].as_str().ok_or_else(|| unexpected_answer("it has no access_token"))?;
+        let header = bearer(token).map_err(|_| unexpected_answer("its access_token cannot be sent"))?;
         let life =
             Duration::from_secs(answer["expires_in"].as_u64().unwrap_or(LIFETIME.as_secs()).min(86_400));
         Ok(Token { header, renew_at: now + life.saturating_sub(MARGIN.min(life / 5)) })
@@ -198,7 +199,7 @@ impl ServiceAccount {
 }
 
 /// `{error, error_description}`, as in the OAuth standard.
-fn told(answer: &Value) -> String {
+fn error_text(answer: &Value) -> String {
     let parts = ["error", "error_description"].map(|field| answer[field].as_str().unwrap_or(""));
     let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     if told.is_empty() {
@@ -207,6 +208,6 @@ fn told(answer: &Value) -> String {
     short(&told.join(": "))
 }
 
-fn strange(why: &str) -> ClientError {
+fn unexpected_answer(why: &str) -> ClientError {
     ClientError::new(ErrorKind::Protocol, CALL, format!("the token server's answer is strange: {why}"))
 }

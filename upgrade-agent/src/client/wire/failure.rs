@@ -39,10 +39,10 @@ fn kind(reply: &Reply, message: &str) -> ErrorKind {
 
 fn message(reply: &Reply) -> String {
     let said = match &reply.body {
-        Body::Json(value) => told(value, reply.status),
+        Body::Json(value) => reported_message(value, reply.status),
         Body::Empty | Body::Torn | Body::Other(_) => None,
     };
-    let said = said.unwrap_or_else(|| untold(reply));
+    let said = said.unwrap_or_else(|| default_message(reply));
     match reply.asked_wait {
         Some(wait) if !reply.status.is_success() => {
             format!("{said} (the server asks to wait {} seconds)", wait.as_secs())
@@ -51,7 +51,7 @@ fn message(reply: &Reply) -> String {
     }
 }
 
-fn untold(reply: &Reply) -> String {
+fn default_message(reply: &Reply) -> String {
     match (&reply.body, reply.status.as_u16()) {
         (_, 300..=399) => "the server sends elsewhere; use the URL it really has".into(),
         (Body::Torn, _) => "the answer breaks off".into(),
@@ -74,7 +74,7 @@ fn without_secret(message: &str, reply: &Reply) -> String {
 
 /// From 6.3 on `{name, message, type, ...}`, up to 6.2 `{message, errors: [...]}` or only a `{type}`, whose
 /// details say more than its message. Never the request, which newer servers repeat.
-fn told(value: &Value, status: StatusCode) -> Option<String> {
+fn reported_message(value: &Value, status: StatusCode) -> Option<String> {
     let fields = Fields::of(value)?;
     let mut details = Vec::new();
     fields.entries("errors").for_each(|error| constraints(error, &mut details));

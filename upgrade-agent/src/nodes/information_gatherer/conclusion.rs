@@ -43,7 +43,7 @@ enum GatheringEnd {
 }
 
 impl Outcome {
-    fn alone(end: GatheringEnd, about: Option<ExperimentRef>) -> Self {
+    fn of_end(end: GatheringEnd, about: Option<ExperimentRef>) -> Self {
         Outcome { end, left: None, left_over: None, about }
     }
 
@@ -115,18 +115,18 @@ pub(super) async fn conclude(
         let notes = desk.notes();
         (notes.draft.clone(), notes.errors.clone(), notes.misses.clone(), notes.seen.clone())
     };
-    let about = the_only(seen);
+    let about = single_experiment(seen);
     let noted = if noted.is_empty() && found_nothing(desk, &draft) { misses } else { noted };
     if !noted.is_empty() {
         let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
-        return Outcome::alone(GatheringEnd::Errors(noted.into_iter().map(error).collect()), about);
+        return Outcome::of_end(GatheringEnd::Errors(noted.into_iter().map(error).collect()), about);
     }
     let left_over = draft.left_over().map(str::to_owned);
     if let Some(words) = left_over.clone().filter(|_| draft.missing().is_empty()) {
-        return Outcome::alone(GatheringEnd::LeftOver(words), about);
+        return Outcome::of_end(GatheringEnd::LeftOver(words), about);
     }
     if !draft.is_touched() {
-        return Outcome::alone(GatheringEnd::Facts, about);
+        return Outcome::of_end(GatheringEnd::Facts, about);
     }
     let left = draft.left();
     match prepare(desk, state, settings, &draft).await {
@@ -138,7 +138,9 @@ pub(super) async fn conclude(
             };
             Outcome { end, left, left_over, about }
         }
-        Err(trouble) => Outcome { left, ..Outcome::alone(GatheringEnd::Errors(trouble.errors(node)), about) },
+        Err(trouble) => {
+            Outcome { left, ..Outcome::of_end(GatheringEnd::Errors(trouble.errors(node)), about) }
+        }
     }
 }
 
@@ -147,7 +149,7 @@ fn found_nothing(desk: &Desk, draft: &Draft) -> bool {
     !draft.is_touched() && desk.notes().info.is_empty()
 }
 
-fn the_only(mut seen: Vec<ExperimentRef>) -> Option<ExperimentRef> {
+fn single_experiment(mut seen: Vec<ExperimentRef>) -> Option<ExperimentRef> {
     seen.dedup();
     match seen.as_slice() {
         [one] => Some(one.clone()),

@@ -124,7 +124,7 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
             let all = if twins { desk.client().experiments().await.unwrap_or_default() } else { Vec::new() };
             let label = |known: &ExperimentName| {
                 let alike = names.iter().filter(|other| other.name == known.name).count() > 1;
-                if alike { told_apart(known, &all) } else { known.name.clone() }
+                if alike { distinguishing_data(known, &all) } else { known.name.clone() }
             };
             names.iter().map(label).collect()
         }
@@ -147,7 +147,7 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
 }
 
 /// The data that distinguish experiments of the same name; the id in it is enough as an answer.
-fn told_apart(known: &ExperimentName, all: &[Experiment]) -> String {
+fn distinguishing_data(known: &ExperimentName, all: &[Experiment]) -> String {
     let id = known.id.get(..8).unwrap_or(&known.id);
     let one = all.iter().find(|one| one.id == known.id);
     let context =

@@ -149,7 +149,7 @@ fn is_false_claim(sentence: &str, done: &ExecutedActions) -> bool {
     let words = words(sentence);
     (0..words.len()).any(|at| {
         let Some(kinds) = deed(&words[at].low) else { return false };
-        is_claimed(&words, at) && !is_borne_out(sentence, kinds, done)
+        is_claimed(&words, at) && !is_confirmed(sentence, kinds, done)
     })
 }
 
@@ -159,11 +159,11 @@ fn is_claimed(words: &[Word], at: usize) -> bool {
     if earlier || words.iter().any(|word| is(word, OF_WORDS)) {
         return false;
     }
-    by_me(words, at) || passive(words, at) || bare(words, at)
+    is_active_claim(words, at) || is_passive_claim(words, at) || is_participle_claim(words, at)
 }
 
 /// "I have just deleted the experiment".
-fn by_me(words: &[Word], at: usize) -> bool {
+fn is_active_claim(words: &[Word], at: usize) -> bool {
     let me = words[..at].iter().rposition(|word| is(word, &["i", "we"]));
     let straight = |me: usize| words[me + 1..at].iter().all(|word| is(word, ON_THE_WAY));
     let hedged = |me: usize| words[..me].iter().any(|word| is(word, HEDGES));
@@ -172,7 +172,7 @@ fn by_me(words: &[Word], at: usize) -> bool {
 
 /// "The experiment has been deleted", "Hints is now deleted". A participle that is also a status ("has been
 /// paused") may be true without an action, so it counts only together with a word of success.
-fn passive(words: &[Word], at: usize) -> bool {
+fn is_passive_claim(words: &[Word], at: usize) -> bool {
     let Some(from) = words[..at].iter().rposition(|word| !is(word, PASSIVE)) else { return false };
     let between = &words[from + 1..at];
     let perfect = from > 1 && is(&words[from], &["been"]) && is(&words[from - 1], &["has", "have"]);
@@ -187,7 +187,7 @@ fn passive(words: &[Word], at: usize) -> bool {
 }
 
 /// "Deleted Hints.", "Done, created the experiment.", and not "Deleted experiments are gone".
-fn bare(words: &[Word], at: usize) -> bool {
+fn is_participle_claim(words: &[Word], at: usize) -> bool {
     let opens = ["done", "ok", "okay", "alright", "great", "successfully"];
     let opened = words[..at].iter().all(|word| is(word, &opens)) && words[0].leads;
     let one =
@@ -203,7 +203,7 @@ fn has_object(words: &[Word], at: usize) -> bool {
 }
 
 /// Whether the log has such an action on the experiment that the sentence names, or on any if it names none.
-fn is_borne_out(sentence: &str, kinds: &[ActionKind], done: &ExecutedActions) -> bool {
+fn is_confirmed(sentence: &str, kinds: &[ActionKind], done: &ExecutedActions) -> bool {
     let low = sentence.to_lowercase();
     let fits = |name: &Option<String>| match name {
         Some(name) => low.contains(&name.to_lowercase()) || !words(sentence).iter().any(|word| word.named),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_an_action_that_was_not_executed_is_found() {
+    fn claims_of_actions_that_were_not_executed_are_detected() {
         for text in [
             "I have deleted the experiment.",
             "I've deleted Foo for you!",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_offers_plans_and_denials_are_no_claims() {
+    fn questions_offers_plans_and_denials_are_not_claims() {
         for text in [
             "Have I deleted the experiment?",
             "Shall I say when I have deleted the experiment?",
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_the_log_confirms_are_true() {
+    fn claims_that_the_log_confirms_are_not_reported() {
         let done =
             [(CreateExperiment, Some("Foo".to_owned())), (UpdateExperimentStatus, Some("Foo".to_owned()))];
         for text in

@@ -68,13 +68,13 @@ impl Stage<'_> {
             results.push(result.map_err(|error| StepFailure { error, done: results.len(), total })?);
             let done = results.len() as u64;
             if done == total || done.is_multiple_of(total.div_ceil(TOLD)) {
-                self.tell(label, done, total).await;
+                self.report_progress(label, done, total).await;
             }
         }
         Ok(results)
     }
 
-    async fn tell(&self, label: &str, done: u64, total: u64) {
+    async fn report_progress(&self, label: &str, done: u64, total: u64) {
         if self.ctx.has_listener() {
             self.ctx.emit(json!({ "progress": { "label": label, "done": done, "total": total } })).await;
         }
@@ -134,7 +134,7 @@ pub(super) async fn play(
     experiment: &Experiment,
     place: Place<'_>,
 ) -> Result<BalanceReport, StepFailure> {
-    let comes = |(number, student)| come(stage.client, student, experiment, place, number).boxed();
+    let comes = |(number, student)| run_student(stage.client, student, experiment, place, number).boxed();
     let got = stage.each("Playing students", students.iter().enumerate().map(comes).collect()).await?;
     let groups = balance::own_group(experiment).is_some();
     let drawn = students.iter().zip(&got).map(|(student, code)| {
@@ -145,7 +145,7 @@ pub(super) async fn play(
 }
 
 /// Runs one student of a crowd; returns the condition, or none if the student is left out.
-async fn come(
+async fn run_student(
     client: &UpgradeClient,
     student: &NewUser,
     experiment: &Experiment,

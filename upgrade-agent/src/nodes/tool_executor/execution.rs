@@ -13,7 +13,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::patch::{conditions, lacking, members, patch, points, post_rule, was_begun};
+use super::patch::{conditions, members, missing_changes, patch, points, post_rule, was_begun};
 use super::success_summary;
 use super::visit::visit_point;
 use crate::actions::{
@@ -115,7 +115,7 @@ async fn update_experiment(
     let id = &update.experiment_id;
     let now = client.experiment(id).await?;
     let patch = patch(update, &now);
-    let rest = lacking(&patch, &now);
+    let rest = missing_changes(&patch, &now);
     if rest.is_empty() {
         return Ok(about_experiment(action, &now, ""));
     }
@@ -176,7 +176,7 @@ async fn set_status(
     if now.state == *to {
         return Ok(about_experiment(&proposal.action, &now, ""));
     }
-    is_as_asked(proposal, &now)?;
+    check_unchanged(proposal, &now)?;
     let changed = match client.set_state(id, to).await {
         Err(error) if error.may_have_acted() => match client.experiment(id).await {
             Ok(seen) if seen.state == *to => seen,
@@ -187,8 +187,8 @@ async fn set_status(
     Ok(about_experiment(&proposal.action, &changed, ""))
 }
 
-/// Whether the experiment has the name and the status in the question.
-fn is_as_asked(proposal: &Proposal, now: &Experiment) -> Result<(), ActionFailure> {
+/// Fails unless the experiment has the name and the status in the question.
+fn check_unchanged(proposal: &Proposal, now: &Experiment) -> Result<(), ActionFailure> {
     let renamed = proposal.about.as_ref().filter(|asked| asked.name != now.name);
     let moved = proposal.current.as_ref().filter(|asked| **asked != now.state);
     let became = match (renamed, moved) {
@@ -218,7 +218,7 @@ async fn delete_experiment(
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return done(" (it was gone already when I looked)");
         }
-        found => is_as_asked(proposal, &found?)?,
+        found => check_unchanged(proposal, &found?)?,
     }
     match client.delete(id).await {
         Err(error) if error.kind() == ErrorKind::NotFound => done(""),

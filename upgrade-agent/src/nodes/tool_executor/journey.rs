@@ -18,7 +18,7 @@ use crate::plan::PlanRun;
 pub(super) const LISTED: usize = 20;
 
 /// Runs a step of a journey for all of its students.
-pub(super) async fn travel(
+pub(super) async fn run_journey_step(
     at: &Visit<'_>,
     journey: &SimulateUserJourney,
     step: &JourneyStep,
@@ -32,12 +32,12 @@ pub(super) async fn travel(
     match step {
         JourneyStep::Assign {} => {
             let looks = ids.map(|id| look(client, id, context).boxed());
-            Ok(told_looks(&stage(at).each("Looking at assignments", looks.collect()).await?))
+            Ok(assignments_json(&stage(at).each("Looking at assignments", looks.collect()).await?))
         }
         JourneyStep::Visit { site, target } => {
             let place = Place { context, site, target, uniquifier: key };
             let visits = ids.map(|id| visit(client, id, place).boxed());
-            Ok(told_visits(&stage(at).each(&format!("Visiting {site} / {target}"), visits.collect()).await?))
+            Ok(visits_json(&stage(at).each(&format!("Visiting {site} / {target}"), visits.collect()).await?))
         }
         JourneyStep::SetWorkingGroup { working_group } => {
             let moves = ids.map(|id| client.set_working_group(id, working_group).boxed());
@@ -74,7 +74,7 @@ pub(super) async fn visit_assigned(
     let visits =
         students.iter().map(|student| visit_all(at.client, &student.id, &journey.context, key).boxed());
     let visited = stage(at).each("Visiting", visits.collect()).await?;
-    Ok(told_visits(&visited.into_iter().flatten().collect::<Vec<_>>()))
+    Ok(visits_json(&visited.into_iter().flatten().collect::<Vec<_>>()))
 }
 
 async fn visit_all(
@@ -92,7 +92,7 @@ async fn visit_all(
 }
 
 /// The visits, with the condition of each student.
-fn told_visits(all: &[VisitRecord]) -> Value {
+fn visits_json(all: &[VisitRecord]) -> Value {
     if all.len() > LISTED {
         json!({ "tally": tally(all.iter().map(|one| (&one.site, &one.target, one.condition.as_ref()))) })
     } else {
@@ -101,7 +101,7 @@ fn told_visits(all: &[VisitRecord]) -> Value {
 }
 
 /// The assignments, without visits.
-fn told_looks(all: &[StudentAssignments]) -> Value {
+fn assignments_json(all: &[StudentAssignments]) -> Value {
     let code = |here: &Assignment| here.current().and_then(|current| current.condition_code.clone());
     if all.len() <= LISTED {
         let looked = all.iter().map(|one| {

@@ -28,7 +28,7 @@ pub(super) fn patch(update: &UpdateExperiment, now: &Experiment) -> ExperimentPa
 }
 
 /// The part of a change that the experiment does not have yet; empty if it was made already.
-pub(super) fn lacking(patch: &ExperimentPatch, now: &Experiment) -> ExperimentPatch {
+pub(super) fn missing_changes(patch: &ExperimentPatch, now: &Experiment) -> ExperimentPatch {
     ExperimentPatch {
         name: lacks(&patch.name, |name| *name == now.name),
         description: lacks(&patch.description, |text| *text == now.description),

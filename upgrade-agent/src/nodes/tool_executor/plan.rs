@@ -112,7 +112,7 @@ async fn take(visit: &Visit<'_>, run: &PlanRun, step: &PlanStep) -> Result<Value
             Ok(json!({ "students": students.len() }))
         }
         (PlanStep::Journey(step), Action::SimulateUserJourney(journey)) => {
-            journey::travel(visit, journey, step, run).await.map_err(cut)
+            journey::run_journey_step(visit, journey, step, run).await.map_err(cut)
         }
         (PlanStep::VisitAssigned, Action::SimulateUserJourney(journey)) => {
             journey::visit_assigned(visit, journey, run).await.map_err(cut)
@@ -135,7 +135,7 @@ async fn balance(
     let node = visit.ctx.node();
     let experiment = visit.client.experiment(&test.experiment_id).await;
     let experiment = experiment.map_err(|error| EarlyEnd::Failed(failure::of_server(&error, node)))?;
-    status::is_as_left(&experiment, run, node)?;
+    status::check_status_unchanged(&experiment, run, node)?;
     let key = run.approved().key();
     let context = experiment.context.first().cloned().unwrap_or_default();
     let students = crowd::of_balance(test, &experiment, key);

@@ -19,15 +19,15 @@ pub(super) async fn set(visit: &Visit<'_>, run: &PlanRun, to: &ExperimentState) 
     let failed = |error: ClientError| EarlyEnd::Failed(failure::of_server(&error, node));
     let id = run.approved().proposal().action.experiment_id().unwrap_or_default();
     let now = visit.client.experiment(id).await.map_err(failed)?;
-    is_as_left(&now, run, node)?;
+    check_status_unchanged(&now, run, node)?;
     if now.state != *to {
         move_to(visit.client, id, to).await.map_err(failed)?;
     }
     Ok(json!({ "from": now.state, "to": to }))
 }
 
-/// Whether the experiment has a status that the plan set or found.
-pub(super) fn is_as_left(now: &Experiment, run: &PlanRun, node: &str) -> Result<(), EarlyEnd> {
+/// Ends the plan early unless the experiment has the status that the plan set or found.
+pub(super) fn check_status_unchanged(now: &Experiment, run: &PlanRun, node: &str) -> Result<(), EarlyEnd> {
     if run.expected_status().is_none_or(|left| *left == now.state) {
         return Ok(());
     }

@@ -84,7 +84,7 @@ pub(super) async fn visit_point(
         (Some(code), _) => format!(" and got condition '{}'", display(code)),
         (None, true) => " and got the default of the experiment there".to_owned(),
         (None, false) => {
-            let why = why_nothing(client, asked, &known).await;
+            let why = reason_for_no_assignment(client, asked, &known).await;
             format!(" and got no condition: {why}")
         }
     };
@@ -93,7 +93,11 @@ pub(super) async fn visit_point(
 }
 
 /// The reason for which nothing is assigned at a place, as far as its experiments show it.
-async fn why_nothing(client: &UpgradeClient, asked: &VisitDecisionPoint, known: &User) -> String {
+async fn reason_for_no_assignment(
+    client: &UpgradeClient,
+    asked: &VisitDecisionPoint,
+    known: &User,
+) -> String {
     let Ok(all) = client.experiments().await else {
         return "the server did not tell which experiments are there".to_owned();
     };

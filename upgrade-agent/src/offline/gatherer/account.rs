@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::intent::Action;
+use super::super::intent::Operation;
 use super::super::remainder::{self, Interpretation};
 use super::super::slots::{self, lists, membership, names, ordinals, several, students, tags};
 use super::super::unsupported;
@@ -14,12 +14,12 @@ impl Gatherer<'_> {
     /// The proposal, or the words that were not understood.
     pub(super) fn account(
         &self,
-        action: Action,
+        action: Operation,
         params: Params,
         missing: Vec<&'static str>,
         draft: Option<&Draft>,
     ) -> Flow<NextStep> {
-        let answers = draft.is_some() || !self.facts.told("dropped").is_null();
+        let answers = draft.is_some() || !self.facts.situation_field("dropped").is_null();
         let taken = Interpretation { answers, ..self.taken(action, &params, &missing)? };
         let left = remainder::left_over(self.text, &taken);
         if left.is_empty() {
@@ -27,7 +27,10 @@ impl Gatherer<'_> {
         }
         let quoted = left.iter().map(|run| format!("'{run}'")).collect::<Vec<_>>().join(", ");
         if let Some(topic) = unsupported::topic(self.text, Some(action), &left) {
-            return Ok(told(&format!("{} (You said {quoted}.) Nothing was changed.", topic.refusal())));
+            return Ok(report_not_understood(&format!(
+                "{} (You said {quoted}.) Nothing was changed.",
+                topic.refusal()
+            )));
         }
         let again = if unsupported::is_another_order(&left) {
             " I do one thing at a time: say the other one after it."
@@ -40,7 +43,7 @@ impl Gatherer<'_> {
             } else {
                 "so I did nothing. Please say it in other words, or without that."
             };
-            return Ok(told(&format!("I did not understand {quoted}, {rest}{again}")));
+            return Ok(report_not_understood(&format!("I did not understand {quoted}, {rest}{again}")));
         }
         let mut step = self.propose(action, params, missing.clone(), draft.is_none());
         if let NextStep::Call(calls) = &mut step {
@@ -55,7 +58,7 @@ impl Gatherer<'_> {
     /// An order for something unsupported: nothing of the message is used.
     pub(super) fn orders_things_beyond(
         &self,
-        action: Action,
+        action: Operation,
         draft: Option<&Draft>,
     ) -> Flow<Option<NextStep>> {
         let free = ["name", "description"];
@@ -75,37 +78,38 @@ impl Gatherer<'_> {
         self.things_beyond(None)
     }
 
-    fn things_beyond(&self, action: Option<Action>) -> Flow<Option<NextStep>> {
-        if unsupported::thing(self.text, |_| false).is_none() {
+    fn things_beyond(&self, action: Option<Operation>) -> Flow<Option<NextStep>> {
+        if unsupported::mentioned_topic(self.text, |_| false).is_none() {
             return Ok(None);
         }
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
-        let new = action.filter(|action| *action == Action::Create).and_then(|_| slots::new_name(self.text));
+        let new =
+            action.filter(|action| *action == Operation::Create).and_then(|_| slots::new_name(self.text));
         let is_name = |word: &str| {
             known.iter().any(|named| names::has_word(&named.name, word))
                 || new.as_ref().is_some_and(|name| names::has_word(name, word))
         };
-        let found = unsupported::thing(self.text, is_name);
+        let found = unsupported::mentioned_topic(self.text, is_name);
         Ok(found.map(|(topic, word)| {
-            told(&format!("{} (You said '{word}'.) Nothing was changed.", topic.refusal()))
+            report_not_understood(&format!("{} (You said '{word}'.) Nothing was changed.", topic.refusal()))
         }))
     }
 
     /// A wish for something unsupported.
     pub(super) fn beyond(&self) -> NextStep {
         match unsupported::wish(self.text) {
-            Some(topic) => told(&format!("{} Nothing was changed.", topic.refusal())),
+            Some(topic) => report_not_understood(&format!("{} Nothing was changed.", topic.refusal())),
             None => super::done(),
         }
     }
 
     fn waits(&self) -> bool {
-        !self.facts.told("pending").is_null()
+        !self.facts.situation_field("pending").is_null()
     }
 
     fn taken<'p>(
         &self,
-        action: Action,
+        action: Operation,
         params: &'p Params,
         missing: &'p [&'static str],
     ) -> Flow<Interpretation<'p>> {
@@ -141,13 +145,13 @@ impl Gatherer<'_> {
         }
         // "Stop Foo in assign-prog": the context is mentioned, and is correct.
         if let (Some(named), Some(id)) = (self.named_context(&contexts), id)
-            && action != Action::Create
+            && action != Operation::Create
             && wire::context_of(self.need("get_experiment_details", json!({ "experiment_id": id }))?).as_ref()
                 == Some(&named.name)
         {
             taken.names.push(named.name.clone());
         }
-        if matches!(action, Action::Assign | Action::Visit | Action::Mark)
+        if matches!(action, Operation::Assign | Operation::Visit | Operation::Mark)
             && let Subject::One(named) = self.subject()?
         {
             taken.names.push(named.name);
@@ -167,14 +171,14 @@ impl Gatherer<'_> {
                 .chain(&context.groups);
             taken.names.extend(parts.filter(|name| here(name)).cloned());
         }
-        if matches!(action, Action::Create | Action::Update) {
+        if matches!(action, Operation::Create | Operation::Update) {
             self.members(&mut taken, &kinds, &|word| {
                 known.iter().any(|named| names::has_word(&named.name, word))
             });
             if params.contains_key("tags") {
                 taken.words.extend(tags::given(self.text).unwrap_or_default());
             }
-            if action == Action::Update && params.contains_key("decision_points") {
+            if action == Operation::Update && params.contains_key("decision_points") {
                 let (site, target) = contexts
                     .iter()
                     .map(|context| slots::points::point(self.text, &context.sites, &context.targets))
@@ -185,7 +189,12 @@ impl Gatherer<'_> {
         }
         if matches!(
             action,
-            Action::Init | Action::Visit | Action::Mark | Action::Assign | Action::Balance | Action::Journey
+            Operation::Init
+                | Operation::Visit
+                | Operation::Mark
+                | Operation::Assign
+                | Operation::Balance
+                | Operation::Journey
         ) {
             for (kind, id) in students::groups(self.text, &kinds) {
                 if mentions(params, &id) {
@@ -217,7 +226,7 @@ impl Gatherer<'_> {
     }
 }
 
-fn told(words: &str) -> NextStep {
+fn report_not_understood(words: &str) -> NextStep {
     NextStep::Call(vec![("set_missing_params", json!({ "missing_params": [], "not_understood": words }))])
 }
 

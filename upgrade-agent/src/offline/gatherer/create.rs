@@ -120,7 +120,7 @@ impl Gatherer<'_> {
 
     fn take_conditions(&self, params: &mut Params, context: &ContextInfo, asked: Option<&str>) {
         if asked == Some("conditions") && self.names_other_conditions(context)
-            || conditions::stranger(self.text, &context.conditions).is_some()
+            || conditions::unknown_condition(self.text, &context.conditions).is_some()
         {
             return;
         }

@@ -16,7 +16,7 @@ impl Gatherer<'_> {
         let contexts = self.contexts()?;
         self.take_user(&mut params, draft, &contexts)?;
         self.take_groups(&mut params, &contexts);
-        let experiment = self.played(&contexts, false)?;
+        let experiment = self.simulated_experiment(&contexts, false)?;
         if let Some(context) = self.context_of(&contexts, experiment.as_ref()) {
             params.insert("context".into(), json!(context.name));
         }
@@ -30,8 +30,11 @@ impl Gatherer<'_> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let contexts = self.contexts()?;
         if is_absent(&params, "experiment_id") {
-            let experiment =
-                if draft.is_some() { self.answered_experiment()? } else { self.played(&contexts, true)? };
+            let experiment = if draft.is_some() {
+                self.answered_experiment()?
+            } else {
+                self.simulated_experiment(&contexts, true)?
+            };
             params.extend(
                 experiment.and_then(|one| Some(("experiment_id".to_owned(), one.get("id")?.clone()))),
             );
@@ -51,7 +54,7 @@ impl Gatherer<'_> {
     pub(super) fn journey(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let mut params = draft.map(|draft| draft.params.clone()).unwrap_or_default();
         let contexts = self.contexts()?;
-        let experiment = match (self.played(&contexts, true)?, params.get("experiment_id")) {
+        let experiment = match (self.simulated_experiment(&contexts, true)?, params.get("experiment_id")) {
             (None, Some(id)) => {
                 Some(self.need("get_experiment_details", json!({ "experiment_id": id }))?.clone())
             }
@@ -65,7 +68,7 @@ impl Gatherer<'_> {
         }
         let mut ids = self.students(&contexts)?;
         if ids.is_empty() {
-            ids.extend(self.whose_journey(&contexts, experiment.as_ref()));
+            ids.extend(self.student_of_journey(&contexts, experiment.as_ref()));
         }
         if !ids.is_empty() {
             params.insert("user_ids".into(), json!(ids));
@@ -92,7 +95,7 @@ impl Gatherer<'_> {
     }
 
     /// "The journey of ada".
-    fn whose_journey(&self, contexts: &[ContextInfo], experiment: Option<&Value>) -> Option<String> {
+    fn student_of_journey(&self, contexts: &[ContextInfo], experiment: Option<&Value>) -> Option<String> {
         let is_journey = |word: &Word| lexicon::concepts(word).contains(&C::Journey);
         let at = self.text.words.iter().position(is_journey)?;
         self.text.words.get(at + 1).filter(|word| word.is(&["of", "for", "by"]))?;
@@ -114,7 +117,7 @@ impl Gatherer<'_> {
     }
 
     /// The experiment of the simulation, with its details.
-    fn played(&self, contexts: &[ContextInfo], needed: bool) -> Flow<Option<Value>> {
+    fn simulated_experiment(&self, contexts: &[ContextInfo], needed: bool) -> Flow<Option<Value>> {
         let text = self.without_known(contexts)?;
         match self.subject_in(&text)? {
             Subject::One(named) => {
@@ -198,7 +201,7 @@ impl Gatherer<'_> {
         let kinds: Vec<String> = contexts.iter().flat_map(|context| context.groups.clone()).collect();
         let mut of = serde_json::Map::new();
         let mut at = serde_json::Map::new();
-        for (kind, id) in students::groups(&self.before_then(), &kinds) {
+        for (kind, id) in students::groups(&self.text_before_then(), &kinds) {
             at.entry(kind.clone()).or_insert_with(|| json!(id));
             if let Value::Array(ids) = of.entry(kind).or_insert_with(|| json!([])) {
                 ids.push(json!(id));
@@ -211,7 +214,7 @@ impl Gatherer<'_> {
     }
 
     /// The students' description before their first step.
-    fn before_then(&self) -> Text {
+    fn text_before_then(&self) -> Text {
         let end = self.text.words.iter().position(|word| word.is(&["then"])).unwrap_or(self.text.words.len());
         Text { words: self.text.words[..end].to_vec(), quotes: Vec::new(), asks: self.text.asks }
     }

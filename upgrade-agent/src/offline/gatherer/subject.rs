@@ -43,7 +43,7 @@ impl Gatherer<'_> {
         Ok(match names::resolve(text, mention.as_deref(), &known) {
             Match::One(named) => Subject::One(named),
             Match::Several(all) => Subject::Several(all),
-            Match::None => match (self.that_one(&known), mention) {
+            Match::None => match (self.referenced_experiment(&known), mention) {
                 (Some(named), None) => Subject::One(named),
                 (Some(named), Some(_)) if slots::refers_back(self.text) => Subject::One(named),
                 (_, Some(name)) => Subject::Unknown(name),
@@ -61,8 +61,8 @@ impl Gatherer<'_> {
     }
 
     /// The experiment that "that experiment" refers to, if the message uses such words.
-    fn that_one(&self, known: &[KnownName]) -> Option<KnownName> {
-        let that = self.facts.told("that_experiment");
+    fn referenced_experiment(&self, known: &[KnownName]) -> Option<KnownName> {
+        let that = self.facts.situation_field("that_experiment");
         let id = that["id"].as_str().filter(|_| slots::refers_back(self.text) || self.names_nothing())?;
         known.iter().find(|named| named.id == id).cloned()
     }
@@ -120,15 +120,17 @@ impl Gatherer<'_> {
     /// The error for an unknown name.
     pub(super) fn unknown(&self, name: &str) -> Flow<NextStep> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
-        let there = there_are(&known);
+        let there = existing_experiments(&known);
         Ok(error("not_found", format!("there is no experiment called '{}'; {there}", short(name))))
     }
 
     /// The answer to a request about all experiments.
     fn one_at_a_time(&self) -> Flow<NextStep> {
         let known = wire::names(self.need("get_experiment_names", json!({}))?);
-        let message =
-            format!("I do such things to one experiment at a time, so say which; {}", there_are(&known));
+        let message = format!(
+            "I do such things to one experiment at a time, so say which; {}",
+            existing_experiments(&known)
+        );
         Ok(error("validation", message))
     }
 
@@ -143,7 +145,7 @@ fn may_name(word: &Word) -> bool {
     slots::is_free(word) && word.raw.parse::<f64>().is_err()
 }
 
-fn there_are(known: &[KnownName]) -> String {
+fn existing_experiments(known: &[KnownName]) -> String {
     let mut all: Vec<String> = known.iter().map(|named| wire::on_one_line(&named.name)).collect();
     all.sort_unstable();
     match all.len() {

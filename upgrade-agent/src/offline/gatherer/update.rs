@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::intent::Action;
+use super::super::intent::Operation;
 use super::super::slots::{self, conditions, points, tags};
 use super::super::text::{Text, Word};
 use super::super::wire;
@@ -13,7 +13,7 @@ use crate::actions::half_place;
 impl Gatherer<'_> {
     pub(super) fn update(&self, draft: Option<&Draft>) -> Flow<(Params, Vec<&'static str>)> {
         let (mut params, mut missing) =
-            self.of_experiment(draft.filter(|draft| draft.action == Action::Update))?;
+            self.of_experiment(draft.filter(|draft| draft.action == Operation::Update))?;
         let id = params.get("experiment_id").and_then(Value::as_str).map(str::to_owned);
         let Some(id) = id else { return Ok((params, missing)) };
         let experiment = self.need("get_experiment_details", json!({ "experiment_id": id }))?.clone();
@@ -102,7 +102,7 @@ impl Gatherer<'_> {
         let mut all = codes.clone();
         all.extend(known.iter().filter(|code| !codes.contains(code)).cloned());
         let text = self.without_name(experiment);
-        if conditions::stranger(&text, &all).is_some() {
+        if conditions::unknown_condition(&text, &all).is_some() {
             return;
         }
         if let Some(shares) = conditions::shares(&text, &all, &codes) {

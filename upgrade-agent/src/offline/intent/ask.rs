@@ -2,9 +2,9 @@
 
 use crate::glossary::Term;
 
-/// Actions on a server.
+/// An action on the server, as far as a message names it; the parameters are read later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Action {
+pub(in super::super) enum Operation {
     Create,
     Update,
     /// The new status, if the message has it.
@@ -18,35 +18,35 @@ pub(in super::super) enum Action {
     Journey,
 }
 
-impl Action {
+impl Operation {
     /// The name in the tools.
     pub(in super::super) fn name(self) -> &'static str {
         match self {
-            Action::Create => "create_experiment",
-            Action::Update => "update_experiment",
-            Action::Status(_) => "update_experiment_status",
-            Action::Delete => "delete_experiment",
-            Action::Init => "init_experiment_user",
-            Action::Assign => "get_decision_point_assignments",
-            Action::Mark => "mark_decision_point",
-            Action::Visit => "visit_decision_point",
-            Action::Balance => "test_condition_balance",
-            Action::Journey => "simulate_user_journey",
+            Operation::Create => "create_experiment",
+            Operation::Update => "update_experiment",
+            Operation::Status(_) => "update_experiment_status",
+            Operation::Delete => "delete_experiment",
+            Operation::Init => "init_experiment_user",
+            Operation::Assign => "get_decision_point_assignments",
+            Operation::Mark => "mark_decision_point",
+            Operation::Visit => "visit_decision_point",
+            Operation::Balance => "test_condition_balance",
+            Operation::Journey => "simulate_user_journey",
         }
     }
 
     pub(in super::super) fn of_name(name: &str) -> Option<Self> {
         let all = [
-            Action::Create,
-            Action::Update,
-            Action::Status(None),
-            Action::Delete,
-            Action::Init,
-            Action::Assign,
-            Action::Mark,
-            Action::Visit,
-            Action::Balance,
-            Action::Journey,
+            Operation::Create,
+            Operation::Update,
+            Operation::Status(None),
+            Operation::Delete,
+            Operation::Init,
+            Operation::Assign,
+            Operation::Mark,
+            Operation::Visit,
+            Operation::Balance,
+            Operation::Journey,
         ];
         all.into_iter().find(|action| action.name() == name)
     }
@@ -77,9 +77,9 @@ pub(in super::super) enum Request {
     OtherLanguage,
     Explain(Vec<&'static Term>),
     /// A question about how an action is done, or about its effect.
-    HowTo(Action),
+    HowTo(Operation),
     /// A question about the parameters of an action.
-    Schema(Action),
+    Schema(Operation),
     Contexts,
     OfContext(Part),
     Experiments,
@@ -89,7 +89,7 @@ pub(in super::super) enum Request {
     Enrollment,
     Health,
     Report,
-    Do(Action),
+    Do(Operation),
     /// Something that UpGrade can do and the agent cannot.
     Beyond,
     Unclear,
@@ -110,7 +110,7 @@ pub(in super::super) struct Meaning {
     pub(in super::super) confidence: f64,
 }
 
-pub(super) fn surely(ask: Request) -> Meaning {
+pub(super) fn certain(ask: Request) -> Meaning {
     Meaning { ask, confidence: 0.93 }
 }
 

@@ -7,58 +7,58 @@ fn ask(message: &str) -> Request {
     understand(&Text::read(message)).ask
 }
 
-fn all_ask(messages: &[&str], wanted: &Request) {
+fn assert_all_ask(messages: &[&str], wanted: &Request) {
     for message in messages {
         assert_eq!(&ask(message), wanted, "{message}");
     }
 }
 
-fn to(status: &'static str) -> Request {
-    Request::Do(Action::Status(Some(status)))
+fn change_to(status: &'static str) -> Request {
+    Request::Do(Operation::Status(Some(status)))
 }
 
 #[test]
-fn orders_are_understood_in_many_words() {
-    all_ask(
+fn orders_are_understood_in_different_words() {
+    assert_all_ask(
         &["kick off Math Hints", "can you get the Hints study going?", "I want it live, please turn it on"],
-        &to("enrolling"),
+        &change_to("enrolling"),
     );
-    all_ask(
+    assert_all_ask(
         &["halt Math Hints", "bring that test to an end", "Foo should be stopped"],
-        &to("enrollmentComplete"),
+        &change_to("enrollmentComplete"),
     );
-    all_ask(
+    assert_all_ask(
         &["get rid of Foo", "please erase experiment 'Start Here'", "I no longer need Foo, delete it"],
-        &Request::Do(Action::Delete),
+        &Request::Do(Operation::Delete),
     );
-    all_ask(
+    assert_all_ask(
         &["set up a new study called Bar", "I'd like to make an experiment"],
-        &Request::Do(Action::Create),
+        &Request::Do(Operation::Create),
     );
-    all_ask(
+    assert_all_ask(
         &[
             "change the weights of Foo to 70/30",
             "make it 70/30",
             "add a condition to Foo",
             "remove the tag from Foo",
         ],
-        &Request::Do(Action::Update),
+        &Request::Do(Operation::Update),
     );
-    all_ask(&["set the status of Foo to cancelled"], &to("cancelled"));
-    all_ask(&["make Foo inactive"], &to("inactive"));
-    all_ask(&["mark decision point SelectSection for student ada"], &Request::Do(Action::Mark));
+    assert_all_ask(&["set the status of Foo to cancelled"], &change_to("cancelled"));
+    assert_all_ask(&["make Foo inactive"], &change_to("inactive"));
+    assert_all_ask(&["mark decision point SelectSection for student ada"], &Request::Do(Operation::Mark));
 }
 
 #[test]
-fn a_question_about_an_action_is_no_order() {
-    all_ask(
+fn a_question_about_an_action_is_not_an_order() {
+    assert_all_ask(
         &[
             "how do I delete an experiment?",
             "what happens if I delete Foo?",
             "can I delete a running experiment?",
             "should we delete it?",
         ],
-        &Request::HowTo(Action::Delete),
+        &Request::HowTo(Operation::Delete),
     );
     assert!(!matches!(ask("did you delete Foo?"), Request::Do(_)));
     assert!(!matches!(ask("who deleted the hints test?"), Request::Do(_)));
@@ -66,8 +66,8 @@ fn a_question_about_an_action_is_no_order() {
 }
 
 #[test]
-fn a_negated_order_is_none() {
-    all_ask(
+fn a_negated_order_is_not_an_order() {
+    assert_all_ask(
         &[
             "don't start it",
             "please do not delete Foo",
@@ -76,41 +76,44 @@ fn a_negated_order_is_none() {
         ],
         &Request::Refused,
     );
-    assert_eq!(ask("don't pause it, delete it"), Request::Do(Action::Delete));
+    assert_eq!(ask("don't pause it, delete it"), Request::Do(Operation::Delete));
 }
 
 #[test]
-fn words_between_people_are_not_requests() {
-    all_ask(&["hi", "Hello there!", "good morning"], &Request::Greeting);
-    all_ask(&["thanks a lot", "Thank you so much!"], &Request::Thanks);
-    all_ask(&["yes", "ok, go ahead", "yes please"], &Request::Yes);
-    all_ask(&["no", "never mind", "forget it", "no, thanks"], &Request::No);
-    all_ask(&["help", "what can you do?", "who are you"], &Request::Abilities);
-    all_ask(&["what's the weather like?", "tell me a joke", "asdf qwer"], &Request::Unclear);
+fn greetings_thanks_answers_and_small_talk_are_recognized() {
+    assert_all_ask(&["hi", "Hello there!", "good morning"], &Request::Greeting);
+    assert_all_ask(&["thanks a lot", "Thank you so much!"], &Request::Thanks);
+    assert_all_ask(&["yes", "ok, go ahead", "yes please"], &Request::Yes);
+    assert_all_ask(&["no", "never mind", "forget it", "no, thanks"], &Request::No);
+    assert_all_ask(&["help", "what can you do?", "who are you"], &Request::Abilities);
+    assert_all_ask(&["what's the weather like?", "tell me a joke", "asdf qwer"], &Request::Unclear);
 }
 
 #[test]
 fn questions_are_recognized_by_their_topic() {
-    all_ask(
+    assert_all_ask(
         &["which experiments are running?", "list all tests", "how many studies do we have"],
         &Request::Experiments,
     );
-    all_ask(&["what contexts are there?", "which apps do you know"], &Request::Contexts);
-    all_ask(&["which variants can I use in mathstream?"], &Request::OfContext(Part::Conditions));
-    all_ask(&["show me the sites of assign-prog"], &Request::OfContext(Part::Points));
-    all_ask(&["group types for assign-prog?"], &Request::OfContext(Part::Groups));
-    all_ask(
+    assert_all_ask(&["what contexts are there?", "which apps do you know"], &Request::Contexts);
+    assert_all_ask(&["which variants can I use in mathstream?"], &Request::OfContext(Part::Conditions));
+    assert_all_ask(&["show me the sites of assign-prog"], &Request::OfContext(Part::Points));
+    assert_all_ask(&["group types for assign-prog?"], &Request::OfContext(Part::Groups));
+    assert_all_ask(
         &["what's the status of Foo?", "is Foo running?", "how is Math Hints doing?"],
         &Request::StatusOf,
     );
-    all_ask(&["tell me about Math Hints", "show me experiment Foo"], &Request::Details);
-    all_ask(&["how many students are in Foo?", "enrollment numbers of Foo"], &Request::Enrollment);
-    all_ask(&["is the server up?", "which version of upgrade is this"], &Request::Health);
-    all_ask(&["what have we accomplished?", "recap please", "what did we do so far"], &Request::Report);
+    assert_all_ask(&["tell me about Math Hints", "show me experiment Foo"], &Request::Details);
+    assert_all_ask(&["how many students are in Foo?", "enrollment numbers of Foo"], &Request::Enrollment);
+    assert_all_ask(&["is the server up?", "which version of upgrade is this"], &Request::Health);
+    assert_all_ask(
+        &["what have we accomplished?", "recap please", "what did we do so far"],
+        &Request::Report,
+    );
 }
 
 #[test]
-fn terms_are_explained_and_not_listed() {
+fn questions_about_terms_ask_for_an_explanation() {
     for (message, title) in [
         ("What is A/B testing?", "A/B testing"),
         ("what does exclude if reached mean", "Exclude if reached"),
@@ -124,13 +127,13 @@ fn terms_are_explained_and_not_listed() {
 }
 
 #[test]
-fn a_question_about_an_actions_parameters_runs_nothing() {
-    all_ask(
+fn questions_about_parameters_ask_for_the_schema_of_the_action() {
+    assert_all_ask(
         &[
             "What parameters are required to create an experiment?",
             "which fields do I have to fill in for a new experiment?",
             "what do you need to set up a test?",
         ],
-        &Request::Schema(Action::Create),
+        &Request::Schema(Operation::Create),
     );
 }

@@ -5,7 +5,7 @@ use super::super::mentions::TermMention;
 use super::super::slots;
 use super::super::text::Text;
 use super::hits::Hits;
-use super::{Action, Meaning, Part, Request, likely, surely};
+use super::{Meaning, Operation, Part, Request, certain, likely};
 
 pub(super) const GREETINGS: &[&str] = &[
     "hi",
@@ -182,7 +182,7 @@ pub(super) fn assignment(text: &Text, hits: &Hits) -> Option<Meaning> {
         hits.has(C::Assign) || (hits.has(C::Condition) && text.has(&["get", "gets", "got", "see", "sees"]));
     let asks_get =
         text.has(&["what", "which"]) && text.has(&["get", "gets", "receive", "receives", "see", "sees"]);
-    (named && (gets || asks_get)).then(|| surely(Request::Do(Action::Assign)))
+    (named && (gets || asks_get)).then(|| certain(Request::Do(Operation::Assign)))
 }
 
 pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
@@ -192,7 +192,7 @@ pub(super) fn health(text: &Text, hits: &Hits) -> Option<Meaning> {
     let known = hits.of_concept(C::Health).any(|hit| !hit.masked);
     let fits =
         (known && (platform || text.words.len() <= 5) && !hits.has(C::Experiment)) || (platform && lives);
-    fits.then(|| surely(Request::Health))
+    fits.then(|| certain(Request::Health))
 }
 
 pub(super) fn enrollment(text: &Text, hits: &Hits) -> Option<Meaning> {
@@ -201,7 +201,7 @@ pub(super) fn enrollment(text: &Text, hits: &Hits) -> Option<Meaning> {
     let who = text.has(&["who"]) && (hits.has(C::Enrollment) || text.has_phrase("who is in"));
     let noun = hits.of_concept(C::Enrollment).any(|hit| !hit.masked && !hit.low.ends_with("ing"));
     let fits = counts || who || (noun && !is_many(text, hits));
-    fits.then(|| surely(Request::Enrollment))
+    fits.then(|| certain(Request::Enrollment))
 }
 
 pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
@@ -211,7 +211,7 @@ pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
     let named = slots::mention(text).is_some() || slots::refers_back(text);
     if hits.has(C::Status) && !text.has(&["statuses", "states"]) {
         return Some(if named {
-            surely(Request::StatusOf)
+            certain(Request::StatusOf)
         } else {
             Meaning { ask: Request::StatusOf, confidence: 0.5 }
         });
@@ -223,24 +223,24 @@ pub(super) fn status(text: &Text, hits: &Hits, asks: bool) -> Option<Meaning> {
     let lives = slots::status_word(text).is_some()
         || hits.actions().next().is_some()
         || text.has(&["doing", "going"]);
-    (asks && begins && lives && named).then(|| surely(Request::StatusOf))
+    (asks && begins && lives && named).then(|| certain(Request::StatusOf))
 }
 
 pub(super) fn of_context(hits: &Hits) -> Option<Meaning> {
     let part = [(C::Group, Part::Groups), (C::Point, Part::Points), (C::Condition, Part::Conditions)];
     let found = part.into_iter().find(|(concept, _)| hits.has(*concept))?;
-    Some(surely(Request::OfContext(found.1)))
+    Some(certain(Request::OfContext(found.1)))
 }
 
 pub(super) fn contexts(text: &Text, hits: &Hits) -> Option<Meaning> {
     let about_experiments = hits.has(C::Experiment) && is_many(text, hits);
-    (hits.has(C::Context) && !about_experiments).then(|| surely(Request::Contexts))
+    (hits.has(C::Context) && !about_experiments).then(|| certain(Request::Contexts))
 }
 
 pub(super) fn experiments(text: &Text, hits: &Hits) -> Option<Meaning> {
     if hits.has(C::Experiment) {
         let one = (slots::mention(text).is_some() || slots::refers_back(text)) && !is_many(text, hits);
-        return Some(if one { surely(Request::Details) } else { surely(Request::Experiments) });
+        return Some(if one { certain(Request::Details) } else { certain(Request::Experiments) });
     }
     let which = text.has(&["which", "what", "all"]) || text.words.iter().any(slots::stands_for_any);
     let lives = slots::status_word(text).is_some() && slots::mention(text).is_none();

@@ -2,60 +2,60 @@
 
 use serde_json::Value;
 
-use super::super::intent::{Action, Part};
+use super::super::intent::{Operation, Part};
 use super::super::wire;
 
-pub(super) fn verb(action: Action) -> &'static str {
+pub(super) fn verb(action: Operation) -> &'static str {
     match action {
-        Action::Create => "create an experiment",
-        Action::Update => "change an experiment",
-        Action::Status(_) => "change an experiment's status",
-        Action::Delete => "delete an experiment",
-        Action::Init => "initialise a student",
-        Action::Assign => "get a student's conditions",
-        Action::Mark => "mark a decision point for a student",
-        Action::Visit => "let a student visit a decision point",
-        Action::Balance => "test the balance of an experiment's conditions",
-        Action::Journey => "simulate students who go through an experiment",
+        Operation::Create => "create an experiment",
+        Operation::Update => "change an experiment",
+        Operation::Status(_) => "change an experiment's status",
+        Operation::Delete => "delete an experiment",
+        Operation::Init => "initialise a student",
+        Operation::Assign => "get a student's conditions",
+        Operation::Mark => "mark a decision point for a student",
+        Operation::Visit => "let a student visit a decision point",
+        Operation::Balance => "test the balance of an experiment's conditions",
+        Operation::Journey => "simulate students who go through an experiment",
     }
 }
 
 /// The phrases for an action, and its effect.
-pub(super) fn how_to(action: Action) -> String {
+pub(super) fn how_to(action: Operation) -> String {
     match action {
-        Action::Create => "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
+        Operation::Create => "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
                            missing, show you the whole and create it after your yes. It begins as inactive."
             .to_owned(),
-        Action::Update => "To change an experiment, say what shall change, for example: set the weights of Hints to 70/30. I \
+        Operation::Update => "To change an experiment, say what shall change, for example: set the weights of Hints to 70/30. I \
                            ask back first. The conditions and decision points of an experiment that runs or is paused \
                            are changed only if you insist."
             .to_owned(),
-        Action::Status(Some(status)) => format!(
+        Operation::Status(Some(status)) => format!(
             "Say it with the experiment's name, for example: {} Hints. I show you the status it has and the one it would get \
              ({status}), and do it after your yes. Then {}.",
             word_for(status),
             effect_of(status)
         ),
-        Action::Status(None) => "Say which experiment and which status, for example: start Hints, stop Hints, cancel Hints. I \
+        Operation::Status(None) => "Say which experiment and which status, for example: start Hints, stop Hints, cancel Hints. I \
                                  show you both statuses and do it after your yes."
             .to_owned(),
-        Action::Delete => "To delete an experiment, say for example: delete experiment Hints. I show you its name and id, and you \
+        Operation::Delete => "To delete an experiment, say for example: delete experiment Hints. I show you its name and id, and you \
                            type DELETE. It is gone for good then, with all its enrolments; stopping or archiving it would \
                            keep them."
             .to_owned(),
-        Action::Init => "To try out a student, say for example: initialise user ada in class c1. I ask back first.".to_owned(),
-        Action::Assign => "Say for example: which conditions does user ada get in assign-prog? That enrols nobody.".to_owned(),
-        Action::Mark => "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
+        Operation::Init => "To try out a student, say for example: initialise user ada in class c1. I ask back first.".to_owned(),
+        Operation::Assign => "Say for example: which conditions does user ada get in assign-prog? That enrols nobody.".to_owned(),
+        Operation::Mark => "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
                          take it back."
             .to_owned(),
-        Action::Visit => "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
+        Operation::Visit => "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
                           absolute_value_plot_equality in assign-prog. He is made known, assigned and marked, after your yes."
             .to_owned(),
-        Action::Balance => "To test the balance, say for example: test the balance of Hints with 200 users. For an experiment that \
+        Operation::Balance => "To test the balance, say for example: test the balance of Hints with 200 users. For an experiment that \
                             is live I compute it from ids and weights, which leaves nothing on the server; else, or if you say \
                             live, I show you a plan, and after your yes play students and restore the status."
             .to_owned(),
-        Action::Journey => "To simulate students, say for example: simulate 50 students going through Hints, or: simulate a journey \
+        Operation::Journey => "To simulate students, say for example: simulate 50 students going through Hints, or: simulate a journey \
                             of user ada in assign-prog: visit SelectSection / absolute_value_plot_equality, then switch to class \
                             c2. I show you the steps and take them after your yes."
             .to_owned(),
@@ -86,7 +86,7 @@ fn word_for(status: &str) -> &'static str {
 }
 
 /// The parameters of an action, from its JSON schema.
-pub(super) fn schema(action: Action, schema: Option<&Value>) -> String {
+pub(super) fn schema(action: Operation, schema: Option<&Value>) -> String {
     let Some((properties, required)) = schema.and_then(properties) else {
         return format!("I have no list of what is needed to {}.", verb(action));
     };
@@ -258,7 +258,7 @@ pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool, context: 
     let line = |one: &&&Value| {
         let context = wire::context_of(one).map_or_else(String::new, |context| format!(" in {context}"));
         let twins = all.iter().filter(|other| wire::name(other) == wire::name(one)).count() > 1;
-        let which = if twins { told_apart(one) } else { String::new() };
+        let which = if twins { distinguishing_data(one) } else { String::new() };
         format!("- {} ({which}{}{context})", wire::name(one), wire::status(one))
     };
     let (verb, noun) = if fitting.len() == 1 { ("is", "experiment") } else { ("are", "experiments") };
@@ -267,7 +267,7 @@ pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool, context: 
 }
 
 /// The data that distinguish experiments of the same name.
-fn told_apart(experiment: &Value) -> String {
+fn distinguishing_data(experiment: &Value) -> String {
     let id = wire::text(experiment, &["id"]).and_then(|id| id.get(..8)).unwrap_or_default();
     let made = wire::text(experiment, &["created_at", "createdAt"]).and_then(|at| at.get(..10));
     let made = made.map_or_else(String::new, |date| format!("created {date}, "));

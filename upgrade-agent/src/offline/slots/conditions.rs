@@ -55,7 +55,7 @@ pub(in super::super) fn shares(text: &Text, known: &[String], current: &[String]
 
 /// A name in the position of a condition, next to its weight, that is none of the `known` codes: "red 50,
 /// blue 50". The weight does not belong to another condition.
-pub(in super::super) fn stranger(text: &Text, known: &[String]) -> Option<String> {
+pub(in super::super) fn unknown_condition(text: &Text, known: &[String]) -> Option<String> {
     let weights: Vec<usize> = (0..text.words.len())
         .filter(|at| !text.words[*at].quoted && number(&text.words[*at].raw).is_some())
         .collect();
@@ -215,9 +215,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_not_a_condition_of_the_context_is_recognized() {
+    fn a_weighted_name_that_is_no_known_condition_is_found() {
         let known = ["control".to_owned(), "variant".to_owned()];
-        let of = |message| stranger(&Text::read(message), &known);
+        let of = |message| unknown_condition(&Text::read(message), &known);
         for (message, wanted) in [
             ("with red 50 and blue 50", "red"),
             ("control (30%) and treatment (70%)", "treatment"),
@@ -245,33 +245,33 @@ mod tests {
         shares(&Text::read(message), &known, &known)
     }
 
-    fn is(message: &str, control: f64, variant: f64) {
+    fn assert_shares(message: &str, control: f64, variant: f64) {
         let mut found = of(message).unwrap_or_else(|| panic!("{message}: nothing found"));
         found.sort_by(|one, other| one.0.cmp(&other.0));
         assert_eq!(found, [("control".to_owned(), control), ("variant".to_owned(), variant)], "{message}");
     }
 
     #[test]
-    fn shares_are_read_in_the_ways_people_write_them() {
-        is("50/50", 50.0, 50.0);
-        is("make it 70:30", 70.0, 30.0);
-        is("control 30 variant 70", 30.0, 70.0);
-        is("control: 30%, variant: 70%", 30.0, 70.0);
-        is("control=25 variant=75", 25.0, 75.0);
-        is("30% control and 70% variant", 30.0, 70.0);
-        is("variant gets 80 and control 20", 20.0, 80.0);
-        is("80 percent for variant, 20 percent for control", 20.0, 80.0);
-        is("40% control, the rest variant", 40.0, 60.0);
-        is("split control and variant evenly", 50.0, 50.0);
-        is("contrl and varient, half each", 50.0, 50.0);
-        is("70 and 30 please", 70.0, 30.0);
-        is("two thirds control", 66.67, 33.33);
-        is("a quarter for variant", 75.0, 25.0);
-        is("40% variant", 60.0, 40.0);
+    fn shares_are_read_in_many_notations() {
+        assert_shares("50/50", 50.0, 50.0);
+        assert_shares("make it 70:30", 70.0, 30.0);
+        assert_shares("control 30 variant 70", 30.0, 70.0);
+        assert_shares("control: 30%, variant: 70%", 30.0, 70.0);
+        assert_shares("control=25 variant=75", 25.0, 75.0);
+        assert_shares("30% control and 70% variant", 30.0, 70.0);
+        assert_shares("variant gets 80 and control 20", 20.0, 80.0);
+        assert_shares("80 percent for variant, 20 percent for control", 20.0, 80.0);
+        assert_shares("40% control, the rest variant", 40.0, 60.0);
+        assert_shares("split control and variant evenly", 50.0, 50.0);
+        assert_shares("contrl and varient, half each", 50.0, 50.0);
+        assert_shares("70 and 30 please", 70.0, 30.0);
+        assert_shares("two thirds control", 66.67, 33.33);
+        assert_shares("a quarter for variant", 75.0, 25.0);
+        assert_shares("40% variant", 60.0, 40.0);
     }
 
     #[test]
-    fn texts_without_shares_give_none() {
+    fn messages_without_shares_give_none() {
         for message in ["", "grade 7", "the third condition", "what is control", "10/20/70", "yes", "1e400/1"]
         {
             assert_eq!(of(message), None, "{message}");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn three_even_shares_make_a_hundred() {
+    fn three_equal_shares_sum_to_100() {
         let codes = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
         let sum: f64 = evenly(&codes).iter().map(|(_, weight)| weight).sum();
         assert!((sum - 100.0).abs() < 1e-9);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_put_on_lists_and_taken_off() {
+    fn changes_of_lists_are_read_with_side_and_members() {
         for (message, wanted) in [
             ("include class c1 in Hints", "+in classId c1"),
             ("exclude user bob from Hints", "+ex bob"),

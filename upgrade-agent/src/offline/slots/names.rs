@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_in_any_case_quotes_and_with_slips() {
+    fn names_are_found_in_any_case_in_quotes_and_with_typing_errors() {
         for message in [
             "start math hints",
             "start \"Math Hints\"",
@@ -204,20 +204,20 @@ mod tests {
     }
 
     #[test]
-    fn more_words_than_a_name_has_are_another_name() {
+    fn names_with_extra_words_and_misspelt_short_names_do_not_match() {
         assert_eq!(found("start Math Hints 2"), ["Math Hints 2"]);
         assert_eq!(found("start \"Math Hints Three\""), Vec::<String>::new());
         assert_eq!(found("delete experiment Fop"), Vec::<String>::new());
     }
 
     #[test]
-    fn a_part_that_fits_several_names_is_asked_about() {
+    fn a_part_of_several_names_matches_all_of_them() {
         assert_eq!(found("pause hints").len(), 3);
         assert_eq!(found("pause the grade 7 reading one"), ["Reading hints for grade 7"]);
     }
 
     #[test]
-    fn known_words_are_found_with_slips() {
+    fn known_words_are_found_despite_typing_errors() {
         let contexts = ["assign-prog", "mathstream"];
         let find = |message| word_of(&Text::read(message), contexts);
         assert_eq!(find("for assing-prog"), Some("assign-prog"));

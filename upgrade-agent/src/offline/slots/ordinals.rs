@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_said_in_words_and_in_numbers() {
+    fn positions_are_read_from_ordinals_and_numbers() {
         let of = |message| place(&Text::read(message));
         assert_eq!(of("start the second one"), Some(Place::At(1)));
         assert_eq!(of("delete the third"), Some(Place::At(2)));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_in_the_order_in_which_it_was_said() {
+    fn a_position_selects_an_experiment_in_the_order_of_the_reply() {
         let named = |name: &str| KnownName { id: name.to_owned(), name: name.to_owned() };
         let known = [named("Test"), named("Foo"), named("Running Test")];
         let said = "There are 3:\n- Running Test (enrolling)\n- Foo (inactive)\n- Test (inactive)";

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_is_guessed_only_where_one_is_written() {
+    fn a_context_is_guessed_only_if_the_message_names_one() {
         let guess = |message| context_guess(&Text::read(message));
         assert_eq!(guess("create experiment with invalid-context").as_deref(), Some("invalid-context"));
         assert_eq!(guess("create test Foo in the moonbase app").as_deref(), Some("moonbase"));

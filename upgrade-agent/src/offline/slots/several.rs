@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_them_is_more_than_one() {
+    fn messages_about_all_experiments_are_detected() {
         for message in [
             "delete all experiments",
             "stop every running experiment",
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn names_at_places_of_their_own_are_several() {
+    fn all_experiments_named_without_overlap_are_found() {
         let known: Vec<KnownName> = ["Foo", "Hints", "Math Hints", "Test"]
             .into_iter()
             .map(|name| KnownName { id: name.to_owned(), name: name.to_owned() })

@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn students_are_named_by_their_ids() {
+    fn student_ids_are_found_after_a_noun_or_a_verb() {
         let of = |message| users(&Text::read(message));
         assert_eq!(of("let user ann visit X"), ["ann"]);
         assert_eq!(of("simulate students ann, bob and cem"), ["ann", "bob", "cem"]);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn students_are_counted_in_digits_and_in_words() {
+    fn numbers_of_students_are_read_from_digits_and_words() {
         let of = |message| count(&Text::read(message));
         for (message, wanted) in [
             ("with 200 users", Some(200)),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_named_by_their_kinds() {
+    fn groups_are_found_after_the_name_of_their_kind() {
         let kinds = ["schoolId".to_owned(), "classId".to_owned()];
         let of = |message| groups(&Text::read(message), &kinds);
         let class = |id: &str| ("classId".to_owned(), id.to_owned());

@@ -22,7 +22,7 @@ pub(in super::super) fn given(text: &Text) -> Option<Vec<String>> {
         return Some(beside);
     }
     // "Set the tags of Foo to a, b", but not "add a to the tags of Foo".
-    let ahead = ahead(text, at);
+    let ahead = tags_before_noun(text, at);
     Some(if ahead.is_empty() { led() } else { ahead })
 }
 
@@ -45,7 +45,7 @@ fn listed(text: &Text, from: usize) -> Vec<String> {
 }
 
 /// "Add pilot to the tags", "remove pilot from the tags", "use pilot as a tag".
-fn ahead(text: &Text, noun: usize) -> Vec<String> {
+fn tags_before_noun(text: &Text, noun: usize) -> Vec<String> {
     let leads = |word: &Word| word.is(&["to", "from", "as"]);
     let verb = text.words[..noun]
         .iter()
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_found_where_they_are_said() {
+    fn tags_are_found_before_and_after_the_word_tag() {
         for (message, wanted) in [
             ("create Foo with tags a, b and description \"x\"", &["a", "b"][..]),
             ("create Foo, tags algebra, pilot; include user ada", &["algebra", "pilot"]),

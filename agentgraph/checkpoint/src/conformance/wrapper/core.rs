@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 
 use super::super::Store;
-use super::super::values::said;
+use super::super::values::store_failed;
 use super::WrapperClause;
 use super::probe::{FAILURE, Manner, shape, shape_of_writes};
 use super::setup::{INSIDE, RECORD, ROOT, Setup, THREAD, Wrapped, full, id, request, same, terms, time};
@@ -50,14 +50,14 @@ fn are_whole(method: &str, rows: &[Row]) -> Result<(), String> {
 async fn get(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let fence = wrapped.begin().await?;
-    wrapped.outer.put(full(ROOT, id(0, 1), fence)).await.map_err(said)?;
+    wrapped.outer.put(full(ROOT, id(0, 1), fence)).await.map_err(store_failed)?;
     for (at, expected) in [(None, id(0, 1)), (Some(id(0, 0)), id(0, 0))] {
-        let tail = wrapped.outer.get(ROOT, at).await.map_err(said)?.unwrap_or_default();
-        wrapped.was_asked("get", (ROOT, at))?;
+        let tail = wrapped.outer.get(ROOT, at).await.map_err(store_failed)?.unwrap_or_default();
+        wrapped.check_call("get", (ROOT, at))?;
         same("get", ids(&tail.rows), vec![(expected, RowKind::Full)])?;
         are_whole("get", &tail.rows)?;
     }
-    let elsewhere = wrapped.outer.get(INSIDE, None).await.map_err(said)?;
+    let elsewhere = wrapped.outer.get(INSIDE, None).await.map_err(store_failed)?;
     same("get", elsewhere, None)
 }
 
@@ -65,8 +65,8 @@ async fn row(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     wrapped.begin().await?;
     for (at, expected) in [(id(0, 0), vec![(id(0, 0), RowKind::Full)]), (id(0, 1), vec![])] {
-        let found = Vec::from_iter(wrapped.outer.row(ROOT, at).await.map_err(said)?);
-        wrapped.was_asked("row", (ROOT, at))?;
+        let found = Vec::from_iter(wrapped.outer.row(ROOT, at).await.map_err(store_failed)?);
+        wrapped.check_call("row", (ROOT, at))?;
         same("row", ids(&found), expected)?;
         are_whole("row", &found)?;
     }
@@ -90,15 +90,15 @@ async fn put(setup: Setup) -> Result<(), String> {
     let fence = wrapped.begin().await?;
     let beside = [request(1)];
     let commit = commit(fence, &beside);
-    wrapped.outer.put(commit).await.map_err(said)?;
-    let tail = wrapped.outer.get(ROOT, None).await.map_err(said)?.unwrap_or_default();
+    wrapped.outer.put(commit).await.map_err(store_failed)?;
+    let tail = wrapped.outer.get(ROOT, None).await.map_err(store_failed)?.unwrap_or_default();
     reached(&wrapped, &commit)?;
     is_committed(&tail, &beside)
 }
 
 /// A wrapper may store a `put` by `try_put`, and the other way round.
 fn reached(wrapped: &Wrapped, put: &Put<'_>) -> Result<(), String> {
-    wrapped.was_asked("try_put", shape(put)).or_else(|_| wrapped.was_asked("put", shape(put)))
+    wrapped.check_call("try_put", shape(put)).or_else(|_| wrapped.check_call("put", shape(put)))
 }
 
 fn is_committed(tail: &Tail, writes: &[PendingWrite]) -> Result<(), String> {
@@ -113,10 +113,10 @@ async fn try_put(setup: Setup) -> Result<(), String> {
     let beside = [request(1)];
     let commit = commit(fence, &beside);
     match wrapped.outer.try_put(&commit) {
-        None => wrapped.outer.put(commit).await.map_err(said)?,
-        Some(stored) => stored.map_err(said)?,
+        None => wrapped.outer.put(commit).await.map_err(store_failed)?,
+        Some(stored) => stored.map_err(store_failed)?,
     }
-    let tail = wrapped.outer.get(ROOT, None).await.map_err(said)?.unwrap_or_default();
+    let tail = wrapped.outer.get(ROOT, None).await.map_err(store_failed)?.unwrap_or_default();
     reached(&wrapped, &commit)?;
     is_committed(&tail, &beside)
 }
@@ -138,15 +138,19 @@ async fn at_once(setup: Setup) -> Result<(), String> {
 
 /// How often a store answers at once, on a branch of its own.
 async fn answers(store: &Store, fence: u64) -> Result<usize, String> {
-    let branch =
-        store.list(ROOT, ListQuery::default()).await.map_err(said)?.first().map_or(0, |row| row.id.branch);
+    let branch = store
+        .list(ROOT, ListQuery::default())
+        .await
+        .map_err(store_failed)?
+        .first()
+        .map_or(0, |row| row.id.branch);
     let mut answered = 0;
     for step in 1..=TRIES {
         let put = full(ROOT, id(branch.saturating_add(1), step), fence);
         match store.try_put(&put) {
-            None => store.put(put).await.map_err(said)?,
+            None => store.put(put).await.map_err(store_failed)?,
             Some(stored) => {
-                stored.map_err(said)?;
+                stored.map_err(store_failed)?;
                 answered += 1;
             }
         }
@@ -159,9 +163,9 @@ async fn put_writes(setup: Setup) -> Result<(), String> {
     let fence = wrapped.begin().await?;
     let writes = [request(1), request(2)];
     let put = PutWrites { fence, ..PutWrites::new(ROOT, id(0, 0), &writes) };
-    wrapped.outer.put_writes(put).await.map_err(said)?;
-    let tail = wrapped.outer.get(ROOT, None).await.map_err(said)?.unwrap_or_default();
-    wrapped.was_asked("put_writes", shape_of_writes(&put))?;
+    wrapped.outer.put_writes(put).await.map_err(store_failed)?;
+    let tail = wrapped.outer.get(ROOT, None).await.map_err(store_failed)?.unwrap_or_default();
+    wrapped.check_call("put_writes", shape_of_writes(&put))?;
     same("get", &tail.writes[..], &writes[..])
 }
 
@@ -169,11 +173,11 @@ async fn list(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let fence = wrapped.begin().await?;
     for step in 1..4 {
-        wrapped.outer.put(full(ROOT, id(0, step), fence)).await.map_err(said)?;
+        wrapped.outer.put(full(ROOT, id(0, step), fence)).await.map_err(store_failed)?;
     }
     let query = ListQuery { branch: Some(0), before: Some(3), limit: Some(2) };
-    let rows = wrapped.outer.list(ROOT, query).await.map_err(said)?;
-    wrapped.was_asked("list", (ROOT, query))?;
+    let rows = wrapped.outer.list(ROOT, query).await.map_err(store_failed)?;
+    wrapped.check_call("list", (ROOT, query))?;
     same("list", ids(&rows), vec![(id(0, 2), RowKind::Full), (id(0, 1), RowKind::Full)])?;
     are_whole("list", &rows)
 }
@@ -181,17 +185,17 @@ async fn list(setup: Setup) -> Result<(), String> {
 async fn threads(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     wrapped.begin().await?;
-    let threads = wrapped.outer.threads().await.map_err(said)?;
-    wrapped.was_asked("threads", ())?;
+    let threads = wrapped.outer.threads().await.map_err(store_failed)?;
+    wrapped.check_call("threads", ())?;
     same("threads", threads, vec![THREAD.to_owned()])
 }
 
 async fn delete_thread(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     wrapped.begin().await?;
-    wrapped.outer.delete_thread(THREAD).await.map_err(said)?;
-    wrapped.was_asked("delete_thread", THREAD)?;
-    same("get", wrapped.outer.get(ROOT, None).await.map_err(said)?, None)
+    wrapped.outer.delete_thread(THREAD).await.map_err(store_failed)?;
+    wrapped.check_call("delete_thread", THREAD)?;
+    same("get", wrapped.outer.get(ROOT, None).await.map_err(store_failed)?, None)
 }
 
 async fn outlives(setup: Setup) -> Result<(), String> {
@@ -211,17 +215,17 @@ async fn keeps_secrets(setup: Setup) -> Result<(), String> {
     }
     let fence = wrapped.begin().await?;
     let beside = [request(1)];
-    wrapped.outer.put(commit(fence, &beside)).await.map_err(said)?;
+    wrapped.outer.put(commit(fence, &beside)).await.map_err(store_failed)?;
     let writes = [request(2)];
     let put = PutWrites { fence, ..PutWrites::new(ROOT, id(0, 1), &writes) };
-    wrapped.outer.put_writes(put).await.map_err(said)?;
+    wrapped.outer.put_writes(put).await.map_err(store_failed)?;
     wrapped.settle(ROOT).await?;
     if let Some(upkeep) = wrapped.outer.upkeep() {
         let fulls = [(id(0, 0), RECORD.to_vec())];
         let rewrite = Rewrite { place: ROOT, fence, fulls: &fulls, unfold: &[], gone: &[] };
-        upkeep.rewrite(rewrite).await.map_err(said)?;
+        upkeep.rewrite(rewrite).await.map_err(store_failed)?;
     }
-    let tail = wrapped.probe.inner.get(ROOT, None).await.map_err(said)?.unwrap_or_default();
+    let tail = wrapped.probe.inner.get(ROOT, None).await.map_err(store_failed)?.unwrap_or_default();
     let stored = tail.rows.iter().map(|row| &row.record).chain(tail.writes.iter().map(|write| &write.bytes));
     if stored.clone().count() == 4 && stored.into_iter().all(|bytes| !contains(bytes, RECORD)) {
         Ok(())

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 
 use super::super::Extension;
 use super::super::extension::leases;
-use super::super::values::said;
+use super::super::values::store_failed;
 use super::WrapperClause;
 use super::probe::{Manner, shape_of_rewrite};
 use super::setup::{INSIDE, RECORD, ROOT, Setup, THREAD, Wrapped, full, id, request, same, terms, time};
@@ -40,16 +40,16 @@ const LOOKS: usize = 200;
 async fn acquire(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let asked = terms(100, 200);
-    let claim = wrapped.leases()?.acquire(THREAD, asked).await.map_err(said)?;
-    wrapped.was_asked("acquire", (THREAD, asked))?;
+    let claim = wrapped.leases()?.acquire(THREAD, asked).await.map_err(store_failed)?;
+    wrapped.check_call("acquire", (THREAD, asked))?;
     let Claim::Granted { fence } = claim else { return Err(format!("a thread that is free is {claim:?}")) };
     let held = Claim::Held { fence, until: time(200) };
     let beneath = leases(&*wrapped.probe.inner)?;
-    same("acquire", beneath.acquire(THREAD, terms(150, 300)).await.map_err(said)?, held)?;
-    same("acquire", wrapped.leases()?.acquire(THREAD, terms(150, 300)).await.map_err(said)?, held)?;
+    same("acquire", beneath.acquire(THREAD, terms(150, 300)).await.map_err(store_failed)?, held)?;
+    same("acquire", wrapped.leases()?.acquire(THREAD, terms(150, 300)).await.map_err(store_failed)?, held)?;
     let seizes = LeaseTerms { seize: true, ..terms(150, 300) };
-    wrapped.leases()?.acquire(THREAD, seizes).await.map_err(said)?;
-    wrapped.was_asked("acquire", (THREAD, seizes))
+    wrapped.leases()?.acquire(THREAD, seizes).await.map_err(store_failed)?;
+    wrapped.check_call("acquire", (THREAD, seizes))
 }
 
 async fn renew(setup: Setup) -> Result<(), String> {
@@ -57,15 +57,16 @@ async fn renew(setup: Setup) -> Result<(), String> {
     let through = wrapped.leases()?;
     let fence = wrapped.take().await?;
     for (fence, expected) in [(fence, true), (fence.saturating_add(1), false)] {
-        let renewed = through.renew(THREAD, fence, time(300)).await.map_err(said)?;
-        wrapped.was_asked("renew", (THREAD, fence, time(300)))?;
+        let renewed = through.renew(THREAD, fence, time(300)).await.map_err(store_failed)?;
+        wrapped.check_call("renew", (THREAD, fence, time(300)))?;
         same("renew", renewed, expected)?;
     }
     Ok(())
 }
 
 async fn is_free(wrapped: &Wrapped) -> Result<bool, String> {
-    let claim = leases(&*wrapped.probe.inner)?.acquire(THREAD, terms(100, 200)).await.map_err(said)?;
+    let claim =
+        leases(&*wrapped.probe.inner)?.acquire(THREAD, terms(100, 200)).await.map_err(store_failed)?;
     Ok(matches!(claim, Claim::Granted { .. }))
 }
 
@@ -73,8 +74,8 @@ async fn release(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let through = wrapped.leases()?;
     let fence = wrapped.take().await?;
-    through.release(THREAD, fence).await.map_err(said)?;
-    wrapped.was_asked("release", (THREAD, fence))?;
+    through.release(THREAD, fence).await.map_err(store_failed)?;
+    wrapped.check_call("release", (THREAD, fence))?;
     if is_free(&wrapped).await? { Ok(()) } else { Err("a thread that was given back is held".to_owned()) }
 }
 
@@ -83,13 +84,13 @@ async fn let_go(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let through = wrapped.leases()?;
     let fence = wrapped.take().await?;
-    wrapped.outer.put(full(ROOT, id(0, 0), fence)).await.map_err(said)?;
+    wrapped.outer.put(full(ROOT, id(0, 0), fence)).await.map_err(store_failed)?;
     through.let_go(THREAD, fence);
     for _ in 0..LOOKS {
         if is_free(&wrapped).await? {
             return Ok(());
         }
-        wrapped.outer.threads().await.map_err(said)?;
+        wrapped.outer.threads().await.map_err(store_failed)?;
         yield_now().await;
     }
     Err("a thread whose run was dropped stays held".to_owned())
@@ -100,12 +101,12 @@ async fn released(setup: Setup) -> Result<(), String> {
     if wrapped.leases()?.released(THREAD, 1).now_or_never().is_some() {
         return Err("`released` returns where the lease has not ended".to_owned());
     }
-    wrapped.was_asked("released", (THREAD, 1))?;
+    wrapped.check_call("released", (THREAD, 1))?;
     let wrapped = setup.wrapped_as(Manner::LeasesEnd);
     let mut released = pin!(wrapped.leases()?.released(THREAD, 1));
     for _ in 0..LOOKS {
         if released.as_mut().now_or_never().is_some() {
-            return wrapped.was_asked("released", (THREAD, 1));
+            return wrapped.check_call("released", (THREAD, 1));
         }
         yield_now().await;
     }
@@ -118,14 +119,14 @@ async fn waiting(setup: Setup) -> Result<(), String> {
     let fence = wrapped.begin().await?;
     let writes = [request(1)];
     let put = PutWrites { fence, ..PutWrites::new(ROOT, id(0, 0), &writes) };
-    wrapped.outer.put_writes(put).await.map_err(said)?;
+    wrapped.outer.put_writes(put).await.map_err(store_failed)?;
     wrapped.settle(ROOT).await?;
     for (query, found) in [
         (WaitingQuery { after: Some("a"), limit: Some(7) }, 1),
         (WaitingQuery { after: Some(THREAD), limit: None }, 0),
     ] {
-        let waiting = through.waiting(query).await.map_err(said)?;
-        wrapped.was_asked("waiting", query)?;
+        let waiting = through.waiting(query).await.map_err(store_failed)?;
+        wrapped.check_call("waiting", query)?;
         let one = || Waiting {
             thread: THREAD.to_owned(),
             namespace: String::new(),
@@ -141,9 +142,9 @@ async fn namespaces(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let through = wrapped.catalog()?;
     let fence = wrapped.begin().await?;
-    wrapped.outer.put(full(INSIDE, id(0, 0), fence)).await.map_err(said)?;
-    let namespaces = through.namespaces(THREAD).await.map_err(said)?;
-    wrapped.was_asked("namespaces", THREAD)?;
+    wrapped.outer.put(full(INSIDE, id(0, 0), fence)).await.map_err(store_failed)?;
+    let namespaces = through.namespaces(THREAD).await.map_err(store_failed)?;
+    wrapped.check_call("namespaces", THREAD)?;
     same("namespaces", namespaces, vec![String::new(), INSIDE.namespace.to_owned()])
 }
 
@@ -151,10 +152,10 @@ async fn branches(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let through = wrapped.catalog()?;
     let fence = wrapped.begin().await?;
-    wrapped.outer.put(full(ROOT, id(3, 1), fence)).await.map_err(said)?;
+    wrapped.outer.put(full(ROOT, id(3, 1), fence)).await.map_err(store_failed)?;
     wrapped.settle(ROOT).await?;
-    let branches = through.branches(ROOT).await.map_err(said)?;
-    wrapped.was_asked("branches", ROOT)?;
+    let branches = through.branches(ROOT).await.map_err(store_failed)?;
+    wrapped.check_call("branches", ROOT)?;
     same("branches", branches, vec![0, 3])
 }
 
@@ -162,10 +163,10 @@ async fn usage(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let through = wrapped.catalog()?;
     wrapped.begin().await?;
-    let usage = through.usage().await.map_err(said)?;
-    wrapped.was_asked("usage", ())?;
+    let usage = through.usage().await.map_err(store_failed)?;
+    wrapped.check_call("usage", ())?;
     let beneath = wrapped.probe.inner.catalog().ok_or_else(|| Extension::Catalog.lack())?;
-    same("usage", usage, beneath.usage().await.map_err(said)?)
+    same("usage", usage, beneath.usage().await.map_err(store_failed)?)
 }
 
 async fn copy_thread(setup: Setup) -> Result<(), String> {
@@ -173,9 +174,9 @@ async fn copy_thread(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let through = wrapped.upkeep()?;
     wrapped.begin().await?;
-    through.copy_thread(THREAD, COPY.thread).await.map_err(said)?;
-    wrapped.was_asked("copy_thread", (THREAD, COPY.thread))?;
-    let rows = wrapped.outer.list(COPY, ListQuery::default()).await.map_err(said)?;
+    through.copy_thread(THREAD, COPY.thread).await.map_err(store_failed)?;
+    wrapped.check_call("copy_thread", (THREAD, COPY.thread))?;
+    let rows = wrapped.outer.list(COPY, ListQuery::default()).await.map_err(store_failed)?;
     same("list", rows.into_iter().map(|row| row.record).collect(), vec![RECORD.to_vec()])?;
     let again = through.copy_thread(THREAD, COPY.thread).await.map_err(|error| error.code());
     same("copy_thread", again, Err(StoreCode::ThreadExists))
@@ -186,13 +187,13 @@ async fn rewrite(setup: Setup) -> Result<(), String> {
     let through = wrapped.upkeep()?;
     let fence = wrapped.begin().await?;
     for step in 1..4 {
-        wrapped.outer.put(full(ROOT, id(0, step), fence)).await.map_err(said)?;
+        wrapped.outer.put(full(ROOT, id(0, step), fence)).await.map_err(store_failed)?;
     }
     let (fulls, unfold, gone) = ([(id(0, 2), b"anew".to_vec())], [id(0, 3)], [(0, 0..2)]);
     let rewrite = Rewrite { place: ROOT, fence, fulls: &fulls, unfold: &unfold, gone: &gone };
-    through.rewrite(rewrite).await.map_err(said)?;
-    wrapped.was_asked("rewrite", shape_of_rewrite(&rewrite))?;
-    let rows = wrapped.outer.list(ROOT, ListQuery::default()).await.map_err(said)?;
+    through.rewrite(rewrite).await.map_err(store_failed)?;
+    wrapped.check_call("rewrite", shape_of_rewrite(&rewrite))?;
+    let rows = wrapped.outer.list(ROOT, ListQuery::default()).await.map_err(store_failed)?;
     let found = rows.into_iter().map(|row| (row.id, row.kind, row.record)).collect();
     let expected =
         vec![(id(0, 3), RowKind::Full, RECORD.to_vec()), (id(0, 2), RowKind::Full, b"anew".to_vec())];
@@ -201,35 +202,37 @@ async fn rewrite(setup: Setup) -> Result<(), String> {
 
 async fn compact(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
-    wrapped.upkeep()?.compact().await.map_err(said)?;
-    wrapped.was_asked("compact", ())
+    wrapped.upkeep()?.compact().await.map_err(store_failed)?;
+    wrapped.check_call("compact", ())
 }
 
 /// A wrapper may have an extension of its own.
 async fn lacking(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped_as(Manner::Lacks(Extension::Leases));
     if let Some(leases) = wrapped.outer.leases() {
-        let first = leases.acquire("leased", terms(100, 200)).await.map_err(claimed(Extension::Leases))?;
-        let second = leases.acquire("leased", terms(100, 200)).await.map_err(claimed(Extension::Leases))?;
+        let first =
+            leases.acquire("leased", terms(100, 200)).await.map_err(false_extension(Extension::Leases))?;
+        let second =
+            leases.acquire("leased", terms(100, 200)).await.map_err(false_extension(Extension::Leases))?;
         let works = matches!((first, second), (Claim::Granted { fence: 1.. }, Claim::Held { .. }));
         same("leases", works, true)?;
     }
     let wrapped = setup.wrapped_as(Manner::Lacks(Extension::Catalog));
     let fence = wrapped.begin().await?;
     if let Some(catalog) = wrapped.outer.catalog() {
-        let namespaces = catalog.namespaces(THREAD).await.map_err(claimed(Extension::Catalog))?;
+        let namespaces = catalog.namespaces(THREAD).await.map_err(false_extension(Extension::Catalog))?;
         same("namespaces", namespaces, vec![String::new()])?;
-        catalog.usage().await.map_err(claimed(Extension::Catalog))?;
+        catalog.usage().await.map_err(false_extension(Extension::Catalog))?;
     }
     let wrapped = setup.wrapped_as(Manner::Lacks(Extension::Upkeep));
     if let Some(upkeep) = wrapped.outer.upkeep() {
         let rewrite = Rewrite { place: ROOT, fence, fulls: &[], unfold: &[], gone: &[(0, 0..1)] };
-        upkeep.rewrite(rewrite).await.map_err(claimed(Extension::Upkeep))?;
-        same("get", wrapped.outer.get(ROOT, None).await.map_err(said)?, None)?;
+        upkeep.rewrite(rewrite).await.map_err(false_extension(Extension::Upkeep))?;
+        same("get", wrapped.outer.get(ROOT, None).await.map_err(store_failed)?, None)?;
     }
     Ok(())
 }
 
-fn claimed(extension: Extension) -> impl Fn(crate::error::StoreError) -> String {
+fn false_extension(extension: Extension) -> impl Fn(crate::error::StoreError) -> String {
     move |error| format!("the wrapper has {extension} over a store without: {error}")
 }

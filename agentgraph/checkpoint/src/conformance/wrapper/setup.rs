@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::super::values::said;
+use super::super::values::store_failed;
 use super::super::{Extension, Store};
 use super::probe::{Manner, Probe, call};
 use crate::catalog::Catalog;
@@ -78,7 +78,7 @@ impl Wrapped {
     /// Takes the thread from the store beneath. Its fence is that of all that a clause stores, so that a
     /// wrapper which stamps a fence of its own can be tried with that one.
     pub(super) async fn take(&self) -> Result<u64, String> {
-        match leases_of(&*self.probe.inner).acquire(THREAD, terms(100, 200)).await.map_err(said)? {
+        match leases_of(&*self.probe.inner).acquire(THREAD, terms(100, 200)).await.map_err(store_failed)? {
             Claim::Granted { fence } => Ok(fence),
             Claim::Held { .. } => Err("the store beneath must be empty".to_owned()),
         }
@@ -87,18 +87,18 @@ impl Wrapped {
     /// Takes the thread, and stores a full through the wrapper.
     pub(super) async fn begin(&self) -> Result<u64, String> {
         let fence = self.take().await?;
-        self.outer.put(full(ROOT, id(0, 0), fence)).await.map_err(said)?;
+        self.outer.put(full(ROOT, id(0, 0), fence)).await.map_err(store_failed)?;
         self.settle(ROOT).await?;
         Ok(fence)
     }
 
     /// A wrapper may store later, but not after it was read.
     pub(super) async fn settle(&self, place: Place<'_>) -> Result<(), String> {
-        self.outer.get(place, None).await.map_err(said).map(drop)
+        self.outer.get(place, None).await.map_err(store_failed).map(drop)
     }
 
-    /// Whether the store beneath was asked exactly that.
-    pub(super) fn was_asked(&self, method: &str, expected: impl Debug) -> Result<(), String> {
+    /// Checks that the store beneath got exactly this call.
+    pub(super) fn check_call(&self, method: &str, expected: impl Debug) -> Result<(), String> {
         let call = call(method, expected);
         let asked = self.probe.asked();
         match asked.contains(&call) {

@@ -1,4 +1,4 @@
-//! What `#[node]` accepts, and that it leaves the function as it is.
+//! `#[node]` accepts nodes of every kind and leaves the functions unchanged.
 
 #![deny(warnings)]
 

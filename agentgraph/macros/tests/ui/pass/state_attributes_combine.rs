@@ -11,7 +11,7 @@ use agentgraph::{Keyed, State};
 use agentgraph::state::StoredState;
 use serde::{Deserialize, Serialize};
 
-/// Hides what derived code must not mean.
+/// These types shadow names of the prelude, which derived code must not use.
 #[derive(Clone, Copy)]
 pub struct Result;
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ impl Reducer<u64> for Sum {
 }
 impl StoredReducer<u64> for Sum {}
 
-/// A state that is public, with private fields of private types.
+/// A public state with private fields of private types.
 #[derive(State, Serialize, Deserialize, Clone, Default)]
 pub struct Everything {
     r#type: String,

@@ -57,7 +57,7 @@ impl Fault {
     }
 
     /// The original's database refuses a value in an unguarded statement.
-    pub(crate) fn unwatched(message: impl Into<String>) -> Self {
+    pub(crate) fn unguarded_query(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "QueryFailedError", message)
     }
 
@@ -113,7 +113,7 @@ impl Fault {
     }
 
     /// The original destructures `undefined`.
-    pub(crate) fn takes_nothing_apart(field: &str) -> Self {
+    pub(crate) fn destructures_nothing(field: &str) -> Self {
         let message =
             format!("Cannot destructure property '{field}' of '(intermediate value)' as it is null.");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "TypeError", message)

@@ -113,7 +113,7 @@ impl Fault {
     }
 
     /// A page of another site calls.
-    pub(crate) fn stranger(page: &str) -> Self {
+    pub(crate) fn unauthorized_origin(page: &str) -> Self {
         Self::thrown(format!("Request from unauthorized origin: {page}"))
     }
 

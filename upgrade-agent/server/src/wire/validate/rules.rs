@@ -188,8 +188,8 @@ impl Complaint {
     }
 
     /// In the form of the wire.
-    pub(crate) fn told(&self) -> Value {
-        let children = self.children.iter().map(Self::told).collect::<Vec<_>>();
+    pub(crate) fn to_json(&self) -> Value {
+        let children = self.children.iter().map(Self::to_json).collect::<Vec<_>>();
         let mut told = json!({ "property": self.property, "children": children });
         if !self.constraints.is_empty() {
             let constraints = self.constraints.iter();
@@ -228,12 +228,12 @@ pub(super) fn judge(form: &Form, object: &Value) -> Vec<Complaint> {
     if form.closed {
         let given = object.as_object().into_iter().flat_map(Map::keys);
         let strange = given.filter(|name| fields().all(|field| field.name != name.as_str()));
-        all.extend(strange.map(|name| unwanted(name)));
+        all.extend(strange.map(|name| unknown_property(name)));
     }
     all
 }
 
-fn unwanted(name: &str) -> Complaint {
+fn unknown_property(name: &str) -> Complaint {
     let message = format!("property {name} should not exist");
     Complaint { constraints: vec![("whitelistValidation", message)], ..Complaint::new(name) }
 }
@@ -289,13 +289,13 @@ mod tests {
         must("entries", &[Check::Array]).each(&ENTRY),
     ]]);
 
-    fn told(body: Value) -> Value {
-        judge(&WHOLE, &body).iter().map(Complaint::told).collect()
+    fn complaints(body: Value) -> Value {
+        judge(&WHOLE, &body).iter().map(Complaint::to_json).collect()
     }
 
     #[test]
     fn valid_bodies_have_no_complaints() {
-        assert_eq!(told(json!({ "name": "n", "state": null, "entries": [{ "id": "1" }] })), json!([]));
+        assert_eq!(complaints(json!({ "name": "n", "state": null, "entries": [{ "id": "1" }] })), json!([]));
     }
 
     #[test]
@@ -333,11 +333,11 @@ mod tests {
                 ],
             },
         ]);
-        assert_eq!(told(json!({ "state": "half", "entries": entries })), expected);
+        assert_eq!(complaints(json!({ "state": "half", "entries": entries })), expected);
     }
 
     #[test]
-    fn failures_are_named_by_their_path() {
+    fn failures_have_the_path_of_their_property() {
         let all = judge(&WHOLE, &json!({ "name": "n", "entries": [{ "id": 2 }] }));
         let failures: Vec<_> = all.iter().flat_map(Complaint::failures).collect();
         assert_eq!(failures, [("entries[0].id".to_owned(), "isString".to_owned())]);
