@@ -40,7 +40,7 @@ impl Stage {
 
     /// Waits until `count` connections wait for locks, or until `work` ends.
     async fn wait_for_locks<T>(&self, work: &JoinHandle<T>, count: usize) {
-        let waiting = format!("SELECT count(*) {}", self.from_waiting());
+        let waiting = format!("SELECT count(*) {}", self.waiting_clause());
         while !work.is_finished() && self.server.sql(&waiting).await != count.to_string() {
             tokio::task::yield_now().await;
         }
@@ -48,10 +48,10 @@ impl Stage {
 
     /// Returns the id of the transaction that waits for a lock.
     async fn waiting_transaction(&self) -> String {
-        self.server.sql(&format!("SELECT backend_xid {}", self.from_waiting())).await
+        self.server.sql(&format!("SELECT backend_xid {}", self.waiting_clause())).await
     }
 
-    fn from_waiting(&self) -> String {
+    fn waiting_clause(&self) -> String {
         format!("FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{}'", self.database)
     }
 
