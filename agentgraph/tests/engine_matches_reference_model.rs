@@ -58,7 +58,7 @@
 //! Not caught here: a result that is stored only when all tasks have ended, which
 //! `dropped_at_every_poll_the_thread_proceeds.rs` tests; and results that tasks left beside a checkpoint from
 //! which a fork starts, because no id finds them there. The defects that the model has found in the engine
-//! are tested in `what_ends_a_call_leaves_the_run_where_it_was.rs`.
+//! are tested in `ended_calls_keep_the_progress_of_their_run.rs`.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -3,7 +3,7 @@
 #![cfg(all(feature = "conformance", feature = "encryption"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "wrappers_hand_on_what_they_do_not_change/careless.rs"]
+#[path = "wrappers_delegate_what_they_do_not_change/careless.rs"]
 mod careless;
 
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ async fn a_missing_extension_of_the_inner_store_is_not_taken_for_handed_on() {
     let bare =
         || async { Ok(Careless { inner: Arc::new(MemorySaver::new()), slip: Some(Slip::ForgetsLeases) }) };
     let report = check_wrapper(bare, |inner: Arc<dyn Checkpointer>| inner).await;
-    let acquire = report.broken().find(|finding| finding.clause == "`acquire` is handed on").unwrap();
+    let acquire = report.broken().find(|finding| finding.clause == "`acquire` is delegated").unwrap();
     assert_eq!(acquire.problem.as_deref(), Some("the store has no leases: `Checkpointer::leases` is `None`"));
 }
 
@@ -122,8 +122,8 @@ async fn a_report_names_the_broken_clause_and_shows_the_call_that_arrived() {
     let report =
         check_wrapper(memory, |inner| Careless { inner, slip: Some(Slip::RewritesWithoutFence) }).await;
     let shown = report.to_string();
-    assert!(shown.contains("BROKEN  `rewrite` is handed on, with all that it says\n"), "{shown}");
-    assert!(shown.contains("did not reach the store beneath, which was asked\n        put Place"), "{shown}");
+    assert!(shown.contains("BROKEN  `rewrite` is delegated with all its fields\n"), "{shown}");
+    assert!(shown.contains("did not reach the store beneath; it received\n        put Place"), "{shown}");
     assert_eq!(report.broken().count(), 1, "{shown}");
 }
 
@@ -139,7 +139,7 @@ async fn an_inner_store_that_cannot_be_created_is_a_finding() {
 #[tokio::test]
 async fn a_store_behind_lanes_holds_the_store_clauses() {
     for name in
-        ["a lease that was let go is free with one of the next calls", "namespaces are listed by name"]
+        ["`let_go` frees the lease during one of the next calls", "namespaces with rows are listed by name"]
     {
         let clause = conformance::clause(name).unwrap();
         assert_eq!(clause.check(Behind::new(Arc::new(MemorySaver::new()))).await, Ok(()), "{name}");

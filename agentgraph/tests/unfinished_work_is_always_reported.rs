@@ -35,7 +35,7 @@ async fn a_stuck_join_is_an_error_with_the_state_for_callers_of_into_finished() 
         assert!(error.state::<String>().is_none(), "another type");
         assert_eq!(
             error.to_string(),
-            "E_STUCK_JOIN: the run is over and the join into `c` still waits for `b` after `a`: see that every source runs, \
+            "E_STUCK_JOIN: the run is over and the join into `c` still waits for `b` after `a`: make sure that every source runs, \
              or let the join wait for fewer with `any`, `n_of` or a timeout"
         );
     }
