@@ -250,7 +250,7 @@ impl fmt::Debug for HiddenValue {
 /// Removes the text about a secret value from an error.
 pub(crate) fn without_secrets(channels: &[Channel], error: StateError) -> StateError {
     let is_secret = |name: &str| channels.iter().any(|channel| channel.secret && channel.is_called(name));
-    let hidden = || "what is wrong with its value is not shown, since it is secret".to_owned();
+    let hidden = || "the problem is not shown, since the value is secret".to_owned();
     match error {
         StateError::BadValue { channel, .. } if is_secret(&channel) => {
             StateError::BadValue { channel, problem: hidden() }

@@ -63,7 +63,7 @@ fn all_problems_are_reported_at_once_each_with_its_line_and_a_hint() {
     insta::assert_snapshot!(relative_text(&error, from), @r#"
     E_COMPILE: the graph has 19 problems
       the graph has no entry: add `.edge(START, ..)` or `.route(START, ..)`
-      there are two nodes named `search`: names must differ, checkpoints know nodes by them (+3)
+      there are two nodes named `search`: names must differ, since checkpoints refer to nodes by name (+3)
       `__mine` cannot be the name of a node: names are not empty and do not begin with `__` (+4)
       `` cannot be the name of a node: names are not empty and do not begin with `__` (+5)
       node `answer` has a timeout of zero: it could never finish (+6)
@@ -73,7 +73,7 @@ fn all_problems_are_reported_at_once_each_with_its_line_and_a_hint() {
       an `edge` names `nowhere_near`, which is not a node of this graph (+10)
       END has no way out: a branch that reaches it is over (+11)
       START cannot be a target: to go round in a loop, name the first node (+12)
-      the edge `search` -> `answer` is there already (+14)
+      the edge `search` -> `answer` exists already (+14)
       the join into `answer` has no sources: name the nodes it waits for (+15)
       the join into `answer` names a source twice: it waits for each once (+16)
       a `join` names `answr`, which is not a node of this graph; did you mean `answer`? (+17)

@@ -95,8 +95,8 @@ async fn only_a_join_that_has_not_fired_is_stuck() {
 fn unreachable_counts_zero_timeouts_and_joins_without_sources_are_problems() {
     let problem =
         |sources: agentgraph::graph::Sources| three_branches(sources).compile().unwrap_err().to_string();
-    assert!(problem(n_of(0, ["a", "b2"])).contains("from 1 to as many as it names"));
-    assert!(problem(n_of(3, ["a", "b2"])).contains("from 1 to as many as it names"));
+    assert!(problem(n_of(0, ["a", "b2"])).contains("from 1 to the number of its sources"));
+    assert!(problem(n_of(3, ["a", "b2"])).contains("from 1 to the number of its sources"));
     assert!(problem(all(["a", "b2"]).timeout(Duration::ZERO)).contains("timeout of zero"));
     assert!(problem(any(Vec::<String>::new())).contains("has no sources"));
 }

@@ -219,9 +219,9 @@ fn compile_names_every_problem_at_once() {
     assert_eq!(kinds.len(), 8, "{kinds:#?}");
     assert!(kinds[0].contains("two nodes named `plan`"));
     assert!(kinds[1].contains("`__own`"));
-    assert!(kinds[2].contains("`plan` -> `act` is there already"));
+    assert!(kinds[2].contains("`plan` -> `act` exists already"));
     assert!(kinds[3].contains("an `edge` names `plam`") && kinds[3].contains("did you mean `plan`?"));
-    assert!(kinds[4].contains("`plan` -> `act` is there already"));
+    assert!(kinds[4].contains("`plan` -> `act` exists already"));
     assert!(kinds[5].contains("an `order` names `nowhere_at_all`"));
     assert!(kinds[6].contains("Dep<u8>") && kinds[7].contains("Session<u8>"));
     assert!(error.problems().iter().all(|problem| problem.place.is_some()));
@@ -334,7 +334,7 @@ async fn a_rejected_edit_returns_an_error_and_the_node_may_continue() {
             "there is such an edge",
             "there is no node `X`",
             "there is no such edge; routes, branches and commands are not edges",
-            "node `B` has not finished before, so there is nothing of it to use again",
+            "node `B` has not finished before, so it has no output to reuse",
             "there is a node of that name",
             "there is a node of that name",
             "a name is not empty and does not begin with `__`, which is reserved",
@@ -708,7 +708,7 @@ async fn a_skip_list_with_an_unskippable_node_is_rejected_as_a_whole() {
     log.take();
     calls.take();
     passes.invoke(()).await.unwrap();
-    let nothing = "node `T` has not finished before, so there is nothing of it to use again";
+    let nothing = "node `T` has not finished before, so it has no output to reuse";
     assert_eq!(log.take(), ["there is no node `ZZ`", "node `A` runs already", "node `R` is done", nothing]);
     assert_eq!(calls.take().len(), 4, "nothing was skipped");
 }

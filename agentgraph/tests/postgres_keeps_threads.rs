@@ -464,7 +464,7 @@ async fn errors_name_the_cause_and_the_remedy() {
     assert!(!nonsense.to_string().contains("secret"), "{nonsense}");
     let schema =
         PostgresSaver::builder(server.url()).schema("a\"; DROP TABLE x").connect().await.unwrap_err();
-    assert!(schema.to_string().contains("no name for a schema"), "{schema}");
+    assert!(schema.to_string().contains("not a valid schema name"), "{schema}");
     let missing = server.url().replace("/postgres", "/nowhere");
     let missing = PostgresSaver::connect(&missing).await.unwrap_err();
     assert!(missing.to_string().contains("create it first"), "{missing}");

@@ -74,7 +74,7 @@ async fn a_superstep_that_takes_too_long_fails_and_its_finished_tasks_are_kept()
     let graph = graph.services(TokioClock::default()).checkpointer(MemorySaver::new());
     let error = graph.invoke(Words::update()).thread("t").step_timeout(SECOND * 2).await.unwrap_err();
     assert_eq!(error.code(), Code::StepTimeout);
-    assert!(error.to_string().contains("with `slow` not at its end"), "{error}");
+    assert!(error.to_string().contains("with `slow` unfinished"), "{error}");
     assert_eq!(text(&graph.state("t").await.unwrap().unwrap().values), "quick");
     let outcome = graph.proceed().thread("t").step_timeout(SECOND * 10).await.unwrap();
     assert_eq!(text(outcome.output()), "quick slow");
@@ -313,6 +313,6 @@ async fn an_on_limit_node_that_fails_interrupts_or_writes_nothing_leaves_the_run
     }
     assert_eq!(stopped(with_on_limit(fails)).await.unwrap_err().node(), Some("last"));
     let error = stopped(with_on_limit(asks)).await.unwrap_err();
-    assert!(error.to_string().contains("nobody can answer it"), "{error}");
+    assert!(error.to_string().contains("no call waits for its answer"), "{error}");
     assert_eq!(reason(&stopped(with_on_limit(says_nothing)).await.unwrap()), Some(StopReason::Limit));
 }

@@ -69,8 +69,8 @@ fn the_list_of_channels_marks_the_secret_ones() {
 async fn a_saver_that_stores_in_clear_is_refused_and_stores_nothing() {
     let saver = Arc::new(in_clear());
     let error = login().try_checkpointer(Arc::clone(&saver)).unwrap_err();
-    let expected = "E_SECRET_NEEDS_KEY: the state has secret channels (tokens, pin), and the checkpointer stores what it is given in \
-                clear, so nothing is stored: put an `EncryptedSaver` with a key before it, or mark them `untracked` as well";
+    let expected = "E_SECRET_NEEDS_KEY: the state has secret channels (tokens, pin), and the checkpointer stores plain text, so \
+                nothing is stored: wrap it in an `EncryptedSaver` with a key, or mark the channels `untracked` as well";
     assert_eq!(error.to_string(), expected);
     let graph = login().checkpointer(Arc::clone(&saver));
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
@@ -293,7 +293,7 @@ async fn errors_do_not_show_the_value_of_a_secret_channel() {
     writes.invoke(Written::update()).thread("t").await.unwrap();
     let reads = StateGraph::<Read>::new().node("a", reads).edge(START, "a").compile().unwrap();
     let error = reads.checkpointer(saver).state("t").await.unwrap_err().to_string();
-    assert!(error.contains("channel `kind`: what is wrong with its value is not shown"), "{error}");
+    assert!(error.contains("channel `kind`: the problem is not shown"), "{error}");
     assert!(!error.contains(NEEDLE), "{error}");
     // The error of serde contains the value.
     let stored = rmp_serde::to_vec(NEEDLE).unwrap();

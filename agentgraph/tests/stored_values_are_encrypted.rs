@@ -128,7 +128,7 @@ async fn old_records_are_read_with_old_keys_and_new_ones_written_with_the_curren
     let error = only_new.state("t").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted with the key `current`, which the key ring does not have: add it as an older one (thread `t`)"
+        "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted with the key `current`, which the key ring does not have: add it as an older key (thread `t`)"
     );
     let only_old = encrypted_chat(ring(), &store);
     assert_eq!(only_old.state("t").await.unwrap_err().code(), Code::UnknownKey);
@@ -266,7 +266,7 @@ async fn a_wrong_key_and_a_missing_key_are_distinguished_from_damage() {
     let error = without.state("t").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted: give the graph an `EncryptedSaver` before its store, with the key it was encrypted with (thread `t`)"
+        "E_UNKNOWN_KEY: checkpoint 0.0 cannot be read: it is encrypted: wrap the store in an `EncryptedSaver` with the key it was encrypted with (thread `t`)"
     );
     let problem = without.waiting().await.unwrap().remove(0).problem.unwrap();
     assert_eq!((problem.code, &*problem.thread), (Code::UnknownKey, "t"));

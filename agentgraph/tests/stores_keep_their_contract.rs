@@ -84,7 +84,11 @@ fn encrypted<C: Checkpointer>(store: C) -> EncryptedSaver<C> {
 fn assert_holds_except_sharing(report: &Report) {
     assert_holds(report);
     let lacks: Vec<&str> = report.lacks().map(|finding| finding.clause).collect();
-    assert_eq!(lacks, ["a large value is stored once, whatever holds it"], "{report}");
+    assert_eq!(
+        lacks,
+        ["a large value is stored once, however many records and pending writes hold it"],
+        "{report}"
+    );
     assert!(report.to_string().contains("\nlacks   a large value is stored once"), "{report}");
 }
 
@@ -179,12 +183,12 @@ async fn a_report_names_broken_clauses_and_shows_the_difference() {
     let report = store_clauses::run(|| async { Ok(FaultyStore::new(faults::Kind::ListsOldestFirst)) }).await;
     let shown = report.to_string();
     assert!(!report.holds());
-    assert!(shown.contains("BROKEN  a list can begin before a step and end after a number\n"), "{shown}");
+    assert!(shown.contains("BROKEN  a list obeys `before` and `limit`\n"), "{shown}");
     assert!(
         shown.contains("        list t limit=2\n        => full 0.0 a, delta 0.1 b\n        and not\n"),
         "{shown}"
     );
-    assert!(shown.contains("holds   namespaces are apart\n"), "{shown}");
+    assert!(shown.contains("holds   namespaces of a thread are separate\n"), "{shown}");
 }
 
 #[tokio::test]
@@ -231,8 +235,8 @@ async fn a_graph_runs_without_extensions_and_calls_that_need_one_are_errors() {
     let graph = graph.checkpointer(LimitedStore::new(&Extension::ALL));
     graph.invoke(Words::update()).thread("t").await.unwrap();
     for (refused, problem) in [
-        (graph.waiting().await.err(), "say which threads wait"),
-        (graph.prune(Retention::keep_last(1)).thread("t").await.err(), "say which namespaces a thread has"),
+        (graph.waiting().await.err(), "list waiting threads"),
+        (graph.prune(Retention::keep_last(1)).thread("t").await.err(), "list the namespaces of a thread"),
         (graph.copy_thread("t", "u").await.err(), "copy a thread"),
     ] {
         let error = refused.unwrap();
@@ -252,7 +256,7 @@ async fn the_error_of_a_lost_race_says_what_to_do() {
         let error = saver.put(lines::full("t", 3)).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "E_STALE: checkpoint 0.3 was committed by another run; read the thread again before you go on (thread `t`)",
+            "E_STALE: checkpoint 0.3 was committed by another run; read the thread again before you continue (thread `t`)",
         );
     }
 }

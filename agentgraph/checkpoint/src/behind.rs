@@ -150,8 +150,8 @@ pub fn runtime() -> Result<Handle, StoreError> {
 
 /// The error of a task that ended too early.
 fn task_ended(thread: &str) -> StoreError {
-    let problem = "checkpoints were not stored: the task that was to store them ended, since its runtime was shut down or the \
-                   checkpointer panicked; read the thread again before you go on";
+    let problem = "checkpoints were not stored: the task that stores them ended, since its runtime was shut down or the \
+                   checkpointer panicked; read the thread again before you continue";
     StoreError::new(StoreCode::Store, problem).on_thread(thread)
 }
 

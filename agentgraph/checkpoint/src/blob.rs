@@ -170,10 +170,10 @@ impl fmt::Display for Missing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Missing::Pieces { found, count } => {
-                write!(out, "it has {count} large values, and the store knows of {found}")
+                write!(out, "it has {count} large values, and the store has {found} of them")
             }
-            Missing::Blob(hash) => write!(out, "its large value {hash} is gone from the store"),
-            Missing::Changed(hash) => write!(out, "its large value {hash} is not what was stored"),
+            Missing::Blob(hash) => write!(out, "its large value {hash} is missing from the store"),
+            Missing::Changed(hash) => write!(out, "its large value {hash} has changed"),
             Missing::Place => out.write_str("its large values do not fit into it"),
         }
     }
@@ -222,13 +222,13 @@ mod tests {
         let pieces = Pieces::of(&bytes, 50);
         let rest = pieces.rest(&bytes);
         let error = |count, pieces| whole(&rest, count, pieces).unwrap_err().to_string();
-        assert_eq!(error(2, found(&pieces, &bytes)), "it has 2 large values, and the store knows of 1");
+        assert_eq!(error(2, found(&pieces, &bytes)), "it has 2 large values, and the store has 1 of them");
         let mut missing = found(&pieces, &bytes);
         missing[0].bytes = None;
-        assert!(error(1, missing).contains("is gone from the store"));
+        assert!(error(1, missing).contains("is missing from the store"));
         let mut changed = found(&pieces, &bytes);
         changed[0].bytes.as_mut().unwrap()[7] ^= 1;
-        assert!(error(1, changed).contains("is not what was stored"));
+        assert!(error(1, changed).contains("has changed"));
         let mut elsewhere = found(&pieces, &bytes);
         elsewhere[0].at = 7;
         assert_eq!(error(1, elsewhere), "its large values do not fit into it");

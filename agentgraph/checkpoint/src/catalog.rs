@@ -92,7 +92,7 @@ pub async fn listed_branches(store: &dyn Checkpointer, place: Place<'_>) -> Resu
 pub async fn waiting(store: &dyn Checkpointer, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.waiting(query).await,
-        None => Err(missing_extension("", "say which threads wait", "catalog")),
+        None => Err(missing_extension("", "list waiting threads", "catalog")),
     }
 }
 
@@ -100,7 +100,7 @@ pub async fn waiting(store: &dyn Checkpointer, query: WaitingQuery<'_>) -> Resul
 pub async fn namespaces(store: &dyn Checkpointer, thread: &str) -> Result<Vec<String>, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.namespaces(thread).await,
-        None => Err(missing_extension(thread, "say which namespaces a thread has", "catalog")),
+        None => Err(missing_extension(thread, "list the namespaces of a thread", "catalog")),
     }
 }
 
@@ -116,6 +116,6 @@ pub async fn branches(store: &dyn Checkpointer, place: Place<'_>) -> Result<Vec<
 pub async fn usage(store: &dyn Checkpointer) -> Result<Usage, StoreError> {
     match store.catalog() {
         Some(catalog) => catalog.usage().await,
-        None => Err(missing_extension("", "say what it holds", "catalog")),
+        None => Err(missing_extension("", "report its usage", "catalog")),
     }
 }

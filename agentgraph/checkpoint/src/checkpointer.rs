@@ -449,6 +449,6 @@ pub async fn page(
     if goes_back && begins_before {
         return Ok(rows);
     }
-    let problem = "the checkpointer lists checkpoints in another order than it must: report it to its author";
+    let problem = "the checkpointer lists checkpoints in the wrong order: report it to its author";
     Err(StoreError::new(StoreCode::Store, problem).on_thread(place.thread))
 }

@@ -15,26 +15,26 @@
 //! # }
 //! ```
 //!
-//! Whether a graph goes on from what was stored, and tells what was damaged, can only be tried with one:
-//! `agentgraph::testing::store_clauses` has all clauses from here and those.
+//! Some clauses need a graph: that it continues from stored data, and that it reports damaged data.
+//! `agentgraph::testing::store_clauses` has those and all clauses from here.
 //!
-//! While you work on one of them, take that one alone:
+//! While you work on one clause, try it alone:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
 //! use agentgraph_checkpoint::{MemorySaver, conformance};
 //!
-//! let clause = conformance::clause("a lost race is stale and changes nothing").expect("there is one");
-//! assert_eq!(clause.check(MemorySaver::new()).await, Ok(()));
+//! let clause = conformance::clause("a commit that loses a race is stale and changes nothing");
+//! assert_eq!(clause.expect("there is one").check(MemorySaver::new()).await, Ok(()));
 //! # }
 //! ```
 //!
-//! A store before another one is held against the clauses as any other, and against those of
-//! [`check_wrapper`]: it hands on every method and every extension of the store beneath.
+//! A store that wraps another one must hold the same clauses, and those of [`check_wrapper`]: it delegates
+//! every method and every extension to the store beneath.
 //!
-//! Most clauses are calls with their answers, as lines of text; a clause that does not hold shows the first
-//! line that differs with those before it. The language is that of [`transcript`].
+//! Most clauses are scripts: lines of calls and answers in the language of [`transcript`]. A clause that does
+//! not hold shows the first answer that differs and the lines before it.
 
 mod counted;
 mod crowds;
@@ -67,7 +67,7 @@ use crate::error::StoreError;
 pub struct Clause {
     name: &'static str,
     test: Test,
-    /// What a clause as code needs; a script's calls say it.
+    /// The extensions that a clause as code needs; those of a script follow from its calls.
     needs: &'static [Extension],
     optional: bool,
 }
@@ -75,7 +75,7 @@ pub struct Clause {
 /// A store under test.
 type Store = Arc<dyn Checkpointer>;
 
-/// A clause as code: it says what the store did instead.
+/// A clause as code. Its error says what the store did instead.
 type Trial = fn(Arc<dyn Checkpointer>) -> BoxFuture<'static, Result<(), String>>;
 
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ impl Clause {
         Clause { name, test: Test::Script(script), needs: &[], optional: false }
     }
 
-    /// A clause of one's own: `test` says what the store did instead. For [`check`](fn@check).
+    /// A clause of your own for [`check`](fn@check). The error of `test` says what the store did instead.
     ///
     /// ```
     /// use agentgraph_checkpoint::conformance::{self, Clause};
@@ -98,10 +98,10 @@ impl Clause {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
-    /// let is_volatile = Clause::code("nothing outlives the process", |store| {
+    /// let is_volatile = Clause::code("the store does not outlive its process", |store| {
     ///     Box::pin(async move {
     ///         match store.outlives_its_process() {
-    ///             true => Err("it says that it does".to_owned()),
+    ///             true => Err("`outlives_its_process` returns true".to_owned()),
     ///             false => Ok(()),
     ///         }
     ///     })
@@ -114,26 +114,27 @@ impl Clause {
         Clause { name, test: Test::Code(test), needs: &[], optional: false }
     }
 
-    /// The same clause, which needs extensions of the store. One that lacks any of them is found to, without
-    /// the test.
+    /// The same clause with the extensions that it needs. A store that lacks one of them fails the clause
+    /// without running the test.
     #[must_use]
     pub const fn needing(mut self, needs: &'static [Extension]) -> Self {
         self.needs = needs;
         self
     }
 
-    /// A good store may lack it.
+    /// Marks a clause that a good store need not hold.
     const fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// What it says.
+    /// Returns its text.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether a store may do without, as one that encrypts cannot see that two values are equal.
+    /// Whether a store need not hold it. An encrypting store, for example, cannot see that two values are
+    /// equal.
     pub fn is_optional(&self) -> bool {
         self.optional
     }
@@ -180,7 +181,7 @@ async fn catch_panic(test: impl Future<Output = Result<(), String>>) -> Result<(
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn text_of(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
@@ -266,17 +267,17 @@ pub struct Finding {
     pub clause: &'static str,
     /// What the store did instead; `None` if it holds.
     pub problem: Option<String>,
-    /// A store may do without it.
+    /// Whether the clause is optional.
     pub optional: bool,
 }
 
 impl Report {
-    /// Whether every clause holds, but those that a store may do without.
+    /// Whether every clause holds, apart from optional ones.
     pub fn holds(&self) -> bool {
         self.broken().next().is_none()
     }
 
-    /// The clauses that do not, and have to.
+    /// The required clauses that do not hold.
     pub fn broken(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.problem.is_some() && !finding.optional)
     }
@@ -287,7 +288,7 @@ impl Report {
     }
 }
 
-/// A line for each clause, and what is wrong below it.
+/// One line for each clause; the problem of a broken one is below it.
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Finding { clause, problem, optional } in &self.findings {

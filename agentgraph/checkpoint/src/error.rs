@@ -163,7 +163,7 @@ impl StdError for StoreError {
 pub fn stale(place: Place<'_>, id: CheckpointId) -> StoreError {
     StoreError::new(
         StoreCode::Stale,
-        format!("checkpoint {id} was committed by another run; read the thread again before you go on"),
+        format!("checkpoint {id} was committed by another run; read the thread again before you continue"),
     )
     .on_thread(place.thread)
 }

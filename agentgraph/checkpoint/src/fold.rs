@@ -315,7 +315,7 @@ impl Field {
         match &self.base {
             Base::Before if self.is_untouched() => Ok(Value::Absent),
             Base::Before | Base::Elsewhere(_) => {
-                Err(damaged("a field has changes and nothing to apply them to"))
+                Err(damaged("a field has changes but no value to apply them to"))
             }
             Base::Value(value, _) if self.is_untouched() => Ok(Value::Bytes(value.clone())),
             // A list that only grew is not split into items.

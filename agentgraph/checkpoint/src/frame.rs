@@ -35,7 +35,8 @@ pub enum FormatError {
 }
 
 /// The remedy for encrypted bytes that are read without a key.
-pub const NEEDS_KEY: &str = "it is encrypted: give the graph an `EncryptedSaver` before its store, with the key it was encrypted with";
+pub const NEEDS_KEY: &str =
+    "it is encrypted: wrap the store in an `EncryptedSaver` with the key it was encrypted with";
 
 /// The error for bytes that break the format.
 pub fn damaged(problem: impl Into<String>) -> FormatError {

@@ -120,7 +120,7 @@ impl HeaderMap {
                 Some(())
             }
         };
-        added.ok_or_else(|| unfit(key, "it does not fit what it is to be added to"))
+        added.ok_or_else(|| unfit(key, "it does not fit the value it must be added to"))
     }
 
     fn begin_run(&mut self, run: &[u8]) {

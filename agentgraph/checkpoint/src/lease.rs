@@ -34,7 +34,7 @@ pub enum Claim {
 
 /// The error of a writer whose lease was taken by another writer, for authors of checkpointers.
 pub fn lease_lost(thread: &str) -> StoreError {
-    let problem = "another run has taken the thread meanwhile, so nothing of this one was stored since: read the thread \
-                   again before you go on";
+    let problem = "another run has taken the thread, and this run has stored nothing since: read the thread again \
+                   before you continue";
     StoreError::new(StoreCode::LeaseLost, problem).on_thread(thread)
 }

@@ -545,7 +545,7 @@ async fn take_over(
 ) -> Result<(), StoreError> {
     let row = saver.row(place, holder).await?;
     let row =
-        row.ok_or_else(|| corrupt(place, id, format!("it refers to checkpoint {holder}, which is gone")))?;
+        row.ok_or_else(|| corrupt(place, id, format!("it refers to checkpoint {holder}, which is missing")))?;
     let mut other = Folded::default();
     let filled = open(&row.record)
         .and_then(|view| other.apply(view.operations, Some(holder)))

@@ -215,8 +215,8 @@ impl SqliteSaver {
         match self.anchor.lost() {
             None => Ok(()),
             Some(file) => Err(self.home.error(format!(
-                "is not where it was opened: `{}` was deleted, moved or replaced, and what is stored now would be lost with it. \
-                 Put the database and its `-wal` file back, or open it again; what was stored last is in the files that were open",
+                "is not where it was opened: `{}` was deleted, moved or replaced, so nothing can be stored safely. \
+                 Put the database and its `-wal` file back, or open it again; the newest data is in the files that were open",
                 file.display()
             ))),
         }

@@ -201,7 +201,7 @@ fn take_questions(
     let questions: Vec<Question> =
         from_bytes(questions).map_err(|error| damaged("a task reply", "what it asks", &error))?;
     if questions.is_empty() {
-        let problem = "a host said that a task waits, and for nothing";
+        let problem = "a host reported a waiting task without an interrupt";
         return Err(OwnError(Error::new(Code::Host, problem)));
     }
     for (spot, value, schema) in questions {

@@ -74,7 +74,7 @@ fn there_is_none(names: &[&str]) -> String {
 fn remedies(name: &str) -> String {
     format!(
         "bring the channel back, say `#[channel(alias = \"{name}\")]` if it has another name now, move the value with \
-         `.migration(..)`, let it go with `.drops(\"{name}\")`"
+         `.migration(..)`, drop it with `.drops(\"{name}\")`"
     )
 }
 

@@ -74,13 +74,15 @@ pub enum ProblemKind {
         nearest: Option<String>,
     },
     /// Two nodes have one name.
-    #[error("there are two nodes named `{name}`: names must differ, checkpoints know nodes by them")]
+    #[error(
+        "there are two nodes named `{name}`: names must differ, since checkpoints refer to nodes by name"
+    )]
     DuplicateNode {
         /// The name.
         name: String,
     },
     /// The same edge was added twice.
-    #[error("the edge {from} -> `{to}` is there already")]
+    #[error("the edge {from} -> `{to}` exists already")]
     DuplicateEdge {
         /// Its source, or sources.
         from: String,
@@ -173,13 +175,15 @@ pub enum ProblemKind {
         problem: &'static str,
     },
     /// Nodes of a dependency graph wait for one another.
-    #[error("the edges go round: {} -> `{}`", ticked(.nodes), .nodes.first().map_or("", String::as_str))]
+    #[error("the edges form a cycle: {} -> `{}`", ticked(.nodes), .nodes.first().map_or("", String::as_str))]
     Cycle {
         /// The nodes, each before the one that depends on it.
         nodes: Vec<String>,
     },
     /// Two templates have one name.
-    #[error("there are two templates named `{name}`: names must differ, checkpoints know templates by them")]
+    #[error(
+        "there are two templates named `{name}`: names must differ, since checkpoints refer to templates by name"
+    )]
     DuplicateTemplate {
         /// The name.
         name: String,
@@ -253,7 +257,7 @@ pub enum WarningKind {
     },
     /// A node that returns commands without declaring targets.
     #[error(
-        "node `{node}` returns commands and does not say where they go: add `.targets([..])`, or nothing can be said \
+        "node `{node}` returns commands and does not declare their targets: add `.targets([..])`, or nothing is known \
          about what is reachable"
     )]
     UndeclaredTargets {

@@ -237,7 +237,7 @@ impl Migrations {
         };
         migrate(fields).map_err(|error| {
             let problem = format!(
-                "the migration from version {from} of the state failed: {error}; mend it, nothing was stored"
+                "the migration from version {from} of the state failed: {error}; correct the migration; nothing was stored"
             );
             Error::new(Code::SchemaVersion, problem).with_source(error)
         })

@@ -43,7 +43,7 @@ where
     check(&clauses(), make_store).await
 }
 
-/// Every clause: those of the stores' own kit first.
+/// Every clause, those without a graph first.
 pub fn clauses() -> Vec<Clause> {
     let mut clauses = conformance::clauses();
     clauses.extend(WITH_A_GRAPH);
@@ -51,29 +51,29 @@ pub fn clauses() -> Vec<Clause> {
 }
 
 const WITH_A_GRAPH: [Clause; 4] = [
-    Clause::code("a thread continues from its stored bytes", |store| goes_on(store).boxed()),
+    Clause::code("a thread continues from its stored bytes", |store| continue_a_thread(store).boxed()),
     Clause::code(
-        "a record that is cut off is an error with its code, and earlier checkpoints can be read",
+        "a truncated record is reported as E_CORRUPT_CHECKPOINT, and earlier checkpoints can be read",
         |store| {
             let cut = |record: &mut Vec<u8>| record.truncate(record.len() / 2);
-            damaged(store, cut, Code::CorruptCheckpoint).boxed()
+            read_damaged(store, cut, Code::CorruptCheckpoint).boxed()
         },
     ),
     Clause::code(
-        "a record that was changed is an error with its code, and earlier checkpoints can be read",
+        "a corrupted record is reported as E_CORRUPT_CHECKPOINT, and earlier checkpoints can be read",
         |store| {
             let change = |record: &mut Vec<u8>| {
                 let header = 5..record.len().min(20);
                 record[header].fill(0xc1);
             };
-            damaged(store, change, Code::CorruptCheckpoint).boxed()
+            read_damaged(store, change, Code::CorruptCheckpoint).boxed()
         },
     ),
     Clause::code(
-        "a record of an unknown format is an error with its code, and earlier checkpoints can be read",
+        "a record of an unknown format is reported as E_UNKNOWN_FORMAT, and earlier checkpoints can be read",
         |store| {
             let make_newer = |record: &mut Vec<u8>| record[0] = 250;
-            damaged(store, make_newer, Code::UnknownFormat).boxed()
+            read_damaged(store, make_newer, Code::UnknownFormat).boxed()
         },
     ),
 ];
@@ -95,7 +95,7 @@ fn graph(store: impl Checkpointer) -> Result<CompiledGraph<JsonState>, String> {
     Ok(graph.checkpointer(store))
 }
 
-async fn goes_on(store: Store) -> Result<(), String> {
+async fn continue_a_thread(store: Store) -> Result<(), String> {
     let graph = graph(Arc::clone(&store))?;
     let first = graph
         .invoke(JsonUpdate::new().set("n", 0))
@@ -107,19 +107,19 @@ async fn goes_on(store: Store) -> Result<(), String> {
         return Err(format!("after two supersteps the state is {:?}", first.output()));
     }
     let last = graph.proceed().thread("t").await.map_err(store_failed)?;
-    let state = graph.state("t").await.map_err(store_failed)?.ok_or("the thread is not there")?;
+    let state = graph.state("t").await.map_err(store_failed)?.ok_or("the thread does not exist")?;
     let expected = json!(["counted to 1", "counted to 2", "counted to 3"]);
     if state.values["log"] != expected || last.output()["log"] != expected {
-        return Err(format!("the thread went on to {:?}", state.values));
+        return Err(format!("the continued thread has the state {:?}", state.values));
     }
     match graph.history("t").await.map_err(store_failed)?.len() {
         4 => Ok(()),
-        other => Err(format!("its history has {other} checkpoints, and not 4")),
+        other => Err(format!("the history has {other} checkpoints instead of 4")),
     }
 }
 
 /// Stores a thread of four checkpoints, the third of them damaged.
-async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(), String> {
+async fn read_damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(), String> {
     const DAMAGED: CheckpointId = CheckpointId::new(0, 2);
     let place = Place::root("t");
     for row in rows_of_a_thread().await? {
@@ -136,20 +136,24 @@ async fn damaged(store: Store, damage: fn(&mut Vec<u8>), code: Code) -> Result<(
         ("proceed", graph.proceed().thread("t").await.err()),
         ("state_at", graph.state_at("t", DAMAGED).await.err()),
     ] {
-        let Some(error) = failed else { return Err(format!("`{what}` takes the damaged record for good")) };
+        let Some(error) = failed else { return Err(format!("`{what}` accepts the damaged record")) };
         let told = error.to_string();
         if error.code() != code || !told.contains("checkpoint 0.2") || error.thread() != Some("t") {
-            return Err(format!("`{what}` says `{told}`: not {code}, checkpoint 0.2, thread `t`"));
+            return Err(format!(
+                "`{what}` fails with `{told}` instead of {code} for checkpoint 0.2 of thread `t`"
+            ));
         }
     }
     let before = graph.state_at("t", CheckpointId::new(0, 1)).await.map_err(store_failed)?;
     if before.is_none_or(|before| before.values["n"] != 1) {
-        return Err("the checkpoint before the damaged one is not what it was".to_owned());
+        return Err("the checkpoint before the damaged one has changed".to_owned());
     }
     let history = graph.history("t").before(DAMAGED).await.map_err(store_failed)?;
     match history.len() {
         2 => Ok(()),
-        other => Err(format!("the history before the damaged checkpoint has {other} checkpoints, and not 2")),
+        other => {
+            Err(format!("the history before the damaged checkpoint has {other} checkpoints instead of 2"))
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl Interrupt {
     pub(crate) fn place(&self) -> String {
         match self.replaces {
             None => format!("`{}`", self.node),
-            Some(_) => format!("`{}`, which asks something else than was answered", self.node),
+            Some(_) => format!("`{}`, which asks a different question than the answered one", self.node),
         }
     }
 

@@ -135,7 +135,7 @@ impl<O> Outcome<O> {
             Outcome::Interrupted { output, interrupts, .. } => {
                 let nodes: Vec<String> = interrupts.iter().map(Interrupt::place).collect();
                 let problem = format!(
-                    "the run is interrupted at {}: match on `Outcome::Interrupted`, and go on with `resume(..)` or \
+                    "the run is interrupted at {}: match on `Outcome::Interrupted`, and continue with `resume(..)` or \
                      `proceed()`",
                     nodes.join(", ")
                 );
@@ -143,7 +143,7 @@ impl<O> Outcome<O> {
             }
             Outcome::Stopped { output, reason, .. } => {
                 let problem = format!(
-                    "the run was stopped: {reason}; match on `Outcome::Stopped`, and go on with `proceed()`"
+                    "the run was stopped: {reason}; match on `Outcome::Stopped`, and continue with `proceed()`"
                 );
                 (Error::new(Code::NotFinished, problem), output)
             }
@@ -237,7 +237,7 @@ pub(crate) fn stuck_joins(stuck: &[StuckJoin]) -> Option<Error> {
     let list: Vec<String> = stuck.iter().map(ToString::to_string).collect();
     (!list.is_empty()).then(|| {
         let problem = format!(
-            "the run is over and {}: see that every source runs, or let the join wait for fewer with `any`, `n_of` or a \
+            "the run is over and {}: make sure that every source runs, or let the join wait for fewer with `any`, `n_of` or a \
              timeout",
             list.join("; ")
         );

@@ -159,10 +159,10 @@ impl fmt::Display for Rejection {
             }
             Rejection::Done { node } => write!(out, "node `{node}` is done"),
             Rejection::NothingToReuse { node } => {
-                write!(out, "node `{node}` has not finished before, so there is nothing of it to use again")
+                write!(out, "node `{node}` has not finished before, so it has no output to reuse")
             }
             Rejection::KeepsNothing { node } => {
-                write!(out, "node `{node}` keeps nothing to use again: build it with `.keep_output()`")
+                write!(out, "node `{node}` keeps no output to reuse: build it with `.keep_output()`")
             }
             Rejection::NeedsTemplate => out.write_str(
                 "a function or closure cannot be stored or sent to another process, and this graph has a checkpointer or \
@@ -172,10 +172,10 @@ impl fmt::Display for Rejection {
                 write!(out, "there is no template `{name}`{}", near(nearest))
             }
             Rejection::BadArguments(problem) => {
-                write!(out, "the template does not take its arguments: {problem}")
+                write!(out, "the template does not accept its arguments: {problem}")
             }
             Rejection::Unfit(problem) => out.write_str(problem),
-            Rejection::TooLate => out.write_str("the task that makes it is over"),
+            Rejection::TooLate => out.write_str("the task that makes it has ended"),
         }
     }
 }

@@ -427,12 +427,17 @@ impl Leases for FaultyStore {
 impl Catalog for FaultyStore {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let mut waiting = self.inner.waiting(query).await?;
-        if self.has(Kind::ListsAnsweredAsWaiting) {
+        let is_listed: Option<fn(&PendingWrite) -> bool> = match self.kind {
+            Kind::ListsAnsweredAsWaiting => Some(|write| write.slot % 2 == 1),
+            Kind::ListsKeptResultsAsWaiting => Some(|write| write.slot >= PendingWrite::KEPT),
+            _ => None,
+        };
+        if let Some(is_listed) = is_listed {
             for thread in self.inner.threads().await? {
                 let tail = self.inner.get(Place::root(&thread), None).await?.unwrap();
                 let at = tail.rows.last().unwrap().id;
-                let odd = tail.writes.into_iter().filter(|write| write.slot % 2 == 1);
-                waiting.extend(odd.map(|request| Waiting {
+                let listed = tail.writes.into_iter().filter(is_listed);
+                waiting.extend(listed.map(|request| Waiting {
                     thread: thread.clone(),
                     namespace: String::new(),
                     at,

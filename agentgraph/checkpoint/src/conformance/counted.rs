@@ -1,4 +1,4 @@
-//! How much there is: lists without a limit are whole, and what a store says it holds is what it holds.
+//! Counts: a list without a limit returns every row, and `usage` reports what is stored.
 
 use futures_util::FutureExt;
 
@@ -11,15 +11,15 @@ use crate::id::{CheckpointId, TaskId};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind};
 
 pub(super) const CLAUSES: [Clause; 2] = [
-    Clause::code("a list without a limit is whole", |store| whole_lists(store).boxed()),
-    Clause::code("a store says how much it holds", |store| holdings(store).boxed())
+    Clause::code("a list without a limit returns every row", |store| list_every_row(store).boxed()),
+    Clause::code("`usage` counts rows, pending writes and bytes", |store| count_usage(store).boxed())
         .needing(&[Extension::Catalog]),
 ];
 
 /// More than a page of any store.
 const MANY: u64 = 1_100;
 
-async fn whole_lists(store: Store) -> Result<(), String> {
+async fn list_every_row(store: Store) -> Result<(), String> {
     let place = Place::root("t");
     for step in 0..MANY {
         store.put(full(place, step, b"x")).await.map_err(store_failed)?;
@@ -28,13 +28,13 @@ async fn whole_lists(store: Store) -> Result<(), String> {
         let query = ListQuery { branch, ..ListQuery::default() };
         let found = store.list(place, query).await.map_err(store_failed)?.len();
         if found as u64 != MANY {
-            return Err(format!("a list of branch {branch:?} has {found} rows of {MANY}"));
+            return Err(format!("a list of branch {branch:?} has {found} of {MANY} rows"));
         }
     }
     Ok(())
 }
 
-async fn holdings(store: Store) -> Result<(), String> {
+async fn count_usage(store: Store) -> Result<(), String> {
     check_usage(&store, "before anything was stored", 0, 0, 0).await?;
     let record = vec![7; 1_000];
     for thread in ["t", "u"] {
@@ -48,12 +48,13 @@ async fn holdings(store: Store) -> Result<(), String> {
     }
     check_usage(&store, "with two threads", 6, 4, 10_000).await?;
     store.delete_thread("t").await.map_err(store_failed)?;
-    check_usage(&store, "after one of two was deleted", 3, 2, 5_000).await?;
+    check_usage(&store, "after one of them was deleted", 3, 2, 5_000).await?;
     store.delete_thread("u").await.map_err(store_failed)?;
-    check_usage(&store, "after all was deleted", 0, 0, 0).await
+    check_usage(&store, "after both were deleted", 0, 0, 0).await
 }
 
-/// Exact numbers of rows and writes. Bytes may be more than were given, by what a store adds to each.
+/// Compares the exact numbers of rows and writes. A store may count more bytes than it was given, up to twice
+/// as many.
 async fn check_usage(store: &Store, when: &str, rows: u64, writes: u64, bytes: u64) -> Result<(), String> {
     let held = catalog(store)?.usage().await.map_err(store_failed)?;
     let Usage { bytes: small, value_bytes, .. } = held;
@@ -65,6 +66,8 @@ async fn check_usage(store: &Store, when: &str, rows: u64, writes: u64, bytes: u
     if held.rows == rows && held.writes == writes && fits {
         Ok(())
     } else {
-        Err(format!("{when} it says {held:?}, and has {rows} rows and {writes} writes of {bytes} bytes"))
+        Err(format!(
+            "{when} `usage` returns {held:?}, but {rows} rows and {writes} writes of {bytes} bytes are stored"
+        ))
     }
 }

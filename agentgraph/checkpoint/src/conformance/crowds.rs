@@ -1,4 +1,4 @@
-//! Many who use a store at once.
+//! Concurrent users of a store.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -16,20 +16,29 @@ use crate::lease::{Claim, LeaseTerms};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind};
 
 pub(super) const CLAUSES: [Clause; 6] = [
-    Clause::code("writers on threads of their own all succeed, each in his order", |store| {
-        apart(store).boxed()
+    Clause::code("concurrent writers on separate threads all succeed, each in order", |store| {
+        write_separate_threads(store).boxed()
     }),
-    Clause::code("of writers on one thread one wins each step", |store| one_thread(store).boxed()),
-    Clause::code("of those who want a thread one gets it", |store| one_lease(store).boxed())
-        .needing(&[Extension::Leases]),
-    Clause::code("tasks that finish at once all have their writes stored", |store| writes(store).boxed()),
-    Clause::code("of copies onto one thread one is made, whole", |store| copies(store).boxed())
-        .needing(&[Extension::Upkeep]),
-    Clause::code("a reader sees a commit whole or not at all", |store| whole(store).boxed()),
+    Clause::code("exactly one of several concurrent writers on a thread commits each step", |store| {
+        write_one_thread(store).boxed()
+    }),
+    Clause::code("exactly one of several concurrent writers is granted the lease of a thread", |store| {
+        acquire_one_lease(store).boxed()
+    })
+    .needing(&[Extension::Leases]),
+    Clause::code("pending writes of tasks that finish at once are all stored", |store| {
+        put_writes(store).boxed()
+    }),
+    Clause::code(
+        "exactly one of several concurrent copies onto a thread succeeds, and it is complete",
+        |store| copy_onto_one_thread(store).boxed(),
+    )
+    .needing(&[Extension::Upkeep]),
+    Clause::code("a reader sees a whole commit or none of it", |store| read_whole_commits(store).boxed()),
 ];
 
-/// Spawned if there is a runtime to spawn on, and all at once in any case.
-pub(super) async fn all<T: Send + 'static>(work: Vec<BoxFuture<'static, T>>) -> Result<Vec<T>, String> {
+/// Runs futures at once; spawns them if there is a tokio runtime.
+pub(super) async fn run_all<T: Send + 'static>(work: Vec<BoxFuture<'static, T>>) -> Result<Vec<T>, String> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Ok(join_all(work).await);
     }
@@ -38,7 +47,7 @@ pub(super) async fn all<T: Send + 'static>(work: Vec<BoxFuture<'static, T>>) -> 
     done.into_iter().map(|done| done.map_err(|error| format!("the store panicked: {error}"))).collect()
 }
 
-async fn apart(store: Store) -> Result<(), String> {
+async fn write_separate_threads(store: Store) -> Result<(), String> {
     const RUNS: u64 = 40;
     const STEPS: u64 = 25;
     let runs = (0..RUNS).map(|run| {
@@ -53,20 +62,20 @@ async fn apart(store: Store) -> Result<(), String> {
         }
         .boxed()
     });
-    all(runs.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    run_all(runs.collect()).await?.into_iter().collect::<Result<(), String>>()?;
     for run in 0..RUNS {
         let thread = format!("t{run}");
         let rows = store.list(Place::root(&thread), ListQuery::default()).await.map_err(store_failed)?;
         let found: Vec<Vec<u8>> = rows.into_iter().rev().map(|row| row.record).collect();
         let expected: Vec<Vec<u8>> = (0..STEPS).map(|step| format!("{run}.{step}").into_bytes()).collect();
         if found != expected {
-            return Err(format!("thread {thread} does not hold its {STEPS} steps in order"));
+            return Err(format!("thread {thread} does not have its {STEPS} steps in order"));
         }
     }
     Ok(())
 }
 
-async fn one_thread(store: Store) -> Result<(), String> {
+async fn write_one_thread(store: Store) -> Result<(), String> {
     const WRITERS: u64 = 16;
     for step in 0..20 {
         let writers = (0..WRITERS).map(|writer| {
@@ -78,26 +87,30 @@ async fn one_thread(store: Store) -> Result<(), String> {
                 match stored {
                     Ok(()) => Ok(Some(writer)),
                     Err(error) if error.code() == StoreCode::Stale => Ok(None),
-                    Err(error) => Err(format!("a lost race is not stale: {error}")),
+                    Err(error) => Err(format!(
+                        "the commit that lost the race fails with another error than E_STALE: {error}"
+                    )),
                 }
             }
             .boxed()
         });
         let ends: Vec<Option<u64>> =
-            all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
+            run_all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
         let winners: Vec<u64> = ends.into_iter().flatten().collect();
         let [winner] = winners[..] else {
             return Err(format!("{} writers stored step {step}", winners.len()));
         };
         let row = store.row(Place::root("t"), CheckpointId::new(0, step)).await.map_err(store_failed)?;
         if row.is_none_or(|row| row.record != winner.to_be_bytes()) {
-            return Err(format!("step {step} is not that of the writer who was told that it is stored"));
+            return Err(format!(
+                "step {step} holds the record of another writer than the one whose `put` succeeded"
+            ));
         }
     }
     Ok(())
 }
 
-async fn one_lease(store: Store) -> Result<(), String> {
+async fn acquire_one_lease(store: Store) -> Result<(), String> {
     const WRITERS: u64 = 16;
     let mut greatest = 0;
     for round in 0..20_u64 {
@@ -107,7 +120,8 @@ async fn one_lease(store: Store) -> Result<(), String> {
             let store = Arc::clone(&store);
             async move { leases(&store)?.acquire("t", terms).await.map_err(store_failed) }.boxed()
         });
-        let claims: Vec<Claim> = all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
+        let claims: Vec<Claim> =
+            run_all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
         let granted: Vec<u64> = claims
             .into_iter()
             .filter_map(|claim| match claim {
@@ -118,7 +132,7 @@ async fn one_lease(store: Store) -> Result<(), String> {
         match granted[..] {
             [fence] if fence > greatest => greatest = fence,
             [fence] => return Err(format!("the fence {fence} is not greater than {greatest}")),
-            _ => return Err(format!("{} writers were granted one thread", granted.len())),
+            _ => return Err(format!("{} writers were granted the same lease", granted.len())),
         }
         if round % 2 == 0 {
             leases(&store)?.release("t", greatest).await.map_err(store_failed)?;
@@ -127,7 +141,7 @@ async fn one_lease(store: Store) -> Result<(), String> {
     Ok(())
 }
 
-async fn writes(store: Store) -> Result<(), String> {
+async fn put_writes(store: Store) -> Result<(), String> {
     const TASKS: u128 = 50;
     let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
     store.put(full(place, 0, b"a")).await.map_err(store_failed)?;
@@ -143,17 +157,21 @@ async fn writes(store: Store) -> Result<(), String> {
         }
         .boxed()
     });
-    all(tasks.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    run_all(tasks.collect()).await?.into_iter().collect::<Result<(), String>>()?;
     let tail = store.get(place, None).await.map_err(store_failed)?.unwrap_or_default();
     let expected: Vec<PendingWrite> = (0..TASKS).flat_map(|task| [write(task, 0), write(task, 1)]).collect();
     if tail.writes == expected {
         Ok(())
     } else {
-        Err(format!("{} of {} writes are there, or not in order", tail.writes.len(), expected.len()))
+        Err(format!(
+            "{} of {} pending writes are stored, or their order is wrong",
+            tail.writes.len(),
+            expected.len()
+        ))
     }
 }
 
-async fn copies(store: Store) -> Result<(), String> {
+async fn copy_onto_one_thread(store: Store) -> Result<(), String> {
     const STEPS: u64 = 30;
     for source in ["a", "b", "c", "d"] {
         for step in 0..STEPS {
@@ -166,24 +184,27 @@ async fn copies(store: Store) -> Result<(), String> {
             match upkeep(&store)?.copy_thread(source, "copy").await {
                 Ok(()) => Ok(Some(source)),
                 Err(error) if error.code() == StoreCode::ThreadExists => Ok(None),
-                Err(error) => Err(format!("a copy onto a thread that exists: {error}")),
+                Err(error) => Err(format!(
+                    "a copy onto an existing thread fails with another error than E_THREAD_EXISTS: {error}"
+                )),
             }
         }
         .boxed()
     });
-    let ends: Vec<Option<&str>> = all(copiers.into()).await?.into_iter().collect::<Result<_, String>>()?;
+    let ends: Vec<Option<&str>> =
+        run_all(copiers.into()).await?.into_iter().collect::<Result<_, String>>()?;
     let made: Vec<&str> = ends.into_iter().flatten().collect();
     let [source] = made[..] else { return Err(format!("{} copies were made", made.len())) };
     let rows = store.list(Place::root("copy"), ListQuery::default()).await.map_err(store_failed)?;
     if rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()) {
         Ok(())
     } else {
-        Err(format!("the copy of {source} is not {source}"))
+        Err(format!("the copy of {source} does not have its rows"))
     }
 }
 
-/// One commits deltas with segments over pending writes, others read all the time.
-async fn whole(store: Store) -> Result<(), String> {
+/// One writer commits deltas with segments and pending writes while others read.
+async fn read_whole_commits(store: Store) -> Result<(), String> {
     const STEPS: u64 = 60;
     let place = Place::root("t");
     store.put(full(place, 0, b"0")).await.map_err(store_failed)?;
@@ -209,18 +230,22 @@ async fn whole(store: Store) -> Result<(), String> {
             for _ in 0..STEPS {
                 let tail = store.get(Place::root("t"), None).await.map_err(store_failed)?.unwrap_or_default();
                 let Some(last) = tail.rows.last().map(|row| row.id.step) else {
-                    return Err("a thread that is there was read as none".to_owned());
+                    return Err("`get` found nothing in a thread that exists".to_owned());
                 };
                 let folded = last / 8 * 8;
                 let mut expected: Vec<u64> = [0].into_iter().chain((8..=folded).step_by(8)).collect();
                 expected.extend(folded + 1..=last);
                 let steps: Vec<u64> = tail.rows.iter().map(|row| row.id.step).collect();
                 if steps != expected {
-                    return Err(format!("checkpoint 0.{last} was read as the rows of steps {steps:?}"));
+                    return Err(format!(
+                        "`get` of checkpoint 0.{last} returned the steps {steps:?}, not {expected:?}"
+                    ));
                 }
                 let next = (last + 1).to_string().into_bytes();
                 if tail.writes.iter().any(|write| write.bytes != next) {
-                    return Err(format!("checkpoint 0.{last} was read with writes of another step"));
+                    return Err(format!(
+                        "`get` of checkpoint 0.{last} returned pending writes of another step"
+                    ));
                 }
                 tokio::task::yield_now().await;
             }
@@ -228,7 +253,7 @@ async fn whole(store: Store) -> Result<(), String> {
         }
         .boxed()
     });
-    let everybody: Vec<BoxFuture<'static, Result<(), String>>> =
+    let futures: Vec<BoxFuture<'static, Result<(), String>>> =
         std::iter::once(writer.boxed()).chain(readers).collect();
-    all(everybody).await?.into_iter().collect()
+    run_all(futures).await?.into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Leases that end: who waits for a thread is told, and who was dropped in the middle keeps none.
+//! Ends of leases: `released` waits for them, and `let_go` ends the lease of a dropped run.
 
 use std::pin::pin;
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,15 +12,17 @@ use crate::lease::{Claim, LeaseTerms};
 use crate::services::yield_now;
 
 pub(super) const CLAUSES: [Clause; 2] = [
-    Clause::code("who waits for the end of a lease is not told of it before, again and again", |store| {
-        not_before(store).boxed()
+    Clause::code("`released` does not return repeatedly while the lease is held", |store| {
+        wait_while_held(store).boxed()
     })
     .needing(&[Extension::Leases]),
-    Clause::code("a lease that was let go is free with one of the next calls", |store| let_go(store).boxed())
-        .needing(&[Extension::Leases]),
+    Clause::code("`let_go` frees the lease during one of the next calls", |store| {
+        free_with_let_go(store).boxed()
+    })
+    .needing(&[Extension::Leases]),
 ];
 
-/// How often it is looked, with calls in between: a store may have to hear of it from elsewhere.
+/// How often a clause looks, with calls in between: the store may learn of the end from another process.
 const LOOKS: usize = 200;
 
 async fn take(store: &Store) -> Result<Option<u64>, String> {
@@ -32,10 +34,10 @@ async fn take(store: &Store) -> Result<Option<u64>, String> {
     }
 }
 
-async fn not_before(store: Store) -> Result<(), String> {
-    let fence = take(&store).await?.ok_or("a thread that nobody has is held")?;
+async fn wait_while_held(store: Store) -> Result<(), String> {
+    let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
     let mut returned = 0;
-    // A store may be wrong about it now and then.
+    // A store may return early now and then.
     while returned < 5 {
         let mut released = pin!(leases(&store)?.released("t", fence));
         let mut is_held = true;
@@ -52,14 +54,15 @@ async fn not_before(store: Store) -> Result<(), String> {
         }
         returned += 1;
     }
-    Err("it said again and again that a lease has ended which is held: who waits would ask without a pause"
-        .into())
+    Err(format!(
+        "`released` returned {returned} times while the lease was held, so waiting runs would not pause"
+    ))
 }
 
-async fn let_go(store: Store) -> Result<(), String> {
-    let fence = take(&store).await?.ok_or("a thread that nobody has is held")?;
+async fn free_with_let_go(store: Store) -> Result<(), String> {
+    let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
     if take(&store).await?.is_some() {
-        return Err("a thread that is held is granted to another writer".into());
+        return Err("the lease of a held thread is granted to another writer".into());
     }
     leases(&store)?.let_go("t", fence);
     for _ in 0..LOOKS {
@@ -69,5 +72,5 @@ async fn let_go(store: Store) -> Result<(), String> {
         store.threads().await.map_err(store_failed)?;
         yield_now().await;
     }
-    Err("a thread whose run was dropped stays held".into())
+    Err("the thread is still held after `let_go`".into())
 }

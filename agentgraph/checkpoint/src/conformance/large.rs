@@ -1,14 +1,14 @@
-//! Large values: stored once, there as long as something holds them, and gone afterwards.
+//! Large values: stored once, kept while something holds them, and removed afterwards.
 //!
-//! A store may choose what it takes for large; a text of 120,000 bytes within a record of ours has to be. The
-//! first of these clauses is optional: one that encrypts cannot hold it, since equal values look different
-//! there, and holds the others.
+//! A store chooses which values are large; a text of 120,000 bytes in a record must be one. The first clause
+//! is optional: an encrypting store cannot hold it, since equal values differ once they are encrypted. It
+//! holds the others.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use super::crowds::all;
+use super::crowds::run_all;
 use super::extension::{catalog, upkeep};
 use super::values::store_failed;
 use super::{Clause, Extension, Store};
@@ -20,30 +20,35 @@ use crate::id::{CheckpointId, TaskId};
 use crate::row::{PendingWrite, Place, Put, PutWrites, Rewrite, RowKind};
 
 pub(super) const CLAUSES: [Clause; 6] = [
-    Clause::code("a large value is stored once, whatever holds it", |store| once(store).boxed())
-        .needing(&[Extension::Catalog, Extension::Upkeep])
-        .optional(),
-    Clause::code("a large value outlives what held it, while something else does", |store| {
-        outlives(store).boxed()
+    Clause::code("a large value is stored once, however many records and pending writes hold it", |store| {
+        store_once(store).boxed()
+    })
+    .needing(&[Extension::Catalog, Extension::Upkeep])
+    .optional(),
+    Clause::code("a large value is kept while any record or pending write holds it", |store| {
+        keep_while_held(store).boxed()
     })
     .needing(&[Extension::Catalog, Extension::Upkeep]),
-    Clause::code("a large value that nothing holds any more takes no room", |store| goes(store).boxed())
+    Clause::code("a large value that nothing holds is removed", |store| remove_unheld(store).boxed())
         .needing(&[Extension::Catalog, Extension::Upkeep]),
-    Clause::code("pending writes that are replaced or cleared let go of their large values", |store| {
-        replaced(store).boxed()
+    Clause::code("replaced and cleared pending writes release their large values", |store| {
+        release_with_writes(store).boxed()
     })
     .needing(&[Extension::Catalog]),
-    Clause::code("a commit that is refused leaves no large value behind", |store| refused(store).boxed())
-        .needing(&[Extension::Catalog]),
-    Clause::code("large values that come and go under many writers are whole, and then gone", |store| {
-        many(store).boxed()
+    Clause::code("a refused commit leaves no large value behind", |store| {
+        refuse_without_trace(store).boxed()
     })
+    .needing(&[Extension::Catalog]),
+    Clause::code(
+        "large values stay intact under concurrent writers and are removed with their threads",
+        |store| write_concurrently(store).boxed(),
+    )
     .needing(&[Extension::Catalog]),
 ];
 
 const SIZE: usize = 120_000;
 
-/// A text that no other has a part of.
+/// A text that shares no part with the text of another name.
 fn text(name: &str) -> String {
     let mut text = String::new();
     for line in 0_u64.. {
@@ -59,7 +64,7 @@ fn text(name: &str) -> String {
 fn record(number: u64, texts: &[&str]) -> Vec<u8> {
     let mut operations = DeltaWriter::new(2);
     operations.begin(CheckpointId::new(0, 0));
-    // They are of types that can be encoded.
+    // These types can be encoded.
     let _ = operations.channel(0).set(&number);
     let _ = operations.channel(1).append(texts);
     HeaderMap::default().to_record(operations.bytes())
@@ -80,8 +85,8 @@ async fn usage(store: &Store) -> Result<Usage, String> {
     catalog(store)?.usage().await.map_err(store_failed)
 }
 
-/// Whether a checkpoint and the writes on it are what was stored.
-async fn holds(
+/// Checks that a checkpoint and its pending writes are returned as they were stored.
+async fn check_stored(
     store: &Store,
     thread: &str,
     id: CheckpointId,
@@ -91,17 +96,17 @@ async fn holds(
     let tail = store.get(Place::root(thread), Some(id)).await.map_err(store_failed)?.unwrap_or_default();
     let row = store.row(Place::root(thread), id).await.map_err(store_failed)?;
     if tail.rows.last().is_none_or(|row| row.record != record) || row.is_none_or(|row| row.record != record) {
-        return Err(format!("checkpoint {id} of `{thread}` is not what was stored"));
+        return Err(format!("checkpoint {id} of `{thread}` differs from the stored one"));
     }
     if tail.writes == writes {
         Ok(())
     } else {
-        Err(format!("the writes on checkpoint {id} of `{thread}` are not what was stored"))
+        Err(format!("the pending writes on checkpoint {id} of `{thread}` differ from the stored ones"))
     }
 }
 
 /// One text in three threads, a hundred branches of one of them, a segment, a pending write and a copy.
-async fn once(store: Store) -> Result<(), String> {
+async fn store_once(store: Store) -> Result<(), String> {
     let text = text("once");
     let beside = write(300, &text);
     for thread in ["a", "b", "c"] {
@@ -122,19 +127,19 @@ async fn once(store: Store) -> Result<(), String> {
     let held = usage(&store).await?;
     let bytes = held.bytes + held.value_bytes;
     if bytes > 2 * SIZE as u64 {
-        return Err(format!("a text of {SIZE} bytes that is stored again and again takes {bytes} bytes"));
+        return Err(format!("a text of {SIZE} bytes takes {bytes} bytes when many records hold it"));
     }
     for thread in ["a", "b", "c", "d"] {
         let record = record(70_000, &["small", &text]);
-        holds(&store, thread, CheckpointId::new(0, 0), &record, std::slice::from_ref(&beside)).await?;
+        check_stored(&store, thread, CheckpointId::new(0, 0), &record, std::slice::from_ref(&beside)).await?;
     }
     for thread in ["a", "d"] {
-        holds(&store, thread, CheckpointId::new(7, 1), &record(7, &[&text]), &[]).await?;
+        check_stored(&store, thread, CheckpointId::new(7, 1), &record(7, &[&text]), &[]).await?;
     }
     Ok(())
 }
 
-async fn outlives(store: Store) -> Result<(), String> {
+async fn keep_while_held(store: Store) -> Result<(), String> {
     let (shared, other) = (text("shared"), text("other"));
     let kept = record(1, &[&shared, &other]);
     for thread in ["deleted", "pruned", "kept"] {
@@ -142,28 +147,28 @@ async fn outlives(store: Store) -> Result<(), String> {
     }
     upkeep(&store)?.copy_thread("kept", "copy").await.map_err(store_failed)?;
     store.delete_thread("deleted").await.map_err(store_failed)?;
-    holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
+    check_stored(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
     store.put(put("pruned", 0, 1, b"newer")).await.map_err(store_failed)?;
     let gone = [(0, 0..1)];
     let rewrite = Rewrite { place: Place::root("pruned"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
     upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
-    holds(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
-    // A full that is written anew holds one of them still, and not the other.
+    check_stored(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
+    // The rewritten full holds only one of the two texts.
     let fulls = [(CheckpointId::new(0, 0), record(2, &[&shared]))];
     let rewrite = Rewrite { place: Place::root("kept"), fence: 0, fulls: &fulls, unfold: &[], gone: &[] };
     upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
-    holds(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
-    holds(&store, "copy", CheckpointId::new(0, 0), &kept, &[]).await?;
+    check_stored(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
+    check_stored(&store, "copy", CheckpointId::new(0, 0), &kept, &[]).await?;
     store.delete_thread("copy").await.map_err(store_failed)?;
-    holds(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
+    check_stored(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
     match usage(&store).await?.value_bytes {
         bytes if bytes < 3 * SIZE as u64 / 2 => Ok(()),
-        bytes => Err(format!("{bytes} bytes of values are kept, where one of {SIZE} is held")),
+        bytes => Err(format!("{bytes} bytes of values are stored, but only one of {SIZE} bytes is held")),
     }
 }
 
-async fn goes(store: Store) -> Result<(), String> {
-    let text = text("goes");
+async fn remove_unheld(store: Store) -> Result<(), String> {
+    let text = text("unheld");
     let record = record(1, &[&text]);
     let beside = [write(1, &text)];
     for thread in ["a", "b"] {
@@ -187,11 +192,11 @@ async fn goes(store: Store) -> Result<(), String> {
     }
     match usage(&store).await? {
         Usage { values: 0, value_bytes: 0, uses: 0, rows: 0, writes: 0, bytes: 0 } => Ok(()),
-        left => Err(format!("after all of it was deleted there is {left:?}")),
+        left => Err(format!("after everything was deleted the store still has {left:?}")),
     }
 }
 
-async fn replaced(store: Store) -> Result<(), String> {
+async fn release_with_writes(store: Store) -> Result<(), String> {
     let (one, other) = (text("one"), text("other"));
     let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
     let first = record(0, &[]);
@@ -200,14 +205,14 @@ async fn replaced(store: Store) -> Result<(), String> {
     for written in [&writes[..], &[write(2, &other)], &[write(2, &one)], &[write(3, "small")], &writes[..1]] {
         store.put_writes(PutWrites::new(place, at, written)).await.map_err(store_failed)?;
     }
-    holds(&store, "t", at, &first, &writes).await?;
+    check_stored(&store, "t", at, &first, &writes).await?;
     let held = usage(&store).await?;
     if held.value_bytes > 3 * SIZE as u64 / 2 {
-        return Err(format!("of replaced writes, too, the values are kept: {held:?}"));
+        return Err(format!("the values of replaced pending writes are still stored: {held:?}"));
     }
     let second = record(1, &[&one]);
     store.put(Put { clears_writes: true, ..put("t", 0, 1, &second) }).await.map_err(store_failed)?;
-    holds(&store, "t", CheckpointId::new(0, 1), &second, &[]).await?;
+    check_stored(&store, "t", CheckpointId::new(0, 1), &second, &[]).await?;
     store
         .put_writes(PutWrites::new(place, CheckpointId::new(0, 1), &[write(4, &other)]))
         .await
@@ -215,11 +220,11 @@ async fn replaced(store: Store) -> Result<(), String> {
     store.put(Put { clears_writes: true, ..put("t", 0, 2, &first) }).await.map_err(store_failed)?;
     match usage(&store).await? {
         Usage { value_bytes, writes: 0, .. } if value_bytes < 3 * SIZE as u64 / 2 => Ok(()),
-        left => Err(format!("of writes that a commit cleared there is something left: {left:?}")),
+        left => Err(format!("the values of cleared pending writes are still stored: {left:?}")),
     }
 }
 
-async fn refused(store: Store) -> Result<(), String> {
+async fn refuse_without_trace(store: Store) -> Result<(), String> {
     let small = record(0, &[]);
     store.put(put("t", 0, 3, &small)).await.map_err(store_failed)?;
     let before = usage(&store).await?;
@@ -237,15 +242,15 @@ async fn refused(store: Store) -> Result<(), String> {
             .await,
     ];
     if outcomes.iter().any(Result::is_ok) {
-        return Err("what comes too late is stored".to_owned());
+        return Err("a commit or pending write that must be refused is stored".to_owned());
     }
     match usage(&store).await? {
         after if after == before => Ok(()),
-        after => Err(format!("refused commits made {after:?} of {before:?}")),
+        after => Err(format!("refused commits changed the usage from {before:?} to {after:?}")),
     }
 }
 
-async fn many(store: Store) -> Result<(), String> {
+async fn write_concurrently(store: Store) -> Result<(), String> {
     const WRITERS: u64 = 8;
     let texts = [Arc::new(text("one")), Arc::new(text("two")), Arc::new(text("three"))];
     let writers = (0..WRITERS).map(|writer| {
@@ -261,21 +266,21 @@ async fn many(store: Store) -> Result<(), String> {
                     .put_writes(PutWrites::new(Place::root(&thread), at, &beside))
                     .await
                     .map_err(store_failed)?;
-                holds(&store, &thread, at, &record, &beside).await?;
+                check_stored(&store, &thread, at, &record, &beside).await?;
                 let cleared = record_of_two(round, &texts);
                 let commit = Put { clears_writes: true, ..put(&thread, 0, 1, &cleared) };
                 store.put(commit).await.map_err(store_failed)?;
-                holds(&store, &thread, CheckpointId::new(0, 1), &cleared, &[]).await?;
+                check_stored(&store, &thread, CheckpointId::new(0, 1), &cleared, &[]).await?;
                 store.delete_thread(&thread).await.map_err(store_failed)?;
             }
             Ok(())
         }
         .boxed()
     });
-    all(writers.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    run_all(writers.collect()).await?.into_iter().collect::<Result<(), String>>()?;
     match usage(&store).await? {
         Usage { values: 0, uses: 0, .. } => Ok(()),
-        left => Err(format!("after all of it was deleted there is {left:?}")),
+        left => Err(format!("after everything was deleted the store still has {left:?}")),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Leases and fences: a thread has one writer, and whoever comes too late changes nothing.
+//! Leases and fences: a thread has one leaseholder, and commits with an older fence change nothing.
 
 pub(super) const CASES: &[(&str, &str)] = &[
     (
-        "a thread is leased to one writer",
+        "a thread has one lease at a time",
         "acquire t 100 200 as A
          => granted
          acquire t 100 300 as B
@@ -17,7 +17,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => nothing",
     ),
     (
-        "a lease ends by time, and the next fence is greater",
+        "a lease expires, and the next fence is greater",
         "acquire t 100 200 as A
          => granted
          acquire t 200 300 as B
@@ -28,7 +28,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => granted",
     ),
     (
-        "a lease that was given back is free",
+        "a released thread can be leased again",
         "acquire t 100 200 as A
          => granted
          release t A
@@ -45,7 +45,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => held by B until 200",
     ),
     (
-        "a lease can be taken from whoever has it",
+        "`seize` takes a thread from its leaseholder",
         "acquire t 100 200 as A
          => granted
          acquire t 100 300 as B seize
@@ -58,7 +58,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok",
     ),
     (
-        "a lease is renewed until another one has the thread",
+        "a lease can be renewed until another writer takes the thread",
         "acquire t 100 200 as A
          => granted
          renew t A 300
@@ -81,7 +81,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => no",
     ),
     (
-        "a lease whose time has passed is good until somebody takes the thread",
+        "an expired lease stays valid until another writer takes the thread",
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A
@@ -150,7 +150,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, write 1:0 new",
     ),
     (
-        "a fence that was given back stores nothing more",
+        "commits and pending writes with a released fence are refused",
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A
@@ -165,7 +165,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a",
     ),
     (
-        "the fence of one thread is none of another",
+        "the fence of one thread is not valid for another",
         "acquire t 100 200 as A
          => granted
          acquire u 100 200 as B
@@ -184,7 +184,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok",
     ),
     (
-        "a writer without a lease is not asked for one",
+        "commits and pending writes without a fence need no lease",
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a
@@ -195,7 +195,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, write 1:0 w",
     ),
     (
-        "deleting a thread ends its lease, and what its writer still stores does not bring it back",
+        "a deleted thread has no lease, and late commits with its old fence are refused",
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A

@@ -1,8 +1,8 @@
-//! Rows and pending writes: what is stored is found again, as it was, in order, and nothing else.
+//! Rows and pending writes: the store returns exactly what it was given, in order.
 
 pub(super) const CASES: &[(&str, &str)] = &[
     (
-        "an empty store answers",
+        "calls on an empty store succeed and find nothing",
         "get t
          => nothing
          get t 0.0
@@ -17,7 +17,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok",
     ),
     (
-        "a full and the deltas after it, in order",
+        "`get` returns a full and the deltas after it in order",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -40,7 +40,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => nothing",
     ),
     (
-        "the newest full at or before a step",
+        "`get` starts with the newest full at or before the step",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -57,7 +57,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, delta 0.1 b",
     ),
     (
-        "segments stand for the deltas up to their step",
+        "`get` returns a segment in place of the deltas up to its step",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -86,7 +86,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => delta 0.5 f, delta 0.4 e, delta 0.3 d, delta 0.2 c, delta 0.1 b, full 0.0 a",
     ),
     (
-        "a full ends the reach of segments",
+        "`get` ignores segments before the newest full",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b segment=b
@@ -99,7 +99,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.2 c, delta 0.3 d",
     ),
     (
-        "a lost race is stale and changes nothing",
+        "a commit that loses a race is stale and changes nothing",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -120,7 +120,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok",
     ),
     (
-        "a commit follows the one that it says, or is stale and changes nothing",
+        "a commit whose parent is missing is stale and changes nothing",
         "put t 0.0 full a after=0.7
          => E_STALE
          threads
@@ -157,7 +157,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>",
     ),
     (
-        "a commit with a segment follows and clears as one without",
+        "a commit with a segment checks its parent and clears pending writes like one without",
         "put t 0.0 full a
          => ok
          writes t 0.0 1:0=w
@@ -176,7 +176,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, segment 0.1 ab",
     ),
     (
-        "a checkpoint that comes again is stale, even with the same bytes",
+        "a second commit of a checkpoint is stale, even with the same bytes",
         "put t 0.0 full a
          => ok
          put t 0.0 full a
@@ -191,7 +191,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, segment 0.1 b",
     ),
     (
-        "steps are numbers of 64 bits",
+        "steps are 64-bit numbers",
         "put t 0.1 full a
          => ok
          put t 0.4294967297 delta b after=0.1
@@ -224,7 +224,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.1099511627776 abc, write 1:0 w",
     ),
     (
-        "pending writes that come with a commit are stored with it or not at all",
+        "pending writes in a commit are stored with it or not at all",
         "put t 0.0 full a
          => ok
          writes t 0.0 1:0=old
@@ -259,7 +259,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>",
     ),
     (
-        "a step below the newest is stale, also where a row is missing",
+        "a commit below the newest step is stale, even if no row has its step",
         "put t 0.0 full a
          => ok
          put t 0.7 full b
@@ -270,7 +270,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.7 b, full 0.0 a",
     ),
     (
-        "a tail without a full is no checkpoint, but its row is there",
+        "a delta without a full is found by `row` and not by `get`",
         "put t 0.3 delta a
          => ok
          get t
@@ -281,7 +281,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => t",
     ),
     (
-        "pending writes: by task and slot, replaced in place",
+        "pending writes are sorted by task and slot; a later one replaces an earlier one",
         "put t 0.0 full a
          => ok
          writes t 0.0 2:0=d 1:1=c 1:0=a
@@ -300,7 +300,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, write 1:0 new, write 1:1 c, write 2:0 d, write 3:4294967295 e, write 9:0 y, write 340282366920938463463374607431768211455:0 last",
     ),
     (
-        "a commit clears the writes of the step before it, on its branch, if asked",
+        "a commit that clears pending writes clears those of the previous step of its branch",
         "put t 0.0 full a
          => ok
          writes t 0.0 1:0=x
@@ -325,7 +325,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.1 n, write 1:0 z",
     ),
     (
-        "writes on a step that is not there wait for it, and begin no thread and no branch",
+        "pending writes on a missing step are kept for it and create no thread or branch",
         "writes t 0.0 1:0=x
          => ok
          threads
@@ -342,7 +342,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a",
     ),
     (
-        "the newest branch is the default",
+        "the branch with the greatest number is the default",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -371,7 +371,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>",
     ),
     (
-        "namespaces are apart",
+        "namespaces of a thread are separate",
         "put t 0.0 full root
          => ok
          put t/n 0.0 full child
@@ -390,7 +390,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => t",
     ),
     (
-        "a list can begin before a step and end after a number",
+        "a list obeys `before` and `limit`",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -411,7 +411,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => delta 0.2 c, delta 0.1 b, full 0.0 a",
     ),
     (
-        "a list of a named branch begins and ends where it is told, too",
+        "a list of one branch obeys `before` and `limit`",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -436,7 +436,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>",
     ),
     (
-        "of pending writes with one task and slot in one call the last is kept, large or small",
+        "the last pending write for a task and slot in a call is kept, large or small",
         "put t 0.0 full a
          => ok
          writes t 0.0 1:0=a 1:0=b
@@ -455,7 +455,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, write 1:0 b, write 1:2 large:c, write 1:4 c, write 1:6 e",
     ),
     (
-        "what is stored is the same after it was compacted",
+        "`compact` changes no records, pending writes or leases",
         "compact
          => ok
          put t 0.0 full a
@@ -484,7 +484,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => held by A until 200",
     ),
     (
-        "threads are sorted and deleted whole",
+        "`threads` is sorted by name, and `delete_thread` removes a whole thread",
         "put b 0.0 full 1
          => ok
          put a 0.0 full 2

@@ -13,8 +13,8 @@ use crate::row::{
 };
 
 /// Makes the calls of a script, one a line, and returns them with an `=> answer` line after each. Lines that
-/// begin so are skipped, so a transcript is a script again. A call that fails answers with its code. A call
-/// of an extension that the store lacks answers with `no leases`, `no catalog` or `no upkeep`.
+/// begin with `=>` are skipped, so a transcript can be run as a script. A call that fails answers with its
+/// code. A call of an extension that the store lacks answers with `no leases`, `no catalog` or `no upkeep`.
 ///
 /// ```text
 /// put THREAD[/NAMESPACE] BRANCH.STEP full|delta RECORD [segment=RECORD] [clears] [by=LEASE]
@@ -29,7 +29,7 @@ use crate::row::{
 /// branches PLACE                  compact
 /// ```
 ///
-/// In bytes, `large:c` stands for 70,000 times that letter, in calls and in answers.
+/// In calls and in answers, `large:c` means 70,000 times the letter `c`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -51,7 +51,8 @@ pub async fn transcript(store: &dyn Checkpointer, script: &str) -> String {
     transcript
 }
 
-/// Whether a store answers as the script says. Tells the first answer that differs, with what came before.
+/// Checks that a store answers as the script says. The error is the first answer that differs, after the
+/// lines before it.
 pub(super) async fn check(store: &dyn Checkpointer, script: &str) -> Result<(), String> {
     let mut teller = Teller::default();
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -71,7 +72,7 @@ fn shown(answer: &str) -> String {
     format!("=> {answer}").trim_end().to_owned()
 }
 
-/// How often the letter is repeated in what is large.
+/// How often `large:` repeats its letter.
 const LARGE: usize = 70_000;
 
 fn whole(line: &str) -> String {
@@ -100,7 +101,7 @@ fn calls(script: &str) -> impl Iterator<Item = &str> {
     script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("=>"))
 }
 
-/// The extensions that the calls of a script are of.
+/// The extensions that the calls of a script need.
 pub(super) fn needs(script: &str) -> Vec<Extension> {
     let words: Vec<&str> = calls(script).filter_map(|line| line.split_whitespace().next()).collect();
     let is_needed = |extension: &Extension| words.iter().any(|word| extension_of(word) == Some(*extension));
@@ -129,7 +130,7 @@ impl From<StoreError> for Failed {
     }
 }
 
-/// Remembers the leases that were taken, by the names that the script gives them.
+/// Keeps the fences of granted leases by their names in the script.
 #[derive(Default)]
 struct Teller {
     fences: HashMap<String, u64>,
@@ -289,7 +290,7 @@ impl Teller {
     }
 }
 
-/// What a call of `rewrite` says.
+/// The arguments of a `rewrite` line.
 #[derive(Default)]
 struct Parts {
     fulls: Vec<(CheckpointId, Vec<u8>)>,

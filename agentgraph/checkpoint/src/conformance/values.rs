@@ -10,17 +10,19 @@ use crate::id::{CheckpointId, TaskId};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind, WaitingQuery};
 
 pub(super) const CLAUSES: [Clause; 5] = [
-    Clause::code("any text names a thread, and no two names are the same", |store| threads(store).boxed()),
-    Clause::code("any text names a namespace, and no two names are the same", |store| {
-        namespaces(store).boxed()
+    Clause::code("any text can name a thread, and different texts name different threads", |store| {
+        name_threads(store).boxed()
+    }),
+    Clause::code("any text can name a namespace, and different texts name different namespaces", |store| {
+        name_namespaces(store).boxed()
     })
     .needing(&[Extension::Catalog]),
-    Clause::code("records and writes of no byte and of ten megabytes come back as they were", |store| {
-        sizes(store).boxed()
+    Clause::code("records and pending writes of 0 bytes to 10 megabytes are returned unchanged", |store| {
+        return_any_size(store).boxed()
     }),
-    Clause::code("a question with any number and any text is answered", |store| questions(store).boxed())
+    Clause::code("queries accept any number and any text", |store| accept_any_query(store).boxed())
         .needing(&[Extension::Catalog]),
-    Clause::code("a store that answers at once answers as one that waits", |store| at_once(store).boxed()),
+    Clause::code("`try_put` obeys the same rules as `put`", |store| put_at_once(store).boxed()),
 ];
 
 /// Names that stores have stumbled over: empty, blank, quotes, SQL, NUL, other scripts, one letter in two
@@ -100,13 +102,13 @@ async fn check_separate(store: &dyn Checkpointer, places: &[Place<'_>]) -> Resul
             tail.rows.len() == 1 && tail.rows[0].record == record(at) && tail.writes == [write(at)]
         });
         if !found {
-            return Err(format!("what was stored under {place:?} is not found there"));
+            return Err(format!("the data stored under {place:?} is not returned for it"));
         }
     }
     Ok(())
 }
 
-async fn threads(store: Store) -> Result<(), String> {
+async fn name_threads(store: Store) -> Result<(), String> {
     let names = names();
     let places: Vec<Place<'_>> = names.iter().map(|name| Place::root(name)).collect();
     check_separate(&*store, &places).await?;
@@ -114,7 +116,9 @@ async fn threads(store: Store) -> Result<(), String> {
     expected.sort_unstable();
     let listed = store.threads().await.map_err(store_failed)?;
     if listed != expected {
-        return Err(format!("threads are listed as {listed:?}, and not by their bytes, as {expected:?}"));
+        return Err(format!(
+            "threads are listed as {listed:?} instead of in order of their bytes: {expected:?}"
+        ));
     }
     for (at, name) in names.iter().enumerate() {
         store.delete_thread(name).await.map_err(store_failed)?;
@@ -126,7 +130,7 @@ async fn threads(store: Store) -> Result<(), String> {
     Ok(())
 }
 
-async fn namespaces(store: Store) -> Result<(), String> {
+async fn name_namespaces(store: Store) -> Result<(), String> {
     let names = names();
     let places: Vec<Place<'_>> = names.iter().map(|namespace| Place { thread: "t", namespace }).collect();
     check_separate(&*store, &places).await?;
@@ -136,11 +140,11 @@ async fn namespaces(store: Store) -> Result<(), String> {
     if listed == expected {
         Ok(())
     } else {
-        Err(format!("namespaces are listed as {listed:?}, and not by their bytes, as {expected:?}"))
+        Err(format!("namespaces are listed as {listed:?} instead of in order of their bytes: {expected:?}"))
     }
 }
 
-async fn sizes(store: Store) -> Result<(), String> {
+async fn return_any_size(store: Store) -> Result<(), String> {
     let place = Place::root("t");
     for (step, size) in (0..).zip([0, 1, 255, 1_000, 4_061, 4_096, 70_000, 10_000_000]) {
         let record: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
@@ -156,16 +160,16 @@ async fn sizes(store: Store) -> Result<(), String> {
         let tail = store.get(place, Some(id)).await.map_err(store_failed)?.unwrap_or_default();
         let rows_hold = tail.rows.len() == 2 && tail.rows.iter().all(|row| row.record == record);
         if !rows_hold || row.is_none_or(|row| row.record != record) {
-            return Err(format!("a record of {size} bytes does not come back as it was"));
+            return Err(format!("a record of {size} bytes is not returned unchanged"));
         }
         if tail.writes != writes {
-            return Err(format!("a pending write of {size} bytes does not come back as it was"));
+            return Err(format!("a pending write of {size} bytes is not returned unchanged"));
         }
     }
     Ok(())
 }
 
-async fn questions(store: Store) -> Result<(), String> {
+async fn accept_any_query(store: Store) -> Result<(), String> {
     let place = Place::root("t");
     for step in 0..3 {
         store.put(full(place, step, b"x")).await.map_err(store_failed)?;
@@ -186,7 +190,7 @@ async fn questions(store: Store) -> Result<(), String> {
         let found = store.list(place, query).await.map_err(store_failed)?.len();
         if found != expected {
             return Err(format!(
-                "a list before {before:?} of {limit:?} rows has {found}, and not {expected}"
+                "a list before {before:?} with the limit {limit:?} has {found} rows instead of {expected}"
             ));
         }
     }
@@ -197,7 +201,7 @@ async fn questions(store: Store) -> Result<(), String> {
             || store.get(place, Some(id)).await.map_err(store_failed)?.is_some()
             || !store.list(place, query).await.map_err(store_failed)?.is_empty();
         if found {
-            return Err(format!("checkpoint {id}, which nobody stored, is found"));
+            return Err(format!("checkpoint {id} is found and was never stored"));
         }
     }
     for name in names() {
@@ -207,7 +211,7 @@ async fn questions(store: Store) -> Result<(), String> {
             let expected = usize::from(name.as_str() < "t" && limit != Some(0));
             if found != expected {
                 return Err(format!(
-                    "{found} requests wait after {name:?} (limit {limit:?}), and not {expected}"
+                    "`waiting` after {name:?} (limit {limit:?}) returns {found} requests instead of {expected}"
                 ));
             }
         }
@@ -216,7 +220,7 @@ async fn questions(store: Store) -> Result<(), String> {
 }
 
 /// A store may answer some calls of `try_put` and not others.
-async fn at_once(store: Store) -> Result<(), String> {
+async fn put_at_once(store: Store) -> Result<(), String> {
     let place = Place::root("t");
     for step in 0..200 {
         let record = step.to_string();
@@ -233,15 +237,15 @@ async fn at_once(store: Store) -> Result<(), String> {
         let parent = Some(CheckpointId::new(0, step + 7));
         let follows = store.try_put(&Put { parent, ..full(place, step + 1, b"late") });
         if let Some(Ok(())) = follows {
-            return Err("`try_put` stored a row behind one that is not there".to_owned());
+            return Err("`try_put` stored a row whose parent is missing".to_owned());
         }
         let lost = store.try_put(&Put { fence: u64::MAX, ..full(place, step + 1, b"late") });
         if let Some(Ok(())) = lost {
-            return Err("`try_put` stored a row with a fence that nobody has".to_owned());
+            return Err("`try_put` stored a row with a fence that was never granted".to_owned());
         }
         let row = store.row(place, put.id).await.map_err(store_failed)?;
         if row.is_none_or(|row| row.record != record.as_bytes()) {
-            return Err(format!("step {step} is not what was stored"));
+            return Err(format!("step {step} differs from the stored one"));
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! Copies of threads, and threads of which a part goes.
+//! Whole threads: copies, lists across threads, and rewrites that remove steps.
 
 pub(super) const CASES: &[(&str, &str)] = &[
     (
-        "branches are listed by number, however far apart they are",
+        "branches are listed by number, even with large gaps",
         "branches t
          =>
          put t 3.5 full a
@@ -29,7 +29,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => 0, 4000000000",
     ),
     (
-        "a copy has everything, and is a thread of its own",
+        "a copy has all rows and pending writes and is independent of its source",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b segment=ab
@@ -68,7 +68,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.4 child, write 2:1 x",
     ),
     (
-        "a copy goes onto nothing that is there",
+        "a copy onto an existing thread fails and changes nothing",
         "put t 0.0 full a
          => ok
          put u 0.0 full b
@@ -114,7 +114,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ok",
     ),
     (
-        "requests without answers are found across threads",
+        "`waiting` lists unanswered requests across threads",
         "waiting
          =>
          put b 0.0 full a
@@ -143,7 +143,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>",
     ),
     (
-        "a run that stopped for somebody without a question waits, until its next checkpoint",
+        "`waiting` lists a stop without a request until the next checkpoint",
         "put t 0.0 full a
          => ok
          writes t 0.0 0:0=told 0:1=session 3:0=result 3:1=q
@@ -160,7 +160,26 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => t/n 0.1 write 0:0 too",
     ),
     (
-        "requests on checkpoints that are not the newest wait for nothing",
+        "results of durable steps are stored beside requests and are not listed by `waiting`",
+        "put t 0.0 full a
+         => ok
+         writes t 0.0 1:2147483648=once 1:2147483650=again 2:2147483648=once 2:1=q
+         => ok
+         waiting
+         => t 0.0 write 2:1 q
+         get t
+         => full 0.0 a, write 1:2147483648 once, write 1:2147483650 again, write 2:1 q, write 2:2147483648 once
+         writes t 0.0 2:2=answer
+         => ok
+         waiting
+         =>
+         put t 0.1 delta b clears
+         => ok
+         get t
+         => full 0.0 a, delta 0.1 b",
+    ),
+    (
+        "`waiting` ignores requests on checkpoints that are not the newest",
         "put t 0.0 full a
          => ok
          writes t 0.0 1:1=old
@@ -193,7 +212,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>",
     ),
     (
-        "namespaces are listed by name",
+        "namespaces with rows are listed by name",
         "namespaces t
          =>
          put t/b 0.0 full a
@@ -212,7 +231,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => ``, `a:1`, `b`",
     ),
     (
-        "steps that go are gone with their segments and writes, and nothing else is",
+        "`rewrite` removes steps with their segments and pending writes, and nothing else",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b segment=ab
@@ -255,7 +274,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.2 c, delta 0.3 d, delta 0.4 e",
     ),
     (
-        "a full takes the place of a delta, and ends the reach of what was before",
+        "`rewrite` replaces a delta with a full, and `get` ignores earlier rows",
         "put t 0.0 full a
          => ok
          put t 0.1 delta b
@@ -286,7 +305,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.5 z",
     ),
     (
-        "a place that nothing is left of is no place",
+        "a thread or namespace without rows does not exist",
         "put t 0.0 full a
          => ok
          put t/n 0.0 full child

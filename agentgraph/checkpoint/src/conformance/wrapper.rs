@@ -1,7 +1,6 @@
-//! Whether a store before another one hands on what it does not change: every method, every extension, and
-//! everything a call says.
+//! Whether a store that wraps another one delegates to it: every method, every extension and every argument.
 //!
-//! It knows nothing of what a wrapper does itself; that is for [`run`](super::run), on the wrapped store.
+//! It does not test the wrapper's own behaviour; [`run`](super::run) on the wrapped store does.
 
 mod core;
 mod extensions;
@@ -17,7 +16,7 @@ use super::{Finding, Report, catch_panic};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 
-/// One thing that a wrapper has to hand on.
+/// One thing that a wrapper has to delegate.
 #[derive(Clone, Copy, Debug)]
 pub struct WrapperClause {
     name: &'static str,
@@ -25,7 +24,7 @@ pub struct WrapperClause {
     optional: bool,
 }
 
-/// A clause as code: it says what the wrapper did instead.
+/// A clause as code. Its error says what the wrapper did instead.
 type Trial = fn(Setup) -> BoxFuture<'static, Result<(), String>>;
 
 impl WrapperClause {
@@ -33,23 +32,23 @@ impl WrapperClause {
         WrapperClause { name, test, optional: false }
     }
 
-    /// A good wrapper may be without it.
+    /// Marks a clause that a good wrapper need not hold.
     const fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// What it says.
+    /// Returns its text.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether a wrapper may do without.
+    /// Whether a wrapper need not hold it.
     pub fn is_optional(&self) -> bool {
         self.optional
     }
 
-    /// Tries it on `wrap`, over a store which must be empty.
+    /// Tries it on `wrap` over the store `beneath`, which must be empty.
     ///
     /// ```
     /// use agentgraph_checkpoint::MemorySaver;

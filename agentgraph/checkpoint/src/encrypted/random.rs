@@ -33,8 +33,7 @@ impl Random {
         if (self.0)(bytes) {
             Ok(())
         } else {
-            let problem =
-                "the system gives no randomness, and nothing can be encrypted without: nothing was stored";
+            let problem = "the system provides no randomness, which encryption needs: nothing was stored";
             Err(StoreError::new(StoreCode::Store, problem))
         }
     }

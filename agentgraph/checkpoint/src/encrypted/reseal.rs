@@ -175,7 +175,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
             Claim::Granted { fence } => Ok(Taken { saver: self, thread, fence }),
             Claim::Held { .. } => {
                 let problem =
-                    "the thread is busy, so it was not encrypted anew: try again when its run is over";
+                    "the thread is busy, so it was not encrypted again: try again when its run has ended";
                 Err(StoreError::new(StoreCode::ThreadBusy, problem).on_thread(thread))
             }
         }

@@ -26,19 +26,21 @@ const TAG: usize = 16;
 /// Why an envelope does not open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SealError {
-    #[error("it is not encrypted, and only what is encrypted is read: see `EncryptedSaver::reads_clear`")]
+    #[error(
+        "it is not encrypted, and the store reads only encrypted data: see `EncryptedSaver::reads_clear`"
+    )]
     Clear,
-    #[error("it is encrypted with the key `{0}`, which the key ring does not have: add it as an older one")]
+    #[error("it is encrypted with the key `{0}`, which the key ring does not have: add it as an older key")]
     UnknownKey(String),
     #[error(
-        "it is encrypted with another key than the one that the key ring calls `{0}`: give each key a name of its own"
+        "it is encrypted with a key named `{0}` that differs from the key ring's: give each key its own name"
     )]
     WrongKey(String),
     #[error("its encryption has version {0}, and this release reads up to {VERSION}: update agentgraph")]
     Newer(u8),
     #[error("its encrypted bytes are cut off")]
     Cut,
-    #[error("its encrypted bytes were changed, or are those of another place")]
+    #[error("its encrypted bytes were changed, or belong to another place")]
     Broken,
 }
 

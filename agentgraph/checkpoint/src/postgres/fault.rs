@@ -84,7 +84,7 @@ fn server(error: tokio_postgres::Error) -> StoreError {
     let state = error.code().cloned();
     let said = error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned());
     let remedy = match state {
-        Some(SqlState::DISK_FULL) => "it has no room left: free some, then go on with `proceed()`",
+        Some(SqlState::DISK_FULL) => "it has no room left: free some, then continue with `proceed()`",
         Some(SqlState::READ_ONLY_SQL_TRANSACTION) => {
             "it is read-only: connect to the primary server, not to a copy of it"
         }

@@ -147,7 +147,7 @@ impl PostgresSaverBuilder {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         if self.schema.is_empty() || self.schema.len() > 48 || !self.schema.chars().all(plain) {
             let problem =
-                format!("`{}` is no name for a schema: letters, digits and `_`, at most 48", self.schema);
+                format!("`{}` is not a valid schema name: use 1 to 48 letters, digits and `_`", self.schema);
             return Err(StoreError::new(StoreCode::Store, problem).into());
         }
         let config = self.config()?;

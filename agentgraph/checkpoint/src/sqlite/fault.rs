@@ -76,7 +76,7 @@ impl Home {
 
     /// For a row whose leader took it and never answered, because it panicked during the commit.
     pub(super) fn lost(&self) -> StoreError {
-        self.error("may or may not hold the last commit; read the thread again before you go on")
+        self.error("may or may not hold the last commit; read the thread again before you continue")
     }
 }
 
@@ -108,7 +108,7 @@ fn remedy(error: &rusqlite::Error) -> String {
             "is damaged: restore a backup, or save what can be read with the `.recover` command of `sqlite3`"
         }
         Some(ErrorCode::DiskFull) => {
-            "has no room left: free some on its disk, or raise `SqliteSaverBuilder::max_size`, then go on with `proceed()`"
+            "has no room left: free some on its disk, or raise `SqliteSaverBuilder::max_size`, then continue with `proceed()`"
         }
         Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => {
             "could not be read or written: check the disk; it must be a local one, not a network file system"

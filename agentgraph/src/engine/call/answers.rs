@@ -28,8 +28,8 @@ impl Answers {
         match (self, open) {
             (_, []) => Err(Error::new(
                 Code::NothingToResume,
-                "no interrupt is open: use `proceed()` to go on with a run that stopped for another reason, or on a branch that \
-                 begins at an older checkpoint, where it asks again",
+                "no interrupt is open: use `proceed()` to continue a run that stopped for another reason, or a branch that \
+                 begins at an older checkpoint, where the node asks again",
             )),
             (Answers::Bare(value), [only]) => Ok(vec![(*only, value)]),
             (Answers::Bare(_), _) => Err(Error::new(

@@ -108,7 +108,9 @@ fn join_problem(sources: &[u32], declared: &Sources) -> Option<&'static str> {
     if let JoinPolicy::AtLeast(needed) = declared.policy
         && !(1..=sources.len().max(1)).contains(&needed)
     {
-        return Some("waits for a number of sources that it cannot have: from 1 to as many as it names");
+        return Some(
+            "waits for an impossible number of sources: use a number from 1 to the number of its sources",
+        );
     }
     if declared.timeout.is_some_and(|limit| limit.is_zero()) {
         return Some("has a timeout of zero: it would never wait");

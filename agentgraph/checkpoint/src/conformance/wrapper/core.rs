@@ -1,4 +1,4 @@
-//! The core of a store, through a wrapper.
+//! The methods of the core trait, called through a wrapper.
 
 use futures_util::FutureExt;
 
@@ -13,37 +13,39 @@ use crate::id::CheckpointId;
 use crate::row::{ListQuery, PendingWrite, Put, PutWrites, Rewrite, Row, RowKind, Tail, WaitingQuery};
 
 pub(super) const CLAUSES: [WrapperClause; 12] = [
-    WrapperClause::new("`get` is handed on", |setup| get(setup).boxed()),
-    WrapperClause::new("`row` is handed on", |setup| row(setup).boxed()),
-    WrapperClause::new("`put` is handed on, with all that it says", |setup| put(setup).boxed()),
-    WrapperClause::new("`try_put` is handed on, with all that it says, if it answers", |setup| {
+    WrapperClause::new("`get` is delegated", |setup| get(setup).boxed()),
+    WrapperClause::new("`row` is delegated", |setup| row(setup).boxed()),
+    WrapperClause::new("`put` is delegated with all its fields", |setup| put(setup).boxed()),
+    WrapperClause::new("`try_put` is delegated with all its fields, or left to `put`", |setup| {
         try_put(setup).boxed()
     }),
-    WrapperClause::new("`try_put` answers if the store beneath does", |setup| at_once(setup).boxed())
+    WrapperClause::new("`try_put` answers if the store beneath does", |setup| answer_try_put(setup).boxed())
         .optional(),
-    WrapperClause::new("`put_writes` is handed on, with all that it says", |setup| put_writes(setup).boxed()),
-    WrapperClause::new("`list` is handed on", |setup| list(setup).boxed()),
-    WrapperClause::new("`threads` is handed on", |setup| threads(setup).boxed()),
-    WrapperClause::new("`delete_thread` is handed on", |setup| delete_thread(setup).boxed()),
-    WrapperClause::new("`outlives_its_process` is the answer of the store beneath", |setup| {
-        outlives(setup).boxed()
+    WrapperClause::new("`put_writes` is delegated with all its fields", |setup| put_writes(setup).boxed()),
+    WrapperClause::new("`list` is delegated", |setup| list(setup).boxed()),
+    WrapperClause::new("`threads` is delegated", |setup| threads(setup).boxed()),
+    WrapperClause::new("`delete_thread` is delegated", |setup| delete_thread(setup).boxed()),
+    WrapperClause::new("`outlives_its_process` returns the answer of the store beneath", |setup| {
+        outlives_its_process(setup).boxed()
     }),
     WrapperClause::new(
-        "`keeps_secrets` is true over a store that keeps them, and else where nothing is in clear",
+        "`keeps_secrets` is true over a store that keeps secrets, and over others only if they get no plain text",
         |setup| keeps_secrets(setup).boxed(),
     ),
-    WrapperClause::new("failures of the store beneath are handed on", |setup| failures(setup).boxed()),
+    WrapperClause::new("errors of the store beneath are returned with their codes", |setup| {
+        return_errors(setup).boxed()
+    }),
 ];
 
 fn ids(rows: &[Row]) -> Vec<(CheckpointId, RowKind)> {
     rows.iter().map(|row| (row.id, row.kind)).collect()
 }
 
-fn are_whole(method: &str, rows: &[Row]) -> Result<(), String> {
+fn check_records(method: &str, rows: &[Row]) -> Result<(), String> {
     if rows.iter().all(|row| row.record == RECORD) {
         Ok(())
     } else {
-        Err(format!("`{method}` gives other bytes than were stored"))
+        Err(format!("`{method}` returns other bytes than were stored"))
     }
 }
 
@@ -55,7 +57,7 @@ async fn get(setup: Setup) -> Result<(), String> {
         let tail = wrapped.outer.get(ROOT, at).await.map_err(store_failed)?.unwrap_or_default();
         wrapped.check_call("get", (ROOT, at))?;
         same("get", ids(&tail.rows), vec![(expected, RowKind::Full)])?;
-        are_whole("get", &tail.rows)?;
+        check_records("get", &tail.rows)?;
     }
     let elsewhere = wrapped.outer.get(INSIDE, None).await.map_err(store_failed)?;
     same("get", elsewhere, None)
@@ -68,12 +70,12 @@ async fn row(setup: Setup) -> Result<(), String> {
         let found = Vec::from_iter(wrapped.outer.row(ROOT, at).await.map_err(store_failed)?);
         wrapped.check_call("row", (ROOT, at))?;
         same("row", ids(&found), expected)?;
-        are_whole("row", &found)?;
+        check_records("row", &found)?;
     }
     Ok(())
 }
 
-/// A commit that says everything there is to say.
+/// A commit with every field set.
 fn commit(fence: u64, beside: &[PendingWrite]) -> Put<'_> {
     Put {
         kind: RowKind::Delta,
@@ -92,18 +94,18 @@ async fn put(setup: Setup) -> Result<(), String> {
     let commit = commit(fence, &beside);
     wrapped.outer.put(commit).await.map_err(store_failed)?;
     let tail = wrapped.outer.get(ROOT, None).await.map_err(store_failed)?.unwrap_or_default();
-    reached(&wrapped, &commit)?;
-    is_committed(&tail, &beside)
+    check_commit_arrived(&wrapped, &commit)?;
+    check_committed(&tail, &beside)
 }
 
-/// A wrapper may store a `put` by `try_put`, and the other way round.
-fn reached(wrapped: &Wrapped, put: &Put<'_>) -> Result<(), String> {
+/// A wrapper may delegate `put` to `try_put`, and the other way round.
+fn check_commit_arrived(wrapped: &Wrapped, put: &Put<'_>) -> Result<(), String> {
     wrapped.check_call("try_put", shape(put)).or_else(|_| wrapped.check_call("put", shape(put)))
 }
 
-fn is_committed(tail: &Tail, writes: &[PendingWrite]) -> Result<(), String> {
+fn check_committed(tail: &Tail, writes: &[PendingWrite]) -> Result<(), String> {
     same("get", ids(&tail.rows), vec![(id(0, 0), RowKind::Full), (id(0, 1), RowKind::Segment)])?;
-    are_whole("get", &tail.rows)?;
+    check_records("get", &tail.rows)?;
     same("get", &tail.writes[..], writes)
 }
 
@@ -117,26 +119,28 @@ async fn try_put(setup: Setup) -> Result<(), String> {
         Some(stored) => stored.map_err(store_failed)?,
     }
     let tail = wrapped.outer.get(ROOT, None).await.map_err(store_failed)?.unwrap_or_default();
-    reached(&wrapped, &commit)?;
-    is_committed(&tail, &beside)
+    check_commit_arrived(&wrapped, &commit)?;
+    check_committed(&tail, &beside)
 }
 
-/// The store beneath may answer some calls and not others.
+/// The number of calls. The store beneath may answer some of them and not others.
 const TRIES: u64 = 20;
 
-async fn at_once(setup: Setup) -> Result<(), String> {
+async fn answer_try_put(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let fence = wrapped.begin().await?;
     let through = answers(&wrapped.outer, fence).await?;
     let beneath = answers(&wrapped.probe.inner, fence).await?;
     match (beneath, through) {
-        (0, _) => Err("the store beneath answers no `try_put`, so it cannot be told".to_owned()),
-        (_, 0) => Err(format!("of {TRIES} calls the wrapper answers none, and the store beneath {beneath}")),
+        (0, _) => Err("the store beneath answers no `try_put`, so the wrapper cannot be tested".to_owned()),
+        (_, 0) => Err(format!(
+            "the wrapper answers none of {TRIES} calls of `try_put`; the store beneath answers {beneath}"
+        )),
         _ => Ok(()),
     }
 }
 
-/// How often a store answers at once, on a branch of its own.
+/// Counts the answered `try_put` calls on a new branch.
 async fn answers(store: &Store, fence: u64) -> Result<usize, String> {
     let branch = store
         .list(ROOT, ListQuery::default())
@@ -179,7 +183,7 @@ async fn list(setup: Setup) -> Result<(), String> {
     let rows = wrapped.outer.list(ROOT, query).await.map_err(store_failed)?;
     wrapped.check_call("list", (ROOT, query))?;
     same("list", ids(&rows), vec![(id(0, 2), RowKind::Full), (id(0, 1), RowKind::Full)])?;
-    are_whole("list", &rows)
+    check_records("list", &rows)
 }
 
 async fn threads(setup: Setup) -> Result<(), String> {
@@ -198,7 +202,7 @@ async fn delete_thread(setup: Setup) -> Result<(), String> {
     same("get", wrapped.outer.get(ROOT, None).await.map_err(store_failed)?, None)
 }
 
-async fn outlives(setup: Setup) -> Result<(), String> {
+async fn outlives_its_process(setup: Setup) -> Result<(), String> {
     for outlives in [false, true] {
         let wrapped = setup.wrapped_as(Manner::Outlives(outlives));
         same("outlives_its_process", wrapped.outer.outlives_its_process(), outlives)?;
@@ -230,7 +234,7 @@ async fn keeps_secrets(setup: Setup) -> Result<(), String> {
     if stored.clone().count() == 4 && stored.into_iter().all(|bytes| !contains(bytes, RECORD)) {
         Ok(())
     } else {
-        Err("it says that it keeps secrets, and the store beneath has them in clear".to_owned())
+        Err("`keeps_secrets` is true, but the store beneath has records in plain text".to_owned())
     }
 }
 
@@ -238,7 +242,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-async fn failures(setup: Setup) -> Result<(), String> {
+async fn return_errors(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped_as(Manner::FailsToStore);
     let (outer, fence) = (&wrapped.outer, wrapped.take().await?);
     let writes = [request(1)];
@@ -273,7 +277,9 @@ async fn failures(setup: Setup) -> Result<(), String> {
 fn fails<T>(method: &str, answer: Result<T, StoreError>) -> Result<(), String> {
     match answer {
         Err(error) if error.code() == FAILURE => Ok(()),
-        Err(error) => Err(format!("`{method}` fails with `{error}`, and the store beneath with {FAILURE}")),
-        Ok(_) => Err(format!("`{method}` succeeds where the store beneath fails")),
+        Err(error) => Err(format!(
+            "`{method}` fails with `{error}` instead of {FAILURE}, the error of the store beneath"
+        )),
+        Ok(_) => Err(format!("`{method}` succeeds although the store beneath fails")),
     }
 }

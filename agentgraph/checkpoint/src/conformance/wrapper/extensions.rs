@@ -1,4 +1,4 @@
-//! The extensions of a store, through a wrapper.
+//! The methods of the extensions, called through a wrapper.
 
 use std::pin::pin;
 
@@ -17,24 +17,24 @@ use crate::row::{ListQuery, Place, PutWrites, Rewrite, RowKind, Waiting, Waiting
 use crate::services::yield_now;
 
 pub(super) const CLAUSES: [WrapperClause; 13] = [
-    WrapperClause::new("`acquire` is handed on", |setup| acquire(setup).boxed()),
-    WrapperClause::new("`renew` is handed on", |setup| renew(setup).boxed()),
-    WrapperClause::new("`release` is handed on", |setup| release(setup).boxed()),
-    WrapperClause::new("`let_go` is handed on", |setup| let_go(setup).boxed()),
-    WrapperClause::new("`released` is handed on", |setup| released(setup).boxed()),
-    WrapperClause::new("`waiting` is handed on", |setup| waiting(setup).boxed()),
-    WrapperClause::new("`namespaces` is handed on", |setup| namespaces(setup).boxed()),
-    WrapperClause::new("`branches` is handed on", |setup| branches(setup).boxed()),
-    WrapperClause::new("`usage` is handed on", |setup| usage(setup).boxed()),
-    WrapperClause::new("`copy_thread` is handed on", |setup| copy_thread(setup).boxed()),
-    WrapperClause::new("`rewrite` is handed on, with all that it says", |setup| rewrite(setup).boxed()),
-    WrapperClause::new("`compact` is handed on", |setup| compact(setup).boxed()),
-    WrapperClause::new("an extension that the store beneath lacks is lacking, or works", |setup| {
-        lacking(setup).boxed()
+    WrapperClause::new("`acquire` is delegated", |setup| acquire(setup).boxed()),
+    WrapperClause::new("`renew` is delegated", |setup| renew(setup).boxed()),
+    WrapperClause::new("`release` is delegated", |setup| release(setup).boxed()),
+    WrapperClause::new("`let_go` is delegated", |setup| let_go(setup).boxed()),
+    WrapperClause::new("`released` is delegated", |setup| released(setup).boxed()),
+    WrapperClause::new("`waiting` is delegated", |setup| waiting(setup).boxed()),
+    WrapperClause::new("`namespaces` is delegated", |setup| namespaces(setup).boxed()),
+    WrapperClause::new("`branches` is delegated", |setup| branches(setup).boxed()),
+    WrapperClause::new("`usage` is delegated", |setup| usage(setup).boxed()),
+    WrapperClause::new("`copy_thread` is delegated", |setup| copy_thread(setup).boxed()),
+    WrapperClause::new("`rewrite` is delegated with all its fields", |setup| rewrite(setup).boxed()),
+    WrapperClause::new("`compact` is delegated", |setup| compact(setup).boxed()),
+    WrapperClause::new("an extension that the store beneath lacks is absent or works", |setup| {
+        lack_or_work(setup).boxed()
     }),
 ];
 
-/// How often a clause looks, with calls in between: a wrapper may do something with one of its next calls.
+/// How often a clause looks, with calls in between: a wrapper may delegate during one of its next calls.
 const LOOKS: usize = 200;
 
 async fn acquire(setup: Setup) -> Result<(), String> {
@@ -42,7 +42,9 @@ async fn acquire(setup: Setup) -> Result<(), String> {
     let asked = terms(100, 200);
     let claim = wrapped.leases()?.acquire(THREAD, asked).await.map_err(store_failed)?;
     wrapped.check_call("acquire", (THREAD, asked))?;
-    let Claim::Granted { fence } = claim else { return Err(format!("a thread that is free is {claim:?}")) };
+    let Claim::Granted { fence } = claim else {
+        return Err(format!("`acquire` of a free thread returns {claim:?}"));
+    };
     let held = Claim::Held { fence, until: time(200) };
     let beneath = leases(&*wrapped.probe.inner)?;
     same("acquire", beneath.acquire(THREAD, terms(150, 300)).await.map_err(store_failed)?, held)?;
@@ -76,10 +78,10 @@ async fn release(setup: Setup) -> Result<(), String> {
     let fence = wrapped.take().await?;
     through.release(THREAD, fence).await.map_err(store_failed)?;
     wrapped.check_call("release", (THREAD, fence))?;
-    if is_free(&wrapped).await? { Ok(()) } else { Err("a thread that was given back is held".to_owned()) }
+    if is_free(&wrapped).await? { Ok(()) } else { Err("the thread is still held after `release`".to_owned()) }
 }
 
-/// Of a run whose commit may be under way.
+/// The commit of the run may still be under way.
 async fn let_go(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped();
     let through = wrapped.leases()?;
@@ -93,13 +95,13 @@ async fn let_go(setup: Setup) -> Result<(), String> {
         wrapped.outer.threads().await.map_err(store_failed)?;
         yield_now().await;
     }
-    Err("a thread whose run was dropped stays held".to_owned())
+    Err("the thread is still held after `let_go`".to_owned())
 }
 
 async fn released(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped_as(Manner::LeasesLast);
     if wrapped.leases()?.released(THREAD, 1).now_or_never().is_some() {
-        return Err("`released` returns where the lease has not ended".to_owned());
+        return Err("`released` returns although the lease has not ended".to_owned());
     }
     wrapped.check_call("released", (THREAD, 1))?;
     let wrapped = setup.wrapped_as(Manner::LeasesEnd);
@@ -110,7 +112,7 @@ async fn released(setup: Setup) -> Result<(), String> {
         }
         yield_now().await;
     }
-    Err("`released` does not return where the lease has ended".to_owned())
+    Err("`released` does not return although the lease has ended".to_owned())
 }
 
 async fn waiting(setup: Setup) -> Result<(), String> {
@@ -207,7 +209,7 @@ async fn compact(setup: Setup) -> Result<(), String> {
 }
 
 /// A wrapper may have an extension of its own.
-async fn lacking(setup: Setup) -> Result<(), String> {
+async fn lack_or_work(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped_as(Manner::Lacks(Extension::Leases));
     if let Some(leases) = wrapped.outer.leases() {
         let first =
@@ -234,5 +236,5 @@ async fn lacking(setup: Setup) -> Result<(), String> {
 }
 
 fn false_extension(extension: Extension) -> impl Fn(crate::error::StoreError) -> String {
-    move |error| format!("the wrapper has {extension} over a store without: {error}")
+    move |error| format!("the wrapper has {extension} over a store that lacks it, and a call fails: {error}")
 }

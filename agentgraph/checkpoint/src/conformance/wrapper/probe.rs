@@ -1,4 +1,4 @@
-//! [`Probe`]: the store beneath, which notes what it is asked and behaves as a clause wants it to.
+//! [`Probe`]: the store beneath. It records its calls and behaves as a clause demands.
 
 use std::fmt::{self, Debug, Formatter};
 use std::future::pending;
@@ -18,10 +18,10 @@ use crate::leases::{Leases, leases_of};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::upkeep::{self, Upkeep};
 
-/// In what the probe differs from the store inside.
+/// How the probe differs from the store inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// In nothing.
+    /// It does not differ.
     Plain,
     Outlives(bool),
     KeepsSecrets(bool),
@@ -32,7 +32,7 @@ pub(super) enum Manner {
     LeasesLast,
     /// `put` and `put_writes` fail.
     FailsToStore,
-    /// All else fails.
+    /// All other methods fail.
     FailsToAnswer,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Probe {
     asked: Mutex<Vec<String>>,
 }
 
-/// What a call says, without its bytes: a wrapper may change those.
+/// The arguments of a call without its bytes, which a wrapper may change.
 pub(super) struct Shape(String);
 
 impl Debug for Shape {
@@ -75,7 +75,7 @@ fn keys(writes: &[PendingWrite]) -> Vec<(u128, u32)> {
     writes.iter().map(|write| (write.task.to_u128(), write.slot)).collect()
 }
 
-/// The code of a failure that no wrapper makes up.
+/// The code of the probe's failures. A wrapper does not produce it by itself.
 pub(super) const FAILURE: StoreCode = StoreCode::LeaseLost;
 
 impl Probe {
@@ -105,7 +105,7 @@ impl Probe {
     }
 }
 
-/// A call as it is noted.
+/// A call as the probe records it.
 pub(super) fn call(method: &str, said: impl Debug) -> String {
     format!("{method} {said:?}")
 }

@@ -1,4 +1,4 @@
-//! [`Setup`]: a store, and how it is wrapped; [`Wrapped`]: the two as a clause tries them.
+//! [`Setup`]: a store and its wrapper; [`Wrapped`]: both as a clause uses them.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(super) const THREAD: &str = "t";
 pub(super) const ROOT: Place<'static> = Place::root(THREAD);
 pub(super) const INSIDE: Place<'static> = Place { thread: THREAD, namespace: "n" };
 
-/// Text that no encryption leaves as it is.
+/// Text that encryption always changes.
 pub(super) const RECORD: &[u8] = b"what was stored, as it was stored";
 
 pub(super) fn id(branch: u32, step: u64) -> CheckpointId {
@@ -75,8 +75,8 @@ pub(super) fn terms(now: u64, until: u64) -> LeaseTerms {
 }
 
 impl Wrapped {
-    /// Takes the thread from the store beneath. Its fence is that of all that a clause stores, so that a
-    /// wrapper which stamps a fence of its own can be tried with that one.
+    /// Takes the thread from the store beneath. Clauses store everything with this fence, so a wrapper that
+    /// sets its own fence can be tested with the same one.
     pub(super) async fn take(&self) -> Result<u64, String> {
         match leases_of(&*self.probe.inner).acquire(THREAD, terms(100, 200)).await.map_err(store_failed)? {
             Claim::Granted { fence } => Ok(fence),
@@ -92,7 +92,7 @@ impl Wrapped {
         Ok(fence)
     }
 
-    /// A wrapper may store later, but not after it was read.
+    /// Reads the place: a wrapper may store late, but before the next read.
     pub(super) async fn settle(&self, place: Place<'_>) -> Result<(), String> {
         self.outer.get(place, None).await.map_err(store_failed).map(drop)
     }
@@ -103,10 +103,9 @@ impl Wrapped {
         let asked = self.probe.asked();
         match asked.contains(&call) {
             true => Ok(()),
-            false => Err(format!(
-                "`{call}` did not reach the store beneath, which was asked\n{}",
-                asked.join("\n")
-            )),
+            false => {
+                Err(format!("`{call}` did not reach the store beneath; it received\n{}", asked.join("\n")))
+            }
         }
     }
 
@@ -124,18 +123,18 @@ impl Wrapped {
 
     fn missing(&self, extension: Extension) -> String {
         if extension.is_in(&*self.probe) {
-            format!("the wrapper has no {extension}, and the store beneath has")
+            format!("the wrapper lacks {extension}, which the store beneath has")
         } else {
             extension.lack()
         }
     }
 }
 
-/// The finding about an answer that is not the expected one.
+/// Checks that an answer is the expected one.
 pub(super) fn same<T: PartialEq + Debug>(method: &str, answer: T, expected: T) -> Result<(), String> {
     if answer == expected {
         Ok(())
     } else {
-        Err(format!("`{method}` answers {answer:?}, and not {expected:?}"))
+        Err(format!("`{method}` returns {answer:?} instead of {expected:?}"))
     }
 }
