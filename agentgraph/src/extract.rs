@@ -57,7 +57,8 @@ impl<'a, S: State> Task<'a, S> {
 /// A possible argument of a node.
 ///
 /// The engine has [`Snapshot<S>`](Snapshot), `S`, [`Ctx`], [`Input<I>`](Input), [`Dep<T>`](Dep),
-/// [`Session<T>`](crate::Session) and [`Failure`]; add your own:
+/// [`Session<T>`](crate::Session), [`CallContext<T>`](crate::node::CallContext) and [`Failure`]; add your
+/// own:
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -82,7 +83,7 @@ impl<'a, S: State> Task<'a, S> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a node",
     label = "not an extractor",
-    note = "a node's arguments are `Snapshot<{S}>`, `{S}`, `Ctx`, `Input<I>`, `Dep<T>`, `Session<T>`, or your own `FromTask` types"
+    note = "a node's arguments are `Snapshot<{S}>`, `{S}`, `Ctx`, `Input<I>`, `Dep<T>`, `Session<T>`, `CallContext<T>`, or your own `FromTask` types"
 )]
 pub trait FromTask<S: State>: Sized {
     /// The error with which the node fails.
@@ -94,14 +95,14 @@ pub trait FromTask<S: State>: Sized {
     /// If the task does not have the requested value.
     fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error>;
 
-    /// The dependency, session or input it needs, so that `compile()` can report a missing one. An
-    /// extractor that declares nothing is not checked.
+    /// The dependency, session, input or context of the call that it needs, so that `compile()` or the call
+    /// can report a missing one. An extractor that declares nothing is not checked.
     fn requirement() -> Option<Requirement> {
         None
     }
 }
 
-/// A dependency, a session or an input that an extractor needs.
+/// A dependency, a session, an input or a context of the call that an extractor needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
     pub(crate) kind: RequirementKind,
@@ -114,6 +115,7 @@ pub(crate) enum RequirementKind {
     Dep,
     Session,
     Input,
+    Context,
 }
 
 impl Requirement {
@@ -125,6 +127,12 @@ impl Requirement {
     /// The session of this type.
     pub fn session<T: Send + 'static>() -> Self {
         Requirement { kind: RequirementKind::Session, id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
+
+    /// A value of this type that the caller passes with [`context`](crate::RunBuilder::context). Calls
+    /// without one fail before anything runs.
+    pub fn context<T: Send + Sync + 'static>() -> Self {
+        Requirement { kind: RequirementKind::Context, id: TypeId::of::<T>(), name: type_name::<T>() }
     }
 
     /// An input of this type. `compile()` then refuses edges, joins and routes to the node that carry no

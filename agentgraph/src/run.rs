@@ -34,10 +34,12 @@ pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
 pub use stream::EventStream;
+pub use task::TaskRun;
 pub use upkeep::{Prune, Pruned};
 pub use view::{Checkpoint, History};
 pub use waiting::{WaitingThread, WaitingThreads};
 
+use std::any::TypeId;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -166,6 +168,39 @@ impl<S: State, O> RunBuilder<S, O> {
     /// checkpointer; without one it is only a name for nodes to see.
     pub fn thread(self, thread: impl AsRef<str>) -> Self {
         self.change(|plan| plan.thread = Some(Arc::from(thread.as_ref())))
+    }
+
+    /// Passes a value to the nodes of this call, which take it as a
+    /// [`CallContext<T>`](crate::node::CallContext): the user that asks, a tenant, an access token. One
+    /// value of each type; a later one replaces an earlier one. The value is not stored and not in
+    /// events, so pass it again when the run is resumed. For what all calls share, see
+    /// [`StateGraph::dep`](crate::StateGraph::dep).
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Order { paid_by: String }
+    /// struct User(&'static str);
+    ///
+    /// async fn pay(ctx: Ctx, user: CallContext<User>) -> Result<OrderUpdate> {
+    ///     let approved: bool = ctx.interrupt("pay?")?;
+    ///     Ok(Order::update().paid_by(if approved { user.0 } else { "nobody" }))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("pay", pay).edge(START, "pay").compile()?.checkpointer(MemorySaver::new());
+    /// graph.invoke(Order::update()).thread("t-1").context(User("Ada")).await?;
+    /// let order = graph.resume(true).thread("t-1").context(User("Grace")).await?.into_finished()?;
+    /// assert_eq!(order.paid_by, "Grace");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn context<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.change(|plan| {
+            plan.context.get_or_insert_default().insert(TypeId::of::<T>(), Arc::new(value));
+        })
     }
 
     /// Limits the supersteps of this call; 1,000 by default. Reaching the limit is [`Outcome::Stopped`], and

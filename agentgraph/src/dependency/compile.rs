@@ -11,7 +11,7 @@ use super::node::CallKind;
 use super::outputs::{OutputTable, Outputs};
 use super::wiring::{WiredNode, Wiring};
 use super::{CodePlace, DeclaredEdge, DeclaredNode, DependencyGraph, Names};
-use crate::context::GraphShared;
+use crate::context::{GraphShared, RequiredContext};
 use crate::error::nearest;
 use crate::extract::RequirementKind;
 use crate::graph::Discipline;
@@ -79,6 +79,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
             node.node.call.kind() == CallKind::Plain
                 && node.node.settings.policies.clone().or(&graph.policies).is_empty()
         });
+    let contexts = contexts(&declared, &nodes);
     let wiring = Arc::new(Wiring {
         base: Arc::new(base),
         names: Arc::clone(&declared),
@@ -117,11 +118,22 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         defaults: Defaults::default(),
         keeps_outputs: false,
         secrets: Vec::new(),
+        contexts,
         constants: OnceLock::new(),
     };
     let shared =
         GraphShared { names: declared, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
     Ok((Compiled { core, shared }, wiring))
+}
+
+/// The contexts that nodes require from a caller, each type once for each node.
+fn contexts<O, S>(names: &[Arc<str>], nodes: &[DeclaredNode<O, S>]) -> Vec<RequiredContext> {
+    let needs = names
+        .iter()
+        .zip(nodes)
+        .flat_map(|(name, node)| node.node.settings.requirements.iter().map(move |need| (name, need)));
+    let contexts = needs.filter(|(_, need)| need.kind == RequirementKind::Context);
+    contexts.map(|(name, need)| RequiredContext::new(need, name)).collect()
 }
 
 /// The types that the graph provides to its nodes.
@@ -189,7 +201,7 @@ impl Check {
                     RequirementKind::Input => {
                         self.add(ProblemKind::InputInPass { node: name(), input: need.name }, place);
                     }
-                    RequirementKind::Session | RequirementKind::Dep => {}
+                    RequirementKind::Session | RequirementKind::Dep | RequirementKind::Context => {}
                 }
             }
             let timeouts = node.settings.policies.timeouts;

@@ -77,7 +77,7 @@ impl<O, S> Wiring<O, S> {
                 RequirementKind::Input => {
                     Some(format!("takes an `Input<{name}>`, and no node of a dependency graph gets one"))
                 }
-                RequirementKind::Session | RequirementKind::Dep => None,
+                RequirementKind::Session | RequirementKind::Dep | RequirementKind::Context => None,
             }
         })
     }

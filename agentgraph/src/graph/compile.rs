@@ -23,7 +23,7 @@ use super::core::{Discipline, GraphCore, NodeEntry, Router};
 use super::problem::{CompileError, Problem, ProblemKind};
 use super::template::{Defaults, Template, Templates};
 use super::{CodePlace, DeclaredNode, Name, StateGraph};
-use crate::context::{DepsByType, GraphShared};
+use crate::context::{DepsByType, GraphShared, RequiredContext};
 use crate::extract::RequirementKind;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::{Migrate, Migrations, UnknownFields};
@@ -117,6 +117,7 @@ fn lay_out<S: State>(
     let warnings = shape.warnings(&nodes);
     let drawing = shape.drawing(&nodes);
     let secrets = secrets::<S>(&schema, &nodes);
+    let contexts = contexts(&nodes);
     let topology = shape.topology();
     let Shape {
         names,
@@ -165,6 +166,7 @@ fn lay_out<S: State>(
         defaults: Defaults { policies, on_error: default_handler },
         keeps_outputs: keeps_output.contains(&true),
         secrets,
+        contexts,
         constants: OnceLock::new(),
     };
     let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
@@ -189,7 +191,10 @@ fn check_requirements<S: State>(
                 RequirementKind::Dep if !deps.contains_key(&need.id) => {
                     problems.add(ProblemKind::MissingDep { node: node_name, dep: name }, node.place);
                 }
-                RequirementKind::Session | RequirementKind::Dep | RequirementKind::Input => {}
+                RequirementKind::Session
+                | RequirementKind::Dep
+                | RequirementKind::Input
+                | RequirementKind::Context => {}
             }
         }
     }
@@ -237,6 +242,19 @@ fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<Strin
             .extend(graph.flat_map(|graph| graph.secrets()).map(|secret| format!("{}.{secret}", node.name)));
     }
     secrets
+}
+
+/// The contexts that nodes require from a caller, each type once for each node.
+fn contexts<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<RequiredContext> {
+    let mut contexts = Vec::new();
+    for node in nodes {
+        let own = node.node.settings.requirements.iter();
+        let own = own.filter(|need| need.kind == RequirementKind::Context);
+        contexts.extend(own.map(|need| RequiredContext::new(need, &node.name)));
+        let graph = node.node.settings.graph.iter().flat_map(|graph| graph.contexts());
+        contexts.extend(graph.map(|inner| inner.within(&node.name)));
+    }
+    contexts
 }
 
 /// Whether each node keeps its last output; empty if none does.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::problem::Warning;
 use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
+use crate::context::RequiredContext;
 use crate::failure::KeptError;
 use crate::node::ErasedNode;
 use crate::node::inner::AnyGraph;
@@ -54,6 +55,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) keeps_outputs: bool,
     /// The secret channels that are stored, those of subgraphs included.
     pub(crate) secrets: Vec<String>,
+    /// The contexts that its nodes, and those of its subgraphs, require from a caller.
+    pub(crate) contexts: Vec<RequiredContext>,
     /// The part of every full's header that is constant for the graph and its channels.
     pub(crate) constants: OnceLock<Pairs>,
 }
@@ -123,8 +126,8 @@ impl<S: State> GraphCore<S> {
             return None;
         }
         let why = format!(
-            "the state has secret channels ({}), and the checkpointer stores what it is given in clear, so nothing is stored: put \
-             an `EncryptedSaver` with a key before it, or mark them `untracked` as well",
+            "the state has secret channels ({}), and the checkpointer stores plain text, so nothing is stored: wrap it in \
+             an `EncryptedSaver` with a key, or mark the channels `untracked` as well",
             self.secrets.join(", ")
         );
         Some(Refused { code: StoreCode::SecretNeedsKey, why })

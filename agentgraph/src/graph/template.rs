@@ -134,8 +134,11 @@ impl<S: State> GraphCore<S> {
                     return unfit(format!("it takes a `Dep<{}>` and the graph has none", need.name));
                 }
                 // Only a dispatch can reach a temporary node that takes an input; any other task fails
-                // when it takes the input.
-                RequirementKind::Session | RequirementKind::Dep | RequirementKind::Input => {}
+                // when it takes the input. Its context is that of the place where it runs, maybe a host.
+                RequirementKind::Session
+                | RequirementKind::Dep
+                | RequirementKind::Input
+                | RequirementKind::Context => {}
             }
         }
         if node.settings.graph.is_some() && shared.nest.is_none() {

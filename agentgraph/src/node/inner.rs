@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use crate::context::RequiredContext;
 use crate::error::Error;
 use crate::words::{Memory, Open};
 use agentgraph_checkpoint::{Checkpointer, Place, TaskId};
@@ -15,6 +16,9 @@ pub(crate) trait AnyGraph: Send + Sync {
 
     /// Its stored secret channels, including those of its subgraphs.
     fn secrets(&self) -> &[String];
+
+    /// The contexts that its nodes, and those of its subgraphs, require from a caller.
+    fn contexts(&self) -> &[RequiredContext];
 
     /// The open items of this call, if it has started and not ended.
     async fn open(

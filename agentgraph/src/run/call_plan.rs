@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use tracing::Instrument;
 
+use crate::context::CallValues;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::Error;
@@ -37,6 +38,8 @@ pub(super) struct CallPlan<S: State> {
     /// The state that a run without a store starts on, instead of the initial one.
     pub(super) begins_on: Option<Arc<S>>,
     pub(super) edits: Vec<MakeEdits>,
+    /// The values of the call; `None` for most calls.
+    pub(super) context: Option<Box<CallValues>>,
     pub(super) limits: CallLimits,
     pub(super) keeping: CallKeeping,
     pub(super) stream: StreamSettings,
@@ -77,6 +80,7 @@ impl<S: State> CallPlan<S> {
             copied_from: None,
             begins_on: None,
             edits: Vec::new(),
+            context: None,
             limits: CallLimits {
                 max_supersteps: MAX_SUPERSTEPS,
                 max_concurrency: usize::MAX,

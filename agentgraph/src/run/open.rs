@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use crate::context::RequiredContext;
 use crate::engine::flow::record::stored_id;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::{Leftovers, TaskRemains};
@@ -33,6 +34,10 @@ impl<C: State> AnyGraph for Callee<C> {
 
     fn secrets(&self) -> &[String] {
         &self.graph.core.secrets
+    }
+
+    fn contexts(&self) -> &[RequiredContext] {
+        &self.graph.core.contexts
     }
 
     async fn open(

@@ -1,0 +1,188 @@
+//! [`CallContext<T>`]: a value that the caller passes to one call of the graph.
+//!
+//! It lives as long as the call: it is never stored, never part of an event, and not known to a later
+//! `resume`. Values of the whole graph are dependencies.
+
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::Ctx;
+use crate::extract::{FromTask, Requirement, Task};
+use crate::state::State;
+
+/// The value of type `T` that the caller passed with [`context`](crate::RunBuilder::context): a user, a
+/// tenant, an access token. Dereferences to the value, which is shared and not copied.
+///
+/// All nodes of the call read the same value, also those of subgraphs and handlers of failures. It is not
+/// stored: pass it again with each `resume` and `proceed`. A call without a value that a node requires
+/// fails with [`Code::MissingContext`](crate::Code::MissingContext) before anything runs; a node to which
+/// the value is optional takes an `Option<CallContext<T>>`.
+///
+/// ```
+/// # use agentgraph::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Mail { text: String }
+/// struct User {
+///     name: String,
+/// }
+///
+/// async fn greet(user: CallContext<User>) -> MailUpdate {
+///     Mail::update().text(format!("Dear {}", user.name))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new().node("greet", greet).edge(START, "greet").compile()?;
+/// let mail = graph.invoke(Mail::update()).context(User { name: "Ada".to_owned() }).await?.into_finished()?;
+/// assert_eq!(mail.text, "Dear Ada");
+///
+/// let error = graph.invoke(Mail::update()).await.unwrap_err();
+/// assert_eq!(error.code(), agentgraph::Code::MissingContext);
+/// # Ok(())
+/// # }
+/// ```
+pub struct CallContext<T>(Arc<T>);
+
+impl<T> Clone for CallContext<T> {
+    fn clone(&self) -> Self {
+        CallContext(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Deref for CallContext<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Shows the type and not the value, which may be an access token.
+impl<T> fmt::Debug for CallContext<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "CallContext<{}>", type_name::<T>())
+    }
+}
+
+/// The call was not passed a value that a node reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this call of `{method}` was passed no `{wanted}`: add `.context(..)` to the call")]
+pub struct MissingContext {
+    method: CallMethod,
+    wanted: &'static str,
+}
+
+impl<S: State, T: Send + Sync + 'static> FromTask<S> for CallContext<T> {
+    type Error = MissingContext;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, MissingContext> {
+        task.shared.call.get()
+    }
+
+    fn requirement() -> Option<Requirement> {
+        Some(Requirement::context::<T>())
+    }
+}
+
+impl<S: State, T: Send + Sync + 'static> FromTask<S> for Option<CallContext<T>> {
+    type Error = std::convert::Infallible;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
+        Ok(task.shared.call.get().ok())
+    }
+}
+
+impl Ctx {
+    /// The value of type `T` that the caller passed with [`context`](crate::RunBuilder::context). For code
+    /// that has a `Ctx` and no extractors, such as layers and helper functions; nodes take a
+    /// [`CallContext`], so that a call without the value fails before anything runs.
+    ///
+    /// # Errors
+    /// If the call was passed no such value.
+    pub fn call_context<T: Send + Sync + 'static>(&self) -> Result<CallContext<T>, MissingContext> {
+        self.shared.call.get()
+    }
+}
+
+/// The method that the caller called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallMethod {
+    Invoke,
+    Resume,
+    Proceed,
+    UpdateState,
+    RunTask,
+}
+
+impl fmt::Display for CallMethod {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            CallMethod::Invoke => "invoke",
+            CallMethod::Resume => "resume",
+            CallMethod::Proceed => "proceed",
+            CallMethod::UpdateState => "update_state",
+            CallMethod::RunTask => "run_task",
+        })
+    }
+}
+
+/// A call: how it was made, and the values that it was passed.
+#[derive(Clone)]
+pub(crate) struct Call {
+    method: CallMethod,
+    /// `None` if it was passed none, as most calls.
+    values: Option<Arc<CallValues>>,
+}
+
+/// The values of a call, by type.
+pub(crate) type CallValues = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+/// A value that some node of a graph requires from its caller.
+#[derive(Clone, Debug)]
+pub(crate) struct RequiredContext {
+    id: TypeId,
+    name: &'static str,
+    /// The node; that of a subgraph is prefixed with the node that is the subgraph.
+    node: String,
+}
+
+impl RequiredContext {
+    pub(crate) fn new(need: &Requirement, node: &str) -> Self {
+        RequiredContext { id: need.id, name: need.name, node: node.to_owned() }
+    }
+
+    /// The same value, required by a graph that is the node `outer` of another graph.
+    pub(crate) fn within(&self, outer: &str) -> Self {
+        RequiredContext { node: format!("{outer}.{}", self.node), ..self.clone() }
+    }
+}
+
+impl Call {
+    pub(crate) fn new(method: CallMethod, values: Option<Box<CallValues>>) -> Self {
+        Call { method, values: values.map(Arc::from) }
+    }
+
+    /// Returns the first requirement that the call does not meet, as a message.
+    pub(crate) fn check(&self, required: &[RequiredContext]) -> Result<(), String> {
+        let has = |id| self.values.as_ref().is_some_and(|values| values.contains_key(&id));
+        match required.iter().find(|required| !has(required.id)) {
+            None => Ok(()),
+            Some(RequiredContext { name, node, .. }) => Err(format!(
+                "node `{node}` takes a `CallContext<{name}>`, and this call of `{}` was passed no `{name}`: add `.context(..)` to the \
+                 call",
+                self.method
+            )),
+        }
+    }
+
+    fn get<T: Send + Sync + 'static>(&self) -> Result<CallContext<T>, MissingContext> {
+        let found = self.values.as_ref().and_then(|values| values.get(&TypeId::of::<T>()).cloned());
+        match found.map(Arc::downcast::<T>) {
+            Some(Ok(value)) => Ok(CallContext(value)),
+            _ => Err(MissingContext { method: self.method, wanted: type_name::<T>() }),
+        }
+    }
+}
