@@ -87,6 +87,8 @@ codes! {
     BadTool = "E_LLM_BAD_TOOL", false;
     /// A tool returned a fatal error; [`source`](std::error::Error::source) is that error.
     ToolFailed = "E_LLM_TOOL_FAILED", true;
+    /// The result of a model call or of a tool cannot be stored as a durable step.
+    DurableStep = "E_LLM_DURABLE_STEP", false;
     /// A prompt's template cannot be read.
     Template = "E_LLM_TEMPLATE", false;
     /// A prompt refers to a value that its database does not have.

@@ -6,7 +6,7 @@ mod spec;
 use std::fmt;
 
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::BoxError;
 use crate::json::RawJson;
@@ -47,7 +47,7 @@ macro_rules! forward {
 forward!(&T, Box<T>, std::sync::Arc<T>);
 
 /// The output of a tool. A text becomes one by `.into()`, a serialisable value by [`ToolOutput::json`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolOutput {
     /// The content for the model.

@@ -1,13 +1,14 @@
 //! The bounded tool loop: call the model, run the tool calls of its response, send the results, until the
 //! model is done.
 //!
-//! The loop runs inside one node, and its rounds are not checkpointed. A node that runs again (after a retry,
-//! a kill, or an interrupt in a tool) runs its loop from the start: the model is called again and may ask for
-//! other calls, so tools have to tolerate being called twice. A tool that asks a person gives the question a
-//! key derived from the call (`ctx.interrupt_as(key, question)`), so that each of several concurrent calls
-//! gets its own answer. If the model makes a different call after a restart, the earlier answer is voided and
-//! the new call asks. A question that must not be asked twice belongs in a node of its own, behind the node
-//! that stores the calls in the state.
+//! The loop runs inside one node. A node that runs again (after a retry, a kill, or an interrupt in a
+//! tool) runs its loop from the start. With [`ToolLoop::durable`] it gets the stored responses of the
+//! model and the stored outputs of finished tools, and continues where it was. Without it the model is
+//! called again and may ask for other calls, so tools have to tolerate being called twice. A tool that
+//! asks a person gives the question a key derived from the call (`ctx.interrupt_as(key, question)`), so
+//! that each of several concurrent calls gets its own answer. If the model makes a different call after a
+//! restart, the earlier answer is voided and the new call asks. A question that must not be asked twice
+//! belongs in a node of its own, behind the node that stores the calls in the state.
 //!
 //! Invariants:
 //! - The calls of one assistant message run concurrently, up to a limit. Their results are in one user
@@ -19,9 +20,11 @@
 //! - However the loop ends, each call has a result, so the conversation can be sent again.
 
 mod calls;
+mod durable;
 
 use std::fmt;
 
+use agentgraph::Ctx;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
@@ -34,6 +37,7 @@ use crate::model::{
 };
 use crate::tool::{Tool, ToolOutput};
 use calls::Toolbox;
+use durable::DurableSteps;
 
 /// The default limit of rounds.
 pub const DEFAULT_MAX_ROUNDS: usize = 10;
@@ -74,6 +78,7 @@ pub struct ToolLoop<'a> {
     max_concurrency: usize,
     ids: MessageIds,
     handler: Option<EventHandler<'a>>,
+    steps: Option<DurableSteps>,
 }
 
 type EventHandler<'a> = Box<dyn Fn(ChatEvent) -> BoxFuture<'a, ()> + Send + Sync + 'a>;
@@ -124,6 +129,7 @@ impl<'a> ToolLoop<'a> {
             max_concurrency: DEFAULT_MAX_CONCURRENCY,
             ids: MessageIds::default(),
             handler: None,
+            steps: None,
         }
     }
 
@@ -178,13 +184,33 @@ impl<'a> ToolLoop<'a> {
         self
     }
 
+    /// Makes every model call and every tool call a [durable step](agentgraph::Ctx::once) of the node: when
+    /// the node runs again, the loop neither asks the model again for a response that is stored nor runs a
+    /// finished tool again. A tool that failed fatally, such as one that waits for an answer, runs again.
+    ///
+    /// `name` tells the loops of one node apart. A response from the store is not streamed again.
+    ///
+    /// ```
+    /// use agentgraph::Ctx;
+    /// use agentgraph_llm::prelude::*;
+    ///
+    /// async fn answer(ctx: &Ctx, model: &dyn ChatModel) -> agentgraph_llm::Result<String> {
+    ///     Ok(ToolLoop::new(model).durable(ctx, "answer").run(ChatRequest::user("hello")).await?.text())
+    /// }
+    /// ```
+    pub fn durable(mut self, ctx: &Ctx, name: impl Into<String>) -> Self {
+        self.steps = Some(DurableSteps::new(ctx.clone(), name.into()));
+        self
+    }
+
     /// Runs the loop. Tools that the request itself offers belong to the caller: a call to one of them gets
     /// the result "unknown tool".
     ///
     /// # Errors
     /// `E_LLM_BAD_TOOL` before the first call if two tools have one name, or a name or schema cannot be sent.
     /// `E_LLM_TOOL_FAILED` if a tool failed fatally, with the tool's error as [`cause`](crate::Error::cause),
-    /// after all calls of that message ended. The model's own errors. [`Error::usage`](crate::Error::usage)
+    /// after all calls of that message ended. `E_LLM_DURABLE_STEP` if a [durable](Self::durable) loop cannot
+    /// store or find its results. The model's own errors. [`Error::usage`](crate::Error::usage)
     /// has the usage of the rounds before the error.
     pub async fn run(self, mut request: ChatRequest) -> Result<ToolLoopOutcome> {
         let toolbox = Toolbox::new(&self.tools, &mut request)?;
@@ -222,6 +248,10 @@ impl<'a> ToolLoop<'a> {
     }
 
     async fn ask(&self, request: &ChatRequest) -> Result<ChatResponse> {
+        DurableSteps::model(self.steps.as_ref(), self.ask_now(request)).await
+    }
+
+    async fn ask_now(&self, request: &ChatRequest) -> Result<ChatResponse> {
         match &self.handler {
             None => listening::report_whole(self.model.chat(request.clone())).await,
             Some(handler) => stream(self.model.stream(request.clone()).await?, handler).await,
@@ -250,7 +280,7 @@ impl<'a> ToolLoop<'a> {
             let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
             return Ok(RoundOutcome::refuse_calls(response, LoopEnd::LimitReached, &why));
         }
-        let outputs = toolbox.run_all(response, self.max_concurrency).await?;
+        let outputs = toolbox.run_all(response, self.max_concurrency, self.steps.as_ref()).await?;
         let direct = outputs
             .iter()
             .find_map(|(_, output)| output.as_ref().filter(|output| output.return_direct))

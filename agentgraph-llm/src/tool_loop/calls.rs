@@ -11,6 +11,7 @@ use crate::message::{Block, ToolInput, ToolResult, ToolUse};
 use crate::model::{ChatRequest, ChatResponse};
 use crate::telemetry;
 use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::tool_loop::durable::DurableSteps;
 
 /// The tools of a loop, by name.
 pub(super) struct Toolbox<'a> {
@@ -40,10 +41,18 @@ impl<'a> Toolbox<'a> {
 
     /// Runs all calls of a message, up to the limit at the same time. A fatal error is returned after every
     /// call has ended, so that no call is cut in the middle.
-    pub(super) async fn run_all(&self, response: &ChatResponse, at_once: usize) -> Result<Vec<CallOutcome>> {
+    pub(super) async fn run_all(
+        &self,
+        response: &ChatResponse,
+        at_once: usize,
+        steps: Option<&DurableSteps>,
+    ) -> Result<Vec<CallOutcome>> {
         let cut = cut_call(response);
         let calls = response.message.tool_uses();
-        let calls = calls.map(|call| self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call))));
+        let calls = calls.map(|call| {
+            let work = self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call)));
+            DurableSteps::tool(steps, &call.name, work)
+        });
         // Built before any of them runs: a stream that creates futures of borrowed calls is not provably
         // `Send`.
         let calls: Vec<_> = calls.collect();
