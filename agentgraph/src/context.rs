@@ -2,20 +2,26 @@
 
 #[cfg(feature = "validate")]
 pub(crate) mod answer_schema;
+mod call_context;
 mod control;
 pub(crate) mod edits;
 mod heard;
 mod memories;
 mod nest;
+mod once;
 mod questions;
 mod spending;
 
 use agentgraph_checkpoint::RunId;
+pub(crate) use call_context::{Call, CallMethod, CallValues, RequiredContext};
+pub use call_context::{CallContext, MissingContext};
 pub use control::Interrupted;
 pub(crate) use control::{ChildPause, Control, TaskVerdict, UnreportedStops};
 pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Nest, Outer, SubgraphCall};
+pub(crate) use once::{NewOnce, OnceStorage};
+pub use once::{Once, OnceError};
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
 pub(crate) use spending::Spending;
@@ -70,6 +76,8 @@ pub(crate) struct RunShared {
     pub(crate) graph: Arc<GraphShared>,
     pub(crate) run: RunId,
     pub(crate) thread: Option<Arc<str>>,
+    /// The call that the caller made; a run inside a task has its root's.
+    pub(crate) call: Call,
     pub(crate) control: Control,
     pub(crate) sessions: Sessions,
     /// Receives the events of nodes, if the caller streams the run.

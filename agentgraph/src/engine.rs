@@ -28,6 +28,7 @@ pub(crate) mod listeners;
 pub(crate) mod load;
 pub(crate) mod merge;
 mod merging;
+pub(crate) mod once;
 pub(crate) mod pass;
 pub(crate) mod position;
 mod question_writes;
@@ -125,7 +126,7 @@ fn cut_off<'a>(cut: Cutoff, late: impl Iterator<Item = &'a str>) -> Result<Pause
             let mut nodes: Vec<String> = late.map(|node| format!("`{node}`")).collect();
             nodes.dedup();
             let problem = format!(
-                "a superstep took longer than {limit:?}, with {} not at its end: give it more time with \
+                "a superstep took longer than {limit:?}, with {} unfinished: give it more time with \
                  `.step_timeout(..)`, then `proceed()`",
                 nodes.join(", ")
             );

@@ -98,6 +98,8 @@ codes! {
     StepTimeout = "E_STEP_TIMEOUT",
     /// An extractor needs a dependency that the graph does not have.
     MissingDependency = "E_MISSING_DEPENDENCY",
+    /// A node reads a context that its call was not passed.
+    MissingContext = "E_MISSING_CONTEXT",
     /// The input of a dispatch is missing, or has another type than the node expects.
     BadInput = "E_BAD_INPUT",
     /// The thread's last run has not finished.
@@ -126,6 +128,8 @@ codes! {
     ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH",
     /// A command for the parent graph, where there is none, or with an update of another state.
     ParentCommand = "E_PARENT_COMMAND",
+    /// A durable step was used in a way that its result cannot be stored or found.
+    Once = "E_ONCE",
     /// The run has finished while a join still waits, and its graph or its caller does not allow that.
     StuckJoin = "E_STUCK_JOIN",
     /// A run that was expected to be finished was interrupted or stopped.
@@ -163,8 +167,9 @@ impl Code {
             | Code::GraphChanged
             | Code::SchemaVersion
             | Code::UnknownCheckpoint => true,
-            // The call: it was made on the wrong thread, or with the wrong answer.
-            Code::RunUnfinished
+            // The call: it was made on the wrong thread, with the wrong answer, or without its context.
+            Code::MissingContext
+            | Code::RunUnfinished
             | Code::NothingToResume
             | Code::NoThread
             | Code::UnknownInterrupt
@@ -179,6 +184,7 @@ impl Code {
             | Code::MissingDependency
             | Code::BadInput
             | Code::SameKey
+            | Code::Once
             | Code::EditRejected
             | Code::NothingToReuse
             | Code::NeedsTemplate

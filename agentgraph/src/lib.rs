@@ -55,7 +55,7 @@
 //! | you want | look at |
 //! |---|---|
 //! | to describe the state and how parallel writes merge | [`derive(State)`](macro@State), [`reduce`], [`JsonState`] |
-//! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
+//! | to write a node | [`IntoNode`], [`Snapshot`], [`Ctx`], [`Input`], [`Dep`], [`CallContext`], [`Session`], [`FromTask`], [`#[node]`](macro@node) |
 //! | to choose the next nodes | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | branches that do not wait for each other | [`StateGraph::eager`], [`IntoNode::detached`], [`OnEnd`] |
 //! | nodes that wait for the outputs of others | [`DependencyGraph`], [`Deps`], [`Given`], [`Outputs`], [`Passes`], [`Join`] |
@@ -168,6 +168,8 @@ pub mod edit {
 pub mod host {
     #[doc(inline)]
     pub use crate::engine::host::{Host, TaskCall, TaskReply};
+    #[doc(inline)]
+    pub use crate::run::TaskRun;
 }
 
 pub use agentgraph_macros::{Route, State, node};
@@ -189,7 +191,7 @@ pub use graph::{CompileError, StateGraph, all, any, n_of};
 pub use json_state::JsonState;
 #[doc(inline)]
 pub use node::{
-    Command, Ctx, Dep, Dispatch, FromTask, Goto, Input, IntoNode, Route, Session, Snapshot, Task,
+    CallContext, Command, Ctx, Dep, Dispatch, FromTask, Goto, Input, IntoNode, Route, Session, Snapshot, Task,
 };
 #[doc(inline)]
 pub use policy::{RetryPolicy, Timeout};

@@ -5,8 +5,8 @@ pub use crate::SqliteSaver;
 pub use crate::dependency::{Deps, Given, PassEdits};
 pub use crate::json_state::{JsonChannels, JsonReducer, JsonState, JsonUpdate};
 pub use crate::{
-    CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph, DependencyNode,
-    Dispatch, Durability, END, EventKind, FromTask, Input, Interrupt, IntoNode, Keyed, MemorySaver, Outcome,
-    Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph, StopReason, Subgraph, Task,
-    Terminal, View, node,
+    CallContext, CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph,
+    DependencyNode, Dispatch, Durability, END, EventKind, FromTask, Input, Interrupt, IntoNode, Keyed,
+    MemorySaver, Outcome, Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph,
+    StopReason, Subgraph, Task, Terminal, View, node,
 };

@@ -5,3 +5,4 @@ pub(crate) mod codec;
 pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod migrate;
+pub(crate) mod once;

@@ -9,6 +9,7 @@ mod growth;
 mod kept;
 mod looped;
 mod many_runs;
+mod once;
 mod pass;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -31,6 +32,7 @@ pub(crate) fn all() -> Vec<Case> {
         kept::cases(),
         sqlite::cases(),
         growth::cases(),
+        once::cases(),
         reading::cases(),
         waiting::cases(),
         #[cfg(feature = "postgres")]

@@ -168,7 +168,8 @@ pub struct Rewrite<'a> {
 pub struct PendingWrite {
     /// The task.
     pub task: TaskId,
-    /// Which of the task's writes: 0 is its result, 1 + 2n its n-th request, 2 + 2n the n-th answer.
+    /// Which of the task's writes: 0 is its result, 1 + 2n its n-th request, 2 + 2n the n-th answer; even
+    /// slots from [`KEPT`](Self::KEPT) on are what else the task keeps.
     pub slot: u32,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -178,12 +179,16 @@ impl PendingWrite {
     /// Slots from this one on are neither requests nor answers.
     pub const SPECIAL: u32 = u32::MAX - 15;
 
+    /// The first slot that no request and no answer of a run has. Tasks keep the results of durable steps in
+    /// even slots from here to [`SPECIAL`](Self::SPECIAL).
+    pub const KEPT: u32 = 1 << 31;
+
     /// Whether a task can make a request with this number: it and its answer need slots.
     pub fn can_be_asked(n: u32) -> bool {
-        n < (Self::SPECIAL - 2) / 2
+        n < (Self::KEPT - 2) / 2
     }
 
-    /// The slot of a task's n-th request. It is below [`SPECIAL`](Self::SPECIAL) if the request
+    /// The slot of a task's n-th request. It is below [`KEPT`](Self::KEPT) if the request
     /// [can be made](Self::can_be_asked).
     pub fn request_slot(n: u32) -> u32 {
         n.saturating_mul(2).saturating_add(1)

@@ -7,16 +7,19 @@ use agentgraph_checkpoint::CheckpointId;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::TaskRequest;
+use super::once::{NewOnce, OnceResults, OnceStorage};
 use super::questions::{AskProblem, AskedSpot, NewQuestions, Questions, Refusal};
 use crate::context::edits::ProposedEdit;
 use crate::error::Error;
 use crate::graph::overlay::Overlay;
+use crate::record::once::StoredOnce;
 use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop};
 
 /// The error of [`Ctx::interrupt`](crate::Ctx::interrupt) while there is no answer. Return it with `?`.
@@ -35,11 +38,16 @@ pub(crate) struct Control {
     cells: Mutex<HashMap<u32, TaskCell>>,
     /// The running tasks of a run without supersteps, where each task has its own index.
     running: Option<Mutex<HashSet<u32>>>,
+    once_storage: OnceStorage,
+    /// Results of durable steps wait for the loop to store them.
+    has_unstored: AtomicBool,
+    warned_of_once: AtomicBool,
 }
 
 #[derive(Default)]
 struct TaskCell {
     questions: Questions,
+    once: OnceResults,
     /// The number of its attempts, if more than one.
     attempts: u32,
     /// A run inside the task did not end.
@@ -98,8 +106,8 @@ pub(crate) enum TaskVerdict {
 
 impl Control {
     /// The cells of a run; `eager` if it has no supersteps.
-    pub(crate) fn of(eager: bool) -> Self {
-        Control { running: eager.then(Mutex::default), ..Control::default() }
+    pub(crate) fn of(eager: bool, once_storage: OnceStorage) -> Self {
+        Control { running: eager.then(Mutex::default), once_storage, ..Control::default() }
     }
 
     /// Records the start of a task that belongs to no superstep.
@@ -156,10 +164,80 @@ impl Control {
         }
     }
 
-    /// Gives a task its questions of earlier calls, with the answers.
-    pub(crate) fn recall(&self, index: u32, asked: Vec<AskedQuestion>) {
-        self.cells().entry(index).or_default().questions = Questions::of(asked);
+    /// Gives a task its questions of earlier calls, with the answers, and the results of its durable steps.
+    pub(crate) fn recall(&self, index: u32, asked: Vec<AskedQuestion>, once: Vec<(u32, StoredOnce)>) {
+        let mut cells = self.cells();
+        let cell = cells.entry(index).or_default();
+        cell.questions = Questions::of(asked);
+        cell.once = OnceResults::of(once);
         self.used.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn once_storage(&self) -> OnceStorage {
+        self.once_storage
+    }
+
+    /// Looks at the durable steps of a task; `None` if the task has ended.
+    pub(crate) fn once<R>(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults) -> R) -> Option<R> {
+        if !self.is_running(task) {
+            return None;
+        }
+        self.used.store(true, Ordering::Release);
+        Some(look(&mut self.cells().entry(task.index).or_default().once))
+    }
+
+    /// Records that a result waits to be stored.
+    pub(crate) fn note_unstored(&self) {
+        self.has_unstored.store(true, Ordering::Release);
+    }
+
+    /// Whether results of durable steps wait to be stored.
+    #[inline]
+    pub(crate) fn has_unstored(&self) -> bool {
+        self.has_unstored.load(Ordering::Acquire)
+    }
+
+    /// Takes the results of durable steps that are to be stored, in task order.
+    pub(crate) fn take_unstored(&self) -> Vec<NewOnce> {
+        let mut unstored = Vec::new();
+        if self.has_unstored.swap(false, Ordering::AcqRel) {
+            let mut cells = self.cells();
+            let mut cells: Vec<_> = cells.iter_mut().collect();
+            cells.sort_unstable_by_key(|(index, _)| **index);
+            for (index, cell) in cells {
+                cell.once.take_unstored(*index, &mut unstored);
+            }
+        }
+        unstored
+    }
+
+    /// Records that results are stored, and wakes the steps that wait for that.
+    pub(crate) fn mark_stored(&self, stored: &[NewOnce]) {
+        let mut cells = self.cells();
+        let wakers = stored.iter().map(|one| cells.get_mut(&one.index)?.once.mark_stored(&one.result.key));
+        let wakers: Vec<Waker> = wakers.flatten().collect();
+        drop(cells);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Looks at the durable steps of a task that may have ended, if it has any.
+    pub(crate) fn leave_once(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults)) {
+        if self.is_running(task)
+            && let Some(cell) = self.cells().get_mut(&task.index)
+        {
+            look(&mut cell.once);
+        }
+    }
+
+    /// Warns, once in a run, that the results of durable steps are not stored.
+    pub(crate) fn warn_of_once(&self, name: &str) {
+        if !self.warned_of_once.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                target: "agentgraph",
+                step = name,
+                "the run stores nothing before its end, so a durable step may be done again after a kill or an interrupt"
+            );
+        }
     }
 
     /// Called before each call of the node's function. `Err` if the task already waits: then the function
@@ -168,6 +246,7 @@ impl Control {
         let mut cells = self.cells();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
         cell.questions.begin_attempt();
+        cell.once.begin_call();
         cell.edits = None;
         if cell.is_closed() { Err(Interrupted) } else { Ok(()) }
     }

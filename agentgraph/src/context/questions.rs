@@ -49,7 +49,7 @@ impl AskProblem {
         let (code, problem) = match self {
             AskProblem::NotJson(problem) => (
                 Code::Encode,
-                format!("what it asked with `interrupt` cannot be turned into JSON: {problem}"),
+                format!("the value that it passed to `interrupt` cannot be turned into JSON: {problem}"),
             ),
             AskProblem::SameKey(key) => {
                 let problem = format!(

@@ -4,6 +4,7 @@ use crate::context::ChildPause;
 use crate::engine::executor::NoOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
+use crate::engine::once::or_unstored;
 use crate::engine::{Loop, Pause, cut_off};
 use crate::error::{Code, Error};
 use crate::extract::Task;
@@ -43,7 +44,17 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             failure: None,
         };
         self.executor().announce_start(request, None);
-        let call = CatchPanic::new(|| self.runtime.runner.call(&self.position.graph, &task));
+        let control = &self.runtime.shared.control;
+        let mut call = CatchPanic::new(|| self.runtime.runner.call(&self.position.graph, &task));
+        let call = async {
+            loop {
+                match or_unstored(control, &mut call).await {
+                    Some(result) => break result,
+                    // A later call does not continue this task, so nothing of it is stored before its end.
+                    None => control.mark_stored(&control.take_unstored()),
+                }
+            }
+        };
         let result = match &mut self.listeners.halt {
             None => call.await,
             Some(halt) => match halt.until(call).await {
@@ -59,8 +70,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 return Err(error.at_node(self.position.graph.name(node)));
             }
             Err(NoOutput::Waits(_) | NoOutput::Refused { .. } | NoOutput::Inside(ChildPause::Waits(..))) => {
-                let problem =
-                    "it asks with `interrupt`, which the node for the limit cannot: nobody can answer it";
+                let problem = "it calls `interrupt`, which the node for the limit cannot do: no call waits for its answer";
                 return Err(Error::new(Code::NodeFailed, problem).at_node(self.position.graph.name(node)));
             }
         };

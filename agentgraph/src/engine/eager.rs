@@ -47,7 +47,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 course.ending = None;
             }
             self.start(&mut course).await;
-            if let Some(ended) = self.next_end(&mut course) {
+            if self.runtime.shared.control.has_unstored() {
+                self.store_once(&mut course).await?;
+            } else if let Some(ended) = self.next_end(&mut course) {
                 self.merge_while_running(&mut course, Some(ended)).await?;
                 rounds += 1;
                 if rounds.is_multiple_of(STEPS_WITHOUT_YIELD) {

@@ -11,7 +11,9 @@ use std::task::{Context, Poll};
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits::make_edits;
-use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
+use crate::context::{
+    ChildPause, MissingContext, NewQuestions, OnceError, Refusal, TaskRequest, TaskVerdict,
+};
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::running_tasks::{RunningTask, await_while_running, next};
@@ -66,7 +68,7 @@ impl NoOutput {
 /// Warns of voided answers: a node that voids an answer each time it runs asks for ever.
 pub(crate) fn log_voided(node: &str, asks: &NewQuestions) {
     if !asks.voided.is_empty() {
-        tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks something else");
+        tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks a different question");
     }
 }
 
@@ -231,8 +233,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 
     fn leave(&self, request: TaskRequest, command: Command<S>) -> NoOutput {
         if self.runtime.shared.outer.is_none() {
-            let problem =
-                "its command goes to the graph around it, and there is none: this graph is run by itself";
+            let problem = "its command goes to the parent graph, and there is none: this graph does not run as a subgraph";
             let error = Error::new(Code::ParentCommand, problem);
             return NoOutput::Failed(error.at_node(self.core.name(request.node)));
         }
@@ -300,11 +301,12 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                 continue;
             }
             if let Some(running) = running.as_mut().filter(|_| runs) {
-                let (request, result) = match next(running, halt.as_deref_mut()).await {
-                    Ok(Some(ended)) => ended,
-                    Ok(None) => continue,
-                    Err(cut) => return Ok(Some(cut)),
-                };
+                let (request, result) =
+                    match next(running, &self.runtime.shared.control, halt.as_deref_mut()).await {
+                        Ok(Some(ended)) => ended,
+                        Ok(None) => continue,
+                        Err(cut) => return Ok(Some(cut)),
+                    };
                 failed |= self.report(request, result, &mut handlers, ledger);
             }
             if let Some(events) = self.events {
@@ -454,6 +456,10 @@ pub(crate) fn node_error(error: BoxError) -> Error {
         Code::NodeTimeout
     } else if caused_by::<MissingDep>(&*error).is_some() || caused_by::<MissingSession>(&*error).is_some() {
         Code::MissingDependency
+    } else if caused_by::<MissingContext>(&*error).is_some() {
+        Code::MissingContext
+    } else if caused_by::<OnceError>(&*error).is_some() {
+        Code::Once
     } else if caused_by::<InputError>(&*error).is_some() {
         Code::BadInput
     } else {

@@ -8,6 +8,7 @@ use crate::context::NewQuestions;
 use crate::engine::stored::{StoredAnswer, StoredRequest};
 use crate::engine::task_id::StepPlace;
 use crate::failure::Failure;
+use crate::record::once::StoredOnce;
 use crate::words::{AnswerState, AskedQuestion};
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
@@ -30,6 +31,8 @@ pub(crate) struct TaskRemains {
     pub(crate) error: Option<Failure>,
     /// The task whose call it continues; that task had its place before an edit.
     pub(crate) call: Option<TaskId>,
+    /// The results of its durable steps, by place.
+    pub(in crate::engine) once: BTreeMap<u32, StoredOnce>,
 }
 
 impl TaskRemains {
@@ -40,9 +43,9 @@ impl TaskRemains {
 
     /// Whether only its error is known.
     pub(crate) fn is_bare(&self) -> bool {
-        let TaskRemains { result, requests, answers, voided, failure, error: _, call } = self;
+        let TaskRemains { result, requests, answers, voided, failure, error: _, call, once } = self;
         let asked = !(requests.is_empty() && answers.is_empty() && voided.is_empty());
-        !asked && result.is_none() && failure.is_none() && call.is_none()
+        !asked && result.is_none() && failure.is_none() && call.is_none() && once.is_empty()
     }
 
     /// The node of a task that has asked and is not done.
@@ -102,6 +105,19 @@ impl TaskRemains {
             },
         });
         asked.collect()
+    }
+}
+
+/// The durable steps of a task, by place.
+impl TaskRemains {
+    /// Adds the result of a durable step.
+    pub(crate) fn keep_once(&mut self, place: u32, result: StoredOnce) {
+        self.once.insert(place, result);
+    }
+
+    /// The results of its durable steps, for its next call.
+    pub(crate) fn once(&self) -> Vec<(u32, StoredOnce)> {
+        self.once.iter().map(|(place, result)| (*place, result.clone())).collect()
     }
 }
 

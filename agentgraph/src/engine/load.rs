@@ -10,8 +10,8 @@ use crate::engine::flow::record::left_in_header;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::Leftovers;
 use crate::engine::stored::{
-    CALL, ERROR, FAILED, FAILURE, OF_RUN, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep, TOLD,
-    from_bytes,
+    CALL, ERROR, FAILED, FAILURE, OF_RUN, ONCE, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep,
+    TOLD, from_bytes,
 };
 use crate::engine::unknown_fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
 use crate::error::{Code, Error};
@@ -138,7 +138,7 @@ pub(crate) fn apply_row(
             replayed.folded.apply(view.operations, Some(id))?;
         }
         RowKind::Segment => replayed.folded.apply(view.operations, None)?,
-        _ => return Err(damaged("it is of a kind that this release does not know")),
+        _ => return Err(damaged("its kind is unknown to this release")),
     }
     replayed.id = id;
     Ok(())
@@ -157,7 +157,7 @@ async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Re
     for (field, id) in replayed.folded.elsewhere() {
         let row = saver.row(place, id).await?;
         let row = row.ok_or_else(|| {
-            corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is gone"))
+            corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is missing"))
         })?;
         let mut other = Folded::default();
         let filled = open(&row.record)
@@ -233,7 +233,7 @@ pub(crate) fn restore_kept<S: State>(
 /// The error for a missing checkpoint whose state an open task has to read again.
 pub(crate) fn unknown_read(place: Place<'_>, id: CheckpointId, node: &str) -> Error {
     let problem = format!(
-        "it reads the state of checkpoint {id}, which the store does not have any more: keep the checkpoints of unfinished \
+        "it reads the state of checkpoint {id}, which the store no longer has: keep the checkpoints of unfinished \
          runs, or start over with `.abandon()`"
     );
     Error::new(Code::UnknownCheckpoint, problem).at_node(node).on_thread(Some(place.thread))
@@ -312,8 +312,8 @@ impl<'a> StoredValues<'a> {
             return Ok(());
         }
         let problem = format!(
-            "the thread holds the channels {} and this graph has none of them: it belongs to another graph, so give this one \
-             threads, or a file, of its own",
+            "the thread holds the channels {} and this graph has none of them: it belongs to another graph, so give this graph \
+             its own threads or its own file",
             self.names.join(", ")
         );
         Err(Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread)))
@@ -371,7 +371,7 @@ fn unfit(place: Place<'_>, id: CheckpointId, value: &[u8], error: &StateError) -
     }
     let problem = format!(
         "{error}; if the type of the field was changed, raise `.schema_version(..)` and say with `.migration(..)` how to \
-         read what was stored"
+         read the stored value"
     );
     other_version(place, id, &problem)
 }
@@ -443,7 +443,7 @@ pub(crate) fn graph_changed(place: Place<'_>, mut gone: Vec<String>) -> Error {
 
 fn other_discipline(place: Place<'_>, header: &Header, now: &str) -> Error {
     let problem = format!(
-        "the thread's run is {}, and this graph is {now}: say `.eager()` as the graph did that it was started on, or start over \
+        "the thread's run is {}, and this graph is {now}: use `.eager()` as in the graph that started the run, or start over \
          with `.abandon()`",
         header.discipline
     );
@@ -596,7 +596,7 @@ fn finished<S: State>(
             Code::UnknownChannel => {
                 (Code::GraphChanged, "bring the channel back, or make its name an alias of the new one")
             }
-            _ => (Code::CorruptCheckpoint, "give the run up with `.abandon()` to go on without it"),
+            _ => (Code::CorruptCheckpoint, "give the run up with `.abandon()` to continue without it"),
         };
         let problem =
             format!("the stored result of a finished task cannot be used: {}; {remedy}", error.message());
@@ -655,8 +655,11 @@ fn left_over(place: Place<'_>, mut left: Leftovers, writes: &[&PendingWrite]) ->
             ERROR => task.error = read_failure(&write.bytes).map_err(at)?,
             // A slot of a later release.
             PendingWrite::SPECIAL.. => {}
+            slot @ ONCE.. if slot % 2 == 0 => {
+                drop(task.once.insert((slot - ONCE) / 2, from_bytes(&write.bytes).map_err(at)?));
+            }
             1.. if !PendingWrite::can_be_asked(n) => {
-                let problem = format!("a pending write is of request {n}, and no task can ask so often");
+                let problem = format!("a pending write has the request number {n}, which no task can reach");
                 return Err(at(Error::new(Code::CorruptCheckpoint, problem)));
             }
             slot if slot % 2 == 1 => {

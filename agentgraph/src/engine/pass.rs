@@ -36,6 +36,7 @@ use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::policy::Siblings;
+use crate::record::once::StoredOnce;
 use crate::words::{AskedQuestion, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
@@ -195,6 +196,8 @@ where
     must_store: bool,
     /// The questions of nodes in earlier calls, with the answers.
     answers: HashMap<u32, Vec<AskedQuestion>>,
+    /// The results of durable steps in earlier calls.
+    once: HashMap<TaskId, Vec<(u32, StoredOnce)>>,
     /// The interrupts that tasks wait for, with their nodes.
     asked: Vec<(u32, Interrupt)>,
     /// The failed nodes, in the order in which they ended.
@@ -244,6 +247,7 @@ where
             writes: Vec::new(),
             must_store: false,
             answers: HashMap::new(),
+            once: HashMap::new(),
             asked: Vec::new(),
             failed: Vec::new(),
             had_error: HashSet::new(),
@@ -284,7 +288,9 @@ where
                     return Ok(None);
                 }
             } else {
-                match next(&mut self.running, self.run.listeners.halt.as_deref_mut()).await {
+                let control = &self.run.runtime.shared.control;
+                let halt = self.run.listeners.halt.as_deref_mut();
+                match next(&mut self.running, control, halt).await {
                     Ok(Some((request, result))) => self.ended(request, result)?,
                     Ok(None) => {}
                     Err(cut) => return Ok(Some(cut)),

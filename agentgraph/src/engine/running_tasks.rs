@@ -11,8 +11,9 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::TaskRequest;
+use crate::context::{Control, TaskRequest};
 use crate::engine::halt::{Cutoff, Halt};
+use crate::engine::once::or_unstored;
 use crate::node::NodeResult;
 use crate::policy::CatchPanic;
 use crate::state::State;
@@ -35,15 +36,20 @@ impl<S: State> Future for RunningTask<S> {
     }
 }
 
-/// The next task that ends, unless all are cut off first.
+/// The next task that ends, unless all are cut off first. `None` if there is none, or if results of durable
+/// steps wait to be stored.
 pub(super) async fn next<S: State>(
     running: &mut FuturesUnordered<RunningTask<S>>,
+    control: &Control,
     halt: Option<&mut Halt>,
 ) -> Result<Option<EndedTask<S>>, Cutoff> {
-    match halt {
-        None => Ok(running.next().await),
-        Some(halt) => halt.until(running.next()).await,
-    }
+    let mut next = running.next();
+    let ended = or_unstored(control, &mut next);
+    let ended = match halt {
+        None => ended.await,
+        Some(halt) => halt.until(ended).await?,
+    };
+    Ok(ended.flatten())
 }
 
 /// Awaits `work` while the tasks continue. Returns its result and the tasks that ended meanwhile, in the

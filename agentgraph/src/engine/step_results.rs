@@ -11,7 +11,7 @@ use crate::engine::actors::{Actors, Handover, add_handled, handled};
 use crate::engine::executor::{Ledger, NoOutput};
 use crate::engine::frontier::Frontier;
 use crate::engine::journal::Journal;
-use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, to_bytes};
+use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, once_write, to_bytes};
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
 use crate::engine::task_output::TaskOutput;
 use crate::engine::unknown_fields::kinds_of;
@@ -110,8 +110,10 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
         let fresh = std::mem::take(&mut self.ends.fresh);
         async move {
             let has_failures = self.ends.handled.iter().any(|handled| !handled.stored);
-            let writes_now =
-                |journal: &&mut Journal<S>| !journal.waits() && (!fresh.is_empty() || has_failures);
+            let once = self.shared.control.take_unstored();
+            let writes_now = |journal: &&mut Journal<S>| {
+                !journal.waits() && (!fresh.is_empty() || has_failures || !once.is_empty())
+            };
             let Some(journal) = self.journal.as_deref_mut().filter(writes_now) else { return Ok(()) };
             let mut writes = Vec::with_capacity(fresh.len());
             for handled in self.ends.handled.iter_mut().filter(|handled| !handled.stored) {
@@ -130,9 +132,20 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
                     writes.push(write.map_err(|error| error.at_node(node))?);
                 }
             }
+            for one in &once {
+                let place = journal.step_place();
+                let task = id_of(self.core, place, self.frontier, &self.ends.handled, one.index);
+                writes.push(once_write(task, one)?);
+            }
             let _alone = self.shared.lock_head().await;
-            writes.extend(sessions_write(&self.shared.sessions)?);
+            if !fresh.is_empty() || has_failures {
+                writes.extend(sessions_write(&self.shared.sessions)?);
+            }
             journal.put_writes(&writes).await?;
+            if !once.is_empty() {
+                journal.settle().await?;
+                self.shared.control.mark_stored(&once);
+            }
             for index in fresh {
                 self.ends.stored[index as usize] = true;
             }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::context::NewOnce;
 use crate::dependency::outputs::StoredDropped;
 use crate::error::{Code, Error};
 use crate::record::bytes::Bytes;
@@ -93,6 +94,20 @@ pub(crate) const SPENT: u32 = 2;
 
 /// Slot of [`OF_RUN`]: a failure of the superstep that belongs to no task. Empty if it is over.
 pub(crate) const FAILURE: u32 = 3;
+
+/// Slots of results of durable steps: the n-th result of a task is at `ONCE + 2 n`. Even numbers, so that no
+/// store takes them for requests.
+pub(crate) const ONCE: u32 = PendingWrite::KEPT;
+
+/// The pending write for a result of a durable step.
+pub(crate) fn once_write(task: TaskId, new: &NewOnce) -> Result<PendingWrite, Error> {
+    let slot = ONCE.saturating_add(new.slot.saturating_mul(2));
+    if slot >= PendingWrite::SPECIAL {
+        let problem = "the numbers of its stored results leave no room for another durable step";
+        return Err(Error::new(Code::CorruptCheckpoint, problem));
+    }
+    Ok(PendingWrite { task, slot, bytes: to_bytes(&new.result)? })
+}
 
 /// Slot of a failed, open task: its [`Failure`](crate::Failure). Empty if it is over. An even number, so that
 /// earlier releases treat it as an answer without a question.

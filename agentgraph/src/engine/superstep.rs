@@ -65,9 +65,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 progress = poll_fn(|cx| Poll::Ready(self.start_step(cx))).await?;
             }
             if let Progress::Pending(node, task) = progress {
-                let result = match &mut self.listeners.halt {
-                    None => Ok(task.await),
-                    Some(halt) => halt.until(task).await,
+                let result = match (&mut self.listeners.halt, &self.records.journal) {
+                    (None, None) => Ok(task.await),
+                    (Some(halt), None) => halt.until(task).await,
+                    (_, Some(_)) => Box::pin(self.wait_for_stored_single(task)).await?,
                 };
                 progress = match result {
                     Ok(result) => self.end_single(node, result)?,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::context::CallMethod;
 use crate::engine::call::answers::Answers;
 use crate::engine::call::edit::Edit;
 use crate::engine::flow::order::Order;
@@ -32,6 +33,17 @@ pub(crate) enum CallRequest<S: State> {
     Resume(Answers),
     Proceed,
     Edit(Edit<S>),
+}
+
+impl<S: State> CallRequest<S> {
+    pub(super) fn method(&self) -> CallMethod {
+        match self {
+            CallRequest::Invoke(_) => CallMethod::Invoke,
+            CallRequest::Resume(_) => CallMethod::Resume,
+            CallRequest::Proceed => CallMethod::Proceed,
+            CallRequest::Edit(_) => CallMethod::UpdateState,
+        }
+    }
 }
 
 /// The state of a thread, as a call finds it.
@@ -353,7 +365,7 @@ fn no_checkpointer() -> Error {
 fn nothing_to_resume(why: &str) -> Error {
     Error::new(
         Code::NothingToResume,
-        format!("there is nothing to go on with: {why}; use `invoke` to begin a run"),
+        format!("there is nothing to continue: {why}; use `invoke` to begin a run"),
     )
 }
 
@@ -366,7 +378,7 @@ fn run_unfinished(replayed: &Replay, left_over: &Leftovers, inside: &[OpenReques
     open.extend(inside.iter().filter_map(|request| request.interrupt.id).map(|id| id.to_string()));
     open.sort();
     let open = if open.is_empty() {
-        "use `proceed()` to go on with it".to_owned()
+        "use `proceed()` to continue it".to_owned()
     } else {
         format!("it waits for answers to {}: use `resume`", open.join(", "))
     };

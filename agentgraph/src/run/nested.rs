@@ -20,6 +20,7 @@ use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::listeners::Listeners;
 use crate::engine::load::{Lookup, Replay, RestoredState, look_up, stuck_at_end};
+use crate::engine::once::once_storage;
 use crate::engine::position::Position;
 use crate::engine::recorder::add_step;
 use crate::engine::records::Records;
@@ -408,11 +409,13 @@ impl<C: State> ChildCall<'_, C> {
         };
         let namespace = Arc::clone(&self.namespace);
         let events = self.events(&root);
+        let once_storage = once_storage(journal.as_ref());
         let shared = RunShared {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
             thread: outer.thread.clone(),
-            control: Control::of(graph.core.discipline == Discipline::Eager),
+            call: outer.call.clone(),
+            control: Control::of(graph.core.discipline == Discipline::Eager, once_storage),
             sessions: outer.sessions.within(own),
             sink: events.clone().map(|events| events as Arc<dyn Sink>),
             hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
@@ -469,8 +472,8 @@ impl<C: State> ChildCall<'_, C> {
             }
             Pause::Stopped(reason) => Err(ChildStop::Paused(ChildPause::Stopped(reason))),
             Pause::Interrupted(_) if self.asks_without_store() => {
-                let problem = "a node in the subgraph asks with `interrupt`, and its memory is `Memory::None`, so the \
-                               call could not be continued: give it `Memory::PerCall`";
+                let problem = "a node in the subgraph calls `interrupt`, and the memory of the subgraph is `Memory::None`, so the \
+                               call could not be continued: give the subgraph `Memory::PerCall`";
                 Err(ChildStop::Failed(Error::new(Code::NoCheckpointer, problem)))
             }
             Pause::Interrupted(interrupts) => {

@@ -11,13 +11,14 @@ use super::call_plan::CallPlan;
 use super::event::EventQueue;
 use super::nested;
 use crate::context::edits::Desk;
-use crate::context::{ChildListener, Control, Nest, RunShared, Sink, Spending};
+use crate::context::{Call, ChildListener, Control, Nest, RunShared, Sink, Spending};
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::listeners::Listeners;
+use crate::engine::once::once_storage;
 use crate::engine::records::Records;
 use crate::engine::runtime::TaskRuntime;
 use crate::engine::task_id::StepPlace;
@@ -61,6 +62,11 @@ impl<S: State> CallPlan<S> {
             Some(OpenedThread { thread, fence, inside }) => (Some(thread), fence, inside),
             None => (None, 0, Vec::new()),
         };
+        let call = Call::new(start.method(), self.context);
+        if !matches!(start, CallRequest::Edit(_)) && self.graph.host.is_none() {
+            call.check(&self.graph.core.contexts)
+                .map_err(|problem| Error::new(Code::MissingContext, problem))?;
+        }
         let mut begun = Opening::of(&self.graph, start, thread, inside)?;
         if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
             begun.position = begun.position.with_state(state);
@@ -100,12 +106,14 @@ impl<S: State> CallPlan<S> {
             nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
             Box::new(nest)
         });
+        let once_storage = once_storage(begun.journal.as_ref());
         let halt = Halt::of(self.limits.halt, spending.time_left(), services);
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&self.graph.shared),
             run: begun.run,
             thread: self.thread,
-            control: Control::of(self.graph.core.discipline == Discipline::Eager),
+            call,
+            control: Control::of(self.graph.core.discipline == Discipline::Eager, once_storage),
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             sink: events
                 .as_ref()

@@ -1,11 +1,18 @@
 //! Running a single task: the remote side of a host.
 
+use std::any::TypeId;
+use std::future::IntoFuture;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::BoxFuture;
+
 use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
-use crate::context::{Control, Refusal, RunShared, Spending, TaskRequest, TaskVerdict, VisibleEdits};
+use crate::context::{
+    Call, CallMethod, CallValues, Control, OnceStorage, Refusal, RunShared, Spending, TaskRequest,
+    TaskVerdict, VisibleEdits,
+};
 use crate::engine::executor::node_error;
 use crate::engine::host::{LocalRunner, Question, Reply, TaskCall, TaskReply, TaskRunner, damaged};
 use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
@@ -16,7 +23,7 @@ use crate::policy::{CatchPanic, Heartbeats};
 use crate::record::codec::Codec;
 use crate::record::header::Header;
 use crate::session::Sessions;
-use crate::state::StoredState;
+use crate::state::{State, StoredState};
 use crate::step::InputValue;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 
@@ -31,10 +38,32 @@ impl<S: StoredState> CompiledGraph<S> {
     /// # Errors
     /// If the graph has no such node, or the call's bytes do not fit the graph. A failing node is a reply,
     /// not an error.
-    pub async fn run_task(&self, call: TaskCall) -> Result<TaskReply, Error> {
+    pub fn run_task(&self, call: TaskCall) -> TaskRun<'_, S> {
+        TaskRun { graph: self, call, context: None }
+    }
+}
+
+/// A task to be run, made by [`CompiledGraph::run_task`]: pass it contexts, then await it.
+#[must_use = "a task does nothing until it is awaited"]
+pub struct TaskRun<'a, S: State> {
+    graph: &'a CompiledGraph<S>,
+    call: TaskCall,
+    context: Option<Box<CallValues>>,
+}
+
+impl<S: StoredState> TaskRun<'_, S> {
+    /// Passes a value to the node, which takes it as a [`CallContext<T>`](crate::node::CallContext). The
+    /// values of the call itself stay in its process.
+    pub fn context<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.context.get_or_insert_default().insert(TypeId::of::<T>(), Arc::new(value));
+        self
+    }
+
+    async fn run(self) -> Result<TaskReply, Error> {
+        let TaskRun { graph, call, context } = self;
         let mut gone = Vec::new();
         let header = Header { overlay: call.edits, ..Header::default() };
-        let core = &RunGraph::restore(&self.core, &header, &mut gone);
+        let core = &RunGraph::restore(&graph.core, &header, &mut gone);
         let node = core.id(&call.node).filter(|_| gone.is_empty()).ok_or_else(|| {
             gone.push(format!("node `{}`", call.node));
             let problem = format!("a host asked for {}, which this graph does not have", gone.join(", "));
@@ -47,29 +76,30 @@ impl<S: StoredState> CompiledGraph<S> {
         let failure = call.failure.map(Arc::new);
         let handles = failure.is_some();
         let request = TaskRequest { step: call.step, node, index: 0, attempt: 1, handles };
-        let control = Control::default();
+        let control = Control::of(false, OnceStorage::Host);
         control.begin_step(call.step);
         if !call.asked.is_empty() {
             let damaged = |error| damaged("a task call", "what it asked", &error);
-            control.recall(0, from_bytes(&call.asked).map_err(damaged)?);
+            control.recall(0, from_bytes(&call.asked).map_err(damaged)?, Vec::new());
         }
         let shared = Arc::new(RunShared {
-            graph: Arc::clone(&self.shared),
+            graph: Arc::clone(&graph.shared),
             run: call.run,
             thread: call.thread.map(Arc::from),
+            call: Call::new(CallMethod::RunTask, context),
             control,
             sessions: Sessions::default(),
             sink: None,
             hears_custom: false,
             hears_messages: false,
             max_supersteps: call.max_supersteps,
-            services: Arc::clone(&self.shared.services),
+            services: Arc::clone(&graph.shared.services),
             spending: Spending::default(),
             drains: AtomicBool::new(false),
             beats: Heartbeats::default(),
             outer: None,
             nest: None,
-            desk: Arc::clone(&self.core) as Arc<dyn Desk>,
+            desk: Arc::clone(&graph.core) as Arc<dyn Desk>,
             stores_edits: true,
             visible: Mutex::new(visible),
         });
@@ -107,6 +137,15 @@ impl<S: StoredState> CompiledGraph<S> {
             }
         };
         Ok(TaskReply(reply))
+    }
+}
+
+impl<'a, S: StoredState> IntoFuture for TaskRun<'a, S> {
+    type Output = Result<TaskReply, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
     }
 }
 

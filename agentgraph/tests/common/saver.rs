@@ -217,7 +217,9 @@ impl Checkpointer for NotingSaver {
         {
             let mut notes = self.notes.lock().unwrap();
             notes.writes.push(writes.to_vec());
-            writes.iter().filter(|write| write.slot == 0).for_each(|write| notes.note(&write.bytes));
+            let results = [0..1, PendingWrite::KEPT..PendingWrite::SPECIAL];
+            let is_result = |write: &&PendingWrite| results.iter().any(|slots| slots.contains(&write.slot));
+            writes.iter().filter(is_result).for_each(|write| notes.note(&write.bytes));
         }
         self.yield_once().await;
         Ok(())

@@ -26,6 +26,8 @@ pages! {
     Policies = "docs/guide/policies.md"
     Subgraphs = "docs/guide/subgraphs.md"
     Dispatch = "docs/guide/dispatch.md"
+    CallContext = "docs/guide/call-context.md"
+    DurableSteps = "docs/guide/durable-steps.md"
     TemporaryEdits = "docs/guide/temporary-edits.md"
     FromLangGraph = "docs/langgraph.md"
     FromAgentKit = "docs/agentkit.md"

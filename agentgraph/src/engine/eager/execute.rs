@@ -12,8 +12,11 @@ use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
-use crate::engine::running_tasks::RunningTask;
+use crate::engine::once::store_once;
+use crate::engine::running_tasks::{RunningTask, await_while_running};
+use crate::engine::stored::once_write;
 use crate::engine::{Loop, Pause, halt};
+use crate::error::Error;
 use crate::policy::OnEnd;
 use crate::run::event::EventQueue;
 use crate::state::State;
@@ -129,9 +132,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let Some(activation) = self.activation_mut(key) else { return };
         activation.phase = Phase::Runs;
         let node = activation.node;
-        let asked = activation.left.as_ref().map(|left| left.asked()).unwrap_or_default();
-        if !asked.is_empty() {
-            self.runtime.shared.control.recall(index, asked);
+        let left = activation.left.as_ref().map(|left| (left.asked(), left.once()));
+        if let Some((asked, once)) = left.filter(|(asked, once)| !(asked.is_empty() && once.is_empty())) {
+            self.runtime.shared.control.recall(index, asked, once);
         }
         let detached = self.position.graph.is_detached(node);
         let awaited = self.await_limit(node);
@@ -209,6 +212,35 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let task = PlannedTask { request, input: input.as_ref(), failure: failure.as_ref() };
         let executor = Executor { state: &state, ..self.executor() };
         executor.start(&task, cx, pending, &mut Vec::new(), &mut course.ends());
+    }
+
+    /// Stores the results of durable steps while tasks continue.
+    pub(super) async fn store_once(&mut self, course: &mut Course<S>) -> Result<(), Error> {
+        let shared = Arc::clone(&self.runtime.shared);
+        let new = shared.control.take_unstored();
+        let mut writes = Vec::with_capacity(new.len());
+        for one in &new {
+            let Some(StartedTask { key, .. }) = course.started(one.index) else { continue };
+            let Some(task) = self.activation_id(key) else { continue };
+            writes.push(once_write(task, one)?);
+            let Some(eager) = &mut self.position.eager else { continue };
+            if let Some(activation) = eager.flow.open.get_mut(&key) {
+                activation.remains_mut().keep_once(one.slot, one.result.clone());
+                eager.flow.change(key);
+            }
+        }
+        let running = course.give_away();
+        let stored = async {
+            let _alone = shared.lock_head().await;
+            match &mut self.records.journal {
+                Some(journal) => store_once(journal, &shared.control, (new, writes)).await,
+                None => Ok(()),
+            }
+        };
+        let Some(mut running) = running else { return stored.await };
+        let (stored, ended) = await_while_running(&mut running, stored).await;
+        self.take_back(course, running, ended);
+        stored
     }
 
     /// The state that an activation reads. It is kept if a handler may have to read the same state.

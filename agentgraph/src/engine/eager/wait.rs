@@ -19,7 +19,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut halt = self.listeners.halt.take();
         let executor = self.executor();
         let happens = poll_fn(|cx| {
-            if poll_running(&executor, course, cx) || poll_ending(course, cx) {
+            let changed = poll_running(&executor, course, cx) || poll_ending(course, cx);
+            if changed || executor.runtime.shared.control.has_unstored() {
                 return Poll::Ready(None);
             }
             if due.as_mut().is_some_and(|due| due.as_mut().poll(cx).is_ready()) {

@@ -186,6 +186,7 @@ fn stored_left(activation: &Activation) -> Option<StoredLeft> {
         failure: activation.handler.as_ref().map(|handler| (*handler.failure).clone()),
         error: activation.error.as_deref().cloned(),
         call: left.and_then(|left| left.call),
+        once: left.map_or_else(Vec::new, TaskRemains::once),
         told: activation.told,
     };
     (stored != StoredLeft::default()).then_some(stored)
@@ -206,13 +207,14 @@ pub(crate) fn left_in_header(
         let asked = left.requests.iter().map(|(n, ..)| n);
         let answered = left.answers.iter().map(|(n, _)| n).chain(&left.voided);
         if asked.chain(answered).any(|n| !PendingWrite::can_be_asked(*n)) {
-            return Err(corrupt(place, id, "a task cannot have asked so often").into());
+            return Err(corrupt(place, id, "a task has a request number that no task can reach").into());
         }
         let mut own = TaskRemains {
             answers: left.answers.iter().cloned().collect(),
             voided: left.voided.iter().copied().collect(),
             error: left.error.clone(),
             call: left.call,
+            once: left.once.iter().cloned().collect(),
             ..TaskRemains::default()
         };
         for (n, node, value, schema) in &left.requests {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::dependency::plan::MissReason;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::halt::Cutoff;
+use crate::engine::journal::Journal;
 use crate::engine::pass::Pass;
 use crate::engine::running_tasks::await_while_running;
 use crate::engine::step_results::sessions_write;
+use crate::engine::stored::once_write;
 use crate::engine::{Pause, cut_off};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
@@ -95,15 +97,34 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// any node ended meanwhile.
     pub(super) async fn store(&mut self) -> Result<bool, Error> {
         self.must_store = false;
-        let Some(journal) = self.run.records.journal.as_mut().filter(|journal| !journal.waits()) else {
+        if self.run.records.journal.as_ref().is_none_or(Journal::waits) {
             return Ok(false);
-        };
-        if self.writes.is_empty() {
+        }
+        let control = &self.run.runtime.shared.control;
+        if self.writes.is_empty() && !control.has_unstored() {
             return Ok(false);
         }
         let mut writes = std::mem::take(&mut self.writes);
-        writes.extend(sessions_write(&self.run.runtime.shared.sessions)?);
-        let (stored, ended) = await_while_running(&mut self.running, journal.put_writes(&writes)).await;
+        if !writes.is_empty() {
+            writes.extend(sessions_write(&self.run.runtime.shared.sessions)?);
+        }
+        let once = control.take_unstored();
+        for one in &once {
+            let running = self.running.iter().find(|task| task.request.index == one.index);
+            let Some(node) = running.map(|task| task.request.node) else { continue };
+            writes.push(once_write(self.task_id(node), one)?);
+        }
+        let shared = Arc::clone(&self.run.runtime.shared);
+        let Some(journal) = self.run.records.journal.as_mut() else { return Ok(false) };
+        let work = async {
+            journal.put_writes(&writes).await?;
+            if !once.is_empty() {
+                journal.settle().await?;
+                shared.control.mark_stored(&once);
+            }
+            Ok::<_, Error>(())
+        };
+        let (stored, ended) = await_while_running(&mut self.running, work).await;
         stored?;
         let any = !ended.is_empty();
         for (request, result) in ended {

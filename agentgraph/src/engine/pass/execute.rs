@@ -34,9 +34,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if self.is_skipped(node) {
             return self.skipped(request);
         }
-        if let Some(asked) = self.answers.remove(&node) {
-            self.run.runtime.shared.control.recall(index, asked);
-        }
+        self.recall(index, node);
         match self.entry(node) {
             Invocation::Plain(output) => {
                 let result = output.map(|output| Step::Update(OutputsUpdate::own(output)));
@@ -64,6 +62,16 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 let output = self.call_now(&entry, request);
                 self.ended(request, output.map(|output| Step::Update(OutputsUpdate::own(output))))
             }
+        }
+    }
+
+    /// Gives a task what it asked and did in earlier calls.
+    fn recall(&mut self, index: u32, node: u32) {
+        let asked = self.answers.remove(&node);
+        let once = if self.once.is_empty() { None } else { self.once.remove(&self.task_id(node)) };
+        if asked.is_some() || once.is_some() {
+            let control = &self.run.runtime.shared.control;
+            control.recall(index, asked.unwrap_or_default(), once.unwrap_or_default());
         }
     }
 

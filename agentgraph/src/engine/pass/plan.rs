@@ -144,6 +144,10 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
         }
         for (task, left) in open {
+            let once = left.once();
+            if !once.is_empty() {
+                self.once.insert(task, once);
+            }
             let Some((_, request)) = left.requests.first() else { continue };
             if let Some(node) = again.asked(&request.node)? {
                 self.take_open(task, node, left);

@@ -6,8 +6,10 @@ use std::task::{Context, Poll};
 use crate::context::TaskRequest;
 use crate::engine::actors::{Handover, handled};
 use crate::engine::executor::{Ledger, PlannedTask};
+use crate::engine::halt::Cutoff;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
+use crate::engine::once::or_unstored;
 use crate::engine::step_results::SuperstepLedger;
 use crate::engine::superstep::Progress;
 use crate::engine::{Loop, Pause, cut_off, nowhere};
@@ -59,6 +61,31 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 Ok(Progress::Merged(node))
             }
             result => self.end_single_slowly(node, result),
+        }
+    }
+
+    /// Awaits the only task of a superstep of a stored run, unless it is cut off. The results of its durable
+    /// steps are stored while it continues.
+    pub(super) async fn wait_for_stored_single(
+        &mut self,
+        mut task: CatchPanic<S>,
+    ) -> Result<Result<NodeResult<S>, Cutoff>, Error> {
+        loop {
+            let ended = or_unstored(&self.runtime.shared.control, &mut task);
+            let ended = match &mut self.listeners.halt {
+                None => ended.await,
+                Some(halt) => match halt.until(ended).await {
+                    Ok(ended) => ended,
+                    Err(cut) => return Ok(Err(cut)),
+                },
+            };
+            let ended = match ended {
+                Some(result) => Some(result),
+                None => self.store_once_beside(&mut task).await?,
+            };
+            if let Some(result) = ended {
+                return Ok(Ok(result));
+            }
         }
     }
 

@@ -56,7 +56,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 ends.not_done.push((index as u32, NoOutput::Waits(left.asks())));
                 ends.stored[index] = true;
             } else {
-                self.runtime.shared.control.recall(index as u32, left.asked());
+                self.runtime.shared.control.recall(index as u32, left.asked(), left.once());
                 to_run.push(index as u32);
             }
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Bytes, StoredLimits};
 use crate::failure::Failure;
+use crate::record::once::StoredOnce;
 use crate::words::VoidedQuestion;
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::header::{StoredMerge, StoredWritten};
@@ -63,6 +64,9 @@ pub(crate) struct StoredLeft {
     /// The task whose call of a subgraph it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<TaskId>,
+    /// The results of its durable steps, by place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) once: Vec<(u32, StoredOnce)>,
     /// The caller was informed of the static interrupt that held it back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) told: bool,

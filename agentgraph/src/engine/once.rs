@@ -1,0 +1,88 @@
+//! Storing the results of durable steps while their tasks run.
+//!
+//! A step puts its result into the cell of its task and waits. Each loop looks for such results where it
+//! waits for its tasks, and stores them as pending writes: see [`crate::context::Once`].
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use crate::context::{Control, NewOnce, OnceStorage};
+use crate::engine::Loop;
+use crate::engine::host::TaskRunner;
+use crate::engine::journal::Journal;
+use crate::engine::step_results::id_of;
+use crate::engine::stored::once_write;
+use crate::error::Error;
+use crate::node::NodeResult;
+use crate::policy::CatchPanic;
+use crate::state::State;
+use agentgraph_checkpoint::PendingWrite;
+
+/// Where a run with this journal keeps the results of durable steps. A run that stores only at its end keeps
+/// none.
+pub(crate) fn once_storage<S: State>(journal: Option<&Journal<S>>) -> OnceStorage {
+    match journal {
+        Some(journal) if !journal.waits() => OnceStorage::Kept,
+        Some(_) | None => OnceStorage::InMemory,
+    }
+}
+
+/// The output of `work`; `None` as soon as results of durable steps wait to be stored, after which `work` is
+/// awaited again.
+pub(super) async fn or_unstored<T>(
+    control: &Control,
+    work: &mut (impl Future<Output = T> + Unpin),
+) -> Option<T> {
+    poll_fn(|cx| match Pin::new(&mut *work).poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if control.has_unstored() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// Stores results that are written as `writes`, and wakes their steps.
+pub(super) async fn store_once<S: State>(
+    journal: &mut Journal<S>,
+    control: &Control,
+    (new, writes): (Vec<NewOnce>, Vec<PendingWrite>),
+) -> Result<(), Error> {
+    if !new.is_empty() {
+        journal.put_writes(&writes).await?;
+        journal.settle().await?;
+        control.mark_stored(&new);
+    }
+    Ok(())
+}
+
+impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Stores the results of durable steps of the only task of a superstep while the task continues. Returns
+    /// the task's result if it ended meanwhile.
+    pub(super) async fn store_once_beside(
+        &mut self,
+        task: &mut CatchPanic<S>,
+    ) -> Result<Option<NodeResult<S>>, Error> {
+        let control = &self.runtime.shared.control;
+        let new = control.take_unstored();
+        let Some(journal) = &mut self.records.journal else { return Ok(None) };
+        let (graph, frontier) = (&self.position.graph, &self.position.frontier);
+        let id = id_of(graph, journal.step_place(), frontier, &self.buffers.ends.handled, 0);
+        let writes = new.iter().map(|one| once_write(id, one)).collect::<Result<_, Error>>()?;
+        let mut work = pin!(store_once(journal, control, (new, writes)));
+        let mut ended = None;
+        poll_fn(|cx| {
+            if let Poll::Ready(stored) = work.as_mut().poll(cx) {
+                return Poll::Ready(stored);
+            }
+            if ended.is_none()
+                && let Poll::Ready(result) = Pin::new(&mut *task).poll(cx)
+            {
+                ended = Some(result);
+            }
+            Poll::Pending
+        })
+        .await?;
+        Ok(ended)
+    }
+}
