@@ -41,9 +41,12 @@ where
     F: Fn(Ctx) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<String, ToolError>> + Send + 'static,
 {
-    let (model, log) = (Arc::clone(model), Arc::clone(log));
+    let model = Arc::clone(model);
+    let log = Arc::clone(log);
     let node = move |ctx: Ctx| {
-        let (model, log, mail) = (Arc::clone(&model), Arc::clone(&log), mail.clone());
+        let model = Arc::clone(&model);
+        let log = Arc::clone(&log);
+        let mail = mail.clone();
         async move {
             let pay = FnTool::new("pay", "Pays.", move |_: NoInput| {
                 log.lock().unwrap().push("pay");
@@ -67,7 +70,8 @@ where
 
 #[tokio::test]
 async fn after_an_interrupt_in_a_tool() {
-    let (model, log) = (script(), Log::default());
+    let model = script();
+    let log = Log::default();
     let mails = Arc::clone(&log);
     let graph = graph(&model, &log, move |ctx| {
         let mails = Arc::clone(&mails);
@@ -86,10 +90,13 @@ async fn after_an_interrupt_in_a_tool() {
 
 #[tokio::test]
 async fn after_a_retry_of_the_node() {
-    let (model, log) = (script(), Log::default());
-    let (mails, failures) = (Arc::clone(&log), Arc::new(AtomicU32::new(0)));
+    let model = script();
+    let log = Log::default();
+    let mails = Arc::clone(&log);
+    let failures = Arc::new(AtomicU32::new(0));
     let graph = graph(&model, &log, move |_| {
-        let (mails, failures) = (Arc::clone(&mails), Arc::clone(&failures));
+        let mails = Arc::clone(&mails);
+        let failures = Arc::clone(&failures);
         async move {
             if failures.fetch_add(1, Ordering::SeqCst) == 0 {
                 return Err(ToolError::fatal("the mail server is away"));
@@ -106,10 +113,13 @@ async fn after_a_retry_of_the_node() {
 /// The run is dropped in the middle of the second tool, as a killed process leaves it.
 #[tokio::test]
 async fn after_a_kill_in_a_tool() {
-    let (model, log) = (script(), Log::default());
-    let (mails, calls) = (Arc::clone(&log), Arc::new(AtomicU32::new(0)));
+    let model = script();
+    let log = Log::default();
+    let mails = Arc::clone(&log);
+    let calls = Arc::new(AtomicU32::new(0));
     let graph = graph(&model, &log, move |_| {
-        let (mails, calls) = (Arc::clone(&mails), Arc::clone(&calls));
+        let mails = Arc::clone(&mails);
+        let calls = Arc::clone(&calls);
         async move {
             if calls.fetch_add(1, Ordering::SeqCst) == 0 {
                 std::future::pending::<()>().await;

@@ -147,7 +147,8 @@ fn stored_text_that_is_no_json_is_refused() {
 
 #[test]
 fn ids_are_kept_and_two_messages_never_share_one() {
-    let (first, second) = (Message::user("hi"), Message::user("hi"));
+    let first = Message::user("hi");
+    let second = Message::user("hi");
     assert_ne!(first.id, second.id);
     assert_eq!(through_msgpack(&first).id, first.id);
     assert_eq!(agentgraph::Keyed::key(&first), first.id.as_str());

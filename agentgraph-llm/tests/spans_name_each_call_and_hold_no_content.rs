@@ -86,7 +86,8 @@ async fn a_loop_gives_one_tree_of_spans_with_names_numbers_and_errors() {
 
     let fields =
         |at: usize| closed.iter().filter(|(path, _)| path.ends_with("chat")).nth(at).unwrap().1.clone();
-    let (first, second) = (fields(0), fields(1));
+    let first = fields(0);
+    let second = fields(1);
     let expected = [
         ("otel.name", "chat scripted"),
         ("otel.kind", "client"),

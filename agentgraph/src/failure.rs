@@ -82,8 +82,10 @@ impl Failure {
                 cause = error.source();
             }
         }
-        let (code, message) = (error.code().as_str().to_owned(), error.message().to_owned());
-        let (attempt, namespace) = (error.attempt(), String::new());
+        let code = error.code().as_str().to_owned();
+        let message = error.message().to_owned();
+        let attempt = error.attempt();
+        let namespace = String::new();
         Failure { node: node.to_owned(), code, message, causes, attempt, namespace, kept }
     }
 

@@ -247,8 +247,10 @@ impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
             Ok(begin) => begin,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let (callee, end) = (Arc::clone(&self.callee), Arc::clone(&self.end));
-        let (outer, request) = (Arc::clone(task.shared), task.request);
+        let callee = Arc::clone(&self.callee);
+        let end = Arc::clone(&self.end);
+        let outer = Arc::clone(task.shared);
+        let request = task.request;
         Box::pin(async move { end(enter(&callee, begin, outer, request).await?) })
     }
 }

@@ -176,7 +176,8 @@ async fn session_writes_of_a_finished_task_survive_an_interrupt_of_a_sibling() {
 /// Asserts that a session write survives a dropped run. The writing task is stored when the run is
 /// dropped; its parallel task, or its error handler if `fails`, still runs.
 async fn assert_write_survives_a_dropped_run(eager: bool, fails: bool) {
-    let (saver, written) = (Arc::new(MemorySaver::new()), Arc::new(AtomicU32::new(0)));
+    let saver = Arc::new(MemorySaver::new());
+    let written = Arc::new(AtomicU32::new(0));
     let graph = || {
         let written = Arc::clone(&written);
         let write = move |notes: Session<Notes>| {
@@ -232,7 +233,8 @@ async fn session_writes_of_a_failed_task_survive_a_run_dropped_during_its_handle
 
 #[tokio::test]
 async fn session_writes_of_a_node_survive_a_dropped_pass() {
-    let (saver, written) = (Arc::new(MemorySaver::new()), Arc::new(AtomicU32::new(0)));
+    let saver = Arc::new(MemorySaver::new());
+    let written = Arc::new(AtomicU32::new(0));
     let graph = || {
         let written = Arc::clone(&written);
         let write = move |_: Deps<'_, String>, notes: Session<Notes>| {

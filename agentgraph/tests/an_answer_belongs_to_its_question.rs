@@ -225,7 +225,8 @@ async fn the_stream_says_which_answer_was_voided_and_why() {
         let baker = id(graph.invoke(Words::update()).thread("t").await.unwrap().interrupts());
         world.set_next("mallory");
         let mut events = graph.resume(true).thread("t").subgraphs().views([View::Tasks]).stream();
-        let (mut voided, mut ended) = (Vec::new(), None);
+        let mut voided = Vec::new();
+        let mut ended = None;
         while let Some(event) = events.next().await {
             match event.kind {
                 EventKind::AnswerVoided { node, question, asks } => {
@@ -280,7 +281,8 @@ impl Script {
 async fn play(kind: &str, script: &Script) -> (Vec<String>, String) {
     let graph = graph_of(kind, || script.graph()).checkpointer(MemorySaver::new());
     let mut outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
-    let (mut asked, mut ids) = (Vec::new(), std::collections::HashSet::new());
+    let mut asked = Vec::new();
+    let mut ids = std::collections::HashSet::new();
     while let [open] = outcome.interrupts() {
         let text = open.value.as_str().unwrap().to_owned();
         assert!(ids.insert(open.id.unwrap()), "{kind}: an id was given twice");
@@ -340,7 +342,8 @@ async fn values_with_equal_json_are_the_same_question() {
     }
     type Ask = fn(&Ctx) -> std::result::Result<String, agentgraph::node::Interrupted>;
     let priced: Ask = |ctx| {
-        let (price, rate) = (0.1 + 0.2, 5e-324);
+        let price = 0.1 + 0.2;
+        let rate = 5e-324;
         ctx.interrupt(Priced { item: "tea", price, weight: 0.1, rate, count: u64::MAX })
     };
     let mapped: Ask = |ctx| {
@@ -858,7 +861,8 @@ async fn a_copied_thread_has_the_same_questions_under_new_ids() {
 async fn a_kill_between_any_two_writes_delivers_no_answer_to_another_question() {
     for kind in KINDS {
         for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
-            let (mut polls, mut seen_all) = (1, false);
+            let mut polls = 1;
+            let mut seen_all = false;
             while !seen_all {
                 let world = World::new();
                 let saver = NotingSaver::memory();

@@ -54,7 +54,8 @@ async fn invoke_to_interrupts(graph: &CompiledGraph<Payment>) -> [InterruptId; 2
 
 #[tokio::test]
 async fn a_bad_answer_is_refused_before_anything_is_stored_or_run() {
-    let (saver, started) = (Arc::new(MemorySaver::new()), StartedCalls::default());
+    let saver = Arc::new(MemorySaver::new());
+    let started = StartedCalls::default();
     let graph = graph(&saver, &started);
     let [first, second] = invoke_to_interrupts(&graph).await;
     let stored = saver.get(Place::root("t"), None).await.unwrap();

@@ -122,7 +122,10 @@ impl Model {
 
     /// Runs the task. Returns the answers to its questions, or `None` if it waits.
     fn run(&mut self, execution: &Execution) -> Option<Vec<String>> {
-        let (mut nth, mut in_line, mut waits, mut answers) = (0, true, false, Vec::new());
+        let mut nth = 0;
+        let mut in_line = true;
+        let mut waits = false;
+        let mut answers = Vec::new();
         for ask in &execution.asks {
             let spot = match ask.key {
                 Some(key) => Spot::Key(key),
@@ -198,7 +201,8 @@ impl Script {
             seen.push(Vec::new());
             seen.len() - 1
         };
-        let (mut waits, mut answers) = (None, Vec::new());
+        let mut waits = None;
+        let mut answers = Vec::new();
         for asked in &self.execution(n).asks {
             pending_for(1).await;
             let value = value_of(asked.value);
@@ -375,7 +379,8 @@ impl Play {
         };
         let ran = self.executed() - executed;
         assert!(ran <= 1, "the task ran more than once in a call");
-        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut before = Vec::new();
+        let mut after = Vec::new();
         for model in std::mem::take(&mut self.models) {
             let mut answered = model.clone();
             for (_, answer) in answers {

@@ -509,7 +509,8 @@ async fn many_channels_are_not_rewritten_for_a_few_changes() {
     let graph = StateGraph::with_schema(schema).node("step", step).edge(START, "step").edge("step", "step");
     let graph = graph.compile().unwrap().checkpointer(saver.clone());
     graph.invoke(JsonUpdate::new()).thread("t").max_supersteps(1000).await.unwrap();
-    let (fulls, deltas) = (rows(&saver, RowKind::Full).await, rows(&saver, RowKind::Delta).await);
+    let fulls = rows(&saver, RowKind::Full).await;
+    let deltas = rows(&saver, RowKind::Delta).await;
     let sum =
         |rows: &[agentgraph::checkpoint::Row]| rows.iter().map(|row| row.record.len() as u64).sum::<u64>();
     assert!(fulls.len() > 2 && sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{}", fulls.len());
@@ -532,7 +533,8 @@ async fn a_large_session_beside_a_small_state_is_not_rewritten_at_every_step() {
     let graph = StateGraph::new().session::<Heavy>("heavy").node("step", step).edge(START, "step");
     let graph = graph.edge("step", "step").compile().unwrap().checkpointer(saver.clone());
     graph.invoke(Long::update()).thread("t").max_supersteps(1000).await.unwrap();
-    let (fulls, deltas) = (rows(&saver, RowKind::Full).await, rows(&saver, RowKind::Delta).await);
+    let fulls = rows(&saver, RowKind::Full).await;
+    let deltas = rows(&saver, RowKind::Delta).await;
     let sum =
         |rows: &[agentgraph::checkpoint::Row]| rows.iter().map(|row| row.record.len() as u64).sum::<u64>();
     assert!(sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{} of {}", sum(&fulls), sum(&deltas));
@@ -555,7 +557,8 @@ async fn open_activations_count_towards_the_size_of_a_full_record() {
     let graph = graph.edge(START, "plan").edge(START, "count").branch("count", more, ["count", END]).eager();
     let graph = graph.compile().unwrap().checkpointer(saver.clone());
     graph.invoke(Long::update()).thread("t").max_supersteps(u64::MAX).await.unwrap();
-    let (fulls, deltas) = (rows(&saver, RowKind::Full).await, rows(&saver, RowKind::Delta).await);
+    let fulls = rows(&saver, RowKind::Full).await;
+    let deltas = rows(&saver, RowKind::Delta).await;
     let sum =
         |rows: &[agentgraph::checkpoint::Row]| rows.iter().map(|row| row.record.len() as u64).sum::<u64>();
     assert!(sum(&fulls[..fulls.len() - 1]) <= sum(&deltas), "{} of {}", sum(&fulls), sum(&deltas));

@@ -17,7 +17,8 @@ struct Tally {
 #[tokio::test]
 async fn a_context_of_a_past_superstep_cannot_interrupt_for_another_task() {
     let kept: Arc<Mutex<Option<Ctx>>> = Arc::default();
-    let (keep, late) = (Arc::clone(&kept), kept);
+    let keep = Arc::clone(&kept);
+    let late = kept;
     let first = move |ctx: Ctx| {
         *keep.lock().unwrap() = Some(ctx);
         async {}

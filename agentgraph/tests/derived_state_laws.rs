@@ -182,7 +182,8 @@ proptest! {
     #[test]
     fn a_look_shows_the_merged_state_and_leaves_no_trace(state in state(), calls in calls()) {
         let update = update_of(calls);
-        let (mut looked_at, mut tried) = (state.clone(), update.clone());
+        let mut looked_at = state.clone();
+        let mut tried = update.clone();
         let seen = looked_at.peek(&(), &mut tried, All::clone).unwrap();
 
         prop_assert_eq!(&seen, &applied(state.clone(), update.clone()));
@@ -208,7 +209,8 @@ proptest! {
     #[test]
     fn a_merge_that_is_written_down_is_the_same_merge(state in state(), updates in vec(calls(), 1..4)) {
         let mut delta = DeltaWriter::new(All::channels(&()).len());
-        let (mut recorded, mut plain) = (state.clone(), state);
+        let mut recorded = state.clone();
+        let mut plain = state;
         for calls in updates {
             recorded.apply_recorded(&(), update_of(calls.clone()), &mut delta).unwrap();
             plain.apply(&(), update_of(calls)).unwrap();
@@ -225,7 +227,8 @@ proptest! {
         let second: Vec<_> = second.into_iter().filter(reduces).collect();
         // `own` adds up in 32 bits within one update.
         let narrow = |call: &mut Call| if let Call::Own(write) = call { *write &= 0xffff };
-        let (mut first, mut second) = (first, second);
+        let mut first = first;
+        let mut second = second;
         first.iter_mut().chain(&mut second).for_each(narrow);
 
         let both: Vec<_> = first.iter().chain(&second).cloned().collect();

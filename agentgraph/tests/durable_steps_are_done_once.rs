@@ -76,9 +76,11 @@ impl World {
 
     /// A node that does a piece of work and then fails as long as the switch is off.
     fn fails(&self, is_mended: &Arc<AtomicU32>) -> Node<Words> {
-        let (world, is_mended) = (self.clone(), Arc::clone(is_mended));
+        let world = self.clone();
+        let is_mended = Arc::clone(is_mended);
         let node = move |ctx: Ctx| {
-            let (world, is_mended) = (world.clone(), Arc::clone(&is_mended));
+            let world = world.clone();
+            let is_mended = Arc::clone(&is_mended);
             async move {
                 let marks = world.steps(&ctx, 1).await?;
                 match is_mended.load(Ordering::SeqCst) {
@@ -243,7 +245,8 @@ async fn a_retry_does_not_repeat_it() {
 #[tokio::test]
 async fn a_failed_run_that_proceeds_does_not_repeat_it() {
     for eager in [false, true] {
-        let (world, is_mended) = (World::new(), Arc::default());
+        let world = World::new();
+        let is_mended = Arc::default();
         let graph = StateGraph::new()
             .node("a", world.fails(&is_mended))
             .node("b", world.works(1))
@@ -264,7 +267,8 @@ async fn nodes_of_a_pass_do_not_repeat_it() {
     let world = World::new();
     let is_mended: Arc<AtomicU32> = Arc::default();
     let build = || {
-        let (pay, mail) = (world.clone(), world.clone());
+        let pay = world.clone();
+        let mail = world.clone();
         let mended = Arc::clone(&is_mended);
         DependencyGraph::<String>::new()
             .node("pay", move |ctx: Ctx| {
@@ -276,7 +280,8 @@ async fn nodes_of_a_pass_do_not_repeat_it() {
                 }
             })
             .node("mail", move |ctx: Ctx| {
-                let (world, mended) = (mail.clone(), Arc::clone(&mended));
+                let world = mail.clone();
+                let mended = Arc::clone(&mended);
                 async move {
                     let mark = ctx.once("mail", world.work("<mail>".to_owned(), 2)).await?;
                     match mended.load(Ordering::SeqCst) {
@@ -470,7 +475,8 @@ async fn value(value: &'static str) -> Result<String> {
 #[tokio::test]
 async fn calls_of_one_name_are_counted_when_called() {
     let done = run_node(node(|ctx| async move {
-        let (first, second) = (ctx.once("x", value("1")), ctx.once("x", value("2")));
+        let first = ctx.once("x", value("1"));
+        let second = ctx.once("x", value("2"));
         // The second is polled first.
         let second = second.await?;
         let first = first.await?;
@@ -484,7 +490,8 @@ async fn steps_of_different_names_may_change_places() {
     let (calls, attempts): (Arc<AtomicU32>, Arc<AtomicU32>) = Default::default();
     let done = run_node(
         node(move |ctx| {
-            let (a, b) = (Arc::clone(&calls), Arc::clone(&calls));
+            let a = Arc::clone(&calls);
+            let b = Arc::clone(&calls);
             let attempt = attempts.fetch_add(1, Ordering::SeqCst);
             async move {
                 let a = ctx.once("a", async move { Ok(format!("a{}", count_of(&a).await?)) });
@@ -534,12 +541,15 @@ async fn an_attempt_that_is_cut_off_while_its_result_is_stored_leaves_it() {
 #[tokio::test]
 async fn a_cancelled_call_keeps_finished_steps() {
     let world = World::new();
-    let (again, token) = (world.clone(), CancellationToken::new());
+    let again = world.clone();
+    let token = CancellationToken::new();
     let cancel = token.clone();
     let is_resumed: Arc<AtomicU32> = Arc::default();
     let resumed = Arc::clone(&is_resumed);
     let node = node(move |ctx| {
-        let (world, cancel, resumed) = (again.clone(), cancel.clone(), Arc::clone(&resumed));
+        let world = again.clone();
+        let cancel = cancel.clone();
+        let resumed = Arc::clone(&resumed);
         async move {
             let mark = ctx.once("x", world.work("<x>".to_owned(), 1)).await?;
             if resumed.load(Ordering::SeqCst) == 0 {
@@ -772,7 +782,8 @@ async fn a_task_on_a_host_refuses_it() {
 #[tokio::test]
 async fn a_step_of_an_ended_task_is_an_error() {
     let kept: Arc<Mutex<Option<Ctx>>> = Arc::default();
-    let (keeper, reader) = (Arc::clone(&kept), Arc::clone(&kept));
+    let keeper = Arc::clone(&kept);
+    let reader = Arc::clone(&kept);
     let keep = move |ctx: Ctx| {
         *keeper.lock().unwrap() = Some(ctx);
         async {}

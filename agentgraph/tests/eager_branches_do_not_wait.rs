@@ -514,7 +514,8 @@ async fn a_token_and_a_deadline_stop_at_the_next_await() {
     assert_eq!((text(outcome.output()).as_str(), times.began.elapsed().as_secs()), ("quick", 5));
 
     let token = CancellationToken::new();
-    let (cancels, run) = (token.clone(), graph.invoke(Words::update()).cancel(token));
+    let cancels = token.clone();
+    let run = graph.invoke(Words::update()).cancel(token);
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         cancels.cancel();
@@ -794,7 +795,8 @@ mod defects {
         let alive = Alive::default();
         let began = Arc::new(AtomicUsize::new(0));
         let node = |seconds: u64| {
-            let (alive, began) = (alive.clone(), Arc::clone(&began));
+            let alive = alive.clone();
+            let began = Arc::clone(&began);
             move || {
                 began.fetch_add(1, Ordering::SeqCst);
                 let life = alive.begin();
@@ -989,7 +991,9 @@ mod defects {
             .compile()
             .unwrap();
         let mut events = graph.invoke(Words::update()).views([View::Updates, View::Tasks]).stream();
-        let (mut seen, mut sequence, mut ends) = (Vec::new(), 0, 0);
+        let mut seen = Vec::new();
+        let mut sequence = 0;
+        let mut ends = 0;
         while let Some(event) = events.next().await {
             assert_eq!(event.seq, sequence);
             sequence += 1;

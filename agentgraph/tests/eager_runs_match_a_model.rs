@@ -267,7 +267,8 @@ fn replay(graph: &CompiledGraph<Log>, gates: &Gates, model: &Model<'_>, random: 
 }
 
 fn cases(edits: bool) -> Option<Counts> {
-    let (first, cases) = (number("EAGER_SEED", 1), number("EAGER_CASES", 150));
+    let first = number("EAGER_SEED", 1);
+    let cases = number("EAGER_CASES", 150);
     let mut counts = Counts::default();
     for seed in first..first + cases {
         let one = std::panic::AssertUnwindSafe(|| case(seed, edits, &mut counts));

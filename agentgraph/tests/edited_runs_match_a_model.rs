@@ -184,7 +184,8 @@ fn shape_of(dice: &mut Dice<'_>) -> Graph {
         edge(&mut graph, START.into(), dice.pick(&nodes));
     }
     for _ in 0..dice.below(7) {
-        let (from, to) = (dice.pick(&nodes), dice.pick(&[&nodes[..], &[END.to_owned()]].concat()));
+        let from = dice.pick(&nodes);
+        let to = dice.pick(&[&nodes[..], &[END.to_owned()]].concat());
         edge(&mut graph, from, to);
     }
     for _ in 0..dice.below(3) {
@@ -246,7 +247,8 @@ fn scripts_of(dice: &mut Dice<'_>, shape: &Graph) -> Scripts {
     let mut scripts = Scripts::new();
     let mut known = shape.edges.clone();
     for _ in 0..3 + dice.below(6) {
-        let (node, visit) = (dice.pick(&names), 1 + dice.below(3));
+        let node = dice.pick(&names);
+        let visit = 1 + dice.below(3);
         let edits: Vec<_> = (0..1 + dice.below(4)).map(|_| edit_of(dice, &names, &mut known)).collect();
         if dice.below(2) == 0 {
             // Another node, which may run beside this one, tries some of the same edits.

@@ -305,7 +305,8 @@ async fn a_run_dropped_while_its_handler_runs_continues_with_the_handler() {
     for with_ok in [false, true] {
         let calls = Calls::default();
         let stuck = Arc::new(AtomicU32::new(0));
-        let (graph, seen) = (calls.graph(1, with_ok), Arc::clone(&stuck));
+        let graph = calls.graph(1, with_ok);
+        let seen = Arc::clone(&stuck);
         drop(graph);
         let h = move |failure: Failure| {
             let seen = Arc::clone(&seen);

@@ -42,7 +42,8 @@ async fn error_of(graph: StateGraph<Words>) -> agentgraph::Error {
 
 #[tokio::test]
 async fn finished_siblings_of_a_failed_task_are_kept_and_only_the_failed_task_runs_again() {
-    let (failing, beside) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let failing = Arc::new(AtomicU32::new(0));
+    let beside = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&beside);
     let sibling = move || {
         let counted = Arc::clone(&counted);
@@ -255,7 +256,8 @@ async fn a_panic_is_an_error_of_the_node_and_the_thread_proceeds() {
 
 #[tokio::test]
 async fn proceed_reruns_a_single_failed_node_but_not_the_nodes_before_it() {
-    let (calls, before) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let calls = Arc::new(AtomicU32::new(0));
+    let before = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&before);
     let first = move || {
         counted.fetch_add(1, Ordering::SeqCst);

@@ -94,7 +94,8 @@ async fn a_lease_lost_in_a_subgraph_ends_the_run_in_every_mode_and_depth() {
                 (false, Memory::PerCall, true),
                 (true, Memory::PerCall, true),
             ] {
-                let (calls, handled) = (Count::default(), Count::default());
+                let calls = Count::default();
+                let handled = Count::default();
                 let discipline = |graph: StateGraph<Words>| if eager { graph.eager() } else { graph };
                 let mut sub = chain(losing_node(Arc::clone(&other), calls.clone()));
                 if deep {
@@ -122,7 +123,8 @@ async fn a_lost_lease_takes_precedence_over_the_failure_of_a_sibling() {
     }
     for eager in [false, true] {
         let saver: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
-        let (calls, handled) = (Count::default(), Count::default());
+        let calls = Count::default();
+        let handled = Count::default();
         let sub = chain(losing_node(Arc::clone(&saver), calls.clone()));
         let graph = if eager { StateGraph::new().eager() } else { StateGraph::new() };
         // `fails` fails before the subgraph and precedes it in task order.
@@ -164,7 +166,8 @@ async fn a_lease_lost_in_a_subgraph_at_a_host_ends_the_run() {
         }
     }
     let saver: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
-    let (calls, handled) = (Count::default(), Count::default());
+    let calls = Count::default();
+    let handled = Count::default();
     let sub = chain(losing_node(Arc::clone(&saver), calls.clone()));
     let sub = sub.clone().host(OtherHost(sub));
     let graph = with_policies(StateGraph::new(), sub, Memory::PerCall, &handled).compile().unwrap();
@@ -257,7 +260,8 @@ const STORE_CODES: [StoreCode; 10] = [
 #[tokio::test]
 async fn every_failure_of_a_store_ends_the_run_with_its_own_code() {
     for code in STORE_CODES {
-        let (calls, handled) = (Count::default(), Count::default());
+        let calls = Count::default();
+        let handled = Count::default();
         let counting = calls.clone();
         let first = move || {
             counting.up();

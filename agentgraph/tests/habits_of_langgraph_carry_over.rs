@@ -71,7 +71,8 @@ async fn dispatches_finish_in_any_order_and_merge_in_the_order_of_the_command() 
     let graph = StateGraph::new().node("split", split).node("work", work).edge(START, "split");
     let graph = graph.compile().unwrap();
     let mut events = graph.invoke(Words::update()).views([View::Updates]).stream();
-    let (mut finished, mut merged) = (Vec::new(), String::new());
+    let mut finished = Vec::new();
+    let mut merged = String::new();
     while let Some(event) = events.next().await {
         match event.kind {
             EventKind::Update { update: Some(update), .. } => {
@@ -114,7 +115,8 @@ impl Service<NodeCall<Words>> for Cached {
     }
 
     fn call(&mut self, call: NodeCall<Words>) -> Self::Future {
-        let (mut inner, known) = (self.inner.clone(), Arc::clone(&self.known));
+        let mut inner = self.inner.clone();
+        let known = Arc::clone(&self.known);
         Box::pin(async move {
             let key = text(&*Snapshot::<Words>::from_task(&call.task())?);
             if let Some(hit) = known.lock().unwrap().get(&key) {

@@ -166,7 +166,8 @@ async fn failures_have_the_same_code_and_text_on_a_host() {
     ];
     for (build, code) in builds {
         let [near, far] = both(|| build().edge(START, "a"));
-        let (near, far) = (start(&near).await.unwrap_err(), start(&far).await.unwrap_err());
+        let near = start(&near).await.unwrap_err();
+        let far = start(&far).await.unwrap_err();
         assert_eq!((near.code(), far.code()), (code, code), "{near} / {far}");
         assert_eq!(near.to_string(), far.to_string());
     }

@@ -424,7 +424,8 @@ async fn concurrent_writing_pruning_and_deleting_of_the_same_values_is_safe() {
     let folder = Folder::new();
     let path = folder.fresh();
     let patient = || SqliteSaver::builder(&path).busy_timeout(std::time::Duration::from_secs(120));
-    let (one, two) = (patient().open().await.unwrap(), patient().open().await.unwrap());
+    let one = patient().open().await.unwrap();
+    let two = patient().open().await.unwrap();
     assert_concurrent_use_is_safe([Arc::new(one), Arc::new(two)]).await;
     let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
     assert_concurrent_use_is_safe([Arc::clone(&memory), memory]).await;
@@ -443,7 +444,8 @@ async fn assert_concurrent_use_is_safe(pair: [Arc<dyn Checkpointer>; 2]) {
 
 /// Writes, copies, prunes and deletes a thread of its own. Other runs use the same values in another order.
 async fn write_and_delete(graph: CompiledGraph<Study>, run: usize) {
-    let (thread, other) = (format!("t{run}"), format!("copy {run}"));
+    let thread = format!("t{run}");
+    let other = format!("copy {run}");
     let pages = |round: usize| {
         let names = [run + round, run + 2 * round + 1, round].map(|n| (n % 5).to_string());
         names.map(|name| text(&name, 70_000))

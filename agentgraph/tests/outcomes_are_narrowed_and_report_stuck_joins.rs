@@ -84,7 +84,9 @@ async fn a_narrowed_call_streams_the_whole_state() {
 async fn mapping_an_outcome_changes_only_its_output() {
     let (graph, _) = asking();
     let waits = graph.invoke(Question("tea")).thread("t").await.unwrap();
-    let (run, checkpoint, count) = (waits.run(), waits.checkpoint(), waits.interrupts().len());
+    let run = waits.run();
+    let checkpoint = waits.checkpoint();
+    let count = waits.interrupts().len();
     let mapped = waits.map(|state| state.draft.len());
     assert_eq!((mapped.run(), mapped.checkpoint(), mapped.interrupts().len()), (run, checkpoint, count));
     assert_eq!(*mapped.output(), 4);

@@ -55,7 +55,8 @@ impl Kit {
     }
 
     fn with<const N: usize>(nodes: &str, edges: &str, afters: [(&str, After); N]) -> Self {
-        let (mut graph, log) = (DependencyGraph::<String>::new(), Log::default());
+        let mut graph = DependencyGraph::<String>::new();
+        let log = Log::default();
         let afters: HashMap<&str, After> = afters.into_iter().collect();
         for name in nodes.split_whitespace() {
             graph = match afters.get(name) {
@@ -78,7 +79,8 @@ impl Kit {
 }
 
 fn plain(log: &Log, name: &str) -> impl Fn(Deps<'_, String>) -> String + Send + Sync + 'static + use<> {
-    let (log, name) = (log.clone(), name.to_owned());
+    let log = log.clone();
+    let name = name.to_owned();
     move |deps| log.call(&name, &deps)
 }
 
@@ -88,7 +90,9 @@ fn editing(
     after: &After,
 ) -> impl Fn(Deps<'_, String>, PassEdits<String>) -> Result<String, BoxError> + Send + Sync + 'static + use<>
 {
-    let (log, name, after) = (log.clone(), name.to_owned(), Arc::clone(after));
+    let log = log.clone();
+    let name = name.to_owned();
+    let after = Arc::clone(after);
     move |deps, edits| {
         let answer = log.call(&name, &deps);
         let count = log.0.lock().unwrap().1[&name];
@@ -433,7 +437,8 @@ async fn a_removed_edge_is_back_in_its_place_in_the_next_pass() {
 
 #[tokio::test]
 async fn an_edge_from_a_finished_node_cannot_be_removed() {
-    let (log, edges) = (Log::default(), "A>B A>C");
+    let log = Log::default();
+    let edges = "A>B A>C";
     let seen = log.clone();
     let swallows = after(move |edits| {
         seen.note(refused(edits.remove_edge("A", "C")).to_string());
@@ -977,10 +982,14 @@ async fn conflicting_edits_of_parallel_nodes_are_dropped_as_a_whole_and_identica
 /// Runs a pass in which `B` adds `x` from the template, waits until `A` has added its own `x`, and then
 /// adds an edge. Returns the result of the last edit and the outputs of the pass.
 async fn edit_after_a_parallel_edit(others: &'static str) -> (String, Outputs<String>) {
-    let (gate, result) = (Arc::new(tokio::sync::Notify::new()), Arc::new(Mutex::new(String::new())));
-    let (opens, waits, notes) = (Arc::clone(&gate), Arc::clone(&gate), Arc::clone(&result));
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let result = Arc::new(Mutex::new(String::new()));
+    let opens = Arc::clone(&gate);
+    let waits = Arc::clone(&gate);
+    let notes = Arc::clone(&result);
     let b = move |edits: PassEdits<String>| {
-        let (waits, notes) = (Arc::clone(&waits), Arc::clone(&notes));
+        let waits = Arc::clone(&waits);
+        let notes = Arc::clone(&notes);
         async move {
             edits.add_node("x", "say", "x")?;
             waits.notified().await;

@@ -44,7 +44,8 @@ async fn run(graph: StateGraph<Words>, clock: &Clock) -> Result<String, agentgra
 
 #[tokio::test]
 async fn the_first_policy_that_retries_the_error_decides() {
-    let (clock, calls) = (Clock::default(), Arc::default());
+    let clock = Clock::default();
+    let calls = Arc::default();
     let node = failing(&["busy", "lost", "busy"], &calls)
         .retry(retry_if("busy", 9, 5))
         .retry(retry_if("lost", 9, 1));
@@ -54,14 +55,16 @@ async fn the_first_policy_that_retries_the_error_decides() {
 
 #[tokio::test]
 async fn attempts_are_counted_over_all_policies_and_other_errors_are_not_retried() {
-    let (clock, calls) = (Clock::default(), Arc::default());
+    let clock = Clock::default();
+    let calls = Arc::default();
     let node = failing(&["busy", "lost", "lost"], &calls)
         .retry(retry_if("busy", 9, 1))
         .retry(retry_if("lost", 2, 1));
     let error = run(StateGraph::new().node("a", node), &clock).await.unwrap_err();
     assert!(error.to_string().contains("lost"), "{error}");
     assert_eq!(calls.load(Ordering::SeqCst), 2, "two attempts were made, and `lost` has two");
-    let (clock, calls) = (Clock::default(), Arc::default());
+    let clock = Clock::default();
+    let calls = Arc::default();
     let node =
         failing(&["busy", "broken"], &calls).retry(retry_if("busy", 9, 1)).retry(retry_if("lost", 9, 1));
     assert!(run(StateGraph::new().node("a", node), &clock).await.unwrap_err().to_string().contains("broken"));
@@ -73,7 +76,8 @@ async fn the_default_retry_applies_to_nodes_without_a_retry_policy() {
     for (own, calls_made) in
         [(None, 3), (Some(RetryPolicy::attempts(1)), 1), (Some(RetryPolicy::attempts(2)), 2)]
     {
-        let (clock, calls) = (Clock::default(), Arc::default());
+        let clock = Clock::default();
+        let calls = Arc::default();
         let mut node = failing(&["no"; 10], &calls);
         if let Some(policy) = own {
             node = node.retry(policy);

@@ -66,7 +66,8 @@ async fn a_thread_continues_from_another_connection_also_after_pruning() {
 async fn a_waiter_is_notified_of_a_release_by_another_saver() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
-    let (one, two) = (open(&server, &schema).await, Arc::new(open(&server, &schema).await));
+    let one = open(&server, &schema).await;
+    let two = Arc::new(open(&server, &schema).await);
     let Claim::Granted { fence } = one.acquire("t", terms(HOUR)).await.unwrap() else { panic!() };
     let waits = Arc::clone(&two);
     let waiting = tokio::spawn(async move { waits.released("t", fence).await });
@@ -80,7 +81,8 @@ async fn a_waiter_is_notified_of_a_release_by_another_saver() {
 async fn leases_of_a_closed_saver_can_be_taken_and_those_of_an_open_one_cannot() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
-    let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
+    let one = open(&server, &schema).await;
+    let two = open(&server, &schema).await;
     assert!(matches!(one.acquire("t", terms(HOUR)).await.unwrap(), Claim::Granted { .. }));
     assert!(matches!(two.acquire("t", terms(HOUR)).await.unwrap(), Claim::Held { .. }));
     drop(one);
@@ -114,7 +116,8 @@ async fn a_saver_that_loses_its_listening_connection_keeps_its_leases() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     let open = async || PostgresSaver::connect(&server.url_of(&database)).await.unwrap();
-    let (one, two) = (open().await, open().await);
+    let one = open().await;
+    let two = open().await;
     let Claim::Granted { fence } = one.acquire("t", terms(HOUR)).await.unwrap() else { panic!() };
     assert!(!is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()));
     server.sql(&format!("ALTER DATABASE {database} ALLOW_CONNECTIONS false")).await;
@@ -125,7 +128,8 @@ async fn a_saver_that_loses_its_listening_connection_keeps_its_leases() {
         !is_granted(&two.acquire("t", terms(HOUR)).await.unwrap()),
         "the first saver still has another connection"
     );
-    let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
+    let place = Place::root("t");
+    let id = CheckpointId::new(0, 0);
     let put = Put { fence, ..Put::new(place, id, RowKind::Full, b"a") };
     one.put(put).await.unwrap();
 }
@@ -191,7 +195,8 @@ async fn a_release_while_the_listener_reconnects_is_noticed() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     let open = async || PostgresSaver::connect(&server.url_of(&database)).await.unwrap();
-    let (one, two) = (Arc::new(open().await), open().await);
+    let one = Arc::new(open().await);
+    let two = open().await;
     let Claim::Granted { fence } = two.acquire("t", terms(HOUR)).await.unwrap() else { panic!() };
     assert!(is_granted(&one.acquire("mine", terms(HOUR)).await.unwrap()));
     let waits = Arc::clone(&one);
@@ -226,7 +231,8 @@ async fn a_release_while_the_listener_reconnects_is_noticed() {
 async fn leases_expire_by_the_clock_of_the_server() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
-    let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
+    let one = open(&server, &schema).await;
+    let two = open(&server, &schema).await;
     let Claim::Granted { fence } = one.acquire("t", terms(HOUR)).await.unwrap() else { panic!() };
     let ahead = SystemTime::now() + 5 * HOUR;
     let wish = LeaseTerms { now: ahead, until: ahead + HOUR, seize: false };
@@ -246,7 +252,8 @@ async fn leases_expire_by_the_clock_of_the_server() {
 }
 
 fn row<'a>(thread: &'a str, namespace: &'a str, step: u64) -> Put<'a> {
-    let (place, id) = (Place { thread, namespace }, CheckpointId::new(0, step));
+    let place = Place { thread, namespace };
+    let id = CheckpointId::new(0, step);
     let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
     Put::new(place, id, kind, b"r")
 }
@@ -256,7 +263,8 @@ async fn a_role_that_may_not_create_tables_uses_existing_ones() {
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
     drop(PostgresSaver::connect(&server.url_of(&database)).await.unwrap());
-    let (url, role) = (server.url_of(&database), format!("app_{database}"));
+    let url = server.url_of(&database);
+    let role = format!("app_{database}");
     server.sql(&format!("CREATE ROLE {role} LOGIN")).await;
     let app = url.replace("agent@", &format!("{role}@"));
     let refused = PostgresSaver::connect(&app).await.unwrap_err();

@@ -223,9 +223,11 @@ async fn a_time_budget_counts_time_in_calls_but_not_between_them() {
 /// Returns a graph of `fails`, which fails at once, and `slow`, which takes a second and counts its
 /// starts and ends.
 fn failing(begun: &Arc<AtomicU32>, ended: &Arc<AtomicU32>) -> StateGraph<Words> {
-    let (begun, ended) = (Arc::clone(begun), Arc::clone(ended));
+    let begun = Arc::clone(begun);
+    let ended = Arc::clone(ended);
     let slow = move || {
-        let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
+        let begun = Arc::clone(&begun);
+        let ended = Arc::clone(&ended);
         async move {
             begun.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(SECOND).await;
@@ -248,7 +250,8 @@ async fn siblings_of_a_failed_task_are_drained_unless_the_policy_cancels_them() 
         (None, Some(Siblings::Cancel), false),
         (Some(Siblings::Cancel), Some(Siblings::Drain), true),
     ] {
-        let (begun, ended) = (Arc::default(), Arc::default());
+        let begun = Arc::default();
+        let ended = Arc::default();
         let mut graph = failing(&begun, &ended);
         if let Some(policy) = of_graph {
             graph = graph.siblings(policy);

@@ -196,10 +196,12 @@ async fn a_single_task_is_cancelled_where_it_waits() {
 #[tokio::test]
 async fn at_most_max_concurrency_tasks_run_at_once_and_all_run() {
     for allowed in [0, 1, 2, 3, 50] {
-        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let now = Arc::new(AtomicUsize::new(0));
+        let most = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&most);
         let work = move |Input(at): Input<u32>| {
-            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            let now = Arc::clone(&now);
+            let most = Arc::clone(&most);
             async move {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 pending_for(7 - at % 5).await;

@@ -32,7 +32,8 @@ use sqlite_folder::Folder;
 
 fn put<'a>(thread: &'a str, step: u64, record: &'a [u8]) -> Put<'a> {
     let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
-    let (place, id) = (Place::root(thread), CheckpointId::new(0, step));
+    let place = Place::root(thread);
+    let id = CheckpointId::new(0, step);
     Put::new(place, id, kind, record)
 }
 
@@ -96,7 +97,8 @@ async fn a_saver_sees_at_once_what_another_stored() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
     let (one, two) = tokio::join!(SqliteSaver::open(&path), SqliteSaver::open(&path));
-    let (one, two) = (one.unwrap(), two.unwrap());
+    let one = one.unwrap();
+    let two = two.unwrap();
     one.put(put("t", 0, b"a")).await.unwrap();
     two.put(put("t", 1, b"b")).await.unwrap();
     assert_eq!(one.put(put("t", 1, b"c")).await.unwrap_err().code(), StoreCode::Stale);
@@ -113,7 +115,8 @@ async fn savers_on_one_file_wait_for_each_other() {
         let builder = SqliteSaver::builder(path).busy_timeout(Duration::from_secs(120));
         let saver = (saver, Arc::new(builder.open().await.unwrap()));
         for run in 0..4 {
-            let (number, saver) = (saver.0, Arc::clone(&saver.1));
+            let number = saver.0;
+            let saver = Arc::clone(&saver.1);
             runs.push(tokio::spawn(async move {
                 let thread = format!("{number}.{run}");
                 for step in 0..25 {
@@ -285,7 +288,8 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date_and_can_shrink() {
     let path = folder.file("threads.db");
     Connection::open(&path).unwrap().execute_batch(FIRST_SCHEMA).unwrap();
     let (one, two) = tokio::join!(SqliteSaver::open(&path), SqliteSaver::open(&path));
-    let (saver, _) = (one.unwrap(), two.unwrap());
+    let saver = one.unwrap();
+    let _ = two.unwrap();
     assert_eq!(steps(&saver, "t").await, 2);
     saver.put(put("t", 2, b"c")).await.unwrap();
     let before = std::fs::metadata(&path).unwrap().len();
@@ -390,7 +394,8 @@ async fn a_path_to_a_folder_and_a_path_through_a_file_are_refused() {
 #[tokio::test]
 async fn a_step_beyond_the_integers_of_sqlite_is_refused() {
     let saver = SqliteSaver::in_memory().unwrap();
-    let (t, above) = (Place::root("t"), CheckpointId::new(0, u64::MAX));
+    let t = Place::root("t");
+    let above = CheckpointId::new(0, u64::MAX);
     let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: Vec::new() };
     for error in [
         saver.put(put("t", u64::MAX, b"a")).await.unwrap_err(),
@@ -432,7 +437,8 @@ async fn a_file_at_its_maximum_size_keeps_its_rows_and_takes_more_after_deletion
         "{shown}"
     );
     let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record.clone() };
-    let (place, at) = (Place::root("t"), CheckpointId::new(0, stored - 1));
+    let place = Place::root("t");
+    let at = CheckpointId::new(0, stored - 1);
     let refused = saver.put_writes(PutWrites::new(place, at, &[write])).await.unwrap_err();
     assert_eq!(refused.code(), StoreCode::Store);
     assert_eq!(steps(&saver, "t").await as u64, stored, "exactly the stored rows are there");

@@ -49,7 +49,8 @@ async fn a_relative_path_refers_to_the_directory_in_which_the_file_was_opened() 
 #[tokio::test]
 async fn the_log_of_a_linked_file_is_beside_the_file() {
     let folder = Folder::new();
-    let (elsewhere, link) = (folder.file("elsewhere"), folder.file("link.db"));
+    let elsewhere = folder.file("elsewhere");
+    let link = folder.file("link.db");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("threads.db"), b"").unwrap();
     std::os::unix::fs::symlink(elsewhere.join("threads.db"), &link).unwrap();

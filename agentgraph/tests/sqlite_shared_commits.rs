@@ -59,7 +59,8 @@ async fn a_refused_row_does_not_affect_the_others() {
     ];
     let outcomes = join_all(rows.map(|(thread, step)| saver.put(put(thread, step)))).await;
     let codes: Vec<_> = outcomes.into_iter().map(|outcome| outcome.err().map(|error| error.code())).collect();
-    let (stale, store) = (Some(StoreCode::Stale), Some(StoreCode::Store));
+    let stale = Some(StoreCode::Stale);
+    let store = Some(StoreCode::Store);
     assert_eq!(codes, [None, stale, None, stale, store, None, stale, None]);
     assert_eq!(saver.threads().await.unwrap(), ["a", "b", "c", "stale"]);
 }

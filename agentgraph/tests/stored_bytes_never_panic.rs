@@ -122,7 +122,8 @@ proptest! {
         let mut tape = if encrypted { encrypted_tapes() } else { tapes() }[which].clone();
         let which = if encrypted { which + usize::from(reading::ENCRYPTED) } else { which };
         let segments: Vec<usize> = (0..tape.commits.len()).filter(|at| tape.commits[*at].segment.is_some()).collect();
-        let (commits, writes) = (tape.commits.len(), tape.writes.len());
+        let commits = tape.commits.len();
+        let writes = tape.writes.len();
         let target = target.index(commits + segments.len() + writes);
         let text = if target < commits {
             &mut tape.commits[target].record
@@ -199,7 +200,8 @@ fn damage_of_a_pass() -> impl Strategy<Value = DamageOfAPass> {
 
 impl DamageOfAPass {
     fn apply(&self, tape: &mut Tape, at: usize) {
-        let (commits, writes) = (tape.commits.len(), tape.writes.len());
+        let commits = tape.commits.len();
+        let writes = tape.writes.len();
         let at = at % (commits + writes);
         let write = at.checked_sub(commits);
         let text = match write {

@@ -46,7 +46,9 @@ impl Fails {
 
 fn line(failure: &Failure) -> String {
     let within = if failure.namespace().is_empty() { "" } else { " inside" };
-    let (node, code, message) = (failure.node(), failure.code(), failure.message());
+    let node = failure.node();
+    let code = failure.code();
+    let message = failure.message();
     format!("{node}{within}: {code} {message} ({})", failure.attempt())
 }
 
@@ -167,7 +169,8 @@ async fn codes_and_attempts_are_kept() {
 async fn a_task_that_succeeds_or_asks_later_is_no_longer_listed() {
     for eager in [false, true] {
         let fails = Fails::times(3);
-        let (first, second) = (fails.clone(), fails.clone());
+        let first = fails.clone();
+        let second = fails.clone();
         let b = move || {
             let fails = first.clone();
             async move {
@@ -242,7 +245,8 @@ async fn an_error_before_a_question_does_not_return_after_the_answer() {
 
 #[tokio::test]
 async fn a_cancelled_sibling_keeps_its_earlier_error() {
-    let (fails, once) = (Fails::times(3), Fails::times(1));
+    let fails = Fails::times(3);
+    let once = Fails::times(1);
     let then_hangs = move || {
         let once = once.clone();
         async move {

@@ -188,7 +188,8 @@ async fn a_long_thread_is_resealed_across_its_segments() {
 async fn a_busy_thread_is_not_resealed() {
     let store = Store::default();
     make_waiting_thread(&encrypted_chat(ring(), &store), "t").await;
-    let (now, hour) = (std::time::SystemTime::now(), std::time::Duration::from_secs(3600));
+    let now = std::time::SystemTime::now();
+    let hour = std::time::Duration::from_secs(3600);
     store.acquire("t", LeaseTerms { now, until: now + hour, seize: false }).await.unwrap();
     let saver =
         EncryptedSaver::new(store, KeyRing::new("next", key(2)).unwrap().older("current", key(1)).unwrap());
@@ -308,7 +309,8 @@ async fn records_moved_to_another_thread_or_place_are_refused() {
     let store = Store::default();
     make_waiting_thread(&encrypted_chat(ring(), &store), "a").await;
     make_waiting_thread(&encrypted_chat(ring(), &store), "b").await;
-    let (a, b) = (raw(&store, "a").await, raw(&store, "b").await);
+    let a = raw(&store, "a").await;
+    let b = raw(&store, "b").await;
     assert!(
         encrypted_chat(ring(), &forge("a", &a.rows, &a.writes).await).state("a").await.is_ok(),
         "an unchanged copy can be read"

@@ -121,7 +121,8 @@ async fn every_view_shows_events_of_subgraphs_with_their_namespace_on_request() 
         events.iter().enumerate().all(|(at, event)| event.seq == at as u64),
         "events are numbered in one order without gaps"
     );
-    let (run, sub) = (events[0].run, &events[2]);
+    let run = events[0].run;
+    let sub = &events[2];
     assert!(events.iter().all(|event| event.run == run));
     let inside: Vec<_> = events.iter().filter(|event| !event.namespace.is_empty()).collect();
     let task = sub.task.unwrap().id.to_string();

@@ -108,7 +108,8 @@ async fn an_unhandled_error_names_both_nodes_and_keeps_its_source() {
 #[tokio::test]
 async fn a_retry_continues_where_the_previous_attempt_failed() {
     for mode in MODES {
-        let (first, second) = (Calls::default(), Calls::default());
+        let first = Calls::default();
+        let second = Calls::default();
         let sub = sequence(first.says("c1"), second.fails(2)).into_node().retry(RetryPolicy::attempts(3));
         let graph = around(sub).compile().unwrap().services(Clock::default());
         let kept = graph.clone().checkpointer(MemorySaver::new());
@@ -120,7 +121,8 @@ async fn a_retry_continues_where_the_previous_attempt_failed() {
 
 #[tokio::test]
 async fn a_retry_without_a_checkpointer_starts_the_child_over() {
-    let (first, second) = (Calls::default(), Calls::default());
+    let first = Calls::default();
+    let second = Calls::default();
     let sub = sequence(first.says("c1"), second.fails(2)).into_node().retry(RetryPolicy::attempts(3));
     let graph = around(sub).compile().unwrap().services(Clock::default());
     let words = graph.invoke(Words::update()).await.unwrap().into_finished().unwrap();
@@ -131,7 +133,8 @@ async fn a_retry_without_a_checkpointer_starts_the_child_over() {
 #[tokio::test]
 async fn proceed_after_a_failure_runs_only_unfinished_tasks() {
     for mode in MODES {
-        let (first, second) = (Calls::default(), Calls::default());
+        let first = Calls::default();
+        let second = Calls::default();
         let graph = around(sequence(first.says("c1"), second.fails(1)).into_node()).compile().unwrap();
         let graph = graph.checkpointer(MemorySaver::new());
         graph.invoke(Words::update()).thread("t").durability(mode).await.unwrap_err();
@@ -352,7 +355,8 @@ async fn a_cancelled_run_continues_inside_its_child() {
     let tries = Calls::default();
     let trying = tries.clone();
     let second = move || {
-        let (cancels, trying) = (cancels.clone(), trying.clone());
+        let cancels = cancels.clone();
+        let trying = trying.clone();
         async move {
             if trying.0.fetch_add(1, Ordering::SeqCst) == 0 {
                 cancels.cancel();
@@ -409,7 +413,8 @@ async fn heartbeats_in_a_child_reset_the_idle_timeout_of_its_node() {
 
 #[tokio::test]
 async fn a_store_error_in_a_child_is_an_error_of_the_run_and_not_of_the_node() {
-    let (first, handled) = (Calls::default(), Calls::default());
+    let first = Calls::default();
+    let handled = Calls::default();
     let child = sequence(first.says("c1"), first.says("c2"));
     let sub = child.into_node().retry(RetryPolicy::attempts(5)).on_error("handler");
     let saver = NotingSaver::memory();
@@ -425,7 +430,8 @@ async fn a_store_error_in_a_child_is_an_error_of_the_run_and_not_of_the_node() {
 
 #[tokio::test]
 async fn a_child_may_handle_the_failure_of_another_child() {
-    let (inside, handling) = (Calls::default(), Calls::default());
+    let inside = Calls::default();
+    let handling = Calls::default();
     let fails = sequence(inside.says("c1"), inside.fails(u32::MAX));
     let handler = sequence(handling.says("h1"), handling.fails(2));
     let graph = around(fails.into_node().on_error("handler")).node("handler", handler).compile().unwrap();

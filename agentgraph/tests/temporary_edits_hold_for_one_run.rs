@@ -216,7 +216,8 @@ async fn a_failed_attempt_makes_no_edits() {
 #[tokio::test]
 async fn a_context_that_outlives_its_task_cannot_edit() {
     let kept = Arc::new(Mutex::new(None));
-    let (keeps, uses) = (Arc::clone(&kept), Arc::clone(&kept));
+    let keeps = Arc::clone(&kept);
+    let uses = Arc::clone(&kept);
     let first = edits(move |edits| {
         *keeps.lock().unwrap() = Some(edits.clone());
         Ok(())

@@ -362,7 +362,8 @@ async fn history_can_draw_the_graph_as_it_was_at_each_checkpoint() {
         .edges
         .iter()
         .map(|edge| {
-            let (mark, to) = (if edge.is_temporary { "*" } else { "" }, edge.to.as_deref().unwrap());
+            let mark = if edge.is_temporary { "*" } else { "" };
+            let to = edge.to.as_deref().unwrap();
             format!("{} {to}{mark}", edge.from)
         })
         .collect();

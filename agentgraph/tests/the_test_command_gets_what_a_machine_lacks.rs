@@ -23,7 +23,8 @@ impl Drop for Machine {
 impl Machine {
     fn new(system: &str, user: u32, managers: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let process = std::process::id();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let machine =
             Machine(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machine-{process}-{count}")));
         let _ = fs::remove_dir_all(&machine.0);

@@ -91,7 +91,8 @@ async fn a_second_run_is_refused() {
     let folder = Folder::new();
     for [saver, other] in savers(&folder).await {
         let gate = Gate::new();
-        let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
+        let graph = gated(&gate, saver);
+        let elsewhere = gated(&gate, other);
         let first = in_background(graph.invoke(said("i")).thread("t"));
         gate.wait_for_run().await;
         for second in [elsewhere.invoke(said("j")).abandon(), elsewhere.proceed(), elsewhere.resume("x")] {
@@ -265,7 +266,8 @@ async fn when_busy_changes_nothing_on_a_free_thread() {
 async fn a_worker_that_stalls_for_longer_than_its_lease_loses_it() {
     let folder = Folder::new();
     let path = folder.fresh();
-    let (one, two) = (SqliteSaver::open(&path).await.unwrap(), SqliteSaver::open(&path).await.unwrap());
+    let one = SqliteSaver::open(&path).await.unwrap();
+    let two = SqliteSaver::open(&path).await.unwrap();
     let clock = TokioClock::default();
     let mut until = clock.now() + Duration::from_secs(1);
     let terms = |until| LeaseTerms { now: clock.now(), until, seize: false };
@@ -416,7 +418,8 @@ async fn a_dropped_run_releases_its_thread_at_once() {
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         for [saver, other] in savers(&folder).await {
             let gate = Gate::new();
-            let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
+            let graph = gated(&gate, saver);
+            let elsewhere = gated(&gate, other);
             let first = in_background(graph.invoke(said("i")).thread("t").durability(durability));
             gate.wait_for_run().await;
             first.abort();
@@ -453,7 +456,8 @@ async fn a_deleted_thread_is_not_recreated_by_its_active_run() {
     let folder = Folder::new();
     for [saver, other] in savers(&folder).await {
         let gate = Gate::new();
-        let (graph, elsewhere) = (gated(&gate, saver), gated(&gate, other));
+        let graph = gated(&gate, saver);
+        let elsewhere = gated(&gate, other);
         let first = in_background(graph.invoke(said("i")).thread("t"));
         gate.wait_for_run().await;
         elsewhere.delete_thread("t").await.unwrap();
@@ -503,7 +507,8 @@ async fn a_call_replaced_before_it_reads_its_thread_fails_with_lease_lost() {
     let gate = Gate::new();
     let memory = Arc::new(MemorySaver::new());
     let saver = NotingSaver::new(Arc::clone(&memory));
-    let (first, second) = (gated(&gate, saver.clone()), gated(&gate, memory));
+    let first = gated(&gate, saver.clone());
+    let second = gated(&gate, memory);
     let replaces = second.clone();
     let at_gate = gate.clone();
     saver.meanwhile(async move {

@@ -53,7 +53,8 @@ async fn a_leased_store_stamps_its_fence_on_every_write() {
     let until = UNIX_EPOCH + Duration::from_secs(1);
     let terms = LeaseTerms { now: UNIX_EPOCH, until, seize: false };
     let Claim::Granted { fence } = store.acquire("t", terms).await.unwrap() else { panic!("it is free") };
-    let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
+    let place = Place::root("t");
+    let id = CheckpointId::new(0, 0);
     let put = Put::new(place, id, RowKind::Full, b"x");
     let writes = [PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"x".to_vec() }];
     let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &[(0, 0..1)] };

@@ -190,7 +190,8 @@ mod tests {
     fn prompts_are_deterministic_and_mention_no_credentials() {
         let state = ConversationState::default();
         for prompt in PROMPTS {
-            let (one, other) = (prompt(&state, &settings()), prompt(&state, &settings()));
+            let one = prompt(&state, &settings());
+            let other = prompt(&state, &settings());
             assert_eq!(one.system, other.system);
             let system = one.system.unwrap().to_lowercase();
             for secret in ["api_key", "api key", "token", "http://", "password"] {

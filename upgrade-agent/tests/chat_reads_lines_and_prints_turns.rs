@@ -276,7 +276,8 @@ fn a_yes_counts_only_for_questions_that_its_process_printed() {
             settle(&mut chat);
             chat
         };
-        let (mut one, mut other) = (start(), start());
+        let mut one = start();
+        let mut other = start();
         one.say(&create("Foo"));
         one.expect("Create experiment 'Foo'");
         settle(&mut one);

@@ -421,7 +421,8 @@ async fn a_yes_that_came_before_the_question_is_asked_for_again() {
     let to = json!({ "experiment_id": id, "status": "enrolling" });
     let agent = agent_that_wants(&world, "update_experiment_status", to).await;
     let (one, two) = join(agent.turn("t", "ok please"), agent.turn("t", "ok please")).await;
-    let (one, two) = (one.unwrap(), two.unwrap());
+    let one = one.unwrap();
+    let two = two.unwrap();
     assert_eq!(status(&world, &id).await, ExperimentState::Inactive);
     assert!(two.reply.contains(TOO_EARLY) && two.reply.contains(&one.reply), "{}", two.reply);
     assert_eq!(two.suggested, ["Yes", "No", "Modify"]);
@@ -454,7 +455,8 @@ async fn a_yes_that_came_before_the_question_of_a_plan_does_not_continue_it() {
     let mut early = None;
     for _ in 0..4 {
         let (one, two) = join(agent.turn("t", "yes"), agent.turn("t", "yes")).await;
-        let (one, two) = (one.unwrap(), two.unwrap());
+        let one = one.unwrap();
+        let two = two.unwrap();
         if agent.conversation("t").await.unwrap().unwrap().plan.is_some() {
             early = Some((one.reply, two.reply));
             break;

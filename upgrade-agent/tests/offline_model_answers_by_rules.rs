@@ -193,7 +193,8 @@ proptest! {
     ) {
         let mut asked = request(node, &text, &situation);
         for _ in 0..12 {
-            let (one, two) = (answer(asked.clone()), answer(asked.clone()));
+            let one = answer(asked.clone());
+            let two = answer(asked.clone());
             prop_assert_eq!(&one.message, &two.message);
             prop_assert_eq!(one.message.role, Role::Assistant);
             prop_assert!(one.message.tool_uses().all(|call| TOOLS.contains(&call.name.as_str())));

@@ -253,7 +253,8 @@ async fn a_visit_of_one_student_is_simulated() {
 #[tokio::test]
 async fn two_conversations_do_not_mix() {
     let stage = Stage::with(&[("Foo", ExperimentState::Inactive), ("Bar", ExperimentState::Inactive)]).await;
-    let (foo, bar) = (stage.agent.turn("a", "start Foo"), stage.agent.turn("b", "start Bar"));
+    let foo = stage.agent.turn("a", "start Foo");
+    let bar = stage.agent.turn("b", "start Bar");
     let (foo, bar) = tokio::join!(foo, bar);
     assert!(foo.unwrap().reply.contains("'Foo'") && bar.unwrap().reply.contains("'Bar'"));
     let (foo, bar) = tokio::join!(stage.agent.turn("a", "yes"), stage.agent.turn("b", "no"));

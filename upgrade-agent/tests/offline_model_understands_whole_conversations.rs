@@ -485,7 +485,8 @@ async fn an_experiment_is_returned_with_its_lists() {
 
 #[tokio::test]
 async fn decision_points_are_added_and_removed() {
-    let (old, new) = ("SelectSection / absolute_value_plot_equality", "workspace / analyzing_step_functions");
+    let old = "SelectSection / absolute_value_plot_equality";
+    let new = "workspace / analyzing_step_functions";
     let both = format!("decision points: {old}, {new}\n");
     for said in ["add the decision point", "add a second decision point"] {
         let said = format!("tell me about Hints;;{said} {new} to it");

@@ -109,13 +109,15 @@ impl Behind {
         }
         let runtime = runtime()?;
         let (jobs, received) = unbounded_channel();
-        let (room, leaving) = (Arc::new(Semaphore::new(CAPACITY)), Arc::new(Leaving::default()));
+        let room = Arc::new(Semaphore::new(CAPACITY));
+        let leaving = Arc::new(Leaving::default());
         let lane = Lane { jobs, room, leaving: Arc::clone(&leaving) };
         let used = use_it(&lane);
         lanes.insert(thread.to_owned(), lane);
         // A runtime that is shutting down drops the task at once, and the drop takes this lock.
         drop(lanes);
-        let (saver, traffic) = (Arc::clone(&self.inner), Arc::downgrade(&self.traffic));
+        let saver = Arc::clone(&self.inner);
+        let traffic = Arc::downgrade(&self.traffic);
         let thread = thread.to_owned();
         let line =
             Line { saver, traffic, thread, jobs: received, leaving, busy: false, failed: false, left: false };
@@ -308,7 +310,8 @@ impl Checkpointer for Behind {
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         let PutWrites { place, at, fence, writes } = put;
-        let (namespace, writes) = (place.namespace.to_owned(), writes.to_vec());
+        let namespace = place.namespace.to_owned();
+        let writes = writes.to_vec();
         self.send(place.thread, Job::Writes { namespace, at, fence, writes }).await
     }
 

@@ -48,7 +48,8 @@ impl Pieces {
         if self.0.is_empty() {
             return Cow::Borrowed(bytes);
         }
-        let (mut rest, mut at) = (Vec::new(), 0);
+        let mut rest = Vec::new();
+        let mut at = 0;
         for (range, _) in &self.0 {
             rest.extend_from_slice(&bytes[at..range.start]);
             at = range.end;
@@ -138,7 +139,8 @@ pub(crate) fn whole(rest: &[u8], count: u32, pieces: Vec<FoundPiece>) -> Result<
     if pieces.len() != count as usize {
         return Err(Missing::Pieces { found: pieces.len(), count });
     }
-    let (mut bytes, mut left) = (Vec::new(), rest);
+    let mut bytes = Vec::new();
+    let mut left = rest;
     for FoundPiece { at, hash, bytes: blob } in pieces {
         let blob = blob.ok_or_else(|| Missing::Blob(hex(&hash)))?;
         if Sha256::digest(&blob)[..] != hash[..] {

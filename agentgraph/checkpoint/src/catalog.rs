@@ -58,7 +58,8 @@ pub trait Catalog: Send + Sync {
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
-/// let (store, place) = (MemorySaver::new(), Place::root("t-1"));
+/// let store = MemorySaver::new();
+/// let place = Place::root("t-1");
 /// for branch in [0, 2] {
 ///     store.put(Put::new(place, CheckpointId::new(branch, 0), RowKind::Full, b"record")).await?;
 /// }

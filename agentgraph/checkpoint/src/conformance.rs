@@ -301,7 +301,8 @@ impl fmt::Display for Report {
                 }
             }
         }
-        let (without, all) = (self.broken().chain(self.lacks()).count(), self.findings.len());
+        let without = self.broken().chain(self.lacks()).count();
+        let all = self.findings.len();
         write!(out, "{} of {all} clauses hold", all - without)
     }
 }

@@ -60,7 +60,8 @@ impl Cutter<'_> {
 
     /// Consecutive values. A large one is cut on its own, the small ones between two large ones together.
     fn values(&mut self, range: Range<usize>, depth: u8) -> Result<(), FormatError> {
-        let (mut at, mut begun) = (range.start, range.start);
+        let mut at = range.start;
+        let mut begun = range.start;
         while at < range.end {
             let value = at..at + value_length(&self.bytes[at..range.end])?;
             let inside = inside(self.bytes, &value)?;

@@ -333,7 +333,8 @@ impl<C: Checkpointer> Catalog for EncryptedSaver<C> {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let mut waiting = catalog::waiting(&self.inner, query).await?;
         // The requests are grouped by thread.
-        let (mut of, mut origins) = (String::new(), Origins::default());
+        let mut of = String::new();
+        let mut origins = Origins::default();
         for Waiting { thread, namespace, at, request } in &mut waiting {
             if of != *thread {
                 (of, origins) = (thread.clone(), Origins::default());
@@ -403,7 +404,8 @@ mod tests {
         let store = Arc::new(MemorySaver::new());
         let mut saver = EncryptedSaver::new(Arc::clone(&store), keys);
         saver.random = Random::of(|_| false);
-        let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
+        let place = Place::root("t");
+        let id = CheckpointId::new(0, 0);
         let put = Put::new(place, id, RowKind::Full, b"x");
         let writes = [PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: b"x".to_vec() }];
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

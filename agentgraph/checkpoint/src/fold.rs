@@ -231,7 +231,8 @@ impl Field {
                 *self = Field { base: Base::Elsewhere(id), ..Field::default() };
             }
             Op::Append => {
-                let (count, items) = (read_uint(from)?, read_bin(from)?);
+                let count = read_uint(from)?;
+                let items = read_bin(from)?;
                 match &mut self.base {
                     Base::List(list) => list.append(count, items)?,
                     _ => self.last.appended.add(count, items),
@@ -326,7 +327,8 @@ impl Field {
             }
             Base::Value(..) | Base::List(_) => Ok(Value::Bytes(self.items()?.to_array())),
             Base::Keyed => {
-                let (mut count, mut items) = (0, Vec::new());
+                let mut count = 0;
+                let mut items = Vec::new();
                 for (_, item) in self.keyed.live() {
                     count += 1;
                     items.extend_from_slice(item);
@@ -334,7 +336,8 @@ impl Field {
                 Ok(Value::Bytes(array(count, &[&items])))
             }
             Base::Entries => {
-                let (mut count, mut items) = (0_u32, Vec::new());
+                let mut count = 0_u32;
+                let mut items = Vec::new();
                 for (key, value) in self.entries.live() {
                     count += 1;
                     items.extend_from_slice(key);

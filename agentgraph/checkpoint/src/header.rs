@@ -138,7 +138,8 @@ impl HeaderMap {
         let last = log
             .last()
             .ok_or_else(|| damaged("it lists written channels and not the commit that wrote them"))?;
-        let (at, by) = (last.at, last.ended.as_ref().map(|(_, _, node)| node.clone()).unwrap_or_default());
+        let at = last.at;
+        let by = last.ended.as_ref().map(|(_, _, node)| node.clone()).unwrap_or_default();
         let mut written: Vec<StoredWritten> = self.get("written")?.unwrap_or_default();
         for (channel, overwrote) in channels {
             written.retain(|written| written.channel != channel);

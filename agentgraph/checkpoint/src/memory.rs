@@ -360,7 +360,8 @@ impl Catalog for MemorySaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let store = self.store();
         let from = query.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let (mut found, mut threads) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut threads = 0;
         for (thread, of_thread) in store.threads.range::<str, _>((from, Bound::Unbounded)) {
             if threads >= query.limit.unwrap_or(usize::MAX) {
                 break;
@@ -372,7 +373,8 @@ impl Catalog for MemorySaver {
                 let Some((number, newest)) = branches.newest() else { continue };
                 let waiting = newest.waiting(number).into_iter();
                 found.extend(waiting.map(|(at, request)| {
-                    let (thread, namespace) = (thread.clone(), namespace.clone());
+                    let thread = thread.clone();
+                    let namespace = namespace.clone();
                     Waiting { thread, namespace, at, request }
                 }));
             }

@@ -185,7 +185,8 @@ impl PostgresSaver {
 #[async_trait]
 impl Checkpointer for PostgresSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let calls = self.calls.clone();
+        let owned = OwnedPlace::of(place);
         let found = run_in_task(async move {
             answered!(calls, connection => rows::tail(&mut connection, owned.borrowed(), at).await)
         });
@@ -193,7 +194,8 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let calls = self.calls.clone();
+        let owned = OwnedPlace::of(place);
         let done = run_in_task(async move {
             answered!(calls, connection => rows::row(&connection, owned.borrowed(), id).await)
         });
@@ -201,7 +203,9 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-        let (calls, thread, owned) = (self.calls.clone(), put.place.thread.to_owned(), OwnedPut::of(&put));
+        let calls = self.calls.clone();
+        let thread = put.place.thread.to_owned();
+        let owned = OwnedPut::of(&put);
         let pieces = PutPieces::of(&put, self.share_from);
         let done = run_in_task(async move {
             let put = owned.borrowed(&thread);
@@ -211,7 +215,9 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        let (calls, owned, writes) = (self.calls.clone(), OwnedPlace::of(put.place), put.writes.to_vec());
+        let calls = self.calls.clone();
+        let owned = OwnedPlace::of(put.place);
+        let writes = put.writes.to_vec();
         let pieces = of_writes(put.writes, self.share_from);
         let PutWrites { at, fence, .. } = put;
         let done = run_in_task(async move {
@@ -222,7 +228,8 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let calls = self.calls.clone();
+        let owned = OwnedPlace::of(place);
         let done = run_in_task(async move {
             answered!(calls, connection => rows::list(&connection, owned.borrowed(), query).await)
         });
@@ -237,7 +244,8 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let calls = self.calls.clone();
+        let owned = thread.to_owned();
         let done = run_in_task(async move {
             repeated!({
                 let mut connection = calls.connection().await?;
@@ -281,7 +289,8 @@ impl Leases for PostgresSaver {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let calls = self.calls.clone();
+        let owned = thread.to_owned();
         let done = run_in_task(async move {
             answered!(calls, connection => leases::renew(&connection, &owned, fence, until).await)
         });
@@ -289,7 +298,8 @@ impl Leases for PostgresSaver {
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
-        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let calls = self.calls.clone();
+        let owned = thread.to_owned();
         let channel = self.listener.channel().to_owned();
         let done = run_in_task(async move {
             answered!(calls, connection => leases::release(&connection, &channel, &owned, fence).await)
@@ -305,7 +315,8 @@ impl Leases for PostgresSaver {
     async fn released(&self, thread: &str, fence: u64) {
         loop {
             let rings = self.listener.next_release();
-            let (calls, owned) = (self.calls.clone(), thread.to_owned());
+            let calls = self.calls.clone();
+            let owned = thread.to_owned();
             let held = run_in_task(async move {
                 answered!(calls, connection => leases::holds(&connection, &owned, fence).await)
             });
@@ -320,7 +331,9 @@ impl Leases for PostgresSaver {
 #[async_trait]
 impl Catalog for PostgresSaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        let (calls, after, limit) = (self.calls.clone(), query.after.map(str::to_owned), query.limit);
+        let calls = self.calls.clone();
+        let after = query.after.map(str::to_owned);
+        let limit = query.limit;
         let done = run_in_task(async move {
             let query = WaitingQuery { after: after.as_deref(), limit };
             answered!(calls, connection => waiting::waiting(&connection, query).await)
@@ -329,7 +342,8 @@ impl Catalog for PostgresSaver {
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        let (calls, owned) = (self.calls.clone(), thread.to_owned());
+        let calls = self.calls.clone();
+        let owned = thread.to_owned();
         let done = run_in_task(async move {
             answered!(calls, connection => upkeep::namespaces(&connection, &owned).await)
         });
@@ -337,7 +351,8 @@ impl Catalog for PostgresSaver {
     }
 
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        let (calls, owned) = (self.calls.clone(), OwnedPlace::of(place));
+        let calls = self.calls.clone();
+        let owned = OwnedPlace::of(place);
         let done = run_in_task(async move {
             answered!(calls, connection => upkeep::branches(&connection, owned.borrowed()).await)
         });
@@ -354,7 +369,9 @@ impl Catalog for PostgresSaver {
 #[async_trait]
 impl Upkeep for PostgresSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let (calls, source, target) = (self.calls.clone(), from.to_owned(), to.to_owned());
+        let calls = self.calls.clone();
+        let source = from.to_owned();
+        let target = to.to_owned();
         let done = run_in_task(async move {
             repeated!({
                 let mut connection = calls.connection().await?;
@@ -365,9 +382,13 @@ impl Upkeep for PostgresSaver {
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
-        let (calls, owned, fence) = (self.calls.clone(), OwnedPlace::of(rewrite.place), rewrite.fence);
+        let calls = self.calls.clone();
+        let owned = OwnedPlace::of(rewrite.place);
+        let fence = rewrite.fence;
         let pieces = of_rewrite(&rewrite, self.share_from);
-        let (fulls, unfold, gone) = (rewrite.fulls.to_vec(), rewrite.unfold.to_vec(), rewrite.gone.to_vec());
+        let fulls = rewrite.fulls.to_vec();
+        let unfold = rewrite.unfold.to_vec();
+        let gone = rewrite.gone.to_vec();
         let done = run_in_task(async move {
             let place = owned.borrowed();
             let rewrite = Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &gone };

@@ -198,7 +198,8 @@ pub async fn remove_place(saver: &dyn Checkpointer, place: Place<'_>) -> Result<
 async fn known(saver: &dyn Checkpointer, place: Place<'_>) -> Result<BTreeMap<u32, Vec<Known>>, StoreError> {
     let mut branches = BTreeMap::new();
     for branch in catalog::branches(saver, place).await? {
-        let (mut known, mut before) = (Vec::new(), None);
+        let mut known = Vec::new();
+        let mut before = None;
         // Rows newer than the full whose header they build on: no more than a read of the newest checkpoint
         // would load.
         let mut rows = Vec::new();
@@ -409,7 +410,8 @@ impl Plan {
         for (branch, rows) in branches {
             // Whether the row before is kept, and the deltas since a full that a segment would fold
             // wrongly.
-            let (mut before, mut unfolded) = (true, None::<usize>);
+            let mut before = true;
+            let mut unfolded = None::<usize>;
             let mut after_new_full = false;
             for row in rows {
                 if !kept.contains(&row.id) {
@@ -454,7 +456,9 @@ impl Plan {
     /// then the fulls are written, oldest first, and last the rows are removed.
     async fn carry_out(&self, saver: &dyn Checkpointer, place: Place<'_>) -> Result<(), StoreError> {
         let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &[] };
-        let (mut fulls, mut bytes, mut splits) = (Vec::new(), 0, false);
+        let mut fulls = Vec::new();
+        let mut bytes = 0;
+        let mut splits = false;
         // The new places of values from removed rows.
         let mut moved = HashMap::new();
         for (id, kind) in &self.fulls {
@@ -514,7 +518,8 @@ impl Plan {
 
 /// Reads consecutive rows, starting with a full.
 pub(super) fn fold(place: Place<'_>, rows: &[Row]) -> Result<(HeaderMap, Folded), StoreError> {
-    let (mut header, mut folded) = (HeaderMap::default(), Folded::default());
+    let mut header = HeaderMap::default();
+    let mut folded = Folded::default();
     rows.iter().try_for_each(|row| add(place, &mut header, &mut folded, row))?;
     Ok((header, folded))
 }

@@ -109,7 +109,8 @@ impl<'a> Put<'a> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
     /// let saver = MemorySaver::new();
-    /// let (place, first) = (Place::root("t-1"), CheckpointId::new(0, 0));
+    /// let place = Place::root("t-1");
+    /// let first = CheckpointId::new(0, 0);
     /// saver.put(Put::new(place, first, RowKind::Full, b"one")).await?;
     /// let second = Put::new(place, CheckpointId::new(0, 1), RowKind::Full, b"two");
     /// saver.put(Put { parent: Some(first), ..second }).await?;
@@ -118,7 +119,9 @@ impl<'a> Put<'a> {
     /// # }
     /// ```
     pub const fn new(place: Place<'a>, id: CheckpointId, kind: RowKind, record: &'a [u8]) -> Self {
-        let (segment, parent, writes) = (None, None, &[]);
+        let segment = None;
+        let parent = None;
+        let writes = &[];
         Put { place, id, fence: 0, kind, record, segment, clears_writes: false, parent, writes }
     }
 

@@ -13,7 +13,8 @@ use crate::row::Rewrite;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
-/// let (store, place) = (MemorySaver::new(), Place::root("t-1"));
+/// let store = MemorySaver::new();
+/// let place = Place::root("t-1");
 /// for step in 0..3 {
 ///     store.put(Put::new(place, CheckpointId::new(0, step), RowKind::Full, b"record")).await?;
 /// }

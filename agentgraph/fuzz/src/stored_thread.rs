@@ -28,7 +28,8 @@ fuzz_target!(|data: &[u8]| {
 // Three times out of four one part is changed within itself, so that what frames it goes on to fit.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let mut thread = ThreadBytes::read(&data[..size]);
-    let (choice, place) = (seed % 8, (seed / 8) as usize);
+    let choice = seed % 8;
+    let place = (seed / 8) as usize;
     if choice < 2 || thread.parts.is_empty() {
         return fuzzer_mutate(data, size, max_size);
     }

@@ -134,7 +134,8 @@ impl Edits {
         template: impl Into<String>,
         args: impl Serialize,
     ) -> Result<(), EditError> {
-        let (name, template) = (name.into(), Some(template.into()));
+        let name = name.into();
+        let template = Some(template.into());
         match serde_json::to_value(args) {
             Ok(args) => self.submit(GraphEdit::AddNode { name, template, args }, None),
             Err(error) => {

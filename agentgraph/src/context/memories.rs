@@ -151,7 +151,8 @@ impl RunShared {
     /// Claims a memory for a task, and for the tasks around it. `false` if a task beside one of them has
     /// called it: of two calls from one checkpoint, only one could be remembered.
     pub(crate) fn claim_memory(&self, request: TaskRequest, memory: &str) -> bool {
-        let (mut shared, mut index) = (self, request.index);
+        let mut shared = self;
+        let mut index = request.index;
         loop {
             if shared.nest.as_ref().is_some_and(|nest| !nest.memories.claim(index, memory)) {
                 return false;

@@ -275,7 +275,8 @@ impl OnceResults {
     pub(crate) fn mark_stored(&mut self, key: &OnceKey) -> Option<Waker> {
         let result = self.results.get_mut(key)?;
         let OnceResult::Unstored { value, waker, .. } = result else { return None };
-        let (value, waker) = (Arc::clone(value), waker.clone());
+        let value = Arc::clone(value);
+        let waker = waker.clone();
         *result = OnceResult::Stored(value);
         Some(waker)
     }
@@ -329,7 +330,8 @@ fn begin(
     ctx: &Ctx,
     key: impl FnOnce(&mut OnceResults) -> OnceKey,
 ) -> Result<(RunningStep, Option<Encoded>), OnceError> {
-    let (shared, request) = (&ctx.shared, ctx.request);
+    let shared = &ctx.shared;
+    let request = ctx.request;
     let begun = shared.control.once(request, |results| {
         let key = key(results);
         if POLLED.try_with(|polled| *polled == place_of(shared, request)).unwrap_or(false) {

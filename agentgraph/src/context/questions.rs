@@ -140,7 +140,8 @@ impl Questions {
         }) = live
             && (any_value || *asked == value)
         {
-            let (n, answer) = (*n, answer.clone());
+            let n = *n;
+            let answer = answer.clone();
             return match misfit(shown.as_ref(), schema.as_ref(), &answer) {
                 None => Ok((n, answer)),
                 Some(problem) => Err(self.refuse(n, problem, schema)),

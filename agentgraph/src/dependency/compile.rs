@@ -253,7 +253,8 @@ impl Check {
             }
             id
         };
-        let (from, to) = (end(edge.from), end(edge.to));
+        let from = end(edge.from);
+        let to = end(edge.to);
         (from != UNDECLARED && to != UNDECLARED).then_some((from, to))
     }
 
@@ -267,7 +268,8 @@ impl Check {
                 let (from, to) = edges[*at as usize];
                 if std::mem::replace(&mut seen_from[to as usize], from) == from {
                     let name = |id: u32| &names.list[self.declared[id as usize] as usize];
-                    let (from, to) = (format!("`{}`", name(from)), name(to).to_string());
+                    let from = format!("`{}`", name(from));
+                    let to = name(to).to_string();
                     self.add(ProblemKind::DuplicateEdge { from, to }, places[*at as usize]);
                 }
             }
@@ -288,7 +290,8 @@ impl Check {
 /// lines.
 fn fingerprint<'a>(base: &Base, names: &[Arc<str>], templates: impl Iterator<Item = &'a Arc<str>>) -> String {
     let hashes: Vec<u128> = names.iter().map(|name| hash(0, name.as_bytes())).collect();
-    let (mut nodes, mut edges) = (0_u128, 0_u128);
+    let mut nodes = 0_u128;
+    let mut edges = 0_u128;
     for (node, own) in (0_u32..).zip(&hashes) {
         nodes = nodes.wrapping_add(hash(*own, base.join(node).name().as_bytes()));
         let kinds = [(b'e', base.sources.row(node)), (b'o', base.before.row(node))];

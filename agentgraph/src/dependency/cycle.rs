@@ -96,11 +96,13 @@ impl Search<'_> {
     }
 
     fn judge(&self, (from, to): Pair) -> Verdict {
-        let (low, high) = (self.place(to), self.place(from));
+        let low = self.place(to);
+        let high = self.place(from);
         if self.ordered && high < low {
             return Verdict::Fits(Vec::new());
         }
-        let (mut back, mut forth) = (Side::from(from), Side::from(to));
+        let mut back = Side::from(from);
+        let mut forth = Side::from(to);
         loop {
             let Some(node) = back.next() else { return self.move_before(to, &back) };
             let mut meets = None;
@@ -295,7 +297,8 @@ mod tests {
     fn edits_stay_cheap_after_many_nodes_between_the_same_two() {
         for towards_the_end in [false, true] {
             let mut edited = Edited::of(chain(10_000));
-            let (mut from, mut to) = (100, 101);
+            let mut from = 100;
+            let mut to = 101;
             for _ in 0..400 {
                 let node = edited.node();
                 assert!(edited.edge((from, node)) && edited.edge((node, to)));

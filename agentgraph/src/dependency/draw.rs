@@ -130,7 +130,8 @@ pub(crate) fn topology_of<O: Output, S: PassInput>(
             kind,
             is_temporary,
         };
-        let (mut edges, mut temporary) = (Vec::new(), Vec::new());
+        let mut edges = Vec::new();
+        let mut temporary = Vec::new();
         for node in there() {
             for source in graph.sources(node) {
                 if wiring.base.has_edge(source, node) {

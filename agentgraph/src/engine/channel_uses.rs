@@ -119,7 +119,8 @@ fn concurrent_update<S: State>(
     kind: WriteKind,
 ) -> Error {
     let field = &S::channels(&core.schema)[channel].name;
-    let (first, second) = (core.name(first), core.name(second));
+    let first = core.name(first);
+    let second = core.name(second);
     let who = if first == second {
         format!("two tasks of node `{first}`")
     } else {

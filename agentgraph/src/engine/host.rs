@@ -234,7 +234,9 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
         let call = self.task_call(core, task);
         let host = Arc::clone(&self.host);
         let codec = self.codec;
-        let (schema, shared, request) = (core.schema.clone(), Arc::clone(task.shared), task.request);
+        let schema = core.schema.clone();
+        let shared = Arc::clone(task.shared);
+        let request = task.request;
         Box::pin(async move {
             let call = call.map_err(OwnError)?;
             let reply = host.run(call).await.map_err(|error| {

@@ -443,7 +443,8 @@ impl<S: State> Journal<S> {
         commit: &Commit<'_, S>,
     ) -> Result<(bool, u64), Error> {
         let core = &commit.position.graph;
-        let (changes, live) = (self.next.delta.bytes().len() as u64, self.next.delta.live());
+        let changes = self.next.delta.bytes().len() as u64;
+        let live = self.next.delta.live();
         let mut replay = self.size.replay + changes;
         let mut full = self.next.must_be_full || replay > 2 * live + SLACK;
         if full {

@@ -66,7 +66,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let control = &self.runtime.shared.control;
         let new = control.take_unstored();
         let Some(journal) = &mut self.records.journal else { return Ok(None) };
-        let (graph, frontier) = (&self.position.graph, &self.position.frontier);
+        let graph = &self.position.graph;
+        let frontier = &self.position.frontier;
         let id = id_of(graph, journal.step_place(), frontier, &self.buffers.ends.handled, 0);
         let writes = new.iter().map(|one| once_write(id, one)).collect::<Result<_, Error>>()?;
         let mut work = pin!(store_once(journal, control, (new, writes)));

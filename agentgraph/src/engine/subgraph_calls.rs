@@ -44,7 +44,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             }
             let handler = self.position.graph.handler(node);
             if let Some(handler) = handler.filter(|handler| self.memory_of(*handler).is_some()) {
-                let (failed, name) = (self.position.graph.name(node), self.position.graph.name(handler));
+                let failed = self.position.graph.name(node);
+                let name = self.position.graph.name(handler);
                 let id = handler_id(self.step_place(), failed, index, name);
                 let call = SubgraphCall { task: self.callee(id), again, shares_memory: false };
                 calls.insert((index as u32, true), call);

@@ -281,7 +281,9 @@ impl<S: State> RunGraph<S> {
         let Some(edited) = &mut self.edited else { return Ok(()) };
         let layers = edited.layers(&core);
         let mut top = layers.overlay_on_top();
-        let (mut entries, mut log, mut made) = (Vec::new(), Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut log = Vec::new();
+        let mut made = Vec::new();
         for one in proposed {
             let others = edited.log.get(one.seen..).unwrap_or_default();
             let coincides = |one: &ProposedEdit| {

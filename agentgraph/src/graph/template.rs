@@ -125,7 +125,8 @@ impl<S: State> GraphCore<S> {
     fn check_needs(&self, shared: &RunShared, node: &Node<S>) -> Result<(), Rejection> {
         let unfit = |problem: String| Err(Rejection::Unfit(problem));
         for need in &node.settings.requirements {
-            let (deps, sessions) = (&shared.graph.deps, &shared.graph.sessions);
+            let deps = &shared.graph.deps;
+            let sessions = &shared.graph.sessions;
             match need.kind {
                 RequirementKind::Session if !sessions.iter().any(|kind| kind.id == need.id) => {
                     return unfit(format!("it takes a `Session<{}>` and the graph declares none", need.name));

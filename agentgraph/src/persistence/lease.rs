@@ -195,7 +195,9 @@ impl LeaseSource<'_> {
         if let Some(renewal) = &renewal {
             self.keeper.ensure_renewal(renewal);
         }
-        let (saver, keeper, thread) = (Arc::clone(self.saver), Arc::clone(self.keeper), Arc::clone(thread));
+        let saver = Arc::clone(self.saver);
+        let keeper = Arc::clone(self.keeper);
+        let thread = Arc::clone(thread);
         let services = Arc::clone(self.services);
         TakenThread { lease: RunLease { saver, services, keeper, thread, fence, lost, renewal }, replaces }
     }

@@ -22,7 +22,8 @@ pub(crate) async fn newest_run(
     saver: &dyn Checkpointer,
     place: Place<'_>,
 ) -> Result<Option<UndoneRun>, Error> {
-    let (mut branch, mut before) = (None, None);
+    let mut branch = None;
+    let mut before = None;
     let mut newest = None;
     loop {
         let rows = page(saver, place, ListQuery { branch, before, limit: Some(PAGE) }).await?;

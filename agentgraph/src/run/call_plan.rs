@@ -175,7 +175,9 @@ impl<S: State> CallPlan<S> {
         let rolls_back = replaces
             && self.keeping.when_busy == WhenBusy::RollBack
             && matches!(start, CallRequest::Invoke(_));
-        let (from, fence, began_at) = (self.from, lease.fence(), OnceLock::new());
+        let from = self.from;
+        let fence = lease.fence();
+        let began_at = OnceLock::new();
         let work = async {
             let mut thread = if rolls_back && from.is_none() {
                 Box::pin(FoundThread::before_newest_run(&graph.core, &persistence, name)).await?

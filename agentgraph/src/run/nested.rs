@@ -540,7 +540,8 @@ async fn written(
     // Deltas have the version of the full before them.
     let mut unversioned = 0;
     let mut oldest_read = head;
-    let (mut branch, mut before) = (head.branch, head.step.checked_add(1));
+    let mut branch = head.branch;
+    let mut before = head.step.checked_add(1);
     'branches: loop {
         let query = ListQuery { branch: Some(branch), before, limit: Some(PAGE) };
         let rows = page(saver, place, query).await?;

@@ -104,7 +104,8 @@ impl<S: StoredState> TaskRun<'_, S> {
             visible: Mutex::new(visible),
         });
         let input = call.input.map(|bytes| InputValue::stored(bytes, call.limits));
-        let (input, failure) = (input.as_ref(), failure.as_ref());
+        let input = input.as_ref();
+        let failure = failure.as_ref();
         let task = Task { state: &state, shared: &shared, request, input, failure };
         let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
         let result = make_edits(&shared, request, result);

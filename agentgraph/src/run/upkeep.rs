@@ -250,7 +250,8 @@ async fn are_alike(saver: &dyn Checkpointer, from: &str, to: &str) -> Result<boo
     }
     for namespace in copied {
         let place = |thread| Place { thread, namespace: &namespace };
-        let (original, copy) = (place(from), place(to));
+        let original = place(from);
+        let copy = place(to);
         if saver.get(original, None).await? != saver.get(copy, None).await? {
             return Ok(false);
         }

@@ -403,7 +403,8 @@ impl<S: State> History<S> {
             (query.branch, query.before, query.limit) = (branch, before, Some(page));
             let read = self.page(query, may_be_last).await?;
             let Some(oldest) = read.last() else { break };
-            let (next, last_branch) = (oldest.parent, oldest.id.branch);
+            let next = oldest.parent;
+            let last_branch = oldest.id.branch;
             found.extend(read.into_iter().filter(|one| self.tests.iter().all(|test| test(one))));
             let Some(next) = next else { break };
             may_be_last = next.branch != last_branch;

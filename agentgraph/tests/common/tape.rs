@@ -83,7 +83,8 @@ impl Tape {
 
     async fn play_into(&self, saver: &dyn Checkpointer) {
         for commit in &self.commits {
-            let (record, segment) = (unhex(&commit.record), commit.segment.as_deref().map(unhex));
+            let record = unhex(&commit.record);
+            let segment = commit.segment.as_deref().map(unhex);
             let put = Put {
                 segment: segment.as_deref(),
                 ..Put::new(

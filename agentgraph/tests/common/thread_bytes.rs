@@ -100,7 +100,8 @@ impl ThreadBytes {
     pub async fn play(&self) -> Arc<MemorySaver> {
         let saver = Arc::new(MemorySaver::new());
         let place = Place::root("t");
-        let (mut step, mut writes) = (0, Vec::new());
+        let mut step = 0;
+        let mut writes = Vec::new();
         let mut parts = self.parts.iter().peekable();
         while let Some(part) = parts.next() {
             let (kind, bytes) = match part {

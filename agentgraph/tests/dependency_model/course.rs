@@ -142,7 +142,8 @@ impl Course {
 
     /// Applies the edits of a draft to the pass; `None` if one of them is refused.
     fn settle(&mut self, edits: &[(Edit, bool)]) -> Option<()> {
-        let (mut view, mut made) = (self.pass.clone(), self.pass.clone());
+        let mut view = self.pass.clone();
+        let mut made = self.pass.clone();
         let mut changes = false;
         for (edit, _) in edits.iter().filter(|(_, moot)| !moot) {
             if coincides(&self.pass, &view, edit) {

@@ -47,9 +47,11 @@ impl World {
     }
 
     fn node(&self, name: &str, join: Join, is_permanent: bool) -> DependencyNode<String> {
-        let (world, name) = (self.clone(), name.to_owned());
+        let world = self.clone();
+        let name = name.to_owned();
         let called = move |deps: Deps<'static, String>, edits: PassEdits<String>, ctx: Ctx| {
-            let (world, name) = (world.clone(), name.clone());
+            let world = world.clone();
+            let name = name.clone();
             async move {
                 let value = output(&name, deps.names());
                 world.note(Event::Starts(name.clone(), value.clone()));

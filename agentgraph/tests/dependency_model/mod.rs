@@ -258,7 +258,8 @@ impl Pass {
             Edit::AddEdge(from, to) => self.add_edge(from, to, false)?,
             Edit::PrependEdge(from, to) => self.add_edge(from, to, true)?,
             Edit::RemoveEdge(from, to) => {
-                let (from, to) = (self.find(from)?, self.find(to)?);
+                let from = self.find(from)?;
+                let to = self.find(to)?;
                 let is_there = self.graph.sources[to].contains(&from);
                 if !is_there || self.done.contains(&from) || self.done.contains(&to) {
                     return None;
@@ -302,7 +303,8 @@ impl Pass {
     }
 
     fn add_edge(&mut self, from: &str, to: &str, front: bool) -> Option<()> {
-        let (from, to) = (self.find(from)?, self.find(to)?);
+        let from = self.find(from)?;
+        let to = self.find(to)?;
         let known = self.graph.sources[to].contains(&from);
         if known || from == to || self.done.contains(&to) || self.leads(to, from) {
             return None;

@@ -25,8 +25,10 @@ pub(crate) fn shapes() -> impl Strategy<Value = Shape> {
             let mut order: Vec<usize> = (0..nodes.len()).collect();
             order.sort_by_key(|at| keys[*at]);
             let pair = |(a, b): &(Index, Index)| {
-                let (a, b) = (a.index(order.len()), b.index(order.len()));
-                let (from, to) = (order[a.min(b)], order[a.max(b)]);
+                let a = a.index(order.len());
+                let b = b.index(order.len());
+                let from = order[a.min(b)];
+                let to = order[a.max(b)];
                 (a != b).then(|| (nodes[from].0.clone(), nodes[to].0.clone()))
             };
             let mut edges: Vec<_> = edges.iter().filter_map(pair).collect();

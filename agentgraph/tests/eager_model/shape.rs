@@ -77,7 +77,8 @@ impl Shape {
             if sources.is_empty() {
                 continue;
             }
-            let (needed, target) = (1 + random.below(sources.len()), random.below(count));
+            let needed = 1 + random.below(sources.len());
+            let target = random.below(count);
             let single = sources.len() == 1 && shape.nodes[sources[0]].edges.contains(&target);
             let known = shape.joins.iter().any(|(known, _, to)| *known == sources && *to == target);
             if !single && !known {
@@ -134,7 +135,8 @@ impl Shape {
         for entry in &self.entries {
             graph = graph.edge(START, name(*entry));
         }
-        let (plain, gates) = (Shape { nodes: vec![NodeShape::default()], ..Shape::default() }, gates.clone());
+        let plain = Shape { nodes: vec![NodeShape::default()], ..Shape::default() };
+        let gates = gates.clone();
         let template = move |node: usize| plain.node_called(0, node, &gates);
         graph.template(TEMPLATE, template).compile().unwrap()
     }
@@ -144,9 +146,12 @@ impl Shape {
     }
 
     fn node_called(&self, like: usize, node: usize, gates: &Gates) -> agentgraph::node::Node<Log> {
-        let (shape, gates) = (self.nodes[like].clone(), gates.clone());
+        let shape = self.nodes[like].clone();
+        let gates = gates.clone();
         let call = move |ctx: Ctx, state: Snapshot<Log>, input: MaybeInput| {
-            let (shape, gate, read) = (shape.clone(), gates.pass(), state.lines.len());
+            let shape = shape.clone();
+            let gate = gates.pass();
+            let read = state.lines.len();
             drop(state);
             shape.edits.iter().for_each(|edit| edit.make(&ctx.edits()));
             async move {

@@ -152,7 +152,8 @@ impl Graph {
 /// Runs a graph from its beginning for at most `steps` supersteps.
 pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> RunResult {
     let mut result = RunResult::default();
-    let (mut kept, mut visits) = (BTreeMap::<String, String>::new(), BTreeMap::<String, usize>::new());
+    let mut kept = BTreeMap::<String, String>::new();
+    let mut visits = BTreeMap::<String, usize>::new();
     let mut next = BTreeSet::new();
     graph.follow(START, &mut next);
     for at in std::mem::take(&mut graph.touched) {
@@ -163,7 +164,8 @@ pub fn run(mut graph: Graph, scripts: &Scripts, steps: usize) -> RunResult {
         if frontier.is_empty() {
             break;
         }
-        let (mut said, mut transactions) = (Vec::new(), Vec::new());
+        let mut said = Vec::new();
+        let mut transactions = Vec::new();
         for node in &frontier {
             if graph.skips.contains(node) {
                 said.push((node.clone(), kept[node].clone()));

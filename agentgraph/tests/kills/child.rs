@@ -158,7 +158,8 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, S
         wait_until_free(&*store, &orders.thread).await?;
     }
     if let Some(fault) = orders.fault {
-        let (points, cleared) = (Arc::clone(&world.points), orders.log.with_extension("cleared"));
+        let points = Arc::clone(&world.points);
+        let cleared = orders.log.with_extension("cleared");
         store = Arc::new(Faulty { inner: store, fault, points, late: Mutex::default(), cleared });
     }
     Ok(Arc::new(Watched {

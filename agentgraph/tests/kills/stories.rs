@@ -154,11 +154,14 @@ impl World {
     ) -> Node<Ledger> {
         let world = self.clone();
         let node = move |ctx: Ctx| {
-            let (world, should, mark) = (world.clone(), should.clone(), mark.clone());
+            let world = world.clone();
+            let should = should.clone();
+            let mark = mark.clone();
             async move {
                 pending_for(2).await;
                 if should(&ctx) {
-                    let (run, attempt) = (ctx.run().to_string(), ctx.attempt());
+                    let run = ctx.run().to_string();
+                    let attempt = ctx.attempt();
                     world.log.write(Event::Tried { run, mark, attempt });
                     return Err::<LedgerUpdate, BoxError>("not this time".into());
                 }

@@ -54,7 +54,8 @@ async fn tables_of_earlier_releases_are_migrated() {
     let schema = server.fresh_schema();
     let saver = PostgresSaver::builder(server.url()).schema(&schema).share_values_from(usize::MAX);
     let record = text("record", LARGE);
-    let (place, id) = (Place::root("t"), CheckpointId::new(0, 0));
+    let place = Place::root("t");
+    let id = CheckpointId::new(0, 0);
     let put = Put::new(place, id, RowKind::Full, record.as_bytes());
     saver.connect().await.unwrap().put(put).await.unwrap();
     server

@@ -66,7 +66,9 @@ fn record(number: usize) -> Vec<u8> {
 }
 
 pub(crate) fn calls() -> impl Strategy<Value = Vec<Call>> {
-    let (thread, branch, number) = (0..THREADS.len(), 0..3_u32, 0..54_usize);
+    let thread = 0..THREADS.len();
+    let branch = 0..3_u32;
+    let number = 0..54_usize;
     let call = prop_oneof![
         6 => (thread.clone(), branch.clone(), number.clone(), proptest::option::of(number.clone()), any::<bool>())
             .prop_map(|(thread, branch, record, segment, clears)| {
@@ -180,7 +182,8 @@ impl Model {
         let found = self.0.entry(thread).or_default();
         let step = found.put(branch, record.clone(), segment.clone(), clears_writes);
         let kind = if step == 0 { RowKind::Full } else { RowKind::Delta };
-        let (place, id) = (Place::root(THREADS[thread]), CheckpointId::new(branch, step));
+        let place = Place::root(THREADS[thread]);
+        let id = CheckpointId::new(branch, step);
         let segment = segment.as_deref();
         let put = Put {
             place,
@@ -209,7 +212,8 @@ impl Model {
             found.rows.range((branch, 0)..=(branch, u64::MAX)).next().map_or(0, |((_, step), _)| *step);
         let end = first + steps;
         let id = CheckpointId::new(branch, end);
-        let (fulls, gone) = ([(id, full.clone())], [(branch, 0..end)]);
+        let fulls = [(id, full.clone())];
+        let gone = [(branch, 0..end)];
         let place = Place::root(THREADS[thread]);
         let rewrite = Rewrite { place, fence: 0, fulls: &fulls, unfold: &[], gone: &gone };
         store.upkeep().unwrap().rewrite(rewrite).await.unwrap();

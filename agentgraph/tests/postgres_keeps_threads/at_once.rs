@@ -151,15 +151,18 @@ async fn a_process_that_connects_beside_another() {
 async fn a_lease_is_not_seized_during_a_commit() {
     let server = PostgresServer::get();
     let schema = server.fresh_schema();
-    let (one, two) = (open(&server, &schema).await, open(&server, &schema).await);
+    let one = open(&server, &schema).await;
+    let two = open(&server, &schema).await;
     let graph = StateGraph::new().node("a", says("a")).edge(START, "a").compile().unwrap();
-    let (one, two) = (graph.clone().checkpointer(one), graph.checkpointer(two));
+    let one = graph.clone().checkpointer(one);
+    let two = graph.checkpointer(two);
     for _ in 0..40 {
         let call = |graph: &CompiledGraph<Words>| {
             let call = graph.invoke(Words::update().seen(["i"])).thread("t").when_busy(WhenBusy::Replace);
             tokio::spawn(call.into_future())
         };
-        let (first, second) = (call(&one), call(&two));
+        let first = call(&one);
+        let second = call(&two);
         for ended in [first.await.unwrap(), second.await.unwrap()] {
             if let Err(error) = ended {
                 assert!(matches!(error.code(), Code::LeaseLost | Code::ThreadBusy), "{error}");

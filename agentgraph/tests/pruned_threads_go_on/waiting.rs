@@ -26,7 +26,8 @@ async fn an_unreadable_request_does_not_hide_other_threads() {
             graph.invoke(said("i")).thread(format!("t{number}")).await.unwrap();
         }
         for thread in ["t2", "t7"] {
-            let (place, at) = (Place::root(thread), graph.state(thread).await.unwrap().unwrap().id);
+            let place = Place::root(thread);
+            let at = graph.state(thread).await.unwrap().unwrap().id;
             let write = PendingWrite { task: TaskId::from_u128(1), slot: 1, bytes: b"\xc1junk".to_vec() };
             saver.put_writes(PutWrites::new(place, at, &[write])).await.unwrap();
         }
@@ -128,7 +129,8 @@ async fn a_store_error_about_some_threads_does_not_hide_the_others() {
             graph.invoke(said("i")).thread(format!("t{number:02}")).await.unwrap();
         }
         for limit in [1, 3, 20, 50] {
-            let (mut all, mut after) = (Vec::new(), String::new());
+            let mut all = Vec::new();
+            let mut after = String::new();
             loop {
                 let page = graph.waiting().after(&after).limit(limit).await.unwrap();
                 let Some(last) = page.last() else { break };
@@ -155,7 +157,8 @@ async fn only_the_page_after_the_last_waiting_thread_is_empty() {
             let thread = format!("t{number}");
             graph.update_state(&thread).as_end(said("enough")).await.unwrap();
         }
-        let (mut listed, mut after) = (Vec::new(), String::new());
+        let mut listed = Vec::new();
+        let mut after = String::new();
         loop {
             let page = graph.waiting().after(&after).limit(1).await.unwrap();
             let Some(last) = page.last() else { break };

@@ -164,7 +164,8 @@ fn with_edge(graph: StateGraph<World>, edge: &Edge) -> StateGraph<World> {
 
 fn with_router(graph: StateGraph<World>, slot: usize, shape: &Shape) -> StateGraph<World> {
     let router = &shape.routers[slot];
-    let (from, options) = (router.from, router.options.clone());
+    let from = router.from;
+    let options = router.options.clone();
     let decide = move |world: &World| routed(&options, world, from, slot);
     if router.typed {
         let hops = move |world: &World| {

@@ -165,7 +165,8 @@ fn result_of(outcome: Result<Outcome<World>, agentgraph::Error>) -> ActResult {
             return ActResult { end, output, coins: None };
         }
     };
-    let (output, coins) = (Some(outcome.output().clone()), Some(outcome.spent("coins")));
+    let output = Some(outcome.output().clone());
+    let coins = Some(outcome.spent("coins"));
     let end = match outcome {
         Outcome::Finished { stuck, .. } => {
             let stuck = stuck.iter().map(|join| {

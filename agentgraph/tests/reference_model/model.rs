@@ -195,7 +195,9 @@ impl<'a> Model<'a> {
     pub fn status(&self) -> Option<Status> {
         let head = &self.stored[self.head?];
         let mut values = head.world.clone();
-        let (mut next, mut asks, mut finished) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next = Vec::new();
+        let mut asks = Vec::new();
+        let mut finished = Vec::new();
         for (at, (node, _)) in head.next.iter().enumerate() {
             let left = self.left.get(&at).cloned().unwrap_or_default();
             if let Some((writes, _)) = &left.done {
@@ -517,7 +519,8 @@ impl<'a> Model<'a> {
         let handler = self.shape.nodes[node].handler;
         while left.done.is_none() && left.open.is_none() {
             let actor = handler.filter(|_| left.failure.is_some()).unwrap_or(node);
-            let (answers, failure) = (left.answers.clone(), left.failure.clone());
+            let answers = left.answers.clone();
+            let failure = left.failure.clone();
             let called =
                 TaskCall { node: actor, input, failure, answers, path: self.path.clone(), round: self.round };
             match self.attempts(at, &called) {
@@ -540,7 +543,8 @@ impl<'a> Model<'a> {
             return Ok(());
         }
         let (node, input) = self.next[at];
-        let (step, index) = (self.step, at as u32);
+        let step = self.step;
+        let index = at as u32;
         add(&mut self.items, step, index, TaskEvent::Started(name(node), input));
         let mut inner = match left.inner.take() {
             Some(inner) => inner,
@@ -613,7 +617,8 @@ impl<'a> Model<'a> {
     /// its code.
     fn attempts(&mut self, at: usize, called: &TaskCall) -> Result<Attempt, (String, &'static str)> {
         let node = &self.shape.nodes[called.node];
-        let (step, index) = (self.step, at as u32);
+        let step = self.step;
+        let index = at as u32;
         add(&mut self.items, step, index, TaskEvent::Started(name(called.node), called.input));
         let mut count = 0;
         let last = loop {
@@ -750,8 +755,11 @@ impl<'a> Model<'a> {
     }
 
     fn commit(&mut self, source: Source) {
-        let (world, next) = (self.world.stored(), self.next.clone());
-        let (deferred, rounds, halted) = (self.deferred.clone(), self.rounds.clone(), self.halted.clone());
+        let world = self.world.stored();
+        let next = self.next.clone();
+        let deferred = self.deferred.clone();
+        let rounds = self.rounds.clone();
+        let halted = self.halted.clone();
         let (id, parent) = match self.base.map(|at| &self.stored[at]) {
             Some(last) if self.has_committed && self.stores_at_end => (last.id, last.parent),
             None => (CheckpointId::new(0, 0), None),
@@ -764,7 +772,8 @@ impl<'a> Model<'a> {
         if self.has_committed && self.stores_at_end {
             self.stored.pop();
         }
-        let (memories, stuck_inside) = (self.memories.clone(), self.stuck_inside.clone());
+        let memories = self.memories.clone();
+        let stuck_inside = self.stuck_inside.clone();
         self.stored.push(Checkpoint {
             id,
             parent,

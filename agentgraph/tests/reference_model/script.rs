@@ -43,7 +43,8 @@ impl Script {
                 return Script { scenes, is_whole: false, is_unclear: model.is_unclear };
             }
             let result = model.act(&act);
-            let (history, status) = (model.history(), model.status());
+            let history = model.history();
+            let status = model.status();
             scenes.push(Scene { act, result, items: std::mem::take(&mut model.items), history, status });
         }
     }

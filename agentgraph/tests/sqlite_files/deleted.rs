@@ -71,7 +71,8 @@ async fn storing_fails_after_the_file_was_deleted_moved_or_replaced() {
 #[tokio::test]
 async fn a_saver_stores_again_after_the_file_was_put_back() {
     let folder = Folder::new();
-    let (path, elsewhere) = (folder.file("threads.db"), folder.file("elsewhere.db"));
+    let path = folder.file("threads.db");
+    let elsewhere = folder.file("elsewhere.db");
     let saver = SqliteSaver::open(&path).await.unwrap();
     saver.put(put("t", 0, b"x")).await.unwrap();
     fs::rename(&path, &elsewhere).unwrap();
@@ -110,7 +111,8 @@ async fn a_run_whose_file_is_deleted_fails() {
 async fn an_emptied_log_is_not_a_lost_file() {
     let folder = Folder::new();
     let path = folder.file("threads.db");
-    let (saver, other) = (SqliteSaver::open(&path).await.unwrap(), SqliteSaver::open(&path).await.unwrap());
+    let saver = SqliteSaver::open(&path).await.unwrap();
+    let other = SqliteSaver::open(&path).await.unwrap();
     for step in 0..200 {
         saver.put(put("t", step, &[7; 9_000])).await.unwrap();
         if step % 20 == 0 {

@@ -31,7 +31,8 @@ fn count_with_needle(rows: &[String]) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_rows_of_postgres_hold_no_clear_text() {
     let server = PostgresServer::get();
-    let (schema, clear) = (server.fresh_schema(), server.fresh_schema());
+    let schema = server.fresh_schema();
+    let clear = server.fresh_schema();
     let open =
         async |schema: &str| PostgresSaver::builder(server.url()).schema(schema).connect().await.unwrap();
     let saver: Arc<dyn Checkpointer> = Arc::new(EncryptedSaver::new(open(&schema).await, ring()));

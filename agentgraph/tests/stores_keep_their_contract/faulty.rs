@@ -213,7 +213,8 @@ impl Checkpointer for FaultyStore {
         let clears_writes = put.clears_writes
             && !self.has(Kind::NeverClearsWrites)
             && !(self.has(Kind::NeverClearsWithASegment) && put.segment.is_some());
-        let (mut parent, mut writes) = (put.parent, put.writes);
+        let mut parent = put.parent;
+        let mut writes = put.writes;
         match self.kind {
             Kind::IgnoresTheParent => parent = None,
             Kind::IgnoresTheParentWithASegment if put.segment.is_some() => parent = None,
@@ -448,7 +449,8 @@ impl Catalog for FaultyStore {
         if let (Kind::ListsWaitingOnOldCheckpoints, Some((at, request))) =
             (self.kind, self.memory().gone_writes.first())
         {
-            let (thread, namespace) = ("t".to_owned(), String::new());
+            let thread = "t".to_owned();
+            let namespace = String::new();
             waiting.insert(0, Waiting { thread, namespace, at: *at, request: request.clone() });
         }
         if self.has(Kind::OmitsStopsWithoutAnInterrupt) {
@@ -509,7 +511,8 @@ impl Upkeep for FaultyStore {
                 let steps = [(id.branch, id.step..id.step + 1)];
                 let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &steps };
                 self.inner.rewrite(rewrite).await?;
-                let (kind, record) = (row.kind, &row.record[..]);
+                let kind = row.kind;
+                let record = &row.record[..];
                 let put = Put::new(place, id, kind, record);
                 self.inner.put(put).await?;
             }

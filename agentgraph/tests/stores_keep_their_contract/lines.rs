@@ -5,7 +5,8 @@ use agentgraph::checkpoint::{Place, Put, RowKind};
 use proptest::prelude::*;
 
 pub(crate) fn full(thread: &str, step: u64) -> Put<'_> {
-    let (place, id) = (Place::root(thread), CheckpointId::new(0, step));
+    let place = Place::root(thread);
+    let id = CheckpointId::new(0, step);
     Put::new(place, id, RowKind::Full, b"x")
 }
 

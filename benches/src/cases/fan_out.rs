@@ -143,7 +143,8 @@ fn one_slow() -> Vec<Entrant> {
 fn polls() -> Vec<Figure> {
     let polls = Polls::default();
     engine(slow_graph(&polls), 1000)(1);
-    let (slow, ready) = (polls.slow.load(Ordering::Relaxed), polls.ready.load(Ordering::Relaxed));
+    let slow = polls.slow.load(Ordering::Relaxed);
+    let ready = polls.ready.load(Ordering::Relaxed);
     vec![
         Figure::new("polls of a ready branch", ready as f64 / 999.0, "").within(1.0),
         Figure::new("polls of the slow one, woken 100 times", slow as f64, "").within(WAKES as f64 + 1.0),

@@ -123,10 +123,13 @@ fn entrants(change: Change, input: fn() -> LogUpdate) -> Vec<Entrant> {
 
 /// Measures runs that each have their own file.
 fn figures(change: Change, input: fn() -> LogUpdate, megabytes: f64) -> Vec<Figure> {
-    let (mut disk, mut growth, mut read) = (Vec::new(), Vec::new(), Vec::new());
+    let mut disk = Vec::new();
+    let mut growth = Vec::new();
+    let mut read = Vec::new();
     for _ in 0..REPEATS {
         let runtime = one_thread();
-        let (folder, times) = (Folder::new(), Times::default());
+        let folder = Folder::new();
+        let times = Times::default();
         let saver = runtime.block_on(SqliteSaver::open(folder.file("engine.db"))).expect("a saver");
         let begin = ProcessTime::now();
         let graph = graph(change, begin, &times).checkpointer(saver);

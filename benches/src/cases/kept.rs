@@ -36,7 +36,8 @@ fn entrants() -> Vec<Entrant> {
     let saver = Arc::new(MemorySaver::new());
     let graph = looped(add_one, next).checkpointer(Arc::clone(&saver));
     let engine = on(&runtime, move || {
-        let (graph, saver) = (graph.clone(), Arc::clone(&saver));
+        let graph = graph.clone();
+        let saver = Arc::clone(&saver);
         async move {
             let outcome = graph.invoke(Counter::input()).thread("t").await.expect("the run ends");
             assert_eq!(outcome.output().count, STEPS);

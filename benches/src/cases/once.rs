@@ -42,7 +42,8 @@ fn entrants() -> Vec<Entrant> {
     let folder = Folder::new();
     let saver = runtime.block_on(SqliteSaver::open(folder.file("engine.db"))).expect("a saver");
     let sqlite = {
-        let (graph, runtime) = (graph().checkpointer(saver), Rc::clone(&runtime));
+        let graph = graph().checkpointer(saver);
+        let runtime = Rc::clone(&runtime);
         let mut runs = 0;
         move |times| {
             let _keep = &folder;

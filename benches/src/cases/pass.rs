@@ -116,7 +116,8 @@ impl<'a, N> Walk<'a, N> {
 }
 
 fn walk(graph: &DiGraph<Now, ()>) -> u64 {
-    let (mut walk, mut inputs) = (Walk::of(graph), Vec::new());
+    let mut walk = Walk::of(graph);
+    let mut inputs = Vec::new();
     while let Some(node) = walk.queue.pop_front() {
         walk.inputs(node, &mut inputs);
         let output = (graph[node])(&inputs);
@@ -126,7 +127,8 @@ fn walk(graph: &DiGraph<Now, ()>) -> u64 {
 }
 
 async fn walk_later(graph: &DiGraph<Later, ()>) -> u64 {
-    let (mut walk, mut inputs) = (Walk::of(graph), Vec::new());
+    let mut walk = Walk::of(graph);
+    let mut inputs = Vec::new();
     while let Some(node) = walk.queue.pop_front() {
         walk.inputs(node, &mut inputs);
         let output = (graph[node])(inputs.clone()).await;
@@ -164,7 +166,8 @@ async fn later(deps: Deps<'_, u64>) -> u64 {
 }
 
 fn entrants(shape: fn() -> Edges) -> Vec<Entrant> {
-    let (runtime, edges) = (one_thread(), shape());
+    let runtime = one_thread();
+    let edges = shape();
     let bare = Rc::new(petgraph::<Now>(&edges, || Box::new(|inputs| sum(inputs.iter().copied()))));
     let bare_later = Rc::new(petgraph::<Later>(&edges, || {
         Box::new(|inputs| Box::pin(async move { sum(inputs.into_iter()) }))
@@ -174,7 +177,8 @@ fn entrants(shape: fn() -> Edges) -> Vec<Entrant> {
     let engine = |graph: CompiledDependencyGraph<u64>| {
         let last = last.clone();
         on(&runtime, move || {
-            let (graph, last) = (graph.clone(), last.clone());
+            let graph = graph.clone();
+            let last = last.clone();
             async move {
                 let outputs = graph.invoke(()).await.expect("the pass ends");
                 assert_eq!(outputs.output()[&*last], expected);
@@ -210,7 +214,8 @@ fn build_figures(shape: fn() -> Edges) -> Vec<Figure> {
     let bare = petgraph::<Now>(&edges, || Box::new(|inputs| sum(inputs.iter().copied())));
     let of_petgraph = resident() - before;
     drop(bare);
-    let (before, begun) = (resident(), Instant::now());
+    let before = resident();
+    let begun = Instant::now();
     let graph = build(&edges, || now);
     let seconds = begun.elapsed().as_secs_f64();
     let of_graph = resident() - before;
@@ -326,7 +331,8 @@ fn after_nested() -> f64 {
             made.expect("it fits");
             behind = name;
         }
-        let (begun, many) = (Instant::now(), EDITS.min(NODES as usize / 4));
+        let begun = Instant::now();
+        let many = EDITS.min(NODES as usize / 4);
         for at in 0..many {
             let at = 3 + 3 * at;
             edits.add_edge(node_name(at), node_name(at + 2)).expect("it fits");

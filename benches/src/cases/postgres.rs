@@ -92,7 +92,9 @@ impl BareConnections {
     /// Stores a new thread over each connection, all at the same time.
     async fn insert(&self, records: &Arc<Vec<Vec<u8>>>) {
         let tasks = self.bares.iter().map(|bare| {
-            let (bare, thread, records) = (Arc::clone(bare), next_thread(&self.threads), Arc::clone(records));
+            let bare = Arc::clone(bare);
+            let thread = next_thread(&self.threads);
+            let records = Arc::clone(records);
             tokio::spawn(async move { bare.insert_singly(&thread, &records).await })
         });
         for task in join_all(tasks).await {
@@ -108,7 +110,8 @@ fn next_thread(threads: &Cell<u64>) -> String {
 
 /// Returns the body of a floor that stores the same records under new threads.
 fn storing(connections: usize, records: Vec<Vec<u8>>) -> impl FnMut(u64) {
-    let (bares, records) = (BareConnections::new(connections), Arc::new(records));
+    let bares = BareConnections::new(connections);
+    let records = Arc::new(records);
     move |times| {
         bares.schema.runtime.block_on(async {
             for _ in 0..times {

@@ -86,7 +86,8 @@ fn looped_in<const STEPS: u64>(runtime: &Runtime, folder: &Folder) -> CompiledGr
 }
 
 fn states<const STEPS: u64>() -> Vec<Entrant> {
-    let (runtime, folder) = (one_thread(), Folder::new());
+    let runtime = one_thread();
+    let folder = Folder::new();
     let whole = WholeStates::with(STEPS);
     let floor = move |times| {
         for _ in 0..times {
@@ -110,7 +111,8 @@ fn states<const STEPS: u64>() -> Vec<Entrant> {
 }
 
 fn histories() -> Vec<Entrant> {
-    let (runtime, folder) = (one_thread(), Folder::new());
+    let runtime = one_thread();
+    let folder = Folder::new();
     let whole = WholeStates::with(SOME);
     let floor = move |times| {
         for _ in 0..times {
@@ -151,7 +153,8 @@ pub(crate) fn asking() -> CompiledGraph<Counter> {
 }
 
 fn answers() -> Vec<Entrant> {
-    let (runtime, folder) = (one_thread(), Folder::new());
+    let runtime = one_thread();
+    let folder = Folder::new();
     let whole = Rc::new(WholeStates::with(SOME));
     let floor = move |times| {
         for _ in 0..times {

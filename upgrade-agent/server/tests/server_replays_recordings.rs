@@ -106,7 +106,8 @@ impl Stage {
         for field in ["conditions", "partitions"] {
             let pairs = source[field].as_array().unwrap().iter();
             for (old, new) in pairs.zip(created.body[field].as_array().unwrap()) {
-                let (old, new) = (old["id"].as_str().unwrap(), new["id"].as_str().unwrap());
+                let old = old["id"].as_str().unwrap();
+                let new = new["id"].as_str().unwrap();
                 assert!(self.ids.bind(old, new));
             }
         }

@@ -396,7 +396,8 @@ async fn a_flag_imported_from_a_file_is_disabled() {
         assert_eq!(flag["status"], "disabled");
         let path = format!("flags/{}", flag["id"].as_str().unwrap());
         let flag = flags.ask("GET", &path, Value::Null).await.body;
-        let (inclusion, exclusion) = (lists(&flag, "Inclusion"), lists(&flag, "Exclusion"));
+        let inclusion = lists(&flag, "Inclusion");
+        let exclusion = lists(&flag, "Exclusion");
         assert_eq!((inclusion.len(), exclusion.len()), (kept, 1), "{flag}");
         assert!(inclusion.iter().all(|list| list["enabled"] == false), "{flag}");
         assert_eq!(exclusion[0]["enabled"], true);
@@ -409,7 +410,8 @@ async fn a_flag_imported_from_a_file_is_disabled() {
 
 #[tokio::test]
 async fn an_exported_flag_can_be_imported_on_another_server() {
-    let (one, other) = (Flags::new().await, Flags::new().await);
+    let one = Flags::new().await;
+    let other = Flags::new().await;
     let made = one.made(flag("HINTS", "excludeAll")).await;
     one.listed("inclusion", &made, "ada").await;
     let path = format!("flags/export/{}", made["id"].as_str().unwrap());

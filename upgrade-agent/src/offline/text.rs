@@ -250,7 +250,8 @@ fn is_asker(word: &str) -> bool {
 /// The part of a word before this ASCII ending.
 fn stripped<'a>(core: &'a str, ending: &str) -> Option<&'a str> {
     let at = core.len().checked_sub(ending.len())?;
-    let (head, tail) = (core.get(..at)?, core.get(at..)?);
+    let head = core.get(..at)?;
+    let tail = core.get(at..)?;
     (!head.is_empty() && tail.eq_ignore_ascii_case(ending)).then_some(head)
 }
 

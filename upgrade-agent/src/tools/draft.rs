@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn the_order_of_tool_calls_does_not_matter() {
-        let (mut one, mut two) = (Draft::default(), Draft::default());
+        let mut one = Draft::default();
+        let mut two = Draft::default();
         one.name_action(ActionKind::DeleteExperiment);
         one.give(params(json!({ "experiment_id": "2" })));
         two.give(params(json!({ "experiment_id": "2" })));

@@ -143,7 +143,8 @@ async fn acquire_one_lease(store: Store) -> Result<(), String> {
 
 async fn put_writes(store: Store) -> Result<(), String> {
     const TASKS: u128 = 50;
-    let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
+    let place = Place::root("t");
+    let at = CheckpointId::new(0, 0);
     store.put(full(place, 0, b"a")).await.map_err(store_failed)?;
     let write = |task: u128, slot: u32| {
         let bytes = format!("{task}:{slot}").into_bytes();
@@ -211,7 +212,8 @@ async fn read_whole_commits(store: Store) -> Result<(), String> {
     let writer = Arc::clone(&store);
     let writer = async move {
         for step in 1..STEPS {
-            let (place, bytes) = (Place::root("t"), step.to_string().into_bytes());
+            let place = Place::root("t");
+            let bytes = step.to_string().into_bytes();
             let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: bytes.clone() };
             let before = CheckpointId::new(0, step - 1);
             writer.put_writes(PutWrites::new(place, before, &[write])).await.map_err(store_failed)?;

@@ -77,7 +77,8 @@ fn write(number: u64, text: &str) -> PendingWrite {
 }
 
 fn put<'a>(thread: &'a str, branch: u32, step: u64, record: &'a [u8]) -> Put<'a> {
-    let (place, id) = (Place::root(thread), CheckpointId::new(branch, step));
+    let place = Place::root(thread);
+    let id = CheckpointId::new(branch, step);
     Put::new(place, id, RowKind::Full, record)
 }
 
@@ -140,7 +141,8 @@ async fn store_once(store: Store) -> Result<(), String> {
 }
 
 async fn keep_while_held(store: Store) -> Result<(), String> {
-    let (shared, other) = (text("shared"), text("other"));
+    let shared = text("shared");
+    let other = text("other");
     let kept = record(1, &[&shared, &other]);
     for thread in ["deleted", "pruned", "kept"] {
         store.put(put(thread, 0, 0, &kept)).await.map_err(store_failed)?;
@@ -197,8 +199,10 @@ async fn remove_unheld(store: Store) -> Result<(), String> {
 }
 
 async fn release_with_writes(store: Store) -> Result<(), String> {
-    let (one, other) = (text("one"), text("other"));
-    let (place, at) = (Place::root("t"), CheckpointId::new(0, 0));
+    let one = text("one");
+    let other = text("other");
+    let place = Place::root("t");
+    let at = CheckpointId::new(0, 0);
     let first = record(0, &[]);
     store.put(put("t", 0, 0, &first)).await.map_err(store_failed)?;
     let writes = [write(1, &one), PendingWrite { slot: 2, ..write(1, "small") }];
@@ -254,9 +258,11 @@ async fn write_concurrently(store: Store) -> Result<(), String> {
     const WRITERS: u64 = 8;
     let texts = [Arc::new(text("one")), Arc::new(text("two")), Arc::new(text("three"))];
     let writers = (0..WRITERS).map(|writer| {
-        let (store, mut texts) = (Arc::clone(&store), texts.clone());
+        let store = Arc::clone(&store);
+        let mut texts = texts.clone();
         async move {
-            let (thread, at) = (format!("t{writer}"), CheckpointId::new(0, 0));
+            let thread = format!("t{writer}");
+            let at = CheckpointId::new(0, 0);
             for round in 0..6 {
                 texts.rotate_left(1 + (writer % 2) as usize);
                 let record = record(round, &[&texts[0], &texts[1]]);

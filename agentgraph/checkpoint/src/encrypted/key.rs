@@ -64,7 +64,8 @@ impl EncryptionKey {
 
     /// Four bytes that tell apart keys of the same name. They reveal nothing of the key.
     pub(super) fn check(&self) -> [u8; 4] {
-        let (made, mut check) = (Prk::new_less_safe(HKDF_SHA256, &*self.0), [0; 4]);
+        let made = Prk::new_less_safe(HKDF_SHA256, &*self.0);
+        let mut check = [0; 4];
         if let Ok(of) = made.expand(&[b"agentgraph key check"], Check) {
             let _ = of.fill(&mut check);
         }
@@ -99,7 +100,8 @@ impl fmt::Debug for EncryptionKey {
 /// ```
 /// use agentgraph_checkpoint::{EncryptionKey, KeyRing};
 ///
-/// # let (spring, autumn) = (EncryptionKey::from_bytes([1; 32]), EncryptionKey::from_bytes([2; 32]));
+/// # let spring = EncryptionKey::from_bytes([1; 32]);
+/// # let autumn = EncryptionKey::from_bytes([2; 32]);
 /// let keys = KeyRing::new("2026-autumn", autumn)?.older("2026-spring", spring)?;
 /// assert_eq!(format!("{keys:?}"), r#"KeyRing { current: "2026-autumn", older: ["2026-spring"] }"#);
 /// # Ok::<(), agentgraph_checkpoint::StoreError>(())

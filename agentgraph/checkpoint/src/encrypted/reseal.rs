@@ -120,7 +120,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// # async fn reply() -> ChatUpdate { Chat::update().said(["aha"]) }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// # let (old, new) = (EncryptionKey::from_bytes([1; 32]), EncryptionKey::from_bytes([2; 32]));
+    /// # let old = EncryptionKey::from_bytes([1; 32]);
+    /// # let new = EncryptionKey::from_bytes([2; 32]);
     /// # let store = Arc::new(MemorySaver::new());
     /// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
     /// # let before = KeyRing::new("spring", old.clone())?;
@@ -183,7 +184,8 @@ impl<C: Checkpointer> EncryptedSaver<C> {
 
     /// The work on a branch, newest first. In this order every checkpoint is readable after each step.
     async fn work(&self, place: Place<'_>, branch: u32) -> Result<Vec<Work>, StoreError> {
-        let (mut rows, mut before) = (Vec::new(), None);
+        let mut rows = Vec::new();
+        let mut before = None;
         loop {
             let query = ListQuery { branch: Some(branch), before, limit: Some(BATCH) };
             let read = page(&self.inner, place, query).await?;
@@ -223,7 +225,9 @@ impl<C: Checkpointer> EncryptedSaver<C> {
 
     /// Returns the number of checkpoints encrypted.
     async fn carry_out(&self, place: Place<'_>, fence: u64, work: &[Work]) -> Result<u64, StoreError> {
-        let (mut fulls, mut unfold, mut reader) = (Vec::new(), Vec::new(), Reader::default());
+        let mut fulls = Vec::new();
+        let mut unfold = Vec::new();
+        let mut reader = Reader::default();
         for work in work.iter().rev() {
             match *work {
                 Work::Writes(at) => self.reseal_writes(place, fence, at).await?,

@@ -140,7 +140,9 @@ pub(super) fn open(keys: &KeyRing, label: &Label, bytes: &[u8]) -> Result<Vec<u8
     };
     let length = usize::from(*take(&mut rest, 1)?.first().ok_or(SealError::Cut)?);
     let name = take(&mut rest, length)?;
-    let (check, salt, nonce) = (take(&mut rest, CHECK)?, take(&mut rest, SALT)?, take(&mut rest, NONCE_LEN)?);
+    let check = take(&mut rest, CHECK)?;
+    let salt = take(&mut rest, SALT)?;
+    let nonce = take(&mut rest, NONCE_LEN)?;
     if rest.len() < AES_256_GCM.tag_len() {
         return Err(SealError::Cut);
     }

@@ -20,7 +20,8 @@ impl Items {
     }
 
     pub(super) fn append(&mut self, count: u64, items: &[u8]) -> Result<(), FormatError> {
-        let (before, mut rest) = (self.bytes.len(), items);
+        let before = self.bytes.len();
+        let mut rest = items;
         for _ in 0..count {
             let length = value_length(rest)?;
             rest = rest.get(length..).unwrap_or_default();

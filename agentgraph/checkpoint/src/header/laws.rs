@@ -152,7 +152,8 @@ proptest! {
 
     #[test]
     fn headers_add_up_as_the_rules_say(records in proptest::collection::vec(record(), 1..8)) {
-        let (mut map, mut model) = (HeaderMap::default(), BTreeMap::new());
+        let mut map = HeaderMap::default();
+        let mut model = BTreeMap::new();
         for keys in &records {
             applied(&mut map, &bytes_of(keys));
             follow(&mut model, keys);

@@ -38,7 +38,8 @@ impl Open {
     /// Adds activations, or replaces those with the same keys.
     pub(super) fn begin(&mut self, begun: &[u8]) -> Option<()> {
         for item in items_of(begun)? {
-            let (key, item) = (key_of(item)?, item.to_vec());
+            let key = key_of(item)?;
+            let item = item.to_vec();
             match self.0.binary_search_by_key(&key, |(key, _)| *key) {
                 Ok(at) => self.0[at] = (key, item),
                 Err(at) => self.0.insert(at, (key, item)),

@@ -51,7 +51,8 @@ impl Shared {
 
 /// Inserts pieces where they were cut out.
 pub(super) fn whole(rest: &[u8], pieces: &[Piece]) -> Vec<u8> {
-    let (mut bytes, mut left) = (Vec::new(), rest);
+    let mut bytes = Vec::new();
+    let mut left = rest;
     for Piece { at, blob } in pieces {
         let (before, after) = left.split_at_checked(at.saturating_sub(bytes.len())).unwrap_or((left, &[]));
         bytes.extend_from_slice(before);

@@ -159,7 +159,9 @@ impl<'a> Changes<'a> {
     async fn add_pieces(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
         let statement = transaction.prepare_cached(ADD_PIECES).await?;
         for of_step in self.cuts.chunk_by(|one, next| one.step == next.step) {
-            let (mut owners, mut places, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+            let mut owners = Vec::new();
+            let mut places = Vec::new();
+            let mut hashes = Vec::new();
             for cut in of_step {
                 for (at, hash, _) in cut.pieces.each(cut.bytes) {
                     owners.push(&cut.owner[..]);

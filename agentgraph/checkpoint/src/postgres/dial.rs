@@ -41,7 +41,8 @@ impl Dial {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let connect = move || {
-            let (config, tls) = (config.clone(), tls.clone());
+            let config = config.clone();
+            let tls = tls.clone();
             let connected = async move {
                 let (client, mut connection) = config.connect(tls).await?;
                 let messages: Messages = Box::pin(poll_fn(move |context| connection.poll_message(context)));

@@ -115,7 +115,9 @@ pub(super) async fn acquire(
     terms: LeaseTerms,
 ) -> Result<Wish, Fault> {
     check_names(Place::root(thread))?;
-    let (until, now, length) = (as_time(terms.until), as_time(terms.now), length(terms));
+    let until = as_time(terms.until);
+    let now = as_time(terms.now);
+    let length = length(terms);
     // The fence of a lease whose owner was found dead.
     let mut dead = -1;
     loop {
@@ -132,7 +134,9 @@ pub(super) async fn acquire(
             continue;
         };
         let (fence, until): (i64, i64) = (held.try_get(0)?, held.try_get(1)?);
-        let (holder, left, lives) = (held.try_get(2)?, held.try_get(3)?, held.try_get(4)?);
+        let holder = held.try_get(2)?;
+        let left = held.try_get(3)?;
+        let lives = held.try_get(4)?;
         if lives {
             absent.forget_absence(holder);
             let until = ends_at(terms.now, left).unwrap_or_else(|| from_time(until));
@@ -192,7 +196,8 @@ mod tests {
 
     #[test]
     fn absence_is_counted_anew_after_a_gap_between_checks() {
-        let (absent, second) = (Absent::default(), Duration::from_secs(1));
+        let absent = Absent::default();
+        let second = Duration::from_secs(1);
         let now = Instant::now();
         let Some(before) = now.checked_sub(10 * second) else { return };
         let seen = |owner, since| {

@@ -94,7 +94,8 @@ impl Drop for Heard {
 
 async fn keep_listening(listener: Weak<Listener>, first: Option<Heard>) {
     let [shortest, longest] = AGAIN;
-    let (mut heard, mut pause) = (first, Duration::ZERO);
+    let mut heard = first;
+    let mut pause = Duration::ZERO;
     loop {
         if let Some(mut standing) = heard.take() {
             let since = Instant::now();

@@ -172,8 +172,10 @@ async fn insert(
     pieces: &PutPieces,
     frees: bool,
 ) -> Result<Option<i64>, Fault> {
-    let (thread, namespace) = (put.place.thread.as_bytes(), put.place.namespace.as_bytes());
-    let (branch, step) = (i64::from(put.id.branch), number(put.id.step)?);
+    let thread = put.place.thread.as_bytes();
+    let namespace = put.place.namespace.as_bytes();
+    let branch = i64::from(put.id.branch);
+    let step = number(put.id.step)?;
     let before = if put.clears_writes { step_before(step) } else { -1 };
     let kind = i16::from(put.kind.to_number());
     let record = pieces.record.rest(put.record);
@@ -251,7 +253,8 @@ async fn add_writes<'a>(
         (transaction.prepare_cached(PUT_WRITE).await?, transaction.prepare_cached(REPLACE_WRITE).await?);
     for (write, pieces) in last_of_each_key(put, pieces) {
         let task = write.task.to_u128().to_be_bytes();
-        let (slot, count) = (i64::from(write.slot), i64::from(pieces.count()));
+        let slot = i64::from(write.slot);
+        let count = i64::from(pieces.count());
         let rest = pieces.rest(&write.bytes);
         let Step { place, branch, step: number } = step;
         let values: &[&(dyn ToSql + Sync)] =
@@ -278,7 +281,8 @@ pub(super) async fn tail(
         .read_only(true)
         .start()
         .await?;
-    let (thread, namespace) = (place.thread.as_bytes(), place.namespace.as_bytes());
+    let thread = place.thread.as_bytes();
+    let namespace = place.namespace.as_bytes();
     let found = match at {
         Some(id) => {
             let Ok(step) = number(id.step) else { return Ok(None) };
@@ -321,7 +325,8 @@ pub(super) async fn row(
 ) -> Result<Option<Row>, Fault> {
     let Ok(step) = number(id.step) else { return Ok(None) };
     let statement = connection.prepare_cached(ROW).await?;
-    let (thread, namespace) = (place.thread.as_bytes(), place.namespace.as_bytes());
+    let thread = place.thread.as_bytes();
+    let namespace = place.namespace.as_bytes();
     let found =
         connection.query_opt(&statement, &[&thread, &namespace, &i64::from(id.branch), &step]).await?;
     found.map(|row| read_row(place, id.branch, &row)).transpose()
@@ -338,7 +343,8 @@ pub(super) async fn list(connection: &Object, place: Place<'_>, query: ListQuery
     let last = query.before.map_or(i64::MAX, |before| number(before).map_or(i64::MAX, |before| before - 1));
     let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let statement = connection.prepare_cached(LIST).await?;
-    let (thread, namespace) = (place.thread.as_bytes(), place.namespace.as_bytes());
+    let thread = place.thread.as_bytes();
+    let namespace = place.namespace.as_bytes();
     let read =
         connection.query(&statement, &[&thread, &namespace, &i64::from(branch), &last, &limit]).await?;
     read_rows(place, branch, read)

@@ -140,7 +140,8 @@ pub(super) async fn delete_thread(connection: &mut Object, thread: &str) -> Resu
 
 pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -> Result<(), Fault> {
     check_names(Place::root(to))?;
-    let (from, target) = (from.as_bytes(), to.as_bytes());
+    let from = from.as_bytes();
+    let target = to.as_bytes();
     let transaction = begin(connection).await?;
     // One copy onto a thread at a time: the second finds the result of the first.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 6))";
@@ -174,18 +175,21 @@ pub(super) async fn rewrite(
     let make_full = transaction.prepare_cached(MAKE_FULL).await?;
     let mut changes = Changes::default();
     for ((id, record), pieces) in rewrite.fulls.iter().zip(pieces) {
-        let (branch, step) = (i64::from(id.branch), number(id.step)?);
+        let branch = i64::from(id.branch);
+        let step = number(id.step)?;
         let owner = Step { place, branch, step };
         changes.free(&transaction, owner, &[&OF_ROW, &OF_SEGMENT]).await?;
         transaction.execute(&gone_segment, &[&place, &branch, &step]).await?;
-        let (rest, count) = (pieces.rest(record), i64::from(pieces.count()));
+        let rest = pieces.rest(record);
+        let count = i64::from(pieces.count());
         let full: &[&(dyn ToSql + Sync)] = &[&place, &branch, &step, &rest.as_ref(), &count];
         if transaction.execute(&make_full, full).await? > 0 {
             changes.keep(owner, &OF_ROW, record, pieces);
         }
     }
     for id in rewrite.unfold {
-        let (branch, step) = (i64::from(id.branch), number(id.step)?);
+        let branch = i64::from(id.branch);
+        let step = number(id.step)?;
         changes.free(&transaction, Step { place, branch, step }, &[&OF_SEGMENT]).await?;
         transaction.execute(&gone_segment, &[&place, &branch, &step]).await?;
     }

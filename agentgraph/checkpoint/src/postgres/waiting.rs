@@ -96,7 +96,8 @@ pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Res
         connection.query(&page, &[&special, &from, &last]).await?
     };
     let waiting = found.iter().map(|row| {
-        let (thread, namespace) = (name(row.try_get(0)?)?, name(row.try_get(1)?)?);
+        let thread = name(row.try_get(0)?)?;
+        let namespace = name(row.try_get(1)?)?;
         let at = as_id(row.try_get(2)?, row.try_get(3)?);
         let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, 4)?;
         Ok(Waiting { thread, namespace, at, request })

@@ -172,7 +172,8 @@ impl SqliteSaverBuilder {
 
     /// On a thread for blocking work, because creating a file waits for the disk several times.
     async fn attempt(&self, home: &Home) -> Result<Connection, Fault> {
-        let (options, its_home) = (self.clone(), home.clone());
+        let options = self.clone();
+        let its_home = home.clone();
         let attempt = spawn_blocking(move || options.connect(&its_home));
         match attempt.await {
             Ok(outcome) => outcome,

@@ -236,7 +236,8 @@ fn copy_error(busy: &rusqlite::Error) -> rusqlite::Error {
 
 impl Job {
     fn new(thread: &str, deed: Deed) -> Arc<Self> {
-        let (thread, since) = (thread.to_owned(), Instant::now());
+        let thread = thread.to_owned();
+        let since = Instant::now();
         Arc::new(Job { thread, deed, since, answer: Mutex::new(Answer::Awaited) })
     }
 
@@ -352,7 +353,8 @@ mod tests {
     /// thread, finds the file locked.
     #[tokio::test]
     async fn a_row_whose_ticket_was_dropped_during_a_commit_is_not_queued_again() {
-        let (queue, home) = (Queue::default(), Home::Memory);
+        let queue = Queue::default();
+        let home = Home::Memory;
         let put = |thread| Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"x");
         let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread), PutPieces::default()));
         let taken = queue.take();

@@ -232,7 +232,8 @@ fn insert(
     let Place { thread, namespace } = put.place;
     let CheckpointId { branch, step } = put.id;
     let step = number(step)?;
-    let (kind, fence) = (put.kind.to_number(), as_fence(put.fence));
+    let kind = put.kind.to_number();
+    let fence = as_fence(put.fence);
     let (record, count) = (pieces.record.rest(put.record), pieces.record.count());
     let parent =
         put.parent.map(|parent| Ok::<_, StoreError>((parent.branch, number(parent.step)?))).transpose()?;
@@ -244,7 +245,8 @@ fn insert(
     }
     blobs::keep(connection, &Owner::row(put.place, put.id)?, put.record, &pieces.record)?;
     if let Some(segment) = put.segment {
-        let (rest, count) = (pieces.segment.rest(segment), pieces.segment.count());
+        let rest = pieces.segment.rest(segment);
+        let count = pieces.segment.count();
         execute(connection, INSERT_SEGMENT, params![thread, namespace, branch, step, rest, count])?;
         blobs::keep(connection, &Owner::segment(put.place, put.id)?, segment, &pieces.segment)?;
     }

@@ -150,7 +150,8 @@ pub(super) fn rewrite(
         let Some(place) = found.first() else { return Ok(()) };
         let mut freed = Freed::default();
         for ((id, record), pieces) in rewrite.fulls.iter().zip(pieces) {
-            let (step, owner) = (number(id.step)?, Owner::row(rewrite.place, *id)?);
+            let step = number(id.step)?;
+            let owner = Owner::row(rewrite.place, *id)?;
             freed.of(connection, &owner)?;
             freed.of(connection, &Owner::segment(rewrite.place, *id)?)?;
             execute(connection, GONE_SEGMENT, params![place, id.branch, step])?;

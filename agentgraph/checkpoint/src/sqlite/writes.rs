@@ -92,7 +92,8 @@ fn put_one(
 
 fn empty(connection: &Connection, put: PutWrites<'_>, write: &PendingWrite) -> Result<(), Fault> {
     let PutWrites { place, at, .. } = put;
-    let (step, task) = (number(at.step)?, write.task.to_u128().to_be_bytes());
+    let step = number(at.step)?;
+    let task = write.task.to_u128().to_be_bytes();
     let key = params![place.thread, place.namespace, at.branch, step, task, write.slot];
     execute(connection, EMPTY, key)?;
     Ok(())

@@ -32,7 +32,8 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
 
 /// Returns the type of the channel's slot in an update.
 pub(super) fn slot(state: &StateStruct, field: &Field) -> TokenStream {
-    let (ty, reducer) = (&field.ty, slot_reducer(state, field));
+    let ty = &field.ty;
+    let reducer = slot_reducer(state, field);
     quote_spanned!(ty.span()=> ::agentgraph::reduce::Slot<#ty, #reducer>)
 }
 
@@ -101,7 +102,8 @@ fn reduce_function(name: &Ident, field: &Field, function: &ExprPath, said: Optio
     let ty = &field.ty;
     let write_type = said.unwrap_or(ty);
     let span = function.span().resolved_at(Span::mixed_site());
-    let (value, write) = (Ident::new("value", span), Ident::new("write", span));
+    let value = Ident::new("value", span);
+    let write = Ident::new("write", span);
     let call = quote_spanned!(function.span()=> #function(#value, #write));
     quote! {
         #[automatically_derived]
@@ -115,7 +117,9 @@ fn reduce_function(name: &Ident, field: &Field, function: &ExprPath, said: Optio
 }
 
 fn reducer_constant(state: &StateStruct, name: &Ident, field: &Field) -> TokenStream {
-    let (ty, reducer, write) = (&field.ty, reducer(state, field), setters::write_type(field));
+    let ty = &field.ty;
+    let reducer = reducer(state, field);
+    let write = setters::write_type(field);
     let table = quote_spanned!(ty.span()=> ::agentgraph::__private::reducer::<#ty, #reducer, Self::Write>());
     quote! {
         #[automatically_derived]
@@ -130,7 +134,8 @@ fn reducer_constant(state: &StateStruct, name: &Ident, field: &Field) -> TokenSt
 fn update_struct(state: &StateStruct) -> TokenStream {
     let StateStruct { vis, name, update, fields, .. } = state;
     let slots = fields.iter().map(|field| {
-        let (ident, slot) = (&field.ident, slot(state, field));
+        let ident = &field.ident;
+        let slot = slot(state, field);
         quote!(#ident: #slot)
     });
     let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
@@ -272,7 +277,9 @@ fn state_impl(state: &StateStruct) -> TokenStream {
 }
 
 fn channel(state: &StateStruct, field: &Field) -> TokenStream {
-    let (name, ty, aliases) = (&field.channel, &field.ty, &field.aliases);
+    let name = &field.channel;
+    let ty = &field.ty;
+    let aliases = &field.aliases;
     let reducer = slot_reducer(state, field);
     let lifetime = lifetime(field.lifetime);
     let secret = field.secret.then(|| quote!(.with_secret(true)));

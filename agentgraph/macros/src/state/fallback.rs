@@ -80,7 +80,8 @@ fn setters(state: &StateStruct) -> TokenStream {
     let mut setters = TokenStream::new();
     for field in &state.fields {
         for prefix in ["", "overwrite_", "remove_"] {
-            let (name, ident) = (format!("{prefix}{}", field.channel), field.method_name(prefix));
+            let name = format!("{prefix}{}", field.channel);
+            let ident = field.method_name(prefix);
             if !written.contains(&name) {
                 setters.extend(quote!(#vis fn #ident<__T>(self, _: __T) -> Self { self }));
                 written.push(name);

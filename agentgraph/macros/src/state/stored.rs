@@ -104,8 +104,11 @@ fn constant_name(number: usize) -> Ident {
 }
 
 fn constant(state: &StateStruct, number: usize, field: &Field) -> TokenStream {
-    let (constant, ty, channel) = (constant_name(number), &field.ty, &field.channel);
-    let (reducer, slot) = (reducer(state, field), slot(state, field));
+    let constant = constant_name(number);
+    let ty = &field.ty;
+    let channel = &field.channel;
+    let reducer = reducer(state, field);
+    let slot = slot(state, field);
     quote_spanned! {ty.span()=>
         const #constant: ::agentgraph::__private::StoredChannel<#ty, #slot> =
             ::agentgraph::__private::stored_channel::<#ty, #reducer, #slot>(#channel);
@@ -121,7 +124,8 @@ fn per_stored(
 }
 
 fn apply(number: usize, field: &Field) -> TokenStream {
-    let (ident, constant) = (&field.ident, constant_name(number));
+    let ident = &field.ident;
+    let constant = constant_name(number);
     if field.is_stored() {
         quote!(#constant.apply(update.#ident, &mut self.#ident, delta.channel(#number))?;)
     } else {

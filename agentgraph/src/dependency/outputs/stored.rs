@@ -121,7 +121,8 @@ where
                 set.map_err(|error| unencodable(name, &error))?;
             }
         }
-        let (begins, reports) = (update.begins.is_some(), update.report.is_some());
+        let begins = update.begins.is_some();
+        let reports = update.report.is_some();
         self.apply(table, update)?;
         if begins {
             self.record_channel(table, table.nodes(), delta)?;

@@ -117,7 +117,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let answers = answers.by_id(&open)?;
         #[cfg(feature = "validate")]
         self.check_answers(&answers, inside)?;
-        let (mut writes, mut writes_inside) = (Vec::new(), Vec::new());
+        let mut writes = Vec::new();
+        let mut writes_inside = Vec::new();
         for (id, value) in answers {
             let write = StoredAnswer::Given(value.clone()).write(id.task, id.n)?;
             if let Some(request) = inside.iter().find(|request| request.interrupt.id == Some(id)) {

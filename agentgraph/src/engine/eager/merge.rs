@@ -218,7 +218,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 fn overtaken<S: State>(core: &RunGraph<S>, clash: (usize, u32, WriteKind), second: u32) -> Error {
     let (channel, first, kind) = clash;
     let field = &S::channels(&core.schema)[channel].name;
-    let (first, second) = (core.name(first), core.name(second));
+    let first = core.name(first);
+    let second = core.name(second);
     let problem = match kind {
         WriteKind::Reduce => format!(
             "`{second}` writes `{field}`, which `{first}` has written since the state that `{second}` read: give the field a \

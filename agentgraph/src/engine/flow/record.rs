@@ -149,7 +149,8 @@ impl Flow {
 }
 
 fn stored<S: State>(core: &RunGraph<S>, key: Key, activation: &Activation) -> Result<StoredEager, Error> {
-    let (node, from) = (core.name(activation.node), core.name(activation.from));
+    let node = core.name(activation.node);
+    let from = core.name(activation.from);
     let input = activation.input.as_ref().map(|input| input.encode_for(node)).transpose();
     Ok(StoredEager {
         node: node.to_owned(),
@@ -219,7 +220,9 @@ pub(crate) fn left_in_header(
         };
         for (n, node, value, schema) in &left.requests {
             let spot = left.spots.iter().find(|(of, _)| of == n).map(|(_, spot)| spot.clone());
-            let (node, value, schema) = (node.clone(), value.clone(), schema.clone());
+            let node = node.clone();
+            let value = value.clone();
+            let schema = schema.clone();
             let spot = spot.unwrap_or_default();
             own.request(*n, StoredRequest { node, value, schema, sources: None, spot });
         }
@@ -244,7 +247,9 @@ pub(crate) fn stored_id<'a>(
     activation: &StoredActivation,
 ) -> Option<(TaskId, StepPlace<'a>, Key)> {
     let eager = activation.eager.as_ref()?;
-    let (thread, namespace, branch) = (place.thread, place.namespace, id.branch);
+    let thread = place.thread;
+    let namespace = place.namespace;
+    let branch = id.branch;
     let key = Key { made: eager.made, index: eager.index };
     let place = StepPlace { thread, namespace, run: header.run, branch, parent: eager.made };
     Some((activation_id(place, &activation.node, &eager.from, key.index), place, key))

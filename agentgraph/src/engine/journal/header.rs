@@ -118,7 +118,8 @@ impl<S: State> Journal<S> {
         commit: &Commit<'_, S>,
         repeat: Repeat,
     ) {
-        let (log, whole) = (core.log(), repeat != Repeat::Changes || self.notes.foreign_edits);
+        let log = core.log();
+        let whole = repeat != Repeat::Changes || self.notes.foreign_edits;
         // A full starts without edits; a segment starts with those of the full or segment before it.
         let replaces = self.notes.foreign_edits || repeat == Repeat::Run;
         let said = match repeat {
@@ -200,7 +201,8 @@ fn write_frontier<S: State>(
         text(bytes, core.name(*node)).map_err(|error| Error::new(Code::Encode, error.to_string()))?;
     }
     for dispatch in &frontier.dispatched {
-        let (node, from) = (core.name(dispatch.node), core.name(dispatch.from));
+        let node = core.name(dispatch.node);
+        let from = core.name(dispatch.from);
         let input = dispatch.input.encode_for(node).map_err(|error| error.at_node(from))?;
         let stored = StoredDispatch {
             node: node.to_owned(),

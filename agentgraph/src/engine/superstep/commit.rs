@@ -25,7 +25,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
         let mut writes = Vec::new();
         let mut interrupts = Vec::new();
-        let (mut failed, mut broken, mut stopped, mut failures) = (None, None, None, Vec::new());
+        let mut failed = None;
+        let mut broken = None;
+        let mut stopped = None;
+        let mut failures = Vec::new();
         let mut finished = false;
         if let Some(journal) = &self.records.journal {
             for handled in ends.handled.iter().filter(|handled| !handled.stored) {

@@ -65,7 +65,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         finished.sort_by_key(|task| {
             (task.dispatch.is_some(), if task.dispatch.is_some() { 0 } else { task.node })
         });
-        let (mut acting, mut handled, mut done) = (Frontier::default(), Vec::new(), Vec::new());
+        let mut acting = Frontier::default();
+        let mut handled = Vec::new();
+        let mut done = Vec::new();
         for (index, task) in (0..).zip(finished) {
             self.note_memories(index, task.memories);
             self.position.joins.note_stuck_inside(task.stuck);
@@ -95,7 +97,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let (Some(EditedTasks { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
             return Ok(Vec::new());
         };
-        let (core, all, mut ended) = (&self.position.graph, &self.buffers.ends.handled, Vec::new());
+        let core = &self.position.graph;
+        let all = &self.buffers.ends.handled;
+        let mut ended = Vec::new();
         for index in 0..self.position.frontier.len() {
             let id = id_of(core, place, &self.position.frontier, all, index as u32);
             let Some(result) = self.inheritance.left_over.remove(&id).and_then(|left| left.result) else {

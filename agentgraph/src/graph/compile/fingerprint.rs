@@ -63,7 +63,8 @@ impl Shape {
         lines.extend(keeps.map(|(id, _)| format!("keeps {}", name(id as u32))));
         lines.extend(self.on_limit.map(|id| format!("limit {}", name(id))));
         lines.extend(S::channels(schema).iter().map(|channel| {
-            let (name, reducer) = (&channel.name, &channel.reducer);
+            let name = &channel.name;
+            let reducer = &channel.reducer;
             format!("channel {}:{name} {}:{reducer} {:?}", name.len(), reducer.len(), channel.lifetime)
         }));
         lines.sort();

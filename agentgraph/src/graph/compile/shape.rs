@@ -94,7 +94,8 @@ impl Shape {
         let (ways, start, _) = self.path_graph();
         let goes_anywhere =
             |node: usize| matches!(self.targets.get(node), Some(CommandTargets::Anywhere)) && !declared(node);
-        let (mut normal, mut reached) = (HashSet::from([start.index()]), HashSet::new());
+        let mut normal = HashSet::from([start.index()]);
+        let mut reached = HashSet::new();
         let mut next = vec![start];
         while let Some(node) = next.pop() {
             let targets: Vec<_> = if goes_anywhere(node.index()) {

@@ -110,7 +110,8 @@ fn rewrite(core: &mut Core, body: &Value, old: &Experiment) -> Experiment {
         _ => every_payload(core, body, old, (&conditions, &partitions), &now),
     };
     let moved = dialect != Dialect::V62 && columns.context.first() != old.columns.context.first();
-    let (mut inclusion, mut exclusion) = (old.inclusion.clone(), old.exclusion.clone());
+    let mut inclusion = old.inclusion.clone();
+    let mut exclusion = old.exclusion.clone();
     if moved {
         inclusion.clear();
         exclusion.clear();

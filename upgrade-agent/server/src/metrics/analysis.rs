@@ -211,7 +211,8 @@ fn of_numbers(points: &[&Point], query: &Query) -> Option<Value> {
 fn median(numbers: &[Decimal]) -> Value {
     let middle = |at: usize| numbers.get(at).map_or(0.0, |number| number.float());
     let last = numbers.len() - 1;
-    let (low, high) = (middle(last / 2), middle(last.div_ceil(2)));
+    let low = middle(last / 2);
+    let high = middle(last.div_ceil(2));
     let median = low + (high - low) / 2.0;
     if median.fract() == 0.0 && median.abs() < 1e15 { json!(median as i64) } else { json!(median) }
 }

@@ -77,7 +77,8 @@ fn well_formed(files: &[Value]) -> Vec<Value> {
 /// The finding for each JSON file, those with a wrong shape first.
 pub(crate) fn judge(core: &Core, files: &[Value], as_lists: bool) -> Vec<Value> {
     let say = |file: &Value, error: Value, fit: &str| json!({ "fileName": file["fileName"], "error": error, "compatibilityType": fit });
-    let (mut first, mut then) = (Vec::new(), Vec::new());
+    let mut first = Vec::new();
+    let mut then = Vec::new();
     for file in files.iter().filter(|file| is_json(file)) {
         match input_of(file) {
             Err(why) => first.push(say(file, json!(why), FITS_NOT)),

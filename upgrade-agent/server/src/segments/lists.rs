@@ -32,7 +32,8 @@ pub(crate) fn listed(world: &World, experiment: &Experiment, user: &User) -> Lis
         let ids = ties.iter().filter(|_| !beyond).map(|tie| tie.segment_id.as_str());
         with_sub_segments(world, ids)
     };
-    let (inclusion, exclusion) = (segments(&experiment.inclusion), segments(&experiment.exclusion));
+    let inclusion = segments(&experiment.inclusion);
+    let exclusion = segments(&experiment.exclusion);
     by_segments(&inclusion, &exclusion, &columns.filter_mode, user, columns.group.as_deref())
 }
 

@@ -103,7 +103,8 @@ fn millis(clock: &str) -> Option<i64> {
     }
     let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
     let mut parts = whole.split(':').map(|part| part.parse::<i64>().ok());
-    let (hour, minute) = (parts.next()??, parts.next()??);
+    let hour = parts.next()??;
+    let minute = parts.next()??;
     let second = parts.next().unwrap_or(Some(0))?;
     let milli = format!("{fraction:0<3}").get(0..3)?.parse::<i64>().ok()?;
     let is_time = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);

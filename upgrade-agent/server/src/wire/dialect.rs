@@ -29,7 +29,8 @@ impl Dialect {
     /// The dialect of a version such as `6.5.0`; none if the text is not a version.
     pub(crate) fn of_version(version: &str) -> Option<Self> {
         let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
-        let (major, minor) = (parts.next()??, parts.next()??);
+        let major = parts.next()??;
+        let minor = parts.next()??;
         Some(if (major, minor) < (6, 3) { Self::V62 } else { Self::V65 })
     }
 }

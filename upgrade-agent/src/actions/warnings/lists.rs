@@ -36,7 +36,8 @@ impl Lists {
     }
 
     pub(super) fn listed_on_both(&self) -> Option<Warning> {
-        let (inclusion, exclusion) = (&self.inclusion, &self.exclusion);
+        let inclusion = &self.inclusion;
+        let exclusion = &self.exclusion;
         listed_twice((&inclusion.0, &inclusion.1), (&exclusion.0, &exclusion.1))
     }
 

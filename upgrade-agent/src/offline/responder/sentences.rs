@@ -99,7 +99,8 @@ pub(super) fn schema(action: Operation, schema: Option<&Value>) -> String {
         let fitting = properties.iter().filter(|(name, _)| is_required(name) == wanted);
         fitting.map(|(name, about)| line(name, about)).collect::<Vec<_>>().join("\n")
     };
-    let (must, may) = (lines(true), lines(false));
+    let must = lines(true);
+    let may = lines(false);
     let may = if may.is_empty() { String::new() } else { format!("\n\nOptional:\n{may}") };
     let rules = schema.map(|schema| wire::texts(wire::field(schema, &["rules"]))).unwrap_or_default();
     let rules: String = rules.iter().map(|rule| format!("\n- {rule}")).collect();

@@ -244,7 +244,8 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 
 async fn return_errors(setup: Setup) -> Result<(), String> {
     let wrapped = setup.wrapped_as(Manner::FailsToStore);
-    let (outer, fence) = (&wrapped.outer, wrapped.take().await?);
+    let outer = &wrapped.outer;
+    let fence = wrapped.take().await?;
     let writes = [request(1)];
     let put = outer.put(full(ROOT, id(0, 0), fence)).await;
     fails("put", put.and(outer.get(ROOT, None).await.map(drop)))?;

@@ -191,7 +191,9 @@ async fn rewrite(setup: Setup) -> Result<(), String> {
     for step in 1..4 {
         wrapped.outer.put(full(ROOT, id(0, step), fence)).await.map_err(store_failed)?;
     }
-    let (fulls, unfold, gone) = ([(id(0, 2), b"anew".to_vec())], [id(0, 3)], [(0, 0..2)]);
+    let fulls = [(id(0, 2), b"anew".to_vec())];
+    let unfold = [id(0, 3)];
+    let gone = [(0, 0..2)];
     let rewrite = Rewrite { place: ROOT, fence, fulls: &fulls, unfold: &unfold, gone: &gone };
     through.rewrite(rewrite).await.map_err(store_failed)?;
     wrapped.check_call("rewrite", shape_of_rewrite(&rewrite))?;

@@ -53,7 +53,8 @@ impl Debug for Shape {
 
 pub(super) fn shape(put: &Put<'_>) -> Shape {
     let Put { place, id, fence, kind, segment, clears_writes, parent, writes, .. } = *put;
-    let (has_segment, keys) = (segment.is_some(), keys(writes));
+    let has_segment = segment.is_some();
+    let keys = keys(writes);
     Shape(format!(
         "{place:?} {id} fence={fence} {kind:?} segment={has_segment} clears_writes={clears_writes} parent={parent:?} writes={keys:?}"
     ))
