@@ -973,7 +973,7 @@ async fn records_without_keys_stay_positional_and_their_values_are_compared() {
 
 #[tokio::test]
 async fn question_numbers_that_leave_no_free_slot_are_an_error() {
-    let last = (PendingWrite::SPECIAL - 2) / 2 - 1;
+    let last = (PendingWrite::KEPT - 2) / 2 - 1;
     let script = Script::new([&["a"], &["a", "b"]]);
     for (n, node) in [(last, Some("asks")), (last + 1, None)] {
         let full = |task| [old_request(task, 0, "a"), old_request(task, n, "z")].concat();

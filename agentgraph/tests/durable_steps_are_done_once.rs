@@ -510,7 +510,7 @@ async fn steps_of_different_names_may_change_places() {
     assert_eq!(done.await, Ok("a0 b1".to_owned()));
 }
 
-/// The first attempt is cut off by its timeout while the result is being stored. The second one waits until it is.
+/// The first attempt ends while its result is being stored. The second one waits until it is stored.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_is_cut_off_while_its_result_is_stored_leaves_it() {
     let world = World::new();
