@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use agentgraph::Ctx;
-use agentgraph::node::Once;
+use agentgraph::node::DurableStep;
 use futures_util::future::Either;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,7 +51,7 @@ impl DurableSteps {
             Some(steps) => {
                 let work = async { work.await.map_err(BoxError::from) };
                 let name = format!("{}: {work_name}", steps.name);
-                let step: Once<T, _> = steps.ctx.once(name, work);
+                let step: DurableStep<T, _> = steps.ctx.once(name, work);
                 Either::Right(async { step.await.map_err(own_error) })
             }
         }

@@ -69,13 +69,13 @@ impl Ctx {
     /// # Errors
     /// The error of `work`, or an [`OnceError`]. If the result cannot be stored because the store fails, the
     /// run ends and the future is dropped.
-    pub fn once<T, F>(&self, name: impl Into<Cow<'static, str>>, work: F) -> Once<T, F>
+    pub fn once<T, F>(&self, name: impl Into<Cow<'static, str>>, work: F) -> DurableStep<T, F>
     where
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, BoxError>>,
     {
         let name = name.into().into_owned();
-        Once::new(self, |results| results.next_key(name), work)
+        DurableStep::new(self, |results| results.next_key(name), work)
     }
 
     /// [`once`](Ctx::once) with a key instead of an index among the calls of that name: for work whose order
@@ -97,13 +97,13 @@ impl Ctx {
         name: impl Into<Cow<'static, str>>,
         key: impl Into<String>,
         work: F,
-    ) -> Once<T, F>
+    ) -> DurableStep<T, F>
     where
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, BoxError>>,
     {
         let key = OnceKey { name: name.into().into_owned(), call: OnceCall::Key(key.into()) };
-        Once::new(self, |_| key, work)
+        DurableStep::new(self, |_| key, work)
     }
 }
 
@@ -285,7 +285,7 @@ impl OnceResults {
 pin_project! {
     /// The future of [`Ctx::once`].
     #[must_use = "a durable step does nothing until it is awaited"]
-    pub struct Once<T, F> {
+    pub struct DurableStep<T, F> {
         #[pin]
         work: F,
         progress: Progress<T>,
@@ -314,14 +314,14 @@ struct RunningStep {
     call: u64,
 }
 
-impl<T, F> Once<T, F> {
+impl<T, F> DurableStep<T, F> {
     fn new(ctx: &Ctx, key: impl FnOnce(&mut OnceResults) -> OnceKey, work: F) -> Self {
         let (progress, step) = match begin(ctx, key) {
             Ok((step, None)) => (Progress::Works, Some(step)),
             Ok((step, Some(found))) => (Progress::Found(found), Some(step)),
             Err(refused) => (Progress::Refused(refused), None),
         };
-        Once { work, progress, step, result: PhantomData }
+        DurableStep { work, progress, step, result: PhantomData }
     }
 }
 
@@ -351,7 +351,7 @@ fn place_of(shared: &Arc<RunShared>, request: TaskRequest) -> (usize, u32) {
     (Arc::as_ptr(shared) as usize, request.index)
 }
 
-impl<T, F> Future for Once<T, F>
+impl<T, F> Future for DurableStep<T, F>
 where
     T: Serialize + DeserializeOwned,
     F: Future<Output = Result<T, BoxError>>,

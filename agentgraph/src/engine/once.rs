@@ -1,7 +1,7 @@
 //! Storing the results of durable steps while their tasks run.
 //!
 //! A step puts its result into the cell of its task and waits. Each loop looks for such results where it
-//! waits for its tasks, and stores them as pending writes: see [`crate::context::Once`].
+//! waits for its tasks, and stores them as pending writes: see [`crate::context::DurableStep`].
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
