@@ -15,6 +15,7 @@ use agentgraph::node::{NodeCall, NodeService};
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, Code, Error};
 use common::words::{Words, WordsUpdate, says, text};
+#[cfg(feature = "sqlite")]
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use tower::Service;
