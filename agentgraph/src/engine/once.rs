@@ -42,16 +42,17 @@ pub(super) async fn or_unstored<T>(
     .await
 }
 
-/// Stores results that are written as `writes`, and wakes their steps.
-pub(super) async fn store_once<S: State>(
+/// Stores pending writes. Those of the results `new` are in the store when their steps are woken.
+pub(super) async fn put_writes<S: State>(
     journal: &mut Journal<S>,
     control: &Control,
-    (new, writes): (Vec<NewOnce>, Vec<PendingWrite>),
+    writes: &[PendingWrite],
+    new: &[NewOnce],
 ) -> Result<(), Error> {
+    journal.put_writes(writes).await?;
     if !new.is_empty() {
-        journal.put_writes(&writes).await?;
         journal.settle().await?;
-        control.mark_stored(&new);
+        control.mark_stored(new);
     }
     Ok(())
 }
@@ -69,8 +70,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let graph = &self.position.graph;
         let frontier = &self.position.frontier;
         let id = id_of(graph, journal.step_place(), frontier, &self.buffers.ends.handled, 0);
-        let writes = new.iter().map(|one| once_write(id, one)).collect::<Result<_, Error>>()?;
-        let mut work = pin!(store_once(journal, control, (new, writes)));
+        let writes = new.iter().map(|one| once_write(id, one)).collect::<Result<Vec<_>, Error>>()?;
+        let mut work = pin!(put_writes(journal, control, &writes, &new));
         let mut ended = None;
         poll_fn(|cx| {
             if let Poll::Ready(stored) = work.as_mut().poll(cx) {

@@ -11,6 +11,7 @@ use crate::engine::actors::{Actors, Handover, add_handled, handled};
 use crate::engine::executor::{Ledger, NoOutput};
 use crate::engine::frontier::Frontier;
 use crate::engine::journal::Journal;
+use crate::engine::once::put_writes;
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, once_write, to_bytes};
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
 use crate::engine::task_output::TaskOutput;
@@ -141,11 +142,7 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
             if !fresh.is_empty() || has_failures {
                 writes.extend(sessions_write(&self.shared.sessions)?);
             }
-            journal.put_writes(&writes).await?;
-            if !once.is_empty() {
-                journal.settle().await?;
-                self.shared.control.mark_stored(&once);
-            }
+            put_writes(journal, &self.shared.control, &writes, &once).await?;
             for index in fresh {
                 self.ends.stored[index as usize] = true;
             }

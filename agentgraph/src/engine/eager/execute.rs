@@ -12,7 +12,7 @@ use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
-use crate::engine::once::store_once;
+use crate::engine::once::put_writes;
 use crate::engine::running_tasks::{RunningTask, await_while_running};
 use crate::engine::stored::once_write;
 use crate::engine::{Loop, Pause, halt};
@@ -233,7 +233,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let stored = async {
             let _alone = shared.lock_head().await;
             match &mut self.records.journal {
-                Some(journal) => store_once(journal, &shared.control, (new, writes)).await,
+                Some(journal) => put_writes(journal, &shared.control, &writes, &new).await,
                 None => Ok(()),
             }
         };

@@ -6,6 +6,7 @@ use crate::dependency::plan::MissReason;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::halt::Cutoff;
 use crate::engine::journal::Journal;
+use crate::engine::once::put_writes;
 use crate::engine::pass::Pass;
 use crate::engine::running_tasks::await_while_running;
 use crate::engine::step_results::sessions_write;
@@ -116,14 +117,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let shared = Arc::clone(&self.run.runtime.shared);
         let Some(journal) = self.run.records.journal.as_mut() else { return Ok(false) };
-        let work = async {
-            journal.put_writes(&writes).await?;
-            if !once.is_empty() {
-                journal.settle().await?;
-                shared.control.mark_stored(&once);
-            }
-            Ok::<_, Error>(())
-        };
+        let work = put_writes(journal, &shared.control, &writes, &once);
         let (stored, ended) = await_while_running(&mut self.running, work).await;
         stored?;
         let any = !ended.is_empty();
