@@ -11,9 +11,10 @@ mod nest;
 mod once;
 mod questions;
 mod spending;
+mod values_by_type;
 
 use agentgraph_checkpoint::RunId;
-pub(crate) use call_context::{Call, CallMethod, CallValues, RequiredContext};
+pub(crate) use call_context::{Call, CallMethod, RequiredContext};
 pub use call_context::{CallContext, MissingContext};
 pub use control::Interrupted;
 pub(crate) use control::{ChildPause, Control, TaskVerdict, UnreportedStops};
@@ -25,10 +26,10 @@ pub(crate) use once::{NewOnce, OnceStorage};
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
 pub(crate) use spending::Spending;
+pub(crate) use values_by_type::ValuesByType;
 
-use std::any::{Any, TypeId};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -62,13 +63,11 @@ pub(crate) struct TaskRequest {
 /// The data shared by all runs of one compiled graph.
 pub(crate) struct GraphShared {
     pub(crate) names: Arc<[Arc<str>]>,
-    pub(crate) deps: DepsByType,
+    /// The dependencies that nodes take with [`Dep`](crate::Dep).
+    pub(crate) deps: ValuesByType,
     pub(crate) sessions: Arc<[SessionKind]>,
     pub(crate) services: Arc<dyn Services>,
 }
-
-/// The dependencies that nodes take with [`Dep`](crate::Dep), by type.
-pub(crate) type DepsByType = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 /// The data shared by the tasks of one run. One field per part, each with its own lock where it changes, so
 /// that a task takes no lock for parts it does not use.

@@ -38,7 +38,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::context::DepsByType as Dependencies;
+use crate::context::ValuesByType;
 use crate::error::BoxError;
 use crate::policy::{Policies, RetryPolicy, Siblings};
 use crate::session::SessionKind;
@@ -87,7 +87,7 @@ pub struct DependencyGraph<O, S = ()> {
     /// Order-only edges, each with the number of edges that were added before it.
     orders: Vec<(DeclaredEdge, usize)>,
     templates: Vec<(Arc<str>, Template<O, S>, CodePlace)>,
-    deps: Dependencies,
+    deps: ValuesByType,
     sessions: Vec<SessionKind>,
     siblings: Siblings,
     policies: Policies,
@@ -164,7 +164,7 @@ impl<O, S> DependencyGraph<O, S> {
             edges: Vec::new(),
             orders: Vec::new(),
             templates: Vec::new(),
-            deps: Dependencies::new(),
+            deps: ValuesByType::default(),
             sessions: Vec::new(),
             siblings: Siblings::default(),
             policies: Policies::default(),
@@ -237,7 +237,7 @@ impl<O, S> DependencyGraph<O, S> {
 
     /// Adds a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, dependency: T) -> Self {
-        self.deps.insert(TypeId::of::<T>(), Arc::new(dependency));
+        self.deps.insert(dependency);
         self
     }
 

@@ -334,11 +334,7 @@ impl<S: State, T: Send + Sync + 'static> FromTask<S> for Dep<T> {
     type Error = MissingDep;
 
     fn from_task(task: &Task<'_, S>) -> Result<Self, MissingDep> {
-        let found = task.shared.graph.deps.get(&TypeId::of::<T>()).cloned();
-        match found.map(Arc::downcast::<T>) {
-            Some(Ok(value)) => Ok(Dep(value)),
-            _ => Err(MissingDep(type_name::<T>())),
-        }
+        task.shared.graph.deps.get().map(Dep).ok_or(MissingDep(type_name::<T>()))
     }
 
     fn requirement() -> Option<Requirement> {

@@ -32,7 +32,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::context::DepsByType;
+use crate::context::ValuesByType;
 use crate::error::BoxError;
 use crate::node::{IntoNode, Node};
 use crate::policy::{Policies, RetryPolicy, Siblings};
@@ -81,7 +81,7 @@ pub struct StateGraph<S: State> {
     edges: Vec<DeclaredEdge>,
     routers: Vec<DeclaredRouter<S>>,
     breaks: Vec<DeclaredBreak>,
-    deps: DepsByType,
+    deps: ValuesByType,
     sessions: Vec<SessionKind>,
     siblings: Siblings,
     on_limit: Option<(Name, CodePlace)>,
@@ -164,7 +164,7 @@ impl<S: State> StateGraph<S> {
             edges: Vec::new(),
             routers: Vec::new(),
             breaks: Vec::new(),
-            deps: DepsByType::new(),
+            deps: ValuesByType::default(),
             sessions: Vec::new(),
             siblings: Siblings::default(),
             on_limit: None,
@@ -302,7 +302,7 @@ impl<S: State> StateGraph<S> {
 
     /// Adds a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.deps.insert(TypeId::of::<T>(), Arc::new(value));
+        self.deps.insert(value);
         self
     }
 

@@ -39,7 +39,6 @@ pub use upkeep::{Prune, Pruned};
 pub use view::{Checkpoint, History};
 pub use waiting::{WaitingThread, WaitingThreads};
 
-use std::any::TypeId;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -199,7 +198,7 @@ impl<S: State, O> RunBuilder<S, O> {
     /// ```
     pub fn context<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.change(|plan| {
-            plan.context.get_or_insert_default().insert(TypeId::of::<T>(), Arc::new(value));
+            plan.context.get_or_insert_default().insert(value);
         })
     }
 

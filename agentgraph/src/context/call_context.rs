@@ -3,13 +3,12 @@
 //! It lives as long as the call: it is never stored, never part of an event, and not known to a later
 //! `resume`. Values of the whole graph are dependencies.
 
-use std::any::{Any, TypeId, type_name};
-use std::collections::HashMap;
+use std::any::{TypeId, type_name};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::Ctx;
+use super::{Ctx, ValuesByType};
 use crate::extract::{FromTask, Requirement, Task};
 use crate::state::State;
 
@@ -134,11 +133,8 @@ impl fmt::Display for CallMethod {
 pub(crate) struct Call {
     method: CallMethod,
     /// `None` if it was passed none, as most calls.
-    values: Option<Arc<CallValues>>,
+    values: Option<Arc<ValuesByType>>,
 }
-
-/// The values of a call, by type.
-pub(crate) type CallValues = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 /// A value that some node of a graph requires from its caller.
 #[derive(Clone, Debug)]
@@ -161,13 +157,13 @@ impl RequiredContext {
 }
 
 impl Call {
-    pub(crate) fn new(method: CallMethod, values: Option<Box<CallValues>>) -> Self {
+    pub(crate) fn new(method: CallMethod, values: Option<Box<ValuesByType>>) -> Self {
         Call { method, values: values.map(Arc::from) }
     }
 
     /// Returns the first requirement that the call does not meet, as a message.
     pub(crate) fn check(&self, required: &[RequiredContext]) -> Result<(), String> {
-        let has = |id| self.values.as_ref().is_some_and(|values| values.contains_key(&id));
+        let has = |id| self.values.as_ref().is_some_and(|values| values.contains(id));
         match required.iter().find(|required| !has(required.id)) {
             None => Ok(()),
             Some(RequiredContext { name, node, .. }) => Err(format!(
@@ -179,10 +175,7 @@ impl Call {
     }
 
     fn get<T: Send + Sync + 'static>(&self) -> Result<CallContext<T>, MissingContext> {
-        let found = self.values.as_ref().and_then(|values| values.get(&TypeId::of::<T>()).cloned());
-        match found.map(Arc::downcast::<T>) {
-            Some(Ok(value)) => Ok(CallContext(value)),
-            _ => Err(MissingContext { method: self.method, wanted: type_name::<T>() }),
-        }
+        let found = self.values.as_ref().and_then(|values| values.get());
+        found.map(CallContext).ok_or(MissingContext { method: self.method, wanted: type_name::<T>() })
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     let (pairs, places) = check.edges(&names, &edges);
     let orders = check.orders(&names, &orders, &pairs);
     let known = ProvidedTypes {
-        deps: deps.keys().copied().collect(),
+        deps: deps.types().collect(),
         sessions: sessions.iter().map(|kind| kind.id).collect(),
     };
     check.nodes(&names, &nodes, &known);

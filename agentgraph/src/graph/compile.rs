@@ -23,7 +23,7 @@ use super::core::{Discipline, GraphCore, NodeEntry, Router};
 use super::problem::{CompileError, Problem, ProblemKind};
 use super::template::{Defaults, Template, Templates};
 use super::{CodePlace, DeclaredNode, Name, StateGraph};
-use crate::context::{DepsByType, GraphShared, RequiredContext};
+use crate::context::{GraphShared, RequiredContext, ValuesByType};
 use crate::extract::RequirementKind;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::{Migrate, Migrations, UnknownFields};
@@ -177,7 +177,7 @@ fn lay_out<S: State>(
 fn check_requirements<S: State>(
     nodes: &[DeclaredNode<S>],
     sessions: &[SessionKind],
-    deps: &DepsByType,
+    deps: &ValuesByType,
     problems: &mut Problems,
 ) {
     for node in nodes {
@@ -188,7 +188,7 @@ fn check_requirements<S: State>(
                 RequirementKind::Session if !sessions.iter().any(|kind| kind.id == need.id) => {
                     problems.add(ProblemKind::MissingSession { node: node_name, session: name }, node.place);
                 }
-                RequirementKind::Dep if !deps.contains_key(&need.id) => {
+                RequirementKind::Dep if !deps.contains(need.id) => {
                     problems.add(ProblemKind::MissingDep { node: node_name, dep: name }, node.place);
                 }
                 RequirementKind::Session

@@ -131,7 +131,7 @@ impl<S: State> GraphCore<S> {
                 RequirementKind::Session if !sessions.iter().any(|kind| kind.id == need.id) => {
                     return unfit(format!("it takes a `Session<{}>` and the graph declares none", need.name));
                 }
-                RequirementKind::Dep if !deps.contains_key(&need.id) => {
+                RequirementKind::Dep if !deps.contains(need.id) => {
                     return unfit(format!("it takes a `Dep<{}>` and the graph has none", need.name));
                 }
                 // Only a dispatch can reach a temporary node that takes an input; any other task fails

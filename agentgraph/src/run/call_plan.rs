@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use tracing::Instrument;
 
-use crate::context::CallValues;
+use crate::context::ValuesByType;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::Error;
@@ -39,7 +39,7 @@ pub(super) struct CallPlan<S: State> {
     pub(super) begins_on: Option<Arc<S>>,
     pub(super) edits: Vec<MakeEdits>,
     /// The values of the call; `None` for most calls.
-    pub(super) context: Option<Box<CallValues>>,
+    pub(super) context: Option<Box<ValuesByType>>,
     pub(super) limits: CallLimits,
     pub(super) keeping: CallKeeping,
     pub(super) stream: StreamSettings,

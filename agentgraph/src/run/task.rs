@@ -1,6 +1,5 @@
 //! Running a single task: the remote side of a host.
 
-use std::any::TypeId;
 use std::future::IntoFuture;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -10,8 +9,8 @@ use futures_util::future::BoxFuture;
 use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{
-    Call, CallMethod, CallValues, Control, OnceStorage, Refusal, RunShared, Spending, TaskRequest,
-    TaskVerdict, VisibleEdits,
+    Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Spending, TaskRequest, TaskVerdict,
+    ValuesByType, VisibleEdits,
 };
 use crate::engine::executor::node_error;
 use crate::engine::host::{LocalRunner, Question, Reply, TaskCall, TaskReply, TaskRunner, damaged};
@@ -48,14 +47,14 @@ impl<S: StoredState> CompiledGraph<S> {
 pub struct TaskRun<'a, S: State> {
     graph: &'a CompiledGraph<S>,
     call: TaskCall,
-    context: Option<Box<CallValues>>,
+    context: Option<Box<ValuesByType>>,
 }
 
 impl<S: StoredState> TaskRun<'_, S> {
     /// Passes a value to the node, which takes it as a [`CallContext<T>`](crate::node::CallContext). The
     /// values of the call itself stay in its process.
     pub fn context<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.context.get_or_insert_default().insert(TypeId::of::<T>(), Arc::new(value));
+        self.context.get_or_insert_default().insert(value);
         self
     }
 
