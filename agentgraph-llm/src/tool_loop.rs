@@ -191,12 +191,29 @@ impl<'a> ToolLoop<'a> {
     /// `name` tells the loops of one node apart. A response from the store is not streamed again.
     ///
     /// ```
-    /// use agentgraph::Ctx;
+    /// use agentgraph::prelude::*;
     /// use agentgraph_llm::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Chat { answer: String }
     ///
-    /// async fn answer(ctx: &Ctx, model: &dyn ChatModel) -> agentgraph_llm::Result<String> {
-    ///     Ok(ToolLoop::new(model).durable(ctx, "answer").run(ChatRequest::user("hello")).await?.text())
+    /// async fn answer(ctx: Ctx, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
+    ///     let reply = ToolLoop::new(&*model).durable(&ctx, "answer").run(ChatRequest::user("hello")).await?;
+    ///     let _: bool = ctx.interrupt("send it?")?; // the node runs again with the answer
+    ///     Ok(Chat::update().answer(reply.text()))
     /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// // A second request would find no reply.
+    /// let model = ScriptedModel::new([Reply::text("Good morning.")]);
+    /// let graph = StateGraph::new().node("answer", answer).edge(START, "answer").dep(model);
+    /// let graph = graph.compile()?.checkpointer(MemorySaver::new());
+    /// graph.invoke(Chat::update()).thread("t-1").await?;
+    /// let chat = graph.resume(true).thread("t-1").await?.into_finished()?;
+    /// assert_eq!(chat.answer, "Good morning.");
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn durable(mut self, ctx: &Ctx, name: impl Into<String>) -> Self {
         self.steps = Some(DurableSteps::new(ctx.clone(), name.into()));

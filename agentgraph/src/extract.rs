@@ -131,6 +131,45 @@ impl Requirement {
 
     /// A value of this type that the caller passes with [`context`](crate::RunBuilder::context). Calls
     /// without one fail before anything runs.
+    ///
+    /// ```
+    /// use agentgraph::node::{MissingContext, Requirement};
+    /// use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Order { paid_by: String }
+    /// struct User {
+    ///     name: String,
+    /// }
+    ///
+    /// /// The name of the user who makes the call.
+    /// struct Payer(String);
+    ///
+    /// impl FromTask<Order> for Payer {
+    ///     type Error = MissingContext;
+    ///     fn from_task(task: &Task<'_, Order>) -> Result<Self, MissingContext> {
+    ///         Ok(Payer(CallContext::<User>::from_task(task)?.name.clone()))
+    ///     }
+    ///     fn requirement() -> Option<Requirement> {
+    ///         Some(Requirement::context::<User>())
+    ///     }
+    /// }
+    ///
+    /// async fn pay(Payer(name): Payer) -> OrderUpdate {
+    ///     Order::update().paid_by(name)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("pay", pay).edge(START, "pay").compile()?;
+    /// let order = graph.invoke(Order::update()).context(User { name: "Ada".to_owned() }).await?;
+    /// assert_eq!(order.output().paid_by, "Ada");
+    ///
+    /// let error = graph.invoke(Order::update()).await.unwrap_err();
+    /// assert_eq!(error.code(), agentgraph::Code::MissingContext);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn context<T: Send + Sync + 'static>() -> Self {
         Requirement { kind: RequirementKind::Context, id: TypeId::of::<T>(), name: type_name::<T>() }
     }

@@ -99,6 +99,34 @@ impl Ctx {
     /// that has a `Ctx` and no extractors, such as layers and helper functions; nodes take a
     /// [`CallContext`], so that a call without the value fails before anything runs.
     ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Mail { text: String }
+    /// struct User {
+    ///     name: String,
+    /// }
+    ///
+    /// fn signature(ctx: &Ctx) -> String {
+    ///     ctx.call_context::<User>().map_or("a guest".to_owned(), |user| user.name.clone())
+    /// }
+    ///
+    /// async fn write(ctx: Ctx) -> MailUpdate {
+    ///     Mail::update().text(format!("Hello from {}", signature(&ctx)))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// let mail = graph.invoke(Mail::update()).context(User { name: "Ada".to_owned() }).await?;
+    /// assert_eq!(mail.output().text, "Hello from Ada");
+    /// let mail = graph.invoke(Mail::update()).await?;
+    /// assert_eq!(mail.output().text, "Hello from a guest");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If the call was passed no such value.
     pub fn call_context<T: Send + Sync + 'static>(&self) -> Result<CallContext<T>, MissingContext> {

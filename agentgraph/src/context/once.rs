@@ -82,12 +82,35 @@ impl Ctx {
     /// is not fixed, such as one call for each of several parallel results.
     ///
     /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering};
     /// # use agentgraph::prelude::*;
-    /// # async fn fetch(url: &str) -> Result<String> { Ok(url.to_uppercase()) }
-    /// async fn fetch_all(ctx: &Ctx, urls: &[&str]) -> Result<Vec<String>> {
-    ///     let pages = urls.iter().map(|url| ctx.once_for("fetch", *url, fetch(url)));
-    ///     futures_util::future::try_join_all(pages).await
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Texts { pages: Vec<String> }
+    /// static FETCHED: AtomicU32 = AtomicU32::new(0);
+    ///
+    /// async fn fetch(url: &str) -> Result<String> {
+    ///     FETCHED.fetch_add(1, Ordering::Relaxed);
+    ///     Ok(format!("text of {url}"))
     /// }
+    ///
+    /// async fn fetch_all(ctx: Ctx) -> Result<TextsUpdate> {
+    ///     let pages = ["/a", "/b"].map(|url| ctx.once_for("fetch", url, fetch(url)));
+    ///     let pages = futures_util::future::try_join_all(pages).await?;
+    ///     let _: bool = ctx.interrupt("publish?")?; // the node runs again with the answer
+    ///     Ok(Texts::update().pages(pages))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("fetch_all", fetch_all).edge(START, "fetch_all");
+    /// let graph = graph.compile()?.checkpointer(MemorySaver::new());
+    /// graph.invoke(Texts::update()).thread("t-1").await?;
+    /// let texts = graph.resume(true).thread("t-1").await?.into_finished()?;
+    /// assert_eq!(texts.pages, ["text of /a", "text of /b"]);
+    /// assert_eq!(FETCHED.load(Ordering::Relaxed), 2);
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// # Errors

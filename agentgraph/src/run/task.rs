@@ -53,6 +53,40 @@ pub struct TaskRun<'a, S: State> {
 impl<S: StoredState> TaskRun<'_, S> {
     /// Passes a value to the node, which takes it as a [`CallContext<T>`](crate::node::CallContext). The
     /// values of the call itself stay in its process.
+    ///
+    /// ```
+    /// use agentgraph::BoxError;
+    /// use agentgraph::host::{Host, TaskCall, TaskReply};
+    /// use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Page { text: String }
+    /// /// The token with which a process reads pages.
+    /// struct Token(&'static str);
+    ///
+    /// async fn read(token: CallContext<Token>) -> PageUpdate {
+    ///     Page::update().text(format!("read with {}", token.0))
+    /// }
+    ///
+    /// /// The other process, with a token of its own.
+    /// struct Worker(CompiledGraph<Page>);
+    ///
+    /// #[async_trait::async_trait]
+    /// impl Host for Worker {
+    ///     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+    ///         Ok(self.0.run_task(call).context(Token("the worker's token")).await?)
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("read", read).edge(START, "read").compile()?;
+    /// let graph = graph.clone().host(Worker(graph));
+    /// let page = graph.invoke(Page::update()).context(Token("the caller's token")).await?;
+    /// assert_eq!(page.output().text, "read with the worker's token");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn context<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.context.get_or_insert_default().insert(value);
         self
