@@ -224,7 +224,7 @@ async fn each_type_has_one_value_and_the_last_one_counts() {
     assert_eq!(text(call.await.unwrap().output()), "token-of-ada 7");
 }
 
-/// Two calls at once on one graph: each node reads the value of its own call.
+/// A hundred calls at once on one graph: each node reads the value of its own call.
 #[tokio::test]
 async fn calls_side_by_side_have_their_own_values() {
     struct Caller(usize);

@@ -28,8 +28,8 @@ use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, Stored
 #[non_exhaustive]
 pub struct Interrupted;
 
-/// One cell for each task that has asked a question or received an answer; none for the others, so a graph
-/// without interrupts pays one load.
+/// One cell for each task with a question, an answer, a durable step, a temporary edit, a run inside or a
+/// second attempt; none for the others, so a graph without these pays one load.
 #[derive(Default)]
 pub(crate) struct Control {
     /// The superstep of these cells.

@@ -126,7 +126,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     Ok((Compiled { core, shared }, wiring))
 }
 
-/// The contexts that nodes require from a caller, each type once for each node.
+/// The contexts that nodes require from a caller. Some may occur twice.
 fn contexts<O, S>(names: &[Arc<str>], nodes: &[DeclaredNode<O, S>]) -> Vec<RequiredContext> {
     let needs = names
         .iter()

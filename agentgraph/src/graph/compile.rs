@@ -244,7 +244,7 @@ fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<Strin
     secrets
 }
 
-/// The contexts that nodes require from a caller, each type once for each node.
+/// The contexts that nodes require from a caller. Some may occur twice.
 fn contexts<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<RequiredContext> {
     let mut contexts = Vec::new();
     for node in nodes {

@@ -67,7 +67,7 @@ pub fn paused(saver: impl Checkpointer) -> CompiledGraph<Story> {
     compile(questions(), saver)
 }
 
-/// Builds the same graph with a newer schema, so that what it stored is migrated.
+/// Builds the same graph with a newer schema: states that [`paused`] has stored are migrated.
 pub fn migrated(saver: impl Checkpointer) -> CompiledGraph<Story> {
     let graph = questions().schema_version(1).migration(0, |fields| {
         fields.rename("title", "longest");

@@ -42,7 +42,7 @@ enum Trouble {
     None,
     /// Fails in some calls.
     Heals(u64, u64),
-    /// Fails when what it sees is a multiple. Another node handles the failure.
+    /// Fails if [`TaskCall::input_digest`] is a multiple of this. Another node handles the failure.
     Handled(u64, usize),
     /// Would succeed after this many failed attempts, but the last attempt is not granted. Another node
     /// handles the failure.

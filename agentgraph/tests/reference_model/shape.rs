@@ -76,7 +76,7 @@ pub struct NodeShape {
     pub asks: u32,
     /// `(n, k)`: succeeds only in acts whose number is `k` modulo `n`.
     pub heals: (u64, u64),
-    /// Fails if the hash of what it sees is 0 modulo this.
+    /// Fails if [`TaskCall::input_digest`] is a multiple of this.
     pub fails: Option<u64>,
     pub handler: Option<usize>,
     /// The number of attempts that fail before one succeeds.

@@ -1,4 +1,4 @@
-//! Whole threads: copies, lists across threads, and rewrites that remove steps.
+//! Whole threads: their branches and namespaces, copies, lists across threads, and rewrites.
 
 pub(super) const CASES: &[(&str, &str)] = &[
     (
