@@ -10,8 +10,10 @@ mod memories;
 mod nest;
 mod once;
 mod questions;
+mod sleep;
 mod spending;
 mod values_by_type;
+mod version;
 
 use agentgraph_checkpoint::RunId;
 pub(crate) use call_context::{Call, CallMethod, RequiredContext};
@@ -21,7 +23,7 @@ pub(crate) use control::{ChildPause, Control, TaskVerdict, UnreportedStops};
 pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Nest, Outer, SubgraphCall};
-pub use once::{DurableStep, OnceError};
+pub use once::{DurableStep, OnceError, StepResult, StepSettings};
 pub(crate) use once::{NewOnce, OnceStorage};
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
@@ -42,7 +44,7 @@ use crate::context::edits::{Desk, Edits, NodeValue};
 use crate::graph::overlay::Overlay;
 use crate::policy::Heartbeats;
 use crate::session::{SessionKind, Sessions};
-use crate::words::{EditError, GraphEdit, InterruptKey};
+use crate::words::{DurableStepRef, EditError, GraphEdit, InterruptKey, StepEvent};
 use agentgraph_checkpoint::services::Services;
 
 /// Identifies a task: plain data, so that a task can run in any process with the graph.
@@ -170,6 +172,9 @@ pub(crate) trait Sink: Send + Sync {
 
     /// Adds a piece of a message, room or not.
     fn message(&self, request: TaskRequest, piece: serde_json::Value);
+
+    /// Adds an event of a durable step, room or not.
+    fn step(&self, request: TaskRequest, step: DurableStepRef, event: StepEvent);
 
     /// Adds that an edit was refused, room or not.
     fn refused(&self, request: TaskRequest, by: String, why: EditError);

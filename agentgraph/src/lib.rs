@@ -59,6 +59,7 @@
 //! | to choose the next nodes | [`StateGraph::edge`], [`StateGraph::route`], [`derive(Route)`](macro@Route), [`Command`], [`Dispatch`] |
 //! | branches that do not wait for each other | [`StateGraph::eager`], [`IntoNode::detached`], [`OnEnd`] |
 //! | nodes that wait for the outputs of others | [`DependencyGraph`], [`Deps`], [`Given`], [`Outputs`], [`Passes`], [`Join`] |
+//! | an async function that survives kills, without a graph | [`Workflow`], [`Ctx::once`], [`Ctx::durable`], [`Ctx::sleep`], [`Ctx::version`] |
 //! | to change a graph while it runs | [`Ctx::edits`], [`Edits`], [`Command::for_this_run`], [`RunBuilder::for_this_run`], [`StateGraph::template`], [`IntoNode::keep_output`], [`CompiledGraph::topology_at`]; of a dependency graph [`PassEdits`], [`BeforePass`], [`CompiledDependencyGraph::topology_at`] |
 //! | to put a graph into a graph | [`CompiledGraph::embed`], [`CompiledGraph::memory`], [`Memory`], [`Command::parent`] |
 //! | to check and draw a graph | [`StateGraph::compile`], [`CompileError`], [`CompiledGraph::warnings`], [`CompiledGraph::mermaid`] |
@@ -146,6 +147,7 @@ pub mod state;
 pub mod subgraph;
 #[cfg(feature = "conformance")]
 pub mod testing;
+pub mod workflow;
 
 /// Checkpoints, and the stores that keep them. This is the crate `agentgraph-checkpoint`, which is all that
 /// a store of one's own needs.
@@ -208,6 +210,8 @@ pub use state::State;
 pub use subgraph::Subgraph;
 pub use tokio_util::sync::CancellationToken;
 pub use words::{END, Memory, START};
+#[doc(inline)]
+pub use workflow::Workflow;
 
 /// For derived code only.
 #[doc(hidden)]

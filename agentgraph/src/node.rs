@@ -5,7 +5,9 @@
 
 pub(crate) mod inner;
 
-pub use crate::context::{CallContext, Ctx, DurableStep, Interrupted, MissingContext, OnceError};
+pub use crate::context::{
+    CallContext, Ctx, DurableStep, Interrupted, MissingContext, OnceError, StepResult, StepSettings,
+};
 pub use crate::extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
 pub use crate::failure::NoFailure;
 pub use crate::layer::{NodeCall, NodeService};

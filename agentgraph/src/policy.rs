@@ -13,7 +13,7 @@ pub use on_end::OnEnd;
 pub(crate) use panic::{CatchPanic, guarded};
 pub use retry::RetryPolicy;
 pub use siblings::Siblings;
-pub(crate) use timeout::Heartbeats;
+pub(crate) use timeout::{Heartbeats, in_time};
 pub use timeout::{Timeout, TimeoutKind};
 
 use std::sync::Arc;

@@ -8,5 +8,5 @@ pub use crate::{
     CallContext, CancellationToken, Checkpointer, Command, CompiledGraph, Ctx, Dep, DependencyGraph,
     DependencyNode, Dispatch, Durability, END, EventKind, FromTask, Input, Interrupt, IntoNode, Keyed,
     MemorySaver, Outcome, Result, RetryPolicy, Route, START, Session, Snapshot, State, StateGraph,
-    StopReason, Subgraph, Task, Terminal, View, node,
+    StopReason, Subgraph, Task, Terminal, View, Workflow, node,
 };

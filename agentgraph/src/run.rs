@@ -23,8 +23,9 @@ pub(crate) mod view;
 mod waiting;
 
 pub use crate::words::{
-    Budget, Durability, Interrupt, InterruptId, InterruptKey, InterruptKind, NotFinished, OpenChild, Outcome,
-    Replaced, StopReason, StuckJoin, TaskEnd, TaskRef, View, WhenBusy,
+    Budget, DoneStep, Durability, DurableStepRef, Interrupt, InterruptId, InterruptKey, InterruptKind,
+    NotFinished, OpenChild, Outcome, Replaced, StepEvent, StepKind, StopReason, StuckJoin, TaskEnd, TaskRef,
+    View, WhenBusy,
 };
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;

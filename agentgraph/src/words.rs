@@ -2,6 +2,7 @@
 
 mod budget;
 mod durability;
+mod durable_step;
 mod edit;
 mod interrupt;
 mod memory;
@@ -18,12 +19,13 @@ mod when_busy;
 
 pub use budget::Budget;
 pub use durability::Durability;
+pub use durable_step::{DoneStep, DurableStepRef, StepEvent, StepKind};
 pub use edit::{DroppedEdits, GraphEdit};
-pub(crate) use interrupt::StoredStop;
 pub use interrupt::{Interrupt, InterruptId, InterruptKind, Replaced};
+pub(crate) use interrupt::{StoredStop, first_end, until_text};
 pub use memory::Memory;
 pub use open::OpenChild;
-pub(crate) use open::{Open, OpenRequest};
+pub(crate) use open::{Open, OpenId, OpenRequest};
 pub(crate) use outcome::stuck_joins;
 pub use outcome::{NotFinished, Outcome, StuckJoin};
 pub use question::InterruptKey;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use super::TaskRequest;
@@ -312,6 +312,32 @@ impl Control {
             let problem = masked(&error.to_string());
             self.with_questions(task, |questions| questions.refuse(n, problem, schema))
         })
+    }
+
+    /// Sleeps until a time, in microseconds since 1970, as a question that this time answers. `Ok` if the
+    /// sleep is over.
+    pub(crate) fn sleep(
+        &self,
+        task: TaskRequest,
+        name: String,
+        nth: u32,
+        until: u64,
+    ) -> Result<(), Interrupted> {
+        let asked = AskedSpot::Sleep { name: name.clone(), nth, until };
+        self.interrupt::<IgnoredAny>(task, asked, name, None).map(drop)
+    }
+
+    /// Whether the attempt has called every durable step that has a result, and has asked every question that
+    /// has an answer.
+    pub(crate) fn is_beyond_earlier_calls(&self, task: TaskRequest) -> bool {
+        let cells = self.cells();
+        let cell = cells.get(&task.index).filter(|_| self.is_running(task));
+        cell.is_none_or(|cell| cell.once.has_called_all() && cell.questions.has_asked_all_answered())
+    }
+
+    /// The results of a task's durable steps, in the order in which they came.
+    pub(crate) fn done_steps(&self, task: TaskRequest) -> Vec<StoredOnce> {
+        self.once(task, |results| results.all()).unwrap_or_default()
     }
 
     fn with_questions<R>(&self, task: TaskRequest, ask: impl FnOnce(&mut Questions) -> R) -> R {

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
-use crate::words::{DroppedEdits, EditError, GraphEdit, Replaced, TaskEnd, TaskRef, Views};
+use crate::words::{
+    DroppedEdits, DurableStepRef, EditError, GraphEdit, Replaced, StepEvent, TaskEnd, TaskRef, Views,
+};
 
 /// Receives the events of subgraphs: the queue of the streamed graph.
 pub(crate) trait ChildListener: Send + Sync {
@@ -37,6 +39,7 @@ pub(crate) enum ChildEventKind {
     Update { node: String, update: Option<Value> },
     TaskStarted { node: String, input: Option<Value> },
     TaskEnded { node: String, end: TaskEnd },
+    Step { node: String, step: DurableStepRef, event: StepEvent },
     AnswerVoided { node: String, question: Replaced, asks: Value },
     Checkpoint { id: CheckpointId, source: Source, next: Vec<String> },
     Message { node: String, piece: Value },

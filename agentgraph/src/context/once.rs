@@ -4,23 +4,32 @@
 //! The future of a step does not store anything itself. It puts the result into the cell of its task and
 //! waits; the loop finds it there, stores it beside the running tasks, and wakes the future.
 
+mod results;
+mod running;
+mod settings;
+
+pub(crate) use results::{Counted, NewOnce, OnceResults, OnceStorage};
+pub use settings::StepSettings;
+
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::error::Error as StdError;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::results::Encoded;
+use self::running::RunningStep;
 use super::{Ctx, RunShared, TaskRequest};
 use crate::error::BoxError;
-use crate::record::bytes::Bytes;
-use crate::record::once::{OnceCall, OnceKey, StoredOnce};
-use agentgraph_checkpoint::delta::{decode, encode};
+use crate::record::once::{OnceCall, OnceKey};
+use crate::words::{DoneStep, StepEvent};
+use agentgraph_checkpoint::delta::decode;
 
 impl Ctx {
     /// Does a piece of work once, however often this node runs: a payment, a call of a model, a random
@@ -75,7 +84,7 @@ impl Ctx {
         F: Future<Output = Result<T, BoxError>>,
     {
         let name = name.into().into_owned();
-        DurableStep::new(self, |results| results.next_key(name), work)
+        DurableStep::new(self, |results| OnceKey::next(results, name), work)
     }
 
     /// [`once`](Ctx::once) with a key instead of an index among the calls of that name: for work whose order
@@ -174,6 +183,19 @@ pub enum OnceError {
     /// The task runs on a host, which cannot store results for its run.
     #[error("the durable step `{0}` is in a task that a host runs elsewhere, where no result can be stored")]
     OnHost(String),
+    /// The task follows a [version](Ctx::version) that this program does not know.
+    #[error(
+        "the task follows version {version} of `{name}`, and this program knows {newest}: continue it with the newer program \
+         that began it"
+    )]
+    NewerVersion {
+        /// The name.
+        name: String,
+        /// The version of the task.
+        version: u32,
+        /// The newest version that the program knows.
+        newest: u32,
+    },
 }
 
 tokio::task_local! {
@@ -181,127 +203,19 @@ tokio::task_local! {
     static POLLED: (usize, u32);
 }
 
-/// A result in MessagePack.
-type Encoded = Arc<[u8]>;
-
-/// Where the results of durable steps go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OnceStorage {
-    /// To the store.
-    Kept,
-    /// Nowhere: retries in the same call see them.
-    #[default]
-    InMemory,
-    /// The task runs on a host, apart from its run.
-    Host,
-}
-
-/// The durable steps of one task: results of earlier calls, and those of the running attempt.
-#[derive(Debug, Default)]
-pub(crate) struct OnceResults {
-    results: BTreeMap<OnceKey, OnceResult>,
-    /// The number of calls without a key in the attempt, by name.
-    calls: HashMap<String, u32>,
-    running: HashSet<OnceKey>,
-    /// The number of calls of the node's function, by which a step of an earlier one is told from those of
-    /// the current one.
-    call: u64,
-    /// The number of results that have a slot in the store.
-    slots: u32,
-}
-
-#[derive(Debug)]
-enum OnceResult {
-    Stored(Encoded),
-    Unstored { value: Encoded, waker: Waker, is_taken: bool },
-}
-
-/// A result that the loop is to store: the index of its task, its place among the task's results, and itself.
-#[derive(Debug)]
-pub(crate) struct NewOnce {
-    pub(crate) index: u32,
-    pub(crate) slot: u32,
-    pub(crate) result: StoredOnce,
-}
-
-impl OnceResults {
-    pub(crate) fn of(stored: Vec<(u32, StoredOnce)>) -> Self {
-        let slots = stored.iter().map(|(slot, _)| slot.saturating_add(1)).max().unwrap_or(0);
-        let results = stored.into_iter();
-        let results = results.map(|(_, one)| (one.key, OnceResult::Stored(Arc::from(one.value.0))));
-        OnceResults { results: results.collect(), slots, ..OnceResults::default() }
+impl Ctx {
+    /// The durable steps of the task that have results, in the order in which the results came.
+    pub(crate) fn done_steps(&self) -> Vec<DoneStep> {
+        let done = self.shared.control.done_steps(self.request);
+        done.iter().map(|step| step.shown(self.node(), self.shared.namespace())).collect()
     }
+}
 
-    /// The node's function is called again, and calls its steps from the start.
-    pub(crate) fn begin_call(&mut self) {
-        self.calls.clear();
-        self.running.clear();
-        self.call += 1;
-    }
-
-    fn next_key(&mut self, name: String) -> OnceKey {
-        let next = self.calls.entry(name.clone()).or_default();
-        let nth = *next;
-        *next = next.saturating_add(1);
+impl OnceKey {
+    /// The key of the next call of this name.
+    fn next(results: &mut OnceResults, name: String) -> Self {
+        let nth = results.next_index(Counted::Work, &name);
         OnceKey { name, call: OnceCall::Nth(nth) }
-    }
-
-    /// Starts a step. Returns its result if an earlier attempt has done it.
-    fn begin(&mut self, key: &OnceKey) -> Result<Option<Encoded>, OnceError> {
-        let found = match self.results.get(key) {
-            Some(OnceResult::Stored(value)) => return Ok(Some(Arc::clone(value))),
-            // An attempt before this one may have been dropped while the result was being stored.
-            Some(OnceResult::Unstored { value, .. }) => Some(Arc::clone(value)),
-            None => None,
-        };
-        match &key.call {
-            _ if self.running.insert(key.clone()) => Ok(found),
-            OnceCall::Key(own) => Err(OnceError::SameKey { name: key.name.clone(), key: own.clone() }),
-            OnceCall::Nth(_) => Err(OnceError::TooLate),
-        }
-    }
-
-    /// Adds a result that is to be stored, or that `is_stored` as far as it ever will be.
-    fn put(&mut self, key: &OnceKey, value: Encoded, waker: &Waker, is_stored: bool) {
-        let result = if is_stored {
-            OnceResult::Stored(value)
-        } else {
-            OnceResult::Unstored { value, waker: waker.clone(), is_taken: false }
-        };
-        self.results.insert(key.clone(), result);
-    }
-
-    /// Whether a result is stored. The waker is called when it is.
-    fn poll_stored(&mut self, key: &OnceKey, cx: &mut Context<'_>) -> Poll<()> {
-        match self.results.get_mut(key) {
-            Some(OnceResult::Unstored { waker, .. }) => {
-                waker.clone_from(cx.waker());
-                Poll::Pending
-            }
-            Some(OnceResult::Stored(_)) | None => Poll::Ready(()),
-        }
-    }
-
-    /// Takes the results that are to be stored.
-    pub(crate) fn take_unstored(&mut self, index: u32, into: &mut Vec<NewOnce>) {
-        for (key, result) in &mut self.results {
-            if let OnceResult::Unstored { value, is_taken: is_taken @ false, .. } = result {
-                *is_taken = true;
-                let result = StoredOnce { key: key.clone(), value: Bytes(value.to_vec()) };
-                into.push(NewOnce { index, slot: self.slots, result });
-                self.slots = self.slots.saturating_add(1);
-            }
-        }
-    }
-
-    /// Records that a result is stored. Returns the waker of the step that waits for it.
-    pub(crate) fn mark_stored(&mut self, key: &OnceKey) -> Option<Waker> {
-        let result = self.results.get_mut(key)?;
-        let OnceResult::Unstored { value, waker, .. } = result else { return None };
-        let value = Arc::clone(value);
-        let waker = waker.clone();
-        *result = OnceResult::Stored(value);
-        Some(waker)
     }
 }
 
@@ -322,37 +236,34 @@ enum Progress<T> {
     Refused(OnceError),
     /// An earlier attempt has done it.
     Found(Encoded),
+    /// It has not been polled.
+    Begins,
     Works,
     /// The work is done and its result is being stored.
     Stores(T),
     Over,
 }
 
-/// A step under way. Dropping it lets a later call run the step.
-struct RunningStep {
-    shared: Arc<RunShared>,
-    request: TaskRequest,
-    key: OnceKey,
-    /// The call of the node's function that it belongs to.
-    call: u64,
-}
-
 impl<T, F> DurableStep<T, F> {
-    fn new(ctx: &Ctx, key: impl FnOnce(&mut OnceResults) -> OnceKey, work: F) -> Self {
-        let (progress, step) = match begin(ctx, key) {
-            Ok((step, None)) => (Progress::Works, Some(step)),
+    pub(super) fn new(ctx: &Ctx, key: impl FnOnce(&mut OnceResults) -> OnceKey, work: F) -> Self {
+        DurableStep::of(begin(ctx, key), |_| work)
+    }
+
+    fn of(begun: Begun, work: impl FnOnce(Option<&RunningStep>) -> F) -> Self {
+        let (progress, step) = match begun {
+            Ok((step, None)) => (Progress::Begins, Some(step)),
             Ok((step, Some(found))) => (Progress::Found(found), Some(step)),
             Err(refused) => (Progress::Refused(refused), None),
         };
-        DurableStep { work, progress, step, result: PhantomData }
+        DurableStep { work: work(step.as_ref()), progress, step, result: PhantomData }
     }
 }
 
+/// A started step, and its result if an earlier attempt has done it.
+type Begun = Result<(RunningStep, Option<Encoded>), OnceError>;
+
 /// Starts a step, or finds its result.
-fn begin(
-    ctx: &Ctx,
-    key: impl FnOnce(&mut OnceResults) -> OnceKey,
-) -> Result<(RunningStep, Option<Encoded>), OnceError> {
+fn begin(ctx: &Ctx, key: impl FnOnce(&mut OnceResults) -> OnceKey) -> Begun {
     let shared = &ctx.shared;
     let request = ctx.request;
     let begun = shared.control.once(request, |results| {
@@ -364,7 +275,7 @@ fn begin(
             return Err(OnceError::OnHost(key.name));
         }
         let found = results.begin(&key)?;
-        Ok((RunningStep { shared: Arc::clone(shared), request, key, call: results.call }, found))
+        Ok((RunningStep::new(shared, request, key, results.call), found))
     });
     begun.unwrap_or(Err(OnceError::TooLate))
 }
@@ -374,110 +285,109 @@ fn place_of(shared: &Arc<RunShared>, request: TaskRequest) -> (usize, u32) {
     (Arc::as_ptr(shared) as usize, request.index)
 }
 
+/// What the work of a step gives: a `Result<T, BoxError>`.
+///
+/// The lifetime of the error is a parameter, although it is `'static` in every use. Otherwise the compiler
+/// cannot see that a combinator of steps is `Send` inside an `async fn`, where it forgets lifetimes.
+pub trait StepResult: Sized {
+    /// The value of `Ok`.
+    type Value: Serialize + DeserializeOwned;
+
+    /// The value, or the whole result if it is an error.
+    #[doc(hidden)]
+    fn into_value(self) -> Result<Self::Value, Self>;
+
+    /// The text of the error.
+    #[doc(hidden)]
+    fn error_text(&self) -> String;
+
+    #[doc(hidden)]
+    fn of(result: Result<Self::Value, OnceError>) -> Self;
+}
+
+impl<'a, T: Serialize + DeserializeOwned> StepResult for Result<T, Box<dyn StdError + Send + Sync + 'a>> {
+    type Value = T;
+
+    fn into_value(self) -> Result<T, Self> {
+        self.map_err(Err)
+    }
+
+    fn error_text(&self) -> String {
+        self.as_ref().err().map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn of(result: Result<T, OnceError>) -> Self {
+        result.map_err(Into::into)
+    }
+}
+
 impl<T, F> Future for DurableStep<T, F>
 where
     T: Serialize + DeserializeOwned,
-    F: Future<Output = Result<T, BoxError>>,
+    F: Future,
+    F::Output: StepResult<Value = T>,
 {
-    type Output = Result<T, BoxError>;
+    type Output = F::Output;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
+        let Some(step) = this.step.as_ref() else {
+            return match std::mem::replace(this.progress, Progress::Over) {
+                Progress::Refused(refused) => Poll::Ready(StepResult::of(Err(refused))),
+                _ => Poll::Pending,
+            };
+        };
         loop {
             match std::mem::replace(this.progress, Progress::Over) {
-                Progress::Refused(refused) => return Poll::Ready(Err(refused.into())),
+                Progress::Refused(_) | Progress::Over => return Poll::Pending,
                 Progress::Found(value) => {
-                    let Some(step) = this.step.as_ref() else {
-                        return Poll::Ready(Err(OnceError::TooLate.into()));
-                    };
                     if step.poll_stored(cx).is_pending() {
                         *this.progress = Progress::Found(value);
                         return Poll::Pending;
                     }
-                    let result = read(&step.key.name, &value);
+                    step.report(StepEvent::Found);
+                    let result = read(step.name(), &value);
                     *this.step = None;
-                    return Poll::Ready(result);
+                    return Poll::Ready(StepResult::of(result));
+                }
+                Progress::Begins => {
+                    step.report(StepEvent::Started);
+                    *this.progress = Progress::Works;
                 }
                 Progress::Works => {
-                    let Some(step) = this.step.as_ref() else {
-                        return Poll::Ready(Err(OnceError::TooLate.into()));
+                    let Poll::Ready(done) = POLLED.sync_scope(step.place(), || this.work.as_mut().poll(cx))
+                    else {
+                        *this.progress = Progress::Works;
+                        return Poll::Pending;
                     };
-                    let place = place_of(&step.shared, step.request);
-                    let value = match POLLED.sync_scope(place, || this.work.as_mut().poll(cx)) {
-                        Poll::Pending => {
-                            *this.progress = Progress::Works;
-                            return Poll::Pending;
-                        }
-                        Poll::Ready(Err(error)) => {
+                    let value = match done.into_value() {
+                        Ok(value) => value,
+                        Err(failed) => {
+                            step.report_failure(|| failed.error_text());
                             *this.step = None;
-                            return Poll::Ready(Err(error));
+                            return Poll::Ready(failed);
                         }
-                        Poll::Ready(Ok(value)) => value,
                     };
-                    step.put(&value, cx)?;
+                    if let Err(refused) = step.put(&value, cx) {
+                        *this.step = None;
+                        return Poll::Ready(StepResult::of(Err(refused)));
+                    }
                     *this.progress = Progress::Stores(value);
                 }
                 Progress::Stores(value) => {
-                    let stored = this.step.as_ref().map_or(Poll::Ready(()), |step| step.poll_stored(cx));
-                    if stored.is_pending() {
+                    if step.poll_stored(cx).is_pending() {
                         *this.progress = Progress::Stores(value);
                         return Poll::Pending;
                     }
+                    step.report(StepEvent::Done);
                     *this.step = None;
-                    return Poll::Ready(Ok(value));
+                    return Poll::Ready(StepResult::of(Ok(value)));
                 }
-                Progress::Over => return Poll::Pending,
             }
         }
     }
 }
 
-fn read<T: DeserializeOwned>(name: &str, value: &[u8]) -> Result<T, BoxError> {
-    decode(value)
-        .map_err(|error| OnceError::OtherType { name: name.to_owned(), problem: error.to_string() }.into())
-}
-
-impl RunningStep {
-    /// Puts the result where the loop finds it.
-    fn put<T: Serialize>(&self, value: &T, cx: &mut Context<'_>) -> Result<(), OnceError> {
-        let RunningStep { shared, request, key, call } = self;
-        let mut bytes = Vec::new();
-        encode(&mut bytes, value)
-            .map_err(|error| OnceError::NotStorable { name: key.name.clone(), problem: error.to_string() })?;
-        shared.beat(*request);
-        let is_kept = shared.control.once_storage() == OnceStorage::Kept;
-        if !is_kept {
-            shared.control.warn_of_once(&key.name);
-        }
-        let put = shared.control.once(*request, |results| {
-            let is_current = results.call == *call;
-            if is_current {
-                results.put(key, Arc::from(bytes), cx.waker(), !is_kept);
-            }
-            is_current
-        });
-        if put != Some(true) {
-            return Err(OnceError::TooLate);
-        }
-        if is_kept {
-            shared.control.note_unstored();
-        }
-        Ok(())
-    }
-
-    fn poll_stored(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let polled = self.shared.control.once(self.request, |results| results.poll_stored(&self.key, cx));
-        // A task that has ended waits for nothing.
-        polled.unwrap_or(Poll::Pending)
-    }
-}
-
-impl Drop for RunningStep {
-    fn drop(&mut self) {
-        self.shared.control.leave_once(self.request, |results| {
-            if results.call == self.call {
-                results.running.remove(&self.key);
-            }
-        });
-    }
+fn read<T: DeserializeOwned>(name: &str, value: &[u8]) -> Result<T, OnceError> {
+    decode(value).map_err(|error| OnceError::OtherType { name: name.to_owned(), problem: error.to_string() })
 }

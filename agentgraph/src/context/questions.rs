@@ -18,6 +18,12 @@ pub(crate) enum AskedSpot {
     /// The next one without a key.
     Next,
     Key(InterruptKey),
+    /// A sleep, and its end in microseconds since 1970.
+    Sleep {
+        name: String,
+        nth: u32,
+        until: u64,
+    },
 }
 
 /// The questions that a task waits for, and the answers that they void.
@@ -132,6 +138,10 @@ impl Questions {
         if self.is_broken() {
             return Err(Interrupted);
         }
+        let until = match &which {
+            AskedSpot::Sleep { until, .. } => Some(*until),
+            AskedSpot::Next | AskedSpot::Key(_) => None,
+        };
         let (spot, any_value) = self.take_spot(which)?;
         let value = value.map_err(|error| self.fail_asking(AskProblem::NotJson(error.to_string())))?;
         let live = self.live(&spot);
@@ -147,7 +157,7 @@ impl Questions {
                 Some(problem) => Err(self.refuse(n, problem, schema)),
             };
         }
-        Err(self.open(spot, value, schema))
+        Err(self.open_until(spot, value, schema, until))
     }
 
     /// The spot of the attempt's next question.
@@ -167,7 +177,21 @@ impl Questions {
                 self.keys.insert(name.clone());
                 Ok((Spot::Key(name), any_value))
             }
+            // The name is the value.
+            AskedSpot::Sleep { name, nth, .. } => Ok((Spot::Sleep { name, nth }, true)),
         }
+    }
+
+    /// Whether the attempt has asked all questions that have answers.
+    pub(crate) fn has_asked_all_answered(&self) -> bool {
+        self.asked.iter().filter(|asked| matches!(asked.answer, AnswerState::With(_))).all(|asked| {
+            match &asked.spot {
+                Spot::Nth(nth) => *nth < self.next,
+                Spot::Key(key) => self.keys.contains(key),
+                // A sleep is counted with the durable steps.
+                Spot::Sleep { .. } => true,
+            }
+        })
     }
 
     /// Whether a question without a key is open.
@@ -182,13 +206,24 @@ impl Questions {
 
     /// Opens a question without an answer. An answer to another question at its spot is voided.
     pub(crate) fn open(&mut self, spot: Spot, value: Value, schema: Option<Value>) -> Interrupted {
+        self.open_until(spot, value, schema, None)
+    }
+
+    fn open_until(
+        &mut self,
+        spot: Spot,
+        value: Value,
+        schema: Option<Value>,
+        until: Option<u64>,
+    ) -> Interrupted {
         if self.asks.requests.iter().any(|request| request.spot == spot) {
             return Interrupted;
         }
         let still_open =
             self.live(&spot).filter(|live| live.answer == AnswerState::NotYet && live.value == value);
         if let Some(AskedQuestion { n, .. }) = still_open {
-            self.asks.requests.push(Request { n: *n, replaces: self.replaced(&spot), spot, value, schema });
+            let replaces = self.replaced(&spot);
+            self.asks.requests.push(Request { n: *n, replaces, spot, value, schema, until });
             return Interrupted;
         }
         let Some(n) = self.next_number() else { return self.fail_asking(AskProblem::TooMany) };
@@ -200,7 +235,8 @@ impl Questions {
                 }
             }
         }
-        self.asks.requests.push(Request { n, replaces: self.replaced(&spot), spot, value, schema });
+        let replaces = self.replaced(&spot);
+        self.asks.requests.push(Request { n, replaces, spot, value, schema, until });
         Interrupted
     }
 
@@ -229,6 +265,7 @@ impl Questions {
             spot: asked.spot,
             value: asked.value,
             schema,
+            until: None,
         });
         self.refused.get_or_insert(Refusal { n, problem, asked });
         Interrupted

@@ -9,7 +9,7 @@ use crate::engine::stored::{StoredAnswer, StoredRequest};
 use crate::engine::task_id::StepPlace;
 use crate::failure::Failure;
 use crate::record::once::StoredOnce;
-use crate::words::{AnswerState, AskedQuestion};
+use crate::words::{AnswerState, AskedQuestion, InterruptId, OpenId};
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 /// The remains of tasks whose superstep was not committed, by task.
@@ -65,6 +65,12 @@ impl TaskRemains {
         requests.filter(|(n, _)| !self.answers.contains_key(n) && !self.voided.contains(n))
     }
 
+    /// The ids of the open requests, and the ends of those that are sleeps.
+    pub(crate) fn open_ids(&self, task: TaskId) -> impl Iterator<Item = OpenId> {
+        self.open()
+            .map(move |(n, request)| OpenId { id: InterruptId { task, n: *n }, until: request.until() })
+    }
+
     /// The open requests, as the task asked them.
     pub(crate) fn asks(&self) -> NewQuestions {
         let requests = self.open().map(|(n, request)| request.request(*n));
@@ -110,6 +116,11 @@ impl TaskRemains {
 
 /// The durable steps of a task, by place.
 impl TaskRemains {
+    /// Whether the task is not done and has done durable steps.
+    pub(crate) fn has_steps(&self) -> bool {
+        self.result.is_none() && !self.once.is_empty()
+    }
+
     /// Adds the result of a durable step.
     pub(crate) fn keep_once(&mut self, place: u32, result: StoredOnce) {
         self.once.insert(place, result);

@@ -24,7 +24,8 @@ use agentgraph_checkpoint::PendingWrite;
 pub(crate) fn once_storage<S: State>(journal: Option<&Journal<S>>) -> OnceStorage {
     match journal {
         Some(journal) if !journal.waits() => OnceStorage::Kept,
-        Some(_) | None => OnceStorage::InMemory,
+        Some(_) => OnceStorage::AtTheEnd,
+        None => OnceStorage::InMemory,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::dependency::outputs::StoredDropped;
 use crate::error::{Code, Error};
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
-use crate::record::header::{StoredLimits, StoredSpot, StoredStuck};
+use crate::record::header::{StoredLimits, StoredSleep, StoredSpot, StoredStuck};
 use crate::record::migrate::Migrations;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
@@ -136,26 +136,35 @@ pub(crate) struct StoredRequest {
 
 impl StoredRequest {
     pub(crate) fn new(node: String, request: Request) -> Self {
-        let Request { n, spot, value, schema, replaces } = request;
-        let (nth, key) = match spot {
-            Spot::Nth(nth) => (Some(nth).filter(|nth| *nth != n), None),
-            Spot::Key(key) => (None, Some(key)),
+        let Request { n, spot, value, schema, replaces, until } = request;
+        let (nth, key, sleep) = match spot {
+            Spot::Nth(nth) => (Some(nth).filter(|nth| *nth != n), None, None),
+            Spot::Key(key) => (None, Some(key), None),
+            Spot::Sleep { name, nth } => {
+                (None, None, Some(StoredSleep { name, nth, until: until.unwrap_or_default() }))
+            }
         };
-        StoredRequest { node, value, schema, sources: None, spot: StoredSpot { nth, key, replaces } }
+        StoredRequest { node, value, schema, sources: None, spot: StoredSpot { nth, key, replaces, sleep } }
     }
 
     /// The request with number `n`.
     pub(crate) fn request(&self, n: u32) -> Request {
         let StoredRequest { value, schema, spot: StoredSpot { replaces, .. }, .. } = self.clone();
-        Request { n, spot: self.spot(n), value, schema, replaces }
+        Request { n, spot: self.spot(n), value, schema, replaces, until: self.until() }
     }
 
     /// A request with neither key nor index is the n-th.
     pub(crate) fn spot(&self, n: u32) -> Spot {
-        match &self.spot.key {
-            Some(key) => Spot::Key(key.clone()),
-            None => Spot::Nth(self.spot.nth.unwrap_or(n)),
+        match (&self.spot.key, &self.spot.sleep) {
+            (Some(key), _) => Spot::Key(key.clone()),
+            (None, Some(sleep)) => Spot::Sleep { name: sleep.name.clone(), nth: sleep.nth },
+            (None, None) => Spot::Nth(self.spot.nth.unwrap_or(n)),
         }
+    }
+
+    /// The end of a sleep, in microseconds since 1970.
+    pub(crate) fn until(&self) -> Option<u64> {
+        self.spot.sleep.as_ref().map(|sleep| sleep.until)
     }
 }
 

@@ -78,7 +78,7 @@ impl RetryPolicy {
         self.attempts
     }
 
-    pub(super) fn retries(&self, attempt: u32, error: &BoxError) -> bool {
+    pub(crate) fn retries(&self, attempt: u32, error: &BoxError) -> bool {
         attempt < self.attempts
             && caused_by::<Terminal>(&**error).is_none()
             && caused_by::<NodePanic>(&**error).is_none()
@@ -89,7 +89,7 @@ impl RetryPolicy {
     }
 
     /// The wait after `attempt`; `random` selects a value in its upper half.
-    pub(super) fn wait(&self, attempt: u32, random: u64) -> Duration {
+    pub(crate) fn wait(&self, attempt: u32, random: u64) -> Duration {
         let grown = self.initial.as_secs_f64() * self.factor.powi(attempt.saturating_sub(1).min(1000) as i32);
         let capped = grown.min(self.max.as_secs_f64());
         let share = 1.0 - 0.5 * (random as f64 / u64::MAX as f64);

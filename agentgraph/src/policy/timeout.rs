@@ -10,6 +10,7 @@ use futures_util::future::{Either, select};
 use tokio::sync::Notify;
 
 use crate::context::TaskRequest;
+use crate::error::BoxError;
 use crate::node::NodeResult;
 use crate::state::State;
 use crate::words::Timeouts;
@@ -34,6 +35,8 @@ pub enum TimeoutKind {
     Run,
     /// For silence.
     Idle,
+    /// For an attempt of a durable step.
+    Step,
 }
 
 impl TimeoutKind {
@@ -41,6 +44,9 @@ impl TimeoutKind {
         match self {
             TimeoutKind::Run => {
                 format!("no result after {limit:?}: raise the node's timeout, or make it faster")
+            }
+            TimeoutKind::Step => {
+                format!("no result after {limit:?}: raise the step's timeout, or make it faster")
             }
             TimeoutKind::Idle => format!(
                 "no sign of life for {limit:?}: call `ctx.heartbeat()` where it works, or raise the node's idle timeout"
@@ -103,6 +109,18 @@ pub(super) async fn within<S: State>(
     match select(watched, pin!(services.sleep(limit))).await {
         Either::Left((result, _)) => result,
         Either::Right(_) => Err(Timeout { limit, kind: TimeoutKind::Run }.into()),
+    }
+}
+
+/// Runs an attempt of a durable step within its timeout.
+pub(crate) async fn in_time<T>(
+    limit: Duration,
+    services: &dyn Services,
+    work: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
+    match select(pin!(work), pin!(services.sleep(limit))).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => Err(Timeout { limit, kind: TimeoutKind::Step }.into()),
     }
 }
 

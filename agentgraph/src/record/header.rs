@@ -23,7 +23,9 @@
 mod eager;
 mod limits;
 
-pub(crate) use eager::{EagerHeader, StoredEager, StoredGroup, StoredLeft, StoredSpot, StoredState};
+pub(crate) use eager::{
+    EagerHeader, StoredEager, StoredGroup, StoredLeft, StoredSleep, StoredSpot, StoredState,
+};
 pub(crate) use limits::StoredLimits;
 
 use std::collections::BTreeMap;

@@ -23,8 +23,9 @@ use crate::run::busy::{UndoneRun, newest_run};
 use crate::run::open::{open_work_inside, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
-use crate::words::{InterruptId, OpenRequest, Spent};
+use crate::words::{OpenId, OpenRequest, Spent, until_text};
 use agentgraph_checkpoint::engine::page;
+use agentgraph_checkpoint::services::from_micros;
 use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId};
 
 /// The request of the caller.
@@ -201,7 +202,8 @@ pub(super) enum FirstAction<S: State> {
     },
     /// The answers, and the open requests of subgraphs.
     Answer(Answers, Vec<OpenRequest>),
-    GoOn,
+    /// Continues; the open requests of subgraphs.
+    GoOn(Vec<OpenRequest>),
     /// Continues from an older checkpoint, on a branch of its own.
     Fork,
     Edit(Edit<S>, Option<EditBase>),
@@ -306,7 +308,7 @@ impl<S: State> Opening<S> {
             CallRequest::Edit(edit) => FirstAction::Edit(edit, Some(edited).filter(|_| forks.is_none())),
             CallRequest::Resume(answers) => FirstAction::Answer(answers, inside),
             _ if forks.is_some() => FirstAction::Fork,
-            _ => FirstAction::GoOn,
+            _ => FirstAction::GoOn(inside),
         };
         let begins = matches!(&next, FirstAction::Edit(Edit::AsStart(_), _));
         // Answers and the results of siblings belong to the checkpoint, so a new branch starts without them.
@@ -347,7 +349,7 @@ fn fresh_parts<S: State>(
         sessions: StoredSessions::new(),
         sessions_changed: false,
         spent: Spent::default(),
-        next: FirstAction::GoOn,
+        next: FirstAction::GoOn(Vec::new()),
     }
 }
 
@@ -371,16 +373,16 @@ fn nothing_to_resume(why: &str) -> Error {
 
 fn run_unfinished(replayed: &Replay, left_over: &Leftovers, inside: &[OpenRequest]) -> Error {
     let next: Vec<&str> = replayed.header.next.iter().map(|activation| &*activation.node).collect();
-    let mut open: Vec<String> = left_over
-        .iter()
-        .flat_map(|(task, left)| left.open().map(|(n, _)| InterruptId { task: *task, n: *n }.to_string()))
-        .collect();
-    open.extend(inside.iter().filter_map(|request| request.interrupt.id).map(|id| id.to_string()));
-    open.sort();
-    let open = if open.is_empty() {
-        "use `proceed()` to continue it".to_owned()
-    } else {
-        format!("it waits for answers to {}: use `resume`", open.join(", "))
+    let mut open: Vec<OpenId> = left_over.iter().flat_map(|(task, left)| left.open_ids(*task)).collect();
+    open.extend(inside.iter().filter_map(OpenId::of));
+    let mut asked: Vec<String> =
+        open.iter().filter(|open| open.until.is_none()).map(|open| open.id.to_string()).collect();
+    asked.sort();
+    let first_end = open.iter().filter_map(|open| open.until).min();
+    let open = match (asked.is_empty(), first_end) {
+        (true, None) => "use `proceed()` to continue it".to_owned(),
+        (true, Some(end)) => format!("it sleeps {}: use `proceed()` then", until_text(from_micros(end))),
+        (false, _) => format!("it waits for answers to {}: use `resume`", asked.join(", ")),
     };
     let problem = format!(
         "the thread's last run has not finished: {} still to run; {open}, or `.abandon()` to give it up",

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::extract::Snapshot;
 use crate::state::{HiddenValue, ShownState, State};
-use crate::words::{DroppedEdits, EditError, GraphEdit, Outcome, Replaced, TaskEnd, TaskRef};
+use crate::words::{
+    DroppedEdits, DurableStepRef, EditError, GraphEdit, Outcome, Replaced, StepEvent, TaskEnd, TaskRef,
+};
 use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
 /// A report of a run. Events come in the order in which they happened.
@@ -71,6 +73,15 @@ pub enum EventKind<S: State> {
         node: String,
         /// The way in which it ended.
         end: TaskEnd,
+    },
+    /// View *tasks*: something happened to a durable step of a task.
+    Step {
+        /// The node.
+        node: String,
+        /// The step.
+        step: DurableStepRef,
+        /// What happened.
+        event: StepEvent,
     },
     /// View *tasks*: an answer was voided, since its task asked something else when it ran again. It is
     /// delivered to no question, and neither are answers to later questions without a key. Comes before the
@@ -167,6 +178,10 @@ where
             EventKind::AnswerVoided { node, question, asks } => {
                 let mut parts = out.debug_struct("AnswerVoided");
                 parts.field("node", node).field("question", question).field("asks", asks).finish()
+            }
+            EventKind::Step { node, step, event } => {
+                let mut parts = out.debug_struct("Step");
+                parts.field("node", node).field("step", step).field("event", event).finish()
             }
             EventKind::Checkpoint { id, source, next } => {
                 let mut parts = out.debug_struct("Checkpoint");

@@ -19,7 +19,7 @@ use crate::run::nested::Callee;
 use crate::state::State;
 use crate::step::InputValue;
 use crate::subgraph::namespace;
-use crate::words::{Interrupt, Memory, Open, OpenChild, OpenRequest};
+use crate::words::{DoneStep, Interrupt, Memory, Open, OpenChild, OpenRequest};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Tail, TaskId};
 
 #[async_trait]
@@ -65,6 +65,7 @@ impl<C: State> AnyGraph for Callee<C> {
         }
         for task in tasks(&graph, place, &header, id, &left) {
             found.failures.extend(task.failure(place));
+            found.steps.extend(task.steps(place));
             if task.left.is_some_and(TaskRemains::waits) {
                 let asked = interrupts(place, &task);
                 found.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
@@ -73,6 +74,7 @@ impl<C: State> AnyGraph for Callee<C> {
                 found.requests.extend(inside.requests);
                 found.children.extend(inside.children);
                 found.failures.extend(inside.failures);
+                found.steps.extend(inside.steps);
                 found.refused = found.refused.or(inside.refused);
             }
         }
@@ -112,6 +114,12 @@ impl OpenTask<'_> {
     /// The failure of its last call.
     pub(crate) fn failure(&self, place: Place<'_>) -> Option<Failure> {
         Some(self.left?.failed()?.clone().within(place.namespace))
+    }
+
+    /// The durable steps that it has done, in the order in which their results came.
+    pub(crate) fn steps(&self, place: Place<'_>) -> Vec<DoneStep> {
+        let done = self.left.filter(|left| left.has_steps()).map_or_else(Vec::new, TaskRemains::once);
+        done.iter().map(|(_, step)| step.shown(&self.node, place.namespace)).collect()
     }
 }
 

@@ -117,7 +117,7 @@ impl<S: State> CallPlan<S> {
             sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             sink: events
                 .as_ref()
-                .filter(|events| events.views().custom || events.views().messages || events.views().edits)
+                .filter(|events| events.views().reach_nodes())
                 .map(|events| Arc::clone(events) as Arc<dyn Sink>),
             hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
             hears_messages: events.as_ref().is_some_and(|events| events.views().messages),
@@ -181,7 +181,7 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
     async fn begin(&mut self) -> Result<(), Error> {
         let edits = std::mem::take(&mut self.edits);
         let run = &mut self.run;
-        match std::mem::replace(&mut self.next, FirstAction::GoOn) {
+        match std::mem::replace(&mut self.next, FirstAction::GoOn(Vec::new())) {
             FirstAction::Input { input, abandoned } => {
                 let input = run.edit_before(edits, input)?;
                 run.input(input, abandoned).await
@@ -192,9 +192,9 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
                 run.check_left_over()?;
                 Box::pin(run.give_answers(answers, inside)).await
             }
-            FirstAction::GoOn => {
+            FirstAction::GoOn(inside) => {
                 run.adopt_failures();
-                Ok(())
+                run.end_sleeps(inside).await
             }
             FirstAction::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
             FirstAction::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,

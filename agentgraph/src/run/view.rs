@@ -24,9 +24,11 @@ use crate::run::CompiledGraph;
 use crate::run::open::{OpenTask, done, failure_of_all, interrupts, open_work_inside, tasks};
 use crate::state::{ShownState, State};
 use crate::step::Step;
-use crate::words::{GraphEdit, Interrupt, OpenChild};
-use agentgraph_checkpoint::engine::page;
-use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RowKind, RunId, Source, Tail};
+use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
+use agentgraph_checkpoint::engine::{TaskPlace, page};
+use agentgraph_checkpoint::{
+    CheckpointId, ListQuery, PendingWrite, Place, RowKind, RunId, Source, Tail, TaskId,
+};
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone)]
@@ -82,6 +84,10 @@ pub struct Checkpoint<S> {
     /// # }
     /// ```
     pub failures: Vec<Failure>,
+    /// The durable steps of tasks that are still to run which have results, by task and in the order in which
+    /// the results came; steps in subgraphs follow the task that called them. The commit of the task removes
+    /// them. See [`Ctx::once`](crate::Ctx::once).
+    pub steps: Vec<DoneStep>,
     /// Subgraphs that have started and not ended, at any depth; only for the newest checkpoint.
     pub children: Vec<OpenChild>,
     /// The run that was given up when this one started.
@@ -99,12 +105,13 @@ pub struct Checkpoint<S> {
 impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = self;
-        let Checkpoint { interrupts, failures, children, abandoned, edits, skips, memories, .. } = self;
+        let Checkpoint { interrupts, failures, steps, children, abandoned, edits, skips, memories, .. } =
+            self;
         let mut parts = out.debug_struct("Checkpoint");
         parts.field("id", id).field("parent", parent).field("run", run).field("source", source);
         parts.field("created", created).field("values", &ShownState(values)).field("next", next);
         parts.field("deferred", deferred).field("interrupts", interrupts).field("failures", failures);
-        parts.field("children", children);
+        parts.field("steps", steps).field("children", children);
         parts
             .field("abandoned", abandoned)
             .field("edits", edits)
@@ -153,7 +160,8 @@ pub(crate) async fn state_at<S: State>(
     let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
     let replayed = replay(persistence, place, &tail).await?;
     let mut found = checkpoint(graph, persistence, place, &replayed)?;
-    found.failures = failures(graph, persistence, place, &replayed, &tail.writes).await?;
+    (found.failures, found.steps) =
+        failures_and_steps(graph, persistence, place, &replayed, &tail.writes).await?;
     Ok(Some(found))
 }
 
@@ -206,6 +214,7 @@ fn checkpoint<S: State>(
         deferred: header.deferred.clone(),
         interrupts: Vec::new(),
         failures: Vec::new(),
+        steps: Vec::new(),
         children: Vec::new(),
         abandoned: header.abandoned,
         edits,
@@ -241,6 +250,7 @@ async fn add_left_over<S: State>(
     checkpoint.next.clear();
     for task in tasks(core, place, header, replayed.id, &left) {
         checkpoint.failures.extend(task.failure(place));
+        checkpoint.steps.extend(task.steps(place));
         if task.left.is_some_and(TaskRemains::waits) {
             checkpoint.interrupts.extend(interrupts(place, &task));
         } else if core.has_graphs {
@@ -248,6 +258,7 @@ async fn add_left_over<S: State>(
             checkpoint.interrupts.extend(inside.requests.into_iter().map(|request| request.interrupt));
             checkpoint.children.extend(inside.children);
             checkpoint.failures.extend(inside.failures);
+            checkpoint.steps.extend(inside.steps);
         }
         checkpoint.next.push(task.node);
     }
@@ -255,32 +266,36 @@ async fn add_left_over<S: State>(
     Ok(())
 }
 
-/// The failures of a checkpoint's open tasks.
-async fn failures<S: State>(
+/// The failures and the durable steps of a checkpoint's open tasks.
+async fn failures_and_steps<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
     replayed: &Replay,
     writes: &[PendingWrite],
-) -> Result<Vec<Failure>, Error> {
+) -> Result<(Vec<Failure>, Vec<DoneStep>), Error> {
     let header = &replayed.header;
     if header.next.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     }
     let left = read_remains(&graph.core, place, (replayed.id, header), writes)?.tasks;
     if graph.driver.is_some() {
-        return Ok(failures_of_pass(&graph.core, place, &left));
+        let steps = steps_of_pass(&graph.core, place, (header.run, replayed.id), &[], &left);
+        return Ok((failures_of_pass(&graph.core, place, &left), steps));
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
-    let mut found = Vec::new();
+    let (mut failures, mut steps) = (Vec::new(), Vec::new());
     for task in tasks(core, place, header, replayed.id, &left) {
-        found.extend(task.failure(place));
+        failures.extend(task.failure(place));
+        steps.extend(task.steps(place));
         if core.has_graphs && !task.left.is_some_and(TaskRemains::waits) {
-            found.extend(open_work_inside(core, &*persistence.saver, place, &task).await?.failures);
+            let inside = open_work_inside(core, &*persistence.saver, place, &task).await?;
+            failures.extend(inside.failures);
+            steps.extend(inside.steps);
         }
     }
-    found.extend(failure_of_all(place, &left));
-    Ok(found)
+    failures.extend(failure_of_all(place, &left));
+    Ok((failures, steps))
 }
 
 /// The failures of a pass, in the order in which the nodes are declared.
@@ -291,6 +306,29 @@ fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &Left
     found.sort_by(|a, b| (at(a), a.node()).cmp(&(at(b), b.node())));
     found.extend(failure_of_all(place, left));
     found
+}
+
+/// The durable steps of a pass, in the order in which the nodes are declared; `more` names temporary nodes.
+fn steps_of_pass<S: State>(
+    core: &GraphCore<S>,
+    place: Place<'_>,
+    (run, id): (RunId, CheckpointId),
+    more: &[String],
+    left: &Leftovers,
+) -> Vec<DoneStep> {
+    if left.values().all(|left| !left.has_steps()) {
+        return Vec::new();
+    }
+    let declared = core.names.iter().map(|name| &**name);
+    let temporary = more.iter().map(|name| &**name).filter(|name| !core.by_name.contains_key(*name));
+    let steps = declared.chain(temporary).flat_map(|node| {
+        let Place { thread, namespace } = place;
+        let CheckpointId { branch, step: parent, .. } = id;
+        let task =
+            TaskId::derive(&TaskPlace { thread, run, namespace, branch, parent, node, dispatch: None });
+        OpenTask { id: task, node: node.to_owned(), left: left.get(&task) }.steps(place)
+    });
+    steps.collect()
 }
 
 /// Adds the results of an unfinished pass.
@@ -325,6 +363,7 @@ fn add_pass<S: State>(
     let at = |interrupt: &Interrupt| core.by_name.get(&*interrupt.node).copied().unwrap_or(u32::MAX);
     checkpoint.interrupts.sort_by_key(|interrupt| (at(interrupt), interrupt.id));
     checkpoint.failures = failures_of_pass(core, place, left);
+    checkpoint.steps = steps_of_pass(core, place, (checkpoint.run, checkpoint.id), &checkpoint.next, left);
     Ok(())
 }
 
@@ -451,7 +490,8 @@ impl<S: State> History<S> {
         }
         if let Some(newest) = found.last_mut().filter(|newest| may_be_last && !newest.next.is_empty()) {
             let tail = persistence.saver.get(place, Some(newest.id)).await?.unwrap_or_default();
-            newest.failures = failures(&self.graph, persistence, place, &replayed, &tail.writes).await?;
+            (newest.failures, newest.steps) =
+                failures_and_steps(&self.graph, persistence, place, &replayed, &tail.writes).await?;
         }
         found.reverse();
         Ok(found)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
@@ -11,13 +12,14 @@ use crate::engine::stored::{StoredRequest, from_bytes};
 use crate::error::Error;
 use crate::run::CompiledGraph;
 use crate::state::State;
-use crate::words::{Interrupt, StoredStop};
+use crate::words::{Interrupt, StoredStop, first_end};
 use agentgraph_checkpoint::catalog;
 use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 
 /// A query of all threads of a store: `graph.waiting().limit(50).await?` returns the waiting ones, in
-/// alphabetical order. A thread waits for answers to interrupts, or for a [`proceed`](CompiledGraph::proceed)
-/// past a static interrupt; [`Interrupt::kind`] distinguishes the two. A run that continues past a static
+/// alphabetical order. A thread waits for answers to interrupts, for the end of a
+/// [sleep](crate::Ctx::sleep), or for a [`proceed`](CompiledGraph::proceed) past a static interrupt;
+/// [`Interrupt::kind`] distinguishes them. A run that continues past a static
 /// interrupt is included until its next checkpoint.
 ///
 /// However many threads wait, this is one query, and a waiting thread costs nothing but its rows. If a thread
@@ -66,6 +68,14 @@ pub struct WaitingThread {
     pub interrupts: Vec<Interrupt>,
     /// The reason why they cannot be read.
     pub problem: Option<ThreadProblem>,
+}
+
+impl WaitingThread {
+    /// The earliest end of its [sleeps](crate::Ctx::sleep), after which a `proceed()` continues the thread;
+    /// `None` if nothing sleeps.
+    pub fn sleeps_until(&self) -> Option<SystemTime> {
+        first_end(&self.interrupts)
+    }
 }
 
 impl<S: State> WaitingThreads<S> {

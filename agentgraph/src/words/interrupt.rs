@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::words::{Request, Spot, VoidedQuestion};
+use agentgraph_checkpoint::services::{from_micros, micros};
 use agentgraph_checkpoint::{InvalidId, TaskId};
 
 /// A reason why a run waits: an open question, or a static interrupt.
@@ -21,7 +23,7 @@ pub struct Interrupt {
     pub namespace: String,
     /// The kind of interrupt.
     pub kind: InterruptKind,
-    /// The question; null for a static interrupt.
+    /// The question; null for a static interrupt. For a sleep, its name.
     pub value: Value,
     /// The JSON schema of the answer, if the node provided one.
     pub schema: Option<Value>,
@@ -30,6 +32,9 @@ pub struct Interrupt {
     /// The question that this one replaces, if its answer was voided. [`times`](Replaced::times) grows for
     /// a node that asks something else each time it runs.
     pub replaces: Option<Replaced>,
+    /// The end of a [sleep](crate::Ctx::sleep), by the clock of the run's services. A `proceed()` after this
+    /// time continues the task.
+    pub until: Option<SystemTime>,
 }
 
 /// A question whose answer was voided: its task ran again and asked something else in its place, or in the
@@ -92,26 +97,47 @@ impl Interrupt {
             schema: None,
             key: None,
             replaces: None,
+            until: None,
         }
     }
 
-    /// The node, and whether its answered question was replaced by another one.
+    /// The node, and whether it sleeps or its answered question was replaced by another one.
     pub(crate) fn place(&self) -> String {
-        match self.replaces {
-            None => format!("`{}`", self.node),
-            Some(_) => format!("`{}`, which asks a different question than the answered one", self.node),
+        match (&self.replaces, self.until) {
+            (_, Some(until)) => format!("`{}`, which sleeps {}", self.node, until_text(until)),
+            (None, None) => format!("`{}`", self.node),
+            (Some(_), None) => {
+                format!("`{}`, which asks a different question than the answered one", self.node)
+            }
         }
     }
 
     pub(crate) fn of_request(task: TaskId, node: String, request: Request) -> Self {
-        let Request { n, spot, value, schema, replaces } = request;
-        let key = match spot {
-            Spot::Nth(_) => None,
-            Spot::Key(key) => Some(key),
+        let Request { n, spot, value, schema, replaces, until } = request;
+        let (kind, key) = match spot {
+            Spot::Nth(_) => (InterruptKind::Asked, None),
+            Spot::Key(key) => (InterruptKind::Asked, Some(key)),
+            Spot::Sleep { .. } => (InterruptKind::Sleeps, None),
         };
         let id = Some(InterruptId { task, n });
         let replaces = replaces.map(|question| Replaced::of(task, question));
-        Interrupt { value, schema, key, replaces, id, ..Interrupt::fixed(node, InterruptKind::Asked) }
+        let until = until.map(from_micros);
+        Interrupt { value, schema, key, replaces, until, id, ..Interrupt::fixed(node, kind) }
+    }
+}
+
+/// The earliest end among sleeps.
+pub(crate) fn first_end(interrupts: &[Interrupt]) -> Option<SystemTime> {
+    interrupts.iter().filter_map(|interrupt| interrupt.until).min()
+}
+
+/// The end of a sleep, for messages.
+pub(crate) fn until_text(until: SystemTime) -> String {
+    /// The last second that an HTTP date can show: the end of the year 9999.
+    const LAST: u64 = 253_402_300_799;
+    match micros(until) / 1_000_000 {
+        0..=LAST => format!("until {}", httpdate::fmt_http_date(from_micros(micros(until)))),
+        _ => "until after the year 9999".to_owned(),
     }
 }
 
@@ -121,6 +147,9 @@ impl Interrupt {
 pub enum InterruptKind {
     /// The node called [`Ctx::interrupt`](crate::Ctx::interrupt), or one of the methods like it.
     Asked,
+    /// The node called [`Ctx::sleep`](crate::Ctx::sleep); `proceed()` continues it after
+    /// [`until`](Interrupt::until).
+    Sleeps,
     /// The graph stops before the node runs.
     Before,
     /// The graph stops after the node has run.

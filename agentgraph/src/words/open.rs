@@ -1,9 +1,11 @@
 //! The open requests, subgraphs and failures of a task, as data.
 
-use super::interrupt::Interrupt;
+use super::durable_step::DoneStep;
+use super::interrupt::{Interrupt, InterruptId};
 use crate::error::Error;
 use crate::failure::Failure;
 use agentgraph_checkpoint::CheckpointId;
+use agentgraph_checkpoint::services::micros;
 
 /// A subgraph that has started and not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,24 @@ pub(crate) struct OpenRequest {
     pub(crate) at: CheckpointId,
 }
 
+/// An open request: a question, or a sleep with its end in microseconds since 1970.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenId {
+    pub(crate) id: InterruptId,
+    pub(crate) until: Option<u64>,
+}
+
+impl OpenId {
+    pub(crate) fn of(request: &OpenRequest) -> Option<Self> {
+        let Interrupt { id, until, .. } = &request.interrupt;
+        Some(OpenId { id: (*id)?, until: until.map(micros) })
+    }
+
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
 /// The open items of one task.
 #[derive(Default)]
 pub(crate) struct Open {
@@ -31,6 +51,8 @@ pub(crate) struct Open {
     pub(crate) children: Vec<OpenChild>,
     /// The failures of tasks, in task order, then the failure of the whole.
     pub(crate) failures: Vec<Failure>,
+    /// The durable steps of tasks, in task order.
+    pub(crate) steps: Vec<DoneStep>,
     /// The reason why the call cannot continue, if continuing would lose stored data.
     pub(crate) refused: Option<Error>,
 }

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::edit::DroppedEdits;
-use super::interrupt::Interrupt;
+use super::interrupt::{Interrupt, first_end};
 use super::stop::StopReason;
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::{CheckpointId, RunId};
@@ -35,7 +36,8 @@ pub enum Outcome<O> {
         /// Temporary edits of this call that conflicted with those of a parallel task, and were dropped.
         dropped: Vec<DroppedEdits>,
     },
-    /// The run waits: for answers (`resume`), or at a static interrupt (`proceed`).
+    /// The run waits: for answers (`resume`), for the end of a sleep (`proceed` after it), or at a static
+    /// interrupt (`proceed`).
     #[non_exhaustive]
     Interrupted {
         /// The last committed state.
@@ -159,6 +161,12 @@ impl<O> Outcome<O> {
         }
     }
 
+    /// The earliest end of the run's [sleeps](crate::Ctx::sleep), after which a `proceed()` continues it;
+    /// `None` if nothing sleeps.
+    pub fn sleeps_until(&self) -> Option<SystemTime> {
+        first_end(self.interrupts())
+    }
+
     /// The amount of a unit that the run has spent, in all its calls. See [`Budget`](crate::Budget).
     pub fn spent(&self, unit: &str) -> u64 {
         let (Outcome::Finished { spent, .. }
@@ -201,6 +209,10 @@ impl<O> Outcome<O> {
 pub struct NotFinished(Error);
 
 impl NotFinished {
+    pub(crate) fn new(error: Error) -> Self {
+        NotFinished(error)
+    }
+
     /// The stable code: [`Code::NotFinished`] or [`Code::StuckJoin`].
     pub fn code(&self) -> Code {
         self.0.code()

@@ -9,6 +9,11 @@ pub(crate) enum Spot {
     /// Its n-th question without a key, counted from 0.
     Nth(u32),
     Key(String),
+    /// The n-th sleep of this name, counted from 0.
+    Sleep {
+        name: String,
+        nth: u32,
+    },
 }
 
 impl Spot {
@@ -89,6 +94,8 @@ pub(crate) struct Request {
     pub(crate) value: Value,
     pub(crate) schema: Option<Value>,
     pub(crate) replaces: Option<VoidedQuestion>,
+    /// The end of a sleep, in microseconds since 1970.
+    pub(crate) until: Option<u64>,
 }
 
 /// The last question at the same spot whose answer was voided.

@@ -53,4 +53,9 @@ impl Views {
         }
         chosen
     }
+
+    /// Whether some events are sent from within nodes.
+    pub(crate) fn reach_nodes(self) -> bool {
+        self.custom || self.messages || self.edits || self.tasks
+    }
 }

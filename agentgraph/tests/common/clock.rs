@@ -24,6 +24,11 @@ impl Clock {
         self.0.slept.lock().unwrap().clone()
     }
 
+    /// Moves the clock.
+    pub fn advance(&self, duration: Duration) {
+        self.0.micros.fetch_add(duration.as_micros() as u64, Ordering::SeqCst);
+    }
+
     /// Sets the number that `random` returns.
     pub fn set_random(&self, number: u64) {
         self.0.random.store(number, Ordering::SeqCst);

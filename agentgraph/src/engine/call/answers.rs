@@ -13,8 +13,9 @@ use crate::engine::load::finished_step;
 use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
 use crate::state::State;
-use crate::words::{InterruptId, OpenRequest};
+use crate::words::{InterruptId, OpenId, OpenRequest};
 use agentgraph_checkpoint::PendingWrite;
+use agentgraph_checkpoint::services::micros;
 
 /// The answers of a caller.
 pub(crate) enum Answers {
@@ -23,15 +24,25 @@ pub(crate) enum Answers {
 }
 
 impl Answers {
-    fn by_id(self, open: &[InterruptId]) -> Result<Vec<(InterruptId, Value)>, Error> {
-        let listed = || open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        match (self, open) {
-            (_, []) => Err(Error::new(
+    /// The answers by id. A bare answer is for a question, never for a sleep.
+    fn by_id(self, open: &[OpenId]) -> Result<Vec<(InterruptId, Value)>, Error> {
+        let listed = || open.iter().map(|open| open.id.to_string()).collect::<Vec<_>>().join(", ");
+        let asked = || open.iter().filter(|open| open.until.is_none());
+        match (self, asked().count()) {
+            _ if open.is_empty() => Err(Error::new(
                 Code::NothingToResume,
                 "no interrupt is open: use `proceed()` to continue a run that stopped for another reason, or a branch that \
                  begins at an older checkpoint, where the node asks again",
             )),
-            (Answers::Bare(value), [only]) => Ok(vec![(*only, value)]),
+            (Answers::Bare(_), 0) => Err(Error::new(
+                Code::NothingToResume,
+                format!(
+                    "no question is open, the run sleeps: use `proceed()` when the time has come, or end a sleep early by its \
+                     id with `resume_many` ({})",
+                    listed()
+                ),
+            )),
+            (Answers::Bare(value), 1) => Ok(asked().map(|only| (only.id, value.clone())).collect()),
             (Answers::Bare(_), _) => Err(Error::new(
                 Code::AmbiguousAnswer,
                 format!("several interrupts are open ({}): answer them by id with `resume_many`", listed()),
@@ -43,7 +54,8 @@ impl Answers {
             (Answers::ById(answers), _) => {
                 let mut seen = std::collections::HashSet::new();
                 for (id, _) in &answers {
-                    let problem = match (open.contains(id), seen.insert(*id)) {
+                    let is_open = open.iter().any(|open| open.id == *id);
+                    let problem = match (is_open, seen.insert(*id)) {
                         (false, _) => "is not open",
                         (true, false) => "is answered twice",
                         (true, true) => continue,
@@ -75,10 +87,47 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Delivers answers after checking them against the open interrupts; `inside` are those inside tasks.
-    /// Answers are stored before anything runs, each beside its request.
+    /// Sleeps whose time has come are ended as well. Answers are stored before anything runs, each beside its
+    /// request.
     pub(crate) async fn give_answers(
         &mut self,
         answers: Answers,
+        inside: Vec<OpenRequest>,
+    ) -> Result<(), Error> {
+        let open = self.open_requests(&inside);
+        let mut answers = answers.by_id(&open)?;
+        let over = self.sleeps_over(&open);
+        for id in over {
+            if answers.iter().all(|(answered, _)| *answered != id) {
+                answers.push((id, Value::Null));
+            }
+        }
+        self.deliver(answers, inside).await
+    }
+
+    /// Ends the sleeps whose time has come, so that their tasks run again.
+    pub(crate) async fn end_sleeps(&mut self, inside: Vec<OpenRequest>) -> Result<(), Error> {
+        let open = self.open_requests(&inside);
+        let over = self.sleeps_over(&open);
+        if over.is_empty() {
+            return Ok(());
+        }
+        self.check_left_over()?;
+        let answers = over.into_iter().map(|id| (id, Value::Null)).collect();
+        Box::pin(self.deliver(answers, inside)).await
+    }
+
+    fn sleeps_over(&self, open: &[OpenId]) -> Vec<InterruptId> {
+        if open.iter().all(|open| open.until.is_none()) {
+            return Vec::new();
+        }
+        let now = micros(self.runtime.shared.services.now());
+        open.iter().filter(|open| open.is_over(now)).map(|open| open.id).collect()
+    }
+
+    async fn deliver(
+        &mut self,
+        answers: Vec<(InterruptId, Value)>,
         inside: Vec<OpenRequest>,
     ) -> Result<(), Error> {
         let (own, inside) = self.take_answers(answers, &inside)?;
@@ -94,27 +143,30 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Box::pin(journal.put_writes(&own)).await
     }
 
-    #[allow(clippy::type_complexity)]
-    fn take_answers<'a>(
-        &mut self,
-        answers: Answers,
-        inside: &'a [OpenRequest],
-    ) -> Result<(Vec<PendingWrite>, Vec<(&'a OpenRequest, PendingWrite)>), Error> {
-        let flow = self.flow_tasks();
-        let of_flow = self.open_in_flow(&flow);
-        let mut open: Vec<InterruptId> = match self.driver {
+    /// The open requests of the run, in task order, and those inside its tasks.
+    fn open_requests(&self, inside: &[OpenRequest]) -> Vec<OpenId> {
+        let mut open: Vec<OpenId> = match self.driver {
             Some(_) => self.open_in_pass(),
             None => (0..self.position.frontier.len())
                 .filter_map(|index| {
                     let task = self.task_id(index)?;
                     Some((task, self.inheritance.left_over.get(&task)?))
                 })
-                .flat_map(|(task, left)| left.open().map(move |(n, _)| InterruptId { task, n: *n }))
-                .chain(of_flow)
+                .flat_map(|(task, left)| left.open_ids(task))
+                .chain(self.open_in_flow(&self.flow_tasks()))
                 .collect(),
         };
-        open.extend(inside.iter().filter_map(|request| request.interrupt.id));
-        let answers = answers.by_id(&open)?;
+        open.extend(inside.iter().filter_map(OpenId::of));
+        open
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn take_answers<'a>(
+        &mut self,
+        answers: Vec<(InterruptId, Value)>,
+        inside: &'a [OpenRequest],
+    ) -> Result<(Vec<PendingWrite>, Vec<(&'a OpenRequest, PendingWrite)>), Error> {
+        let flow = self.flow_tasks();
         #[cfg(feature = "validate")]
         self.check_answers(&answers, inside)?;
         let mut writes = Vec::new();
@@ -136,15 +188,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The interrupts that an unfinished pass waits for, in the order in which their nodes are declared.
-    fn open_in_pass(&self) -> Vec<InterruptId> {
+    fn open_in_pass(&self) -> Vec<OpenId> {
         let open = self.inheritance.left_over.iter().flat_map(|(task, left)| {
-            left.open().map(|(n, request)| {
+            left.open().zip(left.open_ids(*task)).map(|((_, request), id)| {
                 let node = self.position.graph.by_name.get(&*request.node).copied();
-                (node.unwrap_or(u32::MAX), InterruptId { task: *task, n: *n })
+                (node.unwrap_or(u32::MAX), id)
             })
         });
         let mut open: Vec<_> = open.collect();
-        open.sort_unstable();
+        open.sort_unstable_by_key(|(node, open)| (*node, open.id));
         open.into_iter().map(|(_, id)| id).collect()
     }
 

@@ -13,7 +13,7 @@ use crate::engine::stored::StoredAnswer;
 use crate::error::Error;
 use crate::persistence::Persistence;
 use crate::state::State;
-use crate::words::InterruptId;
+use crate::words::OpenId;
 use agentgraph_checkpoint::{CheckpointId, TaskId};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
@@ -79,13 +79,13 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The open interrupts, in the order in which their activations were made.
-    pub(in crate::engine) fn open_in_flow(&self, tasks: &HashMap<TaskId, Key>) -> Vec<InterruptId> {
-        let mut open: Vec<(Key, InterruptId)> = Vec::new();
+    pub(in crate::engine) fn open_in_flow(&self, tasks: &HashMap<TaskId, Key>) -> Vec<OpenId> {
+        let mut open: Vec<(Key, OpenId)> = Vec::new();
         for (task, key) in tasks {
             let Some(left) = self.activation(*key).and_then(|activation| activation.left.as_ref()) else {
                 continue;
             };
-            open.extend(left.open().map(|(n, _)| (*key, InterruptId { task: *task, n: *n })));
+            open.extend(left.open_ids(*task).map(|open| (*key, open)));
         }
         open.sort_by_key(|(key, _)| *key);
         open.into_iter().map(|(_, id)| id).collect()

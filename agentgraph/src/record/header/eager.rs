@@ -82,6 +82,21 @@ pub(crate) struct StoredSpot {
     pub(crate) key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaces: Option<VoidedQuestion>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sleep: Option<StoredSleep>,
+}
+
+/// A sleep: its name, its index among the sleeps of that name, and its end in microseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredSleep {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) nth: u32,
+    pub(crate) until: u64,
+}
+
+fn is_first(nth: &u32) -> bool {
+    *nth == 0
 }
 
 impl StoredSpot {

@@ -17,6 +17,7 @@ impl ChildEventKind {
             ChildEventKind::Update { node, update } => EventKind::UpdateInside { node, update },
             ChildEventKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
             ChildEventKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
+            ChildEventKind::Step { node, step, event } => EventKind::Step { node, step, event },
             ChildEventKind::AnswerVoided { node, question, asks } => {
                 EventKind::AnswerVoided { node, question, asks }
             }
@@ -75,6 +76,7 @@ impl<C: State> ChildEvents<C> {
             EventKind::UpdateInside { node, update } => ChildEventKind::Update { node, update },
             EventKind::TaskStarted { node, input } => ChildEventKind::TaskStarted { node, input },
             EventKind::TaskEnded { node, end } => ChildEventKind::TaskEnded { node, end },
+            EventKind::Step { node, step, event } => ChildEventKind::Step { node, step, event },
             EventKind::AnswerVoided { node, question, asks } => {
                 ChildEventKind::AnswerVoided { node, question, asks }
             }

@@ -10,7 +10,7 @@ use super::{Event, EventKind, TaskRef};
 use crate::context::{ChildEvent, ChildListener};
 use crate::context::{NewQuestions, Sink, TaskRequest};
 use crate::state::State;
-use crate::words::{EditError, Replaced, Views};
+use crate::words::{DurableStepRef, EditError, Replaced, StepEvent, Views};
 use agentgraph_checkpoint::{RunId, TaskId};
 
 /// The queue between a run and its stream.
@@ -265,6 +265,13 @@ impl<S: State> Sink for EventQueue<S> {
     fn refused(&self, request: TaskRequest, by: String, why: EditError) {
         if self.views.edits {
             self.push_of(request, EventKind::EditRejected { by, why });
+        }
+    }
+
+    fn step(&self, request: TaskRequest, step: DurableStepRef, event: StepEvent) {
+        if self.views.tasks {
+            let node = self.node(request);
+            self.push_of(request, EventKind::Step { node, step, event });
         }
     }
 

@@ -1,0 +1,100 @@
+//! [`WorkflowFn`]: an ordinary async function as the one node of a workflow.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::state::{WorkflowState, WorkflowUpdate, WorkflowValue};
+use crate::error::BoxError;
+use crate::extract::{FromTask, Requirement, Task};
+use crate::node::{ErasedNode, Node, NodeFuture, NodeSettings};
+use crate::step::Step;
+
+/// The functions that can be a [`Workflow`](super::Workflow): up to seven extractors, then the input. The
+/// parameter `M` only tells functions with different arguments apart.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a workflow",
+    label = "not a workflow",
+    note = "a workflow is an `async fn` whose arguments are extractors (`Ctx`, `Previous<O>`, `Dep<T>`, `CallContext<T>`) and at last its input, and that returns a `Result`",
+    note = "its input and its result are `Serialize`, `DeserializeOwned`, `Clone`, `Send` and `Sync`"
+)]
+pub trait WorkflowFn<I: WorkflowValue, O: WorkflowValue, M>: Sized {
+    /// The function as a node.
+    #[doc(hidden)]
+    fn into_node(self) -> Node<WorkflowState<I, O>>;
+}
+
+/// The error of a workflow that has no input: its thread was made by an edit of the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the workflow was started without an input: start it with `invoke(input)`")]
+pub struct NoInput;
+
+struct FunctionNode<F, M> {
+    function: F,
+    marker: PhantomData<fn() -> M>,
+}
+
+macro_rules! workflow_functions {
+    ($($argument:ident)*) => {
+        impl<F, Fut, I, O, E, $($argument,)*> WorkflowFn<I, O, (E, $($argument,)*)> for F
+        where
+            F: Fn($($argument,)* I) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<O, E>> + Send + 'static,
+            I: WorkflowValue,
+            O: WorkflowValue,
+            E: Into<BoxError> + 'static,
+            $($argument: FromTask<WorkflowState<I, O>> + 'static,)*
+        {
+            fn into_node(self) -> Node<WorkflowState<I, O>> {
+                let node = FunctionNode::<F, (I, O, E, $($argument,)*)> { function: self, marker: PhantomData };
+                let requirements: &[Option<Requirement>] =
+                    &[$(<$argument as FromTask<WorkflowState<I, O>>>::requirement(),)*];
+                let requirements = requirements.iter().copied().flatten().collect();
+                Node { call: Arc::new(node), settings: NodeSettings { requirements, ..NodeSettings::default() } }
+            }
+        }
+
+        impl<F, Fut, I, O, E, $($argument,)*> ErasedNode<WorkflowState<I, O>>
+            for FunctionNode<F, (I, O, E, $($argument,)*)>
+        where
+            F: Fn($($argument,)* I) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<O, E>> + Send + 'static,
+            I: WorkflowValue,
+            O: WorkflowValue,
+            E: Into<BoxError> + 'static,
+            $($argument: FromTask<WorkflowState<I, O>> + 'static,)*
+        {
+            #[allow(non_snake_case)]
+            fn call(&self, task: &Task<'_, WorkflowState<I, O>>) -> NodeFuture<WorkflowState<I, O>> {
+                let control = &task.shared.control;
+                if control.in_use() && let Err(waits) = control.begin_call(task.request) {
+                    return Box::pin(std::future::ready(Err(waits.into())));
+                }
+                $(
+                    let $argument = match $argument::from_task(task) {
+                        Ok(argument) => argument,
+                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
+                    };
+                )*
+                let Some(input) = task.state().input().cloned() else {
+                    return Box::pin(std::future::ready(Err(NoInput.into())));
+                };
+                let ctx = task.ctx();
+                let work = (self.function)($($argument,)* input);
+                Box::pin(async move {
+                    let returned = work.await.map_err(Into::into)?;
+                    Ok(Step::Update(WorkflowUpdate::returned(returned, ctx.done_steps())))
+                })
+            }
+        }
+    };
+}
+
+workflow_functions!();
+workflow_functions!(A1);
+workflow_functions!(A1 A2);
+workflow_functions!(A1 A2 A3);
+workflow_functions!(A1 A2 A3 A4);
+workflow_functions!(A1 A2 A3 A4 A5);
+workflow_functions!(A1 A2 A3 A4 A5 A6);
+workflow_functions!(A1 A2 A3 A4 A5 A6 A7);
