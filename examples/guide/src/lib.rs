@@ -28,6 +28,7 @@ pages! {
     Dispatch = "docs/guide/dispatch.md"
     CallContext = "docs/guide/call-context.md"
     DurableSteps = "docs/guide/durable-steps.md"
+    Workflows = "docs/guide/workflows.md"
     TemporaryEdits = "docs/guide/temporary-edits.md"
     FromLangGraph = "docs/langgraph.md"
     FromAgentKit = "docs/agentkit.md"

@@ -39,7 +39,9 @@ fn weather(ctx: Ctx) -> FnTool {
 
 async fn agent(ctx: Ctx, chat: Snapshot<Chat>, model: Dep<Arc<dyn ChatModel>>) -> Result<ChatUpdate> {
     let request = ChatRequest::new(chat.messages.iter().cloned()).with_system("Answer in one sentence.");
-    let outcome = ToolLoop::new(&*model).tool(weather(ctx)).max_rounds(5).run(request).await?;
+    // A call of the model or of a tool that is done is not done again when the node runs again.
+    let agent = ToolLoop::new(&*model).durable(&ctx, "agent").tool(weather(ctx.clone())).max_rounds(5);
+    let outcome = agent.run(request).await?;
     Ok(Chat::update().messages(outcome.messages))
 }
 
