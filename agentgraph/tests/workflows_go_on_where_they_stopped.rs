@@ -482,6 +482,21 @@ async fn a_question_inside_the_work_of_a_step_is_no_failure_and_is_not_retried()
 }
 
 #[tokio::test]
+async fn the_failure_of_a_step_may_be_caught() {
+    let flow = Workflow::new("flow", async |ctx: Ctx, (): ()| {
+        let failed = ctx.once("ask", async { Err::<u32, _>(BoxError::from("down")) }).await;
+        let why = failed.unwrap_err().to_string();
+        let _: bool = ctx.interrupt("go on?")?;
+        Ok::<_, BoxError>(why)
+    });
+    let flow = flow.compile().unwrap().checkpointer(NotingSaver::memory());
+    flow.invoke(()).thread("t").await.unwrap();
+    let end = flow.resume(true).thread("t").await.unwrap();
+    assert_eq!(end.output().steps(), [], "a failure is not stored");
+    assert_eq!(end.into_returned().unwrap(), "down");
+}
+
+#[tokio::test]
 async fn dependencies_and_contexts_are_checked_as_for_nodes() {
     async fn needs(_: Dep<String>, _: CallContext<u32>, (): ()) -> Result<()> {
         Ok(())

@@ -337,7 +337,9 @@ impl Control {
 
     /// The results of a task's durable steps, in the order in which they came.
     pub(crate) fn done_steps(&self, task: TaskRequest) -> Vec<StoredOnce> {
-        self.once(task, |results| results.all()).unwrap_or_default()
+        let cells = self.cells();
+        let cell = cells.get(&task.index).filter(|_| self.is_running(task));
+        cell.map(|cell| cell.once.all()).unwrap_or_default()
     }
 
     fn with_questions<R>(&self, task: TaskRequest, ask: impl FnOnce(&mut Questions) -> R) -> R {

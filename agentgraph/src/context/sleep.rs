@@ -29,9 +29,8 @@ impl Ctx {
     /// Sleeps of one name are told apart by their order, as [durable steps](Ctx::once) are. Parallel work goes
     /// on to its end if it is joined by `join!` instead of `try_join!`.
     ///
-    /// Without a checkpointer, in a subgraph with [`Memory::None`](crate::Memory), and in a retry of a run
-    /// that stores nothing, the run itself waits. Time is that of the run's
-    /// [`Services`](crate::checkpoint::Services).
+    /// Without a checkpointer and in a subgraph with [`Memory::None`](crate::Memory) the run itself waits,
+    /// since nothing could continue it. Time is that of the run's [`Services`](crate::checkpoint::Services).
     ///
     /// ```
     /// use std::time::Duration;

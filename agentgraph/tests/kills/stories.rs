@@ -8,6 +8,7 @@ use std::time::Duration;
 use agentgraph::node::Node;
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, Failure, Memory};
+use futures_util::future::try_join;
 use serde::{Deserialize, Serialize};
 
 use super::faults::Fault;
@@ -33,6 +34,8 @@ pub enum Story {
     Dispatches,
     /// A subgraph of three supersteps beside another node.
     Subgraph,
+    /// A node with four durable steps, two of them at once, beside another node.
+    DurableSteps,
     /// A node that interrupts twice, beside another node.
     Questions,
     /// A subgraph that interrupts.
@@ -50,11 +53,12 @@ pub enum Story {
 }
 
 impl Story {
-    pub const ALL: [Story; 10] = [
+    pub const ALL: [Story; 11] = [
         Story::Chain,
         Story::Join,
         Story::Dispatches,
         Story::Subgraph,
+        Story::DurableSteps,
         Story::Questions,
         Story::QuestionInside,
         Story::Memory,
@@ -74,6 +78,7 @@ impl Story {
             Story::Join => join(world),
             Story::Dispatches => dispatches(world),
             Story::Subgraph => around(world, world.subgraph(world.acts("2.sub.3", "last"))),
+            Story::DurableSteps => durable_steps(world),
             Story::Questions => questions(world),
             Story::QuestionInside => around(world, world.subgraph(asks("2.sub.3", world))),
             Story::Memory => memory(world),
@@ -238,6 +243,38 @@ fn around(world: &World, inside: CompiledGraph<Ledger>) -> StateGraph<Ledger> {
         .node("end", world.acts("3", "end"));
     let graph = graph.edge(START, "a").edge("a", "inside").edge("a", "beside");
     graph.edge(["inside", "beside"], "end")
+}
+
+/// The marks of the steps are named as those of a subgraph: they are stored before the state shows them.
+fn durable_steps(world: &World) -> StateGraph<Ledger> {
+    let steps = world.clone();
+    let steps = move |ctx: Ctx| {
+        let world = steps.clone();
+        async move {
+            let step = |place: &'static str, name: &'static str, polls: u32| {
+                let world = world.clone();
+                let in_step = ctx.clone();
+                ctx.once_for("step", name, async move {
+                    pending_for(polls).await;
+                    let mark = Mark::new(place, name);
+                    world.act(&in_step, &mark);
+                    Ok(mark)
+                })
+            };
+            let first = step("2.sub.1", "first", 0).await?;
+            let both = try_join(step("2.sub.2", "left", 1), step("2.sub.2", "right", 3));
+            let (left, right) = both.await?;
+            let last = step("2.sub.3", "last", 0).await?;
+            Result::<_>::Ok(Ledger::update().marks([first, left, right, last]))
+        }
+    };
+    let graph = StateGraph::new()
+        .node("a", world.acts("1", "a"))
+        .node("steps", steps)
+        .node("beside", world.acts_after(2, "2", "beside"))
+        .node("end", world.acts("3", "end"));
+    let graph = graph.edge(START, "a").edge("a", "steps").edge("a", "beside");
+    graph.edge(["steps", "beside"], "end")
 }
 
 /// Each call adds 14 to the total in the memory, and the thread shows the marks of each call. The totals must
