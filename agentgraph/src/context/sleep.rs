@@ -26,8 +26,8 @@ impl Ctx {
     /// to the interrupt's id by [`resume_many`](crate::CompiledGraph::resume_many), whatever its value, ends
     /// the sleep early.
     ///
-    /// Sleeps of one name are told apart by their order, as [durable steps](Ctx::once) are. Parallel work goes
-    /// on to its end if it is joined by `join!` instead of `try_join!`.
+    /// Sleeps of one name are told apart by their order, as [durable steps](Ctx::once) are. Parallel work
+    /// goes on to its end if it is joined by `join!` instead of `try_join!`.
     ///
     /// Without a checkpointer and in a subgraph with [`Memory::None`](crate::Memory) the run itself waits,
     /// since nothing could continue it. Time is that of the run's [`Services`](crate::checkpoint::Services).
