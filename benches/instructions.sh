@@ -4,8 +4,8 @@
 #   benches/instructions.sh                 the central cases
 #   benches/instructions.sh chain/100       one case
 #
-# Only the runs are counted, not what builds their graphs. An entrant is run twice, n and n + 10 times, so that what a runtime costs
-# falls out.
+# Only the runs are counted, not what builds their graphs. An entrant is run twice, 20 and 120 times, so that what a runtime costs
+# falls out, and what the allocator does only in some runs is spread over a hundred of them.
 set -eu
 cd "$(dirname "$0")/.."
 command -v valgrind > /dev/null || { echo "valgrind is not installed" >&2; exit 1; }
@@ -26,9 +26,9 @@ name() { # case entrant: label and units, as the program says them
 row() { # case entrant
     said=$(name "$1" "$2")
     [ -n "$said" ] || return 1
-    few=$(refs "$1" "$2" 2)
-    many=$(refs "$1" "$2" 12)
-    echo "| $1 | ${said%|*} | $(((many - few) / (10 * ${said#*|}))) |"
+    few=$(refs "$1" "$2" 20)
+    many=$(refs "$1" "$2" 120)
+    echo "| $1 | ${said%|*} | $(((many - few) / (100 * ${said#*|}))) |"
 }
 
 echo "| case | entrant | instructions a unit |"
