@@ -1,0 +1,27 @@
+//! What is stored of a thread and when, reading it again, who may write it, and removing old checkpoints.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[cfg(feature = "postgres")]
+#[path = "../postgres_server/mod.rs"]
+mod postgres_server;
+#[cfg(feature = "sqlite")]
+#[path = "../sqlite_folder/mod.rs"]
+mod sqlite_folder;
+
+mod checkpoint_cost_grows_with_the_change;
+mod checkpoints_list_open_work;
+mod dropped_at_every_poll_the_thread_proceeds;
+mod durability_says_when_checkpoints_are_stored;
+mod ended_calls_keep_the_progress_of_their_run;
+mod memories_are_those_of_their_checkpoint;
+mod pruned_threads_go_on;
+mod reading_a_checkpoint_is_bounded;
+mod stored_bytes_never_panic;
+mod stored_checkpoints_of_format_1_still_read;
+mod stored_threads_say_why_they_failed;
+mod tasks_go_on_while_their_run_stores;
+mod threads_belong_to_their_graph;
+mod threads_have_one_run_at_a_time;
+mod time_travel_never_changes_what_was_stored;

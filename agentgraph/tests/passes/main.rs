@@ -1,0 +1,8 @@
+//! Passes of a `DependencyGraph`.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod dependency_model;
+mod passes_are_kept_watched_and_stopped;
+mod passes_go_on_as_if_nothing_had_stopped_them;
+mod passes_match_reference_model;
+mod passes_run_and_edit_as_specified;

@@ -1,0 +1,15 @@
+//! How nodes follow each other: checks at `compile()`, routes, dispatches, joins.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod compile_finds_every_problem;
+mod compile_warns_of_joins_of_exclusive_branches;
+mod derived_route;
+mod joins_fire_as_their_policy_says;
+mod joins_take_a_superstep_as_a_set;
+mod joins_wait_for_all_and_begin_anew;
+mod nodes_with_an_input_are_dispatched;
+mod outcomes_are_narrowed_and_report_stuck_joins;
+mod routing_goes_where_it_says;

@@ -1,0 +1,31 @@
+//! A run from its input to its end: nodes, failures, policies, limits, hosts.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../beside_langgraph/mod.rs"]
+mod beside_langgraph;
+#[path = "../common/mod.rs"]
+mod common;
+#[cfg(feature = "sqlite")]
+#[path = "../sqlite_folder/mod.rs"]
+mod sqlite_folder;
+
+mod a_session_belongs_to_its_run;
+mod calls_pass_context_to_their_nodes;
+mod contexts_act_only_for_their_own_task;
+mod declaration_order_changes_nothing;
+mod engine_matches_reference_model;
+mod error_handlers_stand_in_for_failed_nodes;
+mod failures_keep_what_finished;
+mod graphs_agree_with_langgraph;
+mod habits_of_langgraph_carry_over;
+mod hosts_run_tasks_elsewhere;
+mod panics_outside_nodes_are_errors_too;
+mod pauses_keep_finished_work;
+mod policies_of_nodes_and_graphs;
+mod ready_loops_give_way;
+#[cfg(feature = "sqlite")]
+mod reference_model;
+mod runs_end_within_their_budget;
+mod runs_stop_at_exact_limits;
+mod types_cross_threads;
+mod unfinished_work_is_always_reported;

@@ -1,0 +1,14 @@
+//! States: reducers, what the derive makes, schemas and their versions.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod channels_merge_as_declared;
+mod derived_state_errors;
+mod derived_state_laws;
+mod derived_state_reducers;
+mod inputs_and_outputs_have_their_own_types;
+mod older_states_are_migrated;
+mod secret_channels_are_not_shown;
+mod stored_fields_are_not_lost;
