@@ -174,7 +174,7 @@ impl Clause {
 }
 
 /// Runs a test. A panic of the store is a problem like any other.
-async fn catch_panic(test: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+pub(crate) async fn catch_panic(test: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     match AssertUnwindSafe(test).catch_unwind().await {
         Ok(outcome) => outcome,
         Err(payload) => Err(format!("the store panicked: {}", text_of(&*payload))),

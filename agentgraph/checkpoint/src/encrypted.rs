@@ -8,11 +8,11 @@
 //! threads whose bytes it may contain (`origin.rs`). Branches of one thread need none: their rows are
 //! written like all others.
 
-mod key;
+pub(crate) mod key;
 mod origin;
-mod random;
+pub(crate) mod random;
 mod reseal;
-mod seal;
+pub(crate) mod seal;
 
 pub use key::{EncryptionKey, KeyRing};
 

@@ -62,6 +62,20 @@ codes! {
     LeaseLost = "E_LEASE_LOST",
     /// The target thread of a copy exists already.
     ThreadExists = "E_THREAD_EXISTS",
+    /// The namespace or the key of an item is not valid.
+    ItemName = "E_ITEM_NAME",
+    /// The value of an item cannot be stored, or is not of the type that was asked for.
+    ItemValue = "E_ITEM_VALUE",
+    /// A search of a [`Store`](crate::Store) is not valid: its filter, its limits or its pattern.
+    ItemQuery = "E_ITEM_QUERY",
+    /// A stored item cannot be read.
+    ItemUnreadable = "E_ITEM_UNREADABLE",
+    /// An item is not as the condition of a change requires.
+    ItemConflict = "E_ITEM_CONFLICT",
+    /// An embedder failed, or there is none.
+    Embedder = "E_EMBEDDER",
+    /// A search would have to look at more items than its store allows.
+    ScanLimit = "E_SCAN_LIMIT",
 }
 
 impl fmt::Display for StoreCode {

@@ -73,6 +73,7 @@ pub mod services;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+pub mod store;
 #[doc(hidden)]
 pub mod upkeep;
 
@@ -96,6 +97,16 @@ pub use services::{Services, SystemServices};
 pub use source::Source;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSaver, SqliteSaverBuilder, Synchronous};
+#[cfg(feature = "encryption")]
+pub use store::EncryptedStore;
+pub use store::{
+    Change, Embedder, Filter, Found, Item, MemoryStore, Namespace, NamespacePattern, NamespaceQuery,
+    SearchQuery, Store, StoreExt, VectorIndex,
+};
+#[cfg(feature = "postgres")]
+pub use store::{PostgresStore, PostgresStoreBuilder};
+#[cfg(feature = "sqlite")]
+pub use store::{SqliteStore, SqliteStoreBuilder};
 pub use upkeep::Upkeep;
 
 /// For the engine only, which has the same release: not a part of the public API.

@@ -10,15 +10,15 @@
 //! removes obsolete writes. It locks the row of the thread's lease meanwhile, so a lease cannot be taken
 //! during a commit.
 
-mod apart;
+pub(crate) mod apart;
 mod blobs;
-mod dial;
-mod fault;
+pub(crate) mod dial;
+pub(crate) mod fault;
 mod leases;
 mod listen;
-mod open;
-mod rows;
-mod schema;
+pub(crate) mod open;
+pub(crate) mod rows;
+pub(crate) mod schema;
 mod taker;
 mod upkeep;
 mod waiting;
@@ -108,19 +108,19 @@ pub struct PostgresSaver {
 
 /// The parts needed to call the server.
 #[derive(Clone)]
-struct Calls {
-    pool: Pool,
-    answer_timeout: Duration,
+pub(crate) struct Calls {
+    pub(crate) pool: Pool,
+    pub(crate) answer_timeout: Duration,
 }
 
 impl Calls {
-    async fn connection(&self) -> Result<Object, Fault> {
+    pub(crate) async fn connection(&self) -> Result<Object, Fault> {
         Ok(self.pool.get().await?)
     }
 }
 
 /// How often a transaction is repeated that the server rolled back because of another one.
-const REPEATS: u32 = 16;
+pub(crate) const REPEATS: u32 = 16;
 
 /// Awaits `$work`, and again while it clashes.
 macro_rules! repeated {
@@ -129,7 +129,12 @@ macro_rules! repeated {
         loop {
             let work = async { $work };
             match work.await {
-                Err(fault) if Fault::is_clash(&fault) && repeats < REPEATS => repeats += 1,
+                Err(fault)
+                    if $crate::postgres::fault::Fault::is_clash(&fault)
+                        && repeats < $crate::postgres::REPEATS =>
+                {
+                    repeats += 1;
+                }
                 done => break done,
             }
         }
@@ -144,15 +149,15 @@ macro_rules! answered {
             let mut $connection = $calls.connection().await?;
             let answer = tokio::time::timeout($calls.answer_timeout, async { $work }).await;
             answer.unwrap_or_else(|_| {
-                drop(Object::take($connection));
-                Err(Fault::Silent($calls.answer_timeout))
+                drop(deadpool_postgres::Object::take($connection));
+                Err($crate::postgres::fault::Fault::Silent($calls.answer_timeout))
             })
         };
         work.await
     }};
 }
 
-use answered;
+pub(crate) use {answered, repeated};
 
 impl PostgresSaver {
     /// Connects to the database of a URL (`postgres://user:password@host:port/database`) or a list of

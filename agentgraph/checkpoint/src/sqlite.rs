@@ -11,16 +11,16 @@
 //! transaction, never across an await: a waiting call may not be polled for long, and must not delay the
 //! others.
 
-mod anchor;
+pub(crate) mod anchor;
 mod blobs;
-mod exclusive;
-mod fault;
+pub(crate) mod exclusive;
+pub(crate) mod fault;
 mod leases;
-mod open;
+pub(crate) mod open;
 mod owner;
 mod queue;
-mod rows;
-mod schema;
+pub(crate) mod rows;
+pub(crate) mod schema;
 mod upkeep;
 mod waiting;
 mod writes;
@@ -167,16 +167,14 @@ impl SqliteSaver {
     }
 
     fn new(home: Home, options: &SqliteSaverBuilder, connection: Connection) -> Self {
-        let written = match &home {
-            Home::File(path) if !options.read_only => Some(open::opened(&connection, path)),
-            Home::File(_) | Home::Memory => None,
-        };
+        let written = home.path().filter(|_| !options.file.read_only);
+        let written = written.map(|path| open::opened(&connection, path));
         SqliteSaver {
             owner: Owner::new(written.as_deref()),
             anchor: Anchor::of(written.as_deref()),
             home,
             released: Notify::new(),
-            busy_timeout: options.busy_timeout,
+            busy_timeout: options.file.busy_timeout,
             share_from: options.share_from,
             connection: Exclusive::new(connection),
             queue: Queue::default(),
@@ -212,14 +210,7 @@ impl SqliteSaver {
 
     /// Refuses to store into a deleted file, where the data would be lost.
     fn check_files(&self) -> Result<(), StoreError> {
-        match self.anchor.lost() {
-            None => Ok(()),
-            Some(file) => Err(self.home.error(format!(
-                "is not where it was opened: `{}` was deleted, moved or replaced, so nothing can be stored safely. \
-                 Put the database and its `-wal` file back, or open it again; the newest data is in the files that were open",
-                file.display()
-            ))),
-        }
+        self.anchor.check(&self.home)
     }
 
     fn put_now(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Fault>> {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk};
+use ring::hmac;
 use zeroize::Zeroizing;
 
 use crate::error::{StoreCode, StoreError};
@@ -56,20 +57,39 @@ impl EncryptionKey {
     /// The key of one record, derived from this key and the random salt of the record. So the number of
     /// records under one key has no reachable limit: AES-GCM alone, with random nonces, has a limit of
     /// 2^32.
-    pub(super) fn of_record(&self, salt: &[u8]) -> Option<LessSafeKey> {
+    pub(crate) fn of_record(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let made = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let key = made.expand(&[b"agentgraph record", salt], &AES_256_GCM).ok().map(UnboundKey::from)?;
         Some(LessSafeKey::new(key))
     }
 
+    /// The key of the names under which a store of items keeps what is encrypted with this key.
+    pub(crate) fn of_names(&self) -> hmac::Key {
+        let made = Prk::new_less_safe(HKDF_SHA256, &*self.0);
+        let mut bytes = Zeroizing::new([0; 32]);
+        // Its length is that of a hash, which HKDF always fills.
+        if let Ok(of) = made.expand(&[b"agentgraph store names"], Names) {
+            let _ = of.fill(&mut *bytes);
+        }
+        hmac::Key::new(hmac::HMAC_SHA256, &*bytes)
+    }
+
     /// Four bytes that tell apart keys of the same name. They reveal nothing of the key.
-    pub(super) fn check(&self) -> [u8; 4] {
+    pub(crate) fn check(&self) -> [u8; 4] {
         let made = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let mut check = [0; 4];
         if let Ok(of) = made.expand(&[b"agentgraph key check"], Check) {
             let _ = of.fill(&mut check);
         }
         check
+    }
+}
+
+struct Names;
+
+impl KeyType for Names {
+    fn len(&self) -> usize {
+        32
     }
 }
 
@@ -113,10 +133,10 @@ pub struct KeyRing {
 }
 
 #[derive(Clone)]
-pub(super) struct NamedKey {
-    pub(super) name: String,
-    pub(super) key: EncryptionKey,
-    pub(super) check: [u8; 4],
+pub(crate) struct NamedKey {
+    pub(crate) name: String,
+    pub(crate) key: EncryptionKey,
+    pub(crate) check: [u8; 4],
 }
 
 impl KeyRing {
@@ -153,11 +173,16 @@ impl KeyRing {
         self.keys.first().map_or("", |key| &key.name)
     }
 
-    pub(super) fn writes_with(&self) -> Option<&NamedKey> {
+    pub(crate) fn writes_with(&self) -> Option<&NamedKey> {
         self.keys.first()
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<&NamedKey> {
+    /// All keys, the current one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &NamedKey> {
+        self.keys.iter()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&NamedKey> {
         self.keys.iter().find(|key| key.name == name)
     }
 }

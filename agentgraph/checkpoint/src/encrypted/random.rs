@@ -9,19 +9,19 @@ use crate::error::{StoreCode, StoreError};
 
 /// An unpredictable source of randomness.
 #[derive(Clone)]
-pub(super) struct Random(Arc<Fill>);
+pub(crate) struct Random(Arc<Fill>);
 
 /// Returns whether it succeeded.
 type Fill = dyn Fn(&mut [u8]) -> bool + Send + Sync;
 
 impl Random {
-    pub(super) fn of_the_system() -> Self {
+    pub(crate) fn of_the_system() -> Self {
         let system = SystemRandom::new();
         Random(Arc::new(move |bytes| system.fill(bytes).is_ok()))
     }
 
     #[cfg(test)]
-    pub(super) fn of(fill: impl Fn(&mut [u8]) -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn of(fill: impl Fn(&mut [u8]) -> bool + Send + Sync + 'static) -> Self {
         Random(Arc::new(fill))
     }
 
@@ -29,7 +29,7 @@ impl Random {
     ///
     /// # Errors
     /// [`StoreCode::Store`] if the source fails, since nothing can be stored then.
-    pub(super) fn fill(&self, bytes: &mut [u8]) -> Result<(), StoreError> {
+    pub(crate) fn fill(&self, bytes: &mut [u8]) -> Result<(), StoreError> {
         if (self.0)(bytes) {
             Ok(())
         } else {

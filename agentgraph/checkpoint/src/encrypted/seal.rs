@@ -25,7 +25,7 @@ const TAG: usize = 16;
 
 /// Why an envelope does not open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SealError {
+pub(crate) enum SealError {
     #[error(
         "it is not encrypted, and the store reads only encrypted data: see `EncryptedSaver::reads_clear`"
     )]
@@ -45,7 +45,7 @@ pub(super) enum SealError {
 }
 
 impl SealError {
-    pub(super) fn code(&self) -> StoreCode {
+    pub(crate) fn code(&self) -> StoreCode {
         match self {
             SealError::Clear => StoreCode::NotEncrypted,
             SealError::UnknownKey(_) => StoreCode::UnknownKey,
@@ -57,17 +57,17 @@ impl SealError {
 }
 
 /// The binding of an envelope: its place in the store, and the thread it was written for.
-pub(super) struct Label(Vec<u8>);
+pub(crate) struct Label(Vec<u8>);
 
 impl Label {
     /// A record of this kind. A checkpoint may have a delta and a segment.
-    pub(super) fn row(thread: &str, place: Place<'_>, id: CheckpointId, kind: RowKind) -> Self {
+    pub(crate) fn row(thread: &str, place: Place<'_>, id: CheckpointId, kind: RowKind) -> Self {
         let mut label = Label::begin(1, thread, place.namespace, id);
         label.0.push(kind.to_number());
         label
     }
 
-    pub(super) fn write(thread: &str, place: Place<'_>, at: CheckpointId, write: &PendingWrite) -> Self {
+    pub(crate) fn write(thread: &str, place: Place<'_>, at: CheckpointId, write: &PendingWrite) -> Self {
         let mut label = Label::begin(2, thread, place.namespace, at);
         label.0.extend_from_slice(&write.task.to_u128().to_be_bytes());
         label.0.extend_from_slice(&write.slot.to_be_bytes());
@@ -75,8 +75,18 @@ impl Label {
     }
 
     /// The permission of a thread to contain bytes that were encrypted for others.
-    pub(super) fn permission(thread: &str) -> Self {
+    pub(crate) fn permission(thread: &str) -> Self {
         Label::begin(3, thread, "", CheckpointId::default())
+    }
+
+    /// An item of a store, by the names under which the inner store keeps it.
+    pub(crate) fn item(namespace: &[u8], key: &str) -> Self {
+        let mut label = vec![4];
+        for name in [namespace, key.as_bytes()] {
+            label.extend_from_slice(&(name.len() as u64).to_be_bytes());
+            label.extend_from_slice(name);
+        }
+        Label(label)
     }
 
     fn begin(what: u8, thread: &str, namespace: &str, id: CheckpointId) -> Self {
@@ -93,7 +103,7 @@ impl Label {
 }
 
 /// Encrypts `clear` with the current key.
-pub(super) fn seal(
+pub(crate) fn seal(
     keys: &KeyRing,
     random: &Random,
     label: &Label,
@@ -120,18 +130,18 @@ pub(super) fn seal(
 }
 
 /// Whether bytes look like an envelope.
-pub(super) fn is_sealed(bytes: &[u8]) -> bool {
+pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
     bytes.first() == Some(&SEALED)
 }
 
 /// The name of the key that an envelope was made with.
-pub(super) fn key_of(bytes: &[u8]) -> Option<&[u8]> {
+pub(crate) fn key_of(bytes: &[u8]) -> Option<&[u8]> {
     let [SEALED, VERSION, length, rest @ ..] = bytes else { return None };
     rest.get(..usize::from(*length))
 }
 
 /// Decrypts an envelope that is bound to `label`.
-pub(super) fn open(keys: &KeyRing, label: &Label, bytes: &[u8]) -> Result<Vec<u8>, SealError> {
+pub(crate) fn open(keys: &KeyRing, label: &Label, bytes: &[u8]) -> Result<Vec<u8>, SealError> {
     let mut rest = match bytes {
         [SEALED, VERSION, rest @ ..] => rest,
         [SEALED, newer, ..] => return Err(SealError::Newer(*newer)),

@@ -11,7 +11,7 @@ use super::fault::Fault;
 use crate::error::{StoreCode, StoreError};
 
 /// Runs `work`. If this is dropped, the work is aborted and a transaction is rolled back.
-pub(super) async fn run_in_task<T: Send + 'static>(
+pub(crate) async fn run_in_task<T: Send + 'static>(
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
     let mut call = Call(tokio::spawn(work));

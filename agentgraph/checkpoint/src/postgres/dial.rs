@@ -26,7 +26,7 @@ pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>
 
 /// The server, and the number of the saver that connects.
 #[derive(Clone)]
-pub(super) struct Dial {
+pub(crate) struct Dial {
     connect: Arc<dyn Fn() -> Connecting + Send + Sync>,
     owner: i64,
     timeout: Duration,

@@ -9,11 +9,13 @@ use crate::error::{StoreCode, StoreError};
 
 /// The failure of a call.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Server(tokio_postgres::Error),
     Pool(PoolError),
     /// No answer arrived within this time.
     Silent(Duration),
+    /// A row was changed between two statements of a call.
+    Changed,
     Known(StoreError),
 }
 
@@ -38,14 +40,37 @@ impl From<StoreError> for Fault {
 impl Fault {
     /// Whether the server rolled a transaction back because of a concurrent one: both waited for each
     /// other, a row it refers to was removed, or a row it creates was created.
-    pub(super) fn is_clash(&self) -> bool {
+    pub(crate) fn is_clash(&self) -> bool {
         let clashes = [
             &SqlState::T_R_DEADLOCK_DETECTED,
             &SqlState::T_R_SERIALIZATION_FAILURE,
             &SqlState::FOREIGN_KEY_VIOLATION,
             &SqlState::UNIQUE_VIOLATION,
         ];
-        matches!(self, Fault::Server(error) if error.code().is_some_and(|code| clashes.contains(&code)))
+        match self {
+            Fault::Server(error) => error.code().is_some_and(|code| clashes.contains(&code)),
+            Fault::Changed => true,
+            _ => false,
+        }
+    }
+}
+
+/// The error for the user of a store of items.
+pub(crate) fn explain_for_items(fault: Fault) -> StoreError {
+    let error = explain(fault, "");
+    if error.code() != StoreCode::Store {
+        return error;
+    }
+    let message = error
+        .message()
+        .replace("checkpoint database", "item database")
+        .replace("PostgresSaver", "PostgresStore")
+        .replace("the thread again", "the items again")
+        .replace("continue with `proceed()`", "try again");
+    let renamed = StoreError::new(error.code(), message);
+    match error.into_source() {
+        Some(source) => renamed.with_source(source),
+        None => renamed,
     }
 }
 
@@ -66,6 +91,11 @@ pub(super) fn explain(fault: Fault, thread: &str) -> StoreError {
                  `PostgresSaverBuilder::answer_timeout`; the data of this call may or may not be stored, so read the \
                  thread again before you continue"
             );
+            StoreError::new(StoreCode::Store, problem)
+        }
+        Fault::Changed => {
+            let problem =
+                "the checkpoint database was changed by other calls again and again: try again later";
             StoreError::new(StoreCode::Store, problem)
         }
         Fault::Pool(error) => {

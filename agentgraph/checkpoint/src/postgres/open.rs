@@ -36,25 +36,39 @@ use crate::error::{StoreCode, StoreError};
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `connect`"]
 pub struct PostgresSaverBuilder {
-    url: String,
-    schema: String,
-    connections: usize,
-    connect_timeout: Duration,
-    wait_timeout: Duration,
-    answer_timeout: Duration,
+    server: ServerOptions,
     grace: Duration,
     share_from: usize,
+}
+
+/// How a database is connected to.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerOptions {
+    pub(crate) url: String,
+    pub(crate) schema: String,
+    pub(crate) connections: usize,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) wait_timeout: Duration,
+    pub(crate) answer_timeout: Duration,
+}
+
+impl ServerOptions {
+    pub(crate) fn new(url: String, schema: &str) -> Self {
+        ServerOptions {
+            url,
+            schema: schema.to_owned(),
+            connections: 16,
+            connect_timeout: Duration::from_secs(10),
+            wait_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(60),
+        }
+    }
 }
 
 impl PostgresSaverBuilder {
     pub(super) fn new(url: String) -> Self {
         PostgresSaverBuilder {
-            url,
-            schema: "agentgraph".into(),
-            connections: 16,
-            connect_timeout: Duration::from_secs(10),
-            wait_timeout: Duration::from_secs(30),
-            answer_timeout: Duration::from_secs(60),
+            server: ServerOptions::new(url, "agentgraph"),
             grace: GRACE,
             share_from: SHARE_FROM,
         }
@@ -63,27 +77,27 @@ impl PostgresSaverBuilder {
     /// The schema of the tables; `agentgraph` if not set. It is created if it does not exist. Letters,
     /// digits and `_`, at most 48; case matters.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
-        self.schema = schema.into();
+        self.server.schema = schema.into();
         self
     }
 
     /// The most connections of the pool; 16 if not set. A saver needs one more to listen on.
     pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections.max(1);
+        self.server.connections = connections.max(1);
         self
     }
 
     /// The longest time that connecting to the server may take, for each address in the URL; 10 seconds if
     /// neither this nor `connect_timeout` in the URL is set.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.server.connect_timeout = timeout;
         self
     }
 
     /// The longest time that a call waits for a connection of the pool while all are in use, before it
     /// fails with [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
     pub fn wait_timeout(mut self, timeout: Duration) -> Self {
-        self.wait_timeout = timeout;
+        self.server.wait_timeout = timeout;
         self
     }
 
@@ -94,7 +108,7 @@ impl PostgresSaverBuilder {
     /// as long as the server answers keep-alive probes: one every 30 seconds unless the URL sets another
     /// interval.
     pub fn answer_timeout(mut self, timeout: Duration) -> Self {
-        self.answer_timeout = timeout;
+        self.server.answer_timeout = timeout;
         self
     }
 
@@ -144,6 +158,24 @@ impl PostgresSaverBuilder {
         T::Stream: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
+        let (pool, dial) = self.server.pool(tls)?;
+        schema::migrate(&mut pool.get().await?, &self.server.schema, schema::MIGRATIONS).await?;
+        let listener = Listener::start(dial, &self.server.schema).await?;
+        let PostgresSaverBuilder { server: ServerOptions { answer_timeout, .. }, grace, share_from } = self;
+        let calls = Calls { pool, answer_timeout };
+        Ok(PostgresSaver { calls, listener, absent: Arc::default(), grace, share_from })
+    }
+}
+
+impl ServerOptions {
+    /// A pool whose connections use the schema, and the way to open more of them.
+    pub(crate) fn pool<T>(&self, tls: T) -> Result<(Pool, Dial), Fault>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        T::Stream: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         if self.schema.is_empty() || self.schema.len() > 48 || !self.schema.chars().all(plain) {
             let problem =
@@ -162,18 +194,14 @@ impl PostgresSaverBuilder {
             StoreError::new(StoreCode::Store, "the pool of connections could not be created")
                 .with_source(error)
         })?;
-        schema::migrate(&mut pool.get().await?, &self.schema).await?;
-        let listener = Listener::start(dial, &self.schema).await?;
-        let PostgresSaverBuilder { answer_timeout, grace, share_from, .. } = self;
-        let calls = Calls { pool, answer_timeout };
-        Ok(PostgresSaver { calls, listener, absent: Arc::default(), grace, share_from })
+        Ok((pool, dial))
     }
 
     /// The settings of the URL, with defaults for those it leaves out.
     fn config(&self) -> Result<Config, StoreError> {
         let mut config: Config = self.url.parse().map_err(|error: tokio_postgres::Error| {
             // The URL may contain a password, so it is not repeated.
-            let problem = "the address of the checkpoint database is not valid: write it as \
+            let problem = "the address of the database is not valid: write it as \
                            `postgres://user:password@host:5432/database`";
             StoreError::new(StoreCode::Store, problem).with_source(error)
         })?;

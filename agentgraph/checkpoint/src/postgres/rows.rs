@@ -143,7 +143,7 @@ pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPiec
 }
 
 /// A statement sees everything committed before it, whatever the server's default isolation level.
-pub(super) async fn begin(connection: &mut Object) -> Result<Transaction<'_>, Fault> {
+pub(crate) async fn begin(connection: &mut Object) -> Result<Transaction<'_>, Fault> {
     let client: &mut ClientWrapper = connection;
     Ok(client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?)
 }

@@ -8,8 +8,8 @@ use super::fault::Fault;
 use super::rows;
 use crate::error::{StoreCode, StoreError};
 
-/// The changes from each version to the next. They are only ever added to.
-const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS, ADD_ENDS];
+/// The changes of the checkpointer's tables from each version to the next. They are only ever added to.
+pub(super) const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS, ADD_ENDS];
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index contains fulls and
 /// segments only.
@@ -80,8 +80,8 @@ const ADD_ENDS: &str = "
 ALTER TABLE lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
 
 /// Changes nothing, and needs no rights, if the tables are up to date.
-pub(super) async fn migrate(client: &mut Object, schema: &str) -> Result<(), Fault> {
-    if version(client, schema).await? == Some(MIGRATIONS.len()) {
+pub(crate) async fn migrate(client: &mut Object, schema: &str, migrations: &[&str]) -> Result<(), Fault> {
+    if version(client, schema, migrations).await? == Some(migrations.len()) {
         return Ok(());
     }
     let transaction = rows::begin(client).await?;
@@ -89,14 +89,14 @@ pub(super) async fn migrate(client: &mut Object, schema: &str) -> Result<(), Fau
     transaction
         .execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&format!("agentgraph {schema}")])
         .await?;
-    let done = match version(&transaction, schema).await? {
+    let done = match version(&transaction, schema, migrations).await? {
         Some(version) => version,
         None => {
             create(&transaction, schema).await?;
             0
         }
     };
-    for (number, step) in MIGRATIONS.iter().enumerate().skip(done) {
+    for (number, step) in migrations.iter().enumerate().skip(done) {
         transaction.batch_execute(step).await?;
         let number = i32::try_from(number + 1).unwrap_or(i32::MAX);
         transaction.execute("INSERT INTO migration (version) VALUES ($1)", &[&number]).await?;
@@ -115,7 +115,11 @@ SELECT EXISTS (
 const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1::text)";
 
 /// The version of the tables; `None` if there are none.
-async fn version(client: &impl GenericClient, schema: &str) -> Result<Option<usize>, Fault> {
+async fn version(
+    client: &impl GenericClient,
+    schema: &str,
+    migrations: &[&str],
+) -> Result<Option<usize>, Fault> {
     let found = client.query_one(HAS_TABLES, &[&schema]).await?;
     if !found.try_get::<_, bool>(0)? {
         return Ok(None);
@@ -124,11 +128,11 @@ async fn version(client: &impl GenericClient, schema: &str) -> Result<Option<usi
     let newest = format!("SELECT coalesce(max(version), 0) FROM \"{schema}\".migration");
     let version = client.query_one(&newest, &[]).await?;
     let version = usize::try_from(version.try_get::<_, i32>(0)?).unwrap_or(0);
-    if version > MIGRATIONS.len() {
+    if version > migrations.len() {
         let problem = format!(
             "the tables in the schema `{schema}` are of a newer release of agentgraph (version {version}, this one reads \
              {}): update agentgraph, or choose another schema",
-            MIGRATIONS.len()
+            migrations.len()
         );
         return Err(StoreError::new(StoreCode::UnknownFormat, problem).into());
     }

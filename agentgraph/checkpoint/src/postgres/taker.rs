@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::Object;
 use tokio::spawn;
 use tokio::sync::oneshot;
 

@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::fault::Home;
+use crate::error::StoreError;
+
 /// A check takes about a microsecond, a commit ten. So the checks are at least this many microseconds
 /// apart.
 const INTERVAL: u64 = 1_000;
 
 /// The database, its log and the index of the log, as they were opened.
 #[derive(Debug)]
-pub(super) struct Anchor {
+pub(crate) struct Anchor {
     files: Vec<(PathBuf, Identity)>,
     since: Instant,
     /// The time of the next check, in microseconds since `since`.
@@ -25,7 +28,7 @@ type Identity = (u64, u64);
 
 impl Anchor {
     /// Without a path no file can be lost.
-    pub(super) fn of(database: Option<&Path>) -> Self {
+    pub(crate) fn of(database: Option<&Path>) -> Self {
         let paths = database.into_iter().flat_map(|path| {
             ["", "-wal", "-shm"].map(|ending| {
                 let mut path = path.as_os_str().to_owned();
@@ -37,9 +40,21 @@ impl Anchor {
         Anchor { files: files.collect(), since: Instant::now(), next: AtomicU64::new(0) }
     }
 
+    /// Fails if a file was deleted, moved or replaced, since data stored into it would be lost.
+    pub(crate) fn check(&self, home: &Home) -> Result<(), StoreError> {
+        match self.lost() {
+            None => Ok(()),
+            Some(file) => Err(home.error(format!(
+                "is not where it was opened: `{}` was deleted, moved or replaced, so nothing can be stored safely. \
+                 Put the database and its `-wal` file back, or open it again; the newest data is in the files that were open",
+                file.display()
+            ))),
+        }
+    }
+
     /// The file that was deleted, moved or replaced, if it is time to check. A file that cannot be checked
     /// counts as present.
-    pub(super) fn lost(&self) -> Option<&Path> {
+    fn lost(&self) -> Option<&Path> {
         if self.files.is_empty() {
             return None;
         }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 #[derive(Debug)]
-pub(super) struct Exclusive<T> {
+pub(crate) struct Exclusive<T> {
     inside: Mutex<T>,
     /// Notified whenever a call is done.
     left: Notify,
@@ -20,12 +20,12 @@ pub(super) struct Exclusive<T> {
 }
 
 impl<T> Exclusive<T> {
-    pub(super) fn new(inside: T) -> Self {
+    pub(crate) fn new(inside: T) -> Self {
         Exclusive { inside: Mutex::new(inside), left: Notify::new(), waiting: AtomicUsize::new(0) }
     }
 
     /// Runs `work` when no other call does.
-    pub(super) async fn with<R>(&self, work: impl FnOnce(&T) -> R) -> R {
+    pub(crate) async fn with<R>(&self, work: impl FnOnce(&T) -> R) -> R {
         let mut work = Some(work);
         let mut waits = None;
         loop {

@@ -2,7 +2,7 @@
 //! wait for a lock.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::ErrorCode;
@@ -12,14 +12,14 @@ use crate::error::{StoreCode, StoreError};
 
 /// The failure of a statement, before it is known whether it is reported.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
     Known(StoreError),
 }
 
 impl Fault {
     /// Whether the same call may succeed once another connection is done.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Fault::Sqlite(error) if is_busy(error))
     }
 }
@@ -40,37 +40,93 @@ impl From<StoreError> for Fault {
     }
 }
 
+/// The kind of data in a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Checkpoints,
+    Items,
+}
+
 /// The location of the rows, for messages.
 #[derive(Clone, Debug)]
-pub(super) enum Home {
-    File(PathBuf),
-    Memory,
+pub(crate) struct Home {
+    /// `None` for a database in memory.
+    file: Option<PathBuf>,
+    content: Content,
 }
 
 impl fmt::Display for Home {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Home::File(path) => write!(out, "the checkpoint database `{}`", path.display()),
-            Home::Memory => out.write_str("the checkpoint database in memory"),
+        let content = match self.content {
+            Content::Checkpoints => "checkpoint",
+            Content::Items => "item",
+        };
+        match &self.file {
+            Some(path) => write!(out, "the {content} database `{}`", path.display()),
+            None => write!(out, "the {content} database in memory"),
         }
     }
 }
 
 impl Home {
+    pub(crate) fn of_file(path: PathBuf, content: Content) -> Self {
+        Home { file: Some(path), content }
+    }
+
+    pub(crate) fn in_memory(content: Content) -> Self {
+        Home { file: None, content }
+    }
+
+    /// The path, unless it is in memory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    pub(super) fn content(&self) -> Content {
+        self.content
+    }
+
     /// The error for the user.
-    pub(super) fn explain(&self, fault: Fault) -> StoreError {
+    pub(crate) fn explain(&self, fault: Fault) -> StoreError {
         match fault {
             Fault::Known(error) => error,
-            Fault::Sqlite(error) if is_foreign_value(&error) => {
-                let problem =
-                    "holds a value that agentgraph did not write; restore a backup, or delete the thread";
-                StoreError::new(StoreCode::CorruptCheckpoint, format!("{self} {problem}")).with_source(error)
-            }
-            Fault::Sqlite(error) => self.error(remedy(&error)).with_source(error),
+            Fault::Sqlite(error) if is_foreign_value(&error) => self.foreign_value().with_source(error),
+            Fault::Sqlite(error) => self.error(self.remedy(&error)).with_source(error),
         }
     }
 
-    pub(super) fn error(&self, problem: impl fmt::Display) -> StoreError {
+    fn foreign_value(&self) -> StoreError {
+        let (code, what) = match self.content {
+            Content::Checkpoints => (StoreCode::CorruptCheckpoint, "thread"),
+            Content::Items => (StoreCode::ItemUnreadable, "item"),
+        };
+        let problem = format!(
+            "{self} holds a value that agentgraph did not write; restore a backup, or delete the {what}"
+        );
+        StoreError::new(code, problem)
+    }
+
+    fn remedy(&self, error: &rusqlite::Error) -> String {
+        let remedy = remedy(error);
+        match self.content {
+            Content::Checkpoints => remedy,
+            Content::Items => remedy
+                .replace("SqliteSaverBuilder", "SqliteStoreBuilder")
+                .replace("continue with `proceed()`", "try again"),
+        }
+    }
+
+    /// The problem with a file that this process may not write.
+    pub(super) fn read_only(&self) -> StoreError {
+        match self.content {
+            Content::Checkpoints => self.error(READ_ONLY),
+            Content::Items => {
+                self.error("is read-only: make the file and its folder writable for this process, or choose another path")
+            }
+        }
+    }
+
+    pub(crate) fn error(&self, problem: impl fmt::Display) -> StoreError {
         StoreError::new(StoreCode::Store, format!("{self} {problem}"))
     }
 
@@ -121,12 +177,12 @@ fn remedy(error: &rusqlite::Error) -> String {
     known.to_owned()
 }
 
-pub(super) const READ_ONLY: &str = "is read-only: make the file and its folder writable for this process, choose another \
+const READ_ONLY: &str = "is read-only: make the file and its folder writable for this process, choose another \
                                     path, or open it with `SqliteSaverBuilder::read_only` to read from it";
 
 /// The wait for another process: pauses from 1 ms, doubled up to 50 ms, until the limit.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     since: Instant,
     limit: Duration,
     next: Duration,
@@ -135,12 +191,12 @@ pub(super) struct Patience {
 impl Patience {
     const LONGEST: Duration = Duration::from_millis(50);
 
-    pub(super) fn new(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Patience { since: Instant::now(), limit, next: Duration::from_millis(1) }
     }
 
     /// Sleeps, unless the limit has passed; returns whether it slept.
-    pub(super) async fn pause(&mut self) -> bool {
+    pub(crate) async fn pause(&mut self) -> bool {
         let patient = self.since.elapsed() < self.limit;
         if patient {
             self.sleep().await;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::task::spawn_blocking;
 
-use super::fault::{Fault, Home, Patience, READ_ONLY};
-use super::schema::{self, Contents};
-use super::{SqliteSaver, rows};
+use super::SqliteSaver;
+use super::fault::{Content, Fault, Home, Patience};
+use super::schema::{self, Contents, Tables};
 use crate::blob::SHARE_FROM;
 use crate::error::StoreError;
 
@@ -56,36 +56,47 @@ impl Synchronous {
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `open`"]
 pub struct SqliteSaverBuilder {
-    path: PathBuf,
-    synchronous: Synchronous,
-    pub(super) busy_timeout: Duration,
-    max_size: Option<u64>,
-    pub(super) read_only: bool,
+    pub(super) file: FileOptions,
     pub(super) share_from: usize,
 }
 
-impl SqliteSaverBuilder {
-    pub(super) fn new(path: &Path) -> Self {
-        SqliteSaverBuilder {
+/// How a database file is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct FileOptions {
+    pub(crate) path: PathBuf,
+    pub(crate) synchronous: Synchronous,
+    pub(crate) busy_timeout: Duration,
+    pub(crate) max_size: Option<u64>,
+    pub(crate) read_only: bool,
+}
+
+impl FileOptions {
+    pub(crate) fn new(path: &Path) -> Self {
+        FileOptions {
             path: path.to_owned(),
             synchronous: Synchronous::default(),
             busy_timeout: Duration::from_secs(5),
             max_size: None,
             read_only: false,
-            share_from: SHARE_FROM,
         }
+    }
+}
+
+impl SqliteSaverBuilder {
+    pub(super) fn new(path: &Path) -> Self {
+        SqliteSaverBuilder { file: FileOptions::new(path), share_from: SHARE_FROM }
     }
 
     /// When a commit survives a power cut. [`Synchronous::Normal`] if not set.
     pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
-        self.synchronous = synchronous;
+        self.file.synchronous = synchronous;
         self
     }
 
     /// The longest time that a call sleeps and retries while another process has the file locked, before it
     /// fails with [`StoreCode::Store`](crate::StoreCode::Store). 5 seconds if not set; zero does not wait.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.busy_timeout = timeout;
+        self.file.busy_timeout = timeout;
         self
     }
 
@@ -95,7 +106,7 @@ impl SqliteSaverBuilder {
     /// changed. SQLite's log beside the file is not counted; it is mostly below 4 MiB and at most 64 MiB
     /// between writes.
     pub fn max_size(mut self, bytes: u64) -> Self {
-        self.max_size = Some(bytes);
+        self.file.max_size = Some(bytes);
         self
     }
 
@@ -107,7 +118,7 @@ impl SqliteSaverBuilder {
     /// database if it may. If it may not, and there is no log, the file is treated as one that does not
     /// change: later writes are not visible, and the file may appear damaged.
     pub fn read_only(mut self) -> Self {
-        self.read_only = true;
+        self.file.read_only = true;
         self
     }
 
@@ -154,16 +165,26 @@ impl SqliteSaverBuilder {
     /// # Errors
     /// As [`SqliteSaver::open`].
     pub async fn open(self) -> Result<SqliteSaver, StoreError> {
-        let home = Home::File(self.path.clone());
+        let home = Home::of_file(self.file.path.clone(), Content::Checkpoints);
+        let connection = self.file.open(&home, &schema::CHECKPOINTS).await?;
+        Ok(SqliteSaver::new(home, &self, connection))
+    }
+}
+
+impl FileOptions {
+    /// Opens the file, and creates or updates its tables.
+    pub(crate) async fn open(&self, home: &Home, tables: &'static Tables) -> Result<Connection, StoreError> {
         if self.path.as_os_str() == ":memory:" {
-            return Err(
-                home.error("names no file in SQLite: use `MemorySaver`, or `SqliteSaver::in_memory()`")
-            );
+            let instead = match home.content() {
+                Content::Checkpoints => "`MemorySaver`, or `SqliteSaver::in_memory()`",
+                Content::Items => "`MemoryStore`, or `SqliteStore::in_memory()`",
+            };
+            return Err(home.error(format!("names no file in SQLite: use {instead}")));
         }
         let mut patience = Patience::new(self.busy_timeout);
         loop {
-            match self.attempt(&home).await {
-                Ok(connection) => return Ok(SqliteSaver::new(home, &self, connection)),
+            match self.attempt(home, tables).await {
+                Ok(connection) => return Ok(connection),
                 Err(fault) if fault.is_busy() && patience.pause().await => {}
                 Err(fault) => return Err(home.explain(fault)),
             }
@@ -171,19 +192,19 @@ impl SqliteSaverBuilder {
     }
 
     /// On a thread for blocking work, because creating a file waits for the disk several times.
-    async fn attempt(&self, home: &Home) -> Result<Connection, Fault> {
+    async fn attempt(&self, home: &Home, tables: &'static Tables) -> Result<Connection, Fault> {
         let options = self.clone();
         let its_home = home.clone();
-        let attempt = spawn_blocking(move || options.connect(&its_home));
+        let attempt = spawn_blocking(move || options.connect(&its_home, tables));
         match attempt.await {
             Ok(outcome) => outcome,
             Err(error) => Err(home.error("could not be opened").with_source(error).into()),
         }
     }
 
-    fn connect(&self, home: &Home) -> Result<Connection, Fault> {
+    fn connect(&self, home: &Home, tables: &Tables) -> Result<Connection, Fault> {
         if self.read_only {
-            return self.connect_to_read(home);
+            return self.connect_to_read(home, tables);
         }
         let path = create_folders(&self.path, home)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -192,29 +213,28 @@ impl SqliteSaverBuilder {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::ZERO)?;
         if connection.is_readonly("main")? {
-            return Err(home.error(READ_ONLY).into());
+            return Err(home.read_only().into());
         }
-        let contents = schema::contents(&connection, home)?;
+        let contents = schema::contents(&connection, home, tables)?;
         if contents == Contents::Nothing {
             // Can only be set while the file is empty.
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
         }
         use_log(&connection, home)?;
-        let connection = finish(connection, contents, self.synchronous, home)?;
+        let connection = finish(connection, contents, self.synchronous, home, tables)?;
         if let Some(bytes) = self.max_size {
             limit_pages(&connection, bytes)?;
         }
         Ok(connection)
     }
-}
 
-impl SqliteSaverBuilder {
-    fn connect_to_read(&self, home: &Home) -> Result<Connection, Fault> {
+    /// Opens an existing file for reading, without creating tables.
+    pub(crate) fn connect_to_read(&self, home: &Home, tables: &Tables) -> Result<Connection, Fault> {
         let path = absolute(&self.path, home)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let look = |connection: Connection| {
             connection.busy_timeout(Duration::ZERO)?;
-            let contents = schema::contents(&connection, home)?;
+            let contents = schema::contents(&connection, home, tables)?;
             Ok((connection, contents))
         };
         let (connection, contents) = match look(Connection::open_with_flags(&path, flags)?) {
@@ -224,11 +244,11 @@ impl SqliteSaverBuilder {
             }
             looked => looked?,
         };
-        if contents != Contents::Checkpoints {
+        if contents != Contents::Current {
             let problem = "has no tables of this release: open it once without `read_only` to create them";
             return Err(home.error(problem).into());
         }
-        finish(connection, contents, self.synchronous, home)
+        finish(connection, contents, self.synchronous, home, tables)
     }
 }
 
@@ -255,18 +275,23 @@ fn as_unchanging(path: &Path) -> Option<String> {
 
 /// A separate database for every call.
 pub(super) fn in_memory() -> Result<SqliteSaver, StoreError> {
-    let home = Home::Memory;
+    let home = Home::in_memory(Content::Checkpoints);
     let options = SqliteSaverBuilder::new(Path::new("")).busy_timeout(Duration::ZERO);
-    let connection = Connection::open_in_memory().map_err(Fault::from);
-    let connection = connection
-        .and_then(|connection| finish(connection, Contents::Nothing, Synchronous::Normal, &home))
-        .map_err(|fault| home.explain(fault))?;
+    let connection = connect_in_memory(&home, &schema::CHECKPOINTS)?;
     Ok(SqliteSaver::new(home, &options, connection))
+}
+
+/// A new database in memory, with its tables.
+pub(crate) fn connect_in_memory(home: &Home, tables: &Tables) -> Result<Connection, StoreError> {
+    let connection = Connection::open_in_memory().map_err(Fault::from);
+    connection
+        .and_then(|connection| finish(connection, Contents::Nothing, Synchronous::Normal, home, tables))
+        .map_err(|fault| home.explain(fault))
 }
 
 /// The path of the open file, whatever directory the process changes to. SQLite follows links, and its log
 /// is beside the target.
-pub(super) fn opened(connection: &Connection, path: &Path) -> PathBuf {
+pub(crate) fn opened(connection: &Connection, path: &Path) -> PathBuf {
     let known = connection.path().filter(|path| !path.is_empty()).map(PathBuf::from);
     known.or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
 }
@@ -313,6 +338,7 @@ fn finish(
     contents: Contents,
     synchronous: Synchronous,
     home: &Home,
+    tables: &Tables,
 ) -> Result<Connection, Fault> {
     let settings = format!(
         "PRAGMA synchronous = {};
@@ -322,9 +348,9 @@ fn finish(
         synchronous.name()
     );
     connection.execute_batch(&settings)?;
-    if contents != Contents::Checkpoints {
-        schema::migrate(&connection, home)?;
+    if contents != Contents::Current {
+        schema::migrate(&connection, home, tables)?;
     }
-    rows::prepare(&connection)?;
+    (tables.prepare)(&connection)?;
     Ok(connection)
 }

@@ -345,6 +345,7 @@ impl Drop for Ticket<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fault::Content;
     use super::*;
     use crate::id::CheckpointId;
     use crate::row::{Place, RowKind};
@@ -354,7 +355,7 @@ mod tests {
     #[tokio::test]
     async fn a_row_whose_ticket_was_dropped_during_a_commit_is_not_queued_again() {
         let queue = Queue::default();
-        let home = Home::Memory;
+        let home = Home::in_memory(Content::Checkpoints);
         let put = |thread| Put::new(Place::root(thread), CheckpointId::new(0, 0), RowKind::Full, b"x");
         let tickets = ["a", "b", "c"].map(|thread| queue.push(&put(thread), PutPieces::default()));
         let taken = queue.take();

@@ -328,13 +328,13 @@ pub(super) fn threads(connection: &Connection) -> Result<Vec<String>, Fault> {
 /// The purpose of a transaction. One that writes takes the file's lock at once, so that it cannot fail
 /// half-way because the file is locked.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Begin {
+pub(crate) enum Begin {
     ToRead,
     ToWrite,
 }
 
 /// Runs `work` in a transaction, which is rolled back if it fails.
-pub(super) fn transaction<T>(
+pub(crate) fn transaction<T>(
     connection: &Connection,
     begin: Begin,
     work: impl FnOnce() -> Result<T, Fault>,
@@ -374,11 +374,11 @@ fn newest(connection: &Connection, place: Place<'_>) -> Result<Option<Checkpoint
     })
 }
 
-pub(super) fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize, Fault> {
+pub(crate) fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize, Fault> {
     Ok(connection.prepare_cached(sql)?.execute(values)?)
 }
 
-pub(super) fn first<T>(
+pub(crate) fn first<T>(
     statement: &mut CachedStatement<'_>,
     values: impl Params,
     read: impl Fn(&SqlRow<'_>) -> Result<T, Fault>,
@@ -386,7 +386,7 @@ pub(super) fn first<T>(
     statement.query(values)?.next()?.map(read).transpose()
 }
 
-pub(super) fn all<T>(
+pub(crate) fn all<T>(
     connection: &Connection,
     sql: &str,
     values: impl Params,
@@ -458,7 +458,7 @@ pub(super) fn number(step: u64) -> Result<i64, StoreError> {
 mod tests {
     use rusqlite::StatementStatus;
 
-    use super::super::fault::Home;
+    use super::super::fault::{Content, Home};
     use super::super::schema;
     use super::*;
     use crate::blob::PutPieces;
@@ -466,7 +466,10 @@ mod tests {
     #[test]
     fn no_statement_of_a_read_or_a_commit_is_compiled_twice() {
         let connection = Connection::open_in_memory().expect("memory");
-        assert!(schema::migrate(&connection, &Home::Memory).is_ok());
+        assert!(
+            schema::migrate(&connection, &Home::in_memory(Content::Checkpoints), &schema::CHECKPOINTS)
+                .is_ok()
+        );
         // Statements cached while the tables were created would be compiled again.
         connection.flush_prepared_statement_cache();
         assert!(prepare(&connection).is_ok());

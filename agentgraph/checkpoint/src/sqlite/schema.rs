@@ -7,18 +7,39 @@
 //! A row contains the number of its place and not the names. Those would be in the table and in its index:
 //! a third of the file if threads are named by UUIDs and steps change little.
 
+use std::cmp::Ordering;
+
 use rusqlite::Connection;
 
 use super::fault::{Fault, Home};
 use super::rows;
 use crate::error::{StoreCode, StoreError};
 
-/// "agcp": distinguishes our files from those of other programs.
-const APPLICATION: i64 = 0x6167_6370;
+/// The tables of a kind of database.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    /// Distinguishes our files from those of other programs.
+    pub(crate) application: i64,
+    /// The changes from each version to the next, starting with an empty file. They are only ever added to.
+    pub(crate) migrations: &'static [&'static str],
+    /// All statements, which are compiled when a file is opened.
+    pub(crate) prepare: fn(&Connection) -> Result<(), Fault>,
+}
 
-/// The changes from each version to the next, starting with an empty file. They are only ever added to.
-const MIGRATIONS: &[&str] = &[CREATE, ADD_LEASES, ADD_REQUESTS, ADD_BLOBS];
-const VERSION: i64 = MIGRATIONS.len() as i64;
+/// "agcp".
+pub(crate) const CHECKPOINTS: Tables = Tables {
+    application: 0x6167_6370,
+    migrations: &[CREATE, ADD_LEASES, ADD_REQUESTS, ADD_BLOBS],
+    prepare: rows::prepare,
+};
+/// "agst".
+pub(crate) const ITEMS: i64 = 0x6167_7374;
+
+impl Tables {
+    fn version(&self) -> i64 {
+        i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
+    }
+}
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index contains fulls and
 /// segments only, so a read finds the newest full without scanning the deltas after it, and most commits do
@@ -93,50 +114,61 @@ pub(super) enum Contents {
     Nothing,
     /// Tables of an earlier release.
     Older,
-    Checkpoints,
+    Current,
 }
 
 /// Reads the content of the file and changes nothing. In one transaction, because another process may be
 /// creating it.
-pub(super) fn contents(connection: &Connection, home: &Home) -> Result<Contents, Fault> {
-    rows::transaction(connection, rows::Begin::ToRead, || Ok(judge(connection, home)?.0))
+pub(super) fn contents(connection: &Connection, home: &Home, tables: &Tables) -> Result<Contents, Fault> {
+    rows::transaction(connection, rows::Begin::ToRead, || Ok(judge(connection, home, tables)?.0))
 }
 
 /// The content of the file, and its version.
-fn judge(connection: &Connection, home: &Home) -> Result<(Contents, i64), Fault> {
+fn judge(connection: &Connection, home: &Home, tables: &Tables) -> Result<(Contents, i64), Fault> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
-    let tables = number("SELECT count(*) FROM sqlite_master")?;
-    match (application, version, tables) {
+    let count = number("SELECT count(*) FROM sqlite_master")?;
+    let newest = tables.version();
+    match (application, version, count) {
         (0, 0, 0) => Ok((Contents::Nothing, 0)),
-        (APPLICATION, VERSION, _) => Ok((Contents::Checkpoints, VERSION)),
-        (APPLICATION, newer, _) if newer > VERSION => Err(written_by_newer(home, newer).into()),
-        (APPLICATION, older @ 1.., _) => Ok((Contents::Older, older)),
+        (application, version, _) if application == tables.application && version > 0 => {
+            match version.cmp(&newest) {
+                Ordering::Equal => Ok((Contents::Current, version)),
+                Ordering::Less => Ok((Contents::Older, version)),
+                Ordering::Greater => Err(written_by_newer(home, version, newest).into()),
+            }
+        }
+        (application, ..) if application == CHECKPOINTS.application => {
+            Err(home.error("holds checkpoints: choose another path for the items of a store").into())
+        }
+        (application, ..) if application == ITEMS => {
+            Err(home.error("holds the items of a store: choose another path for checkpoints").into())
+        }
         _ => Err(home.error("is the database of another program: choose a path of its own").into()),
     }
 }
 
 /// Creates the tables, or brings them up to date, unless another process was faster.
-pub(super) fn migrate(connection: &Connection, home: &Home) -> Result<(), Fault> {
+pub(super) fn migrate(connection: &Connection, home: &Home, tables: &Tables) -> Result<(), Fault> {
     rows::transaction(connection, rows::Begin::ToWrite, || {
-        let (contents, version) = judge(connection, home)?;
-        if contents == Contents::Checkpoints {
+        let (contents, version) = judge(connection, home, tables)?;
+        if contents == Contents::Current {
             return Ok(());
         }
         let done = usize::try_from(version).unwrap_or(0);
-        for step in &MIGRATIONS[done..] {
+        for step in tables.migrations.iter().skip(done) {
             connection.execute_batch(step)?;
         }
-        connection.pragma_update(None, "application_id", APPLICATION)?;
-        connection.pragma_update(None, "user_version", VERSION)?;
+        connection.pragma_update(None, "application_id", tables.application)?;
+        connection.pragma_update(None, "user_version", tables.version())?;
         Ok(())
     })
 }
 
-fn written_by_newer(home: &Home, version: i64) -> StoreError {
+fn written_by_newer(home: &Home, version: i64, newest: i64) -> StoreError {
     let problem = format!(
-        "{home} was written by a newer release of agentgraph (schema version {version}, this one reads {VERSION}): \
+        "{home} was written by a newer release of agentgraph (schema version {version}, this one reads {newest}): \
          update agentgraph, or choose another path"
     );
     StoreError::new(StoreCode::UnknownFormat, problem)

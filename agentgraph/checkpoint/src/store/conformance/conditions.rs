@@ -1,0 +1,64 @@
+//! Clauses: a change with a condition is made only if it holds.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::{Clause, Trial, same, space, told};
+use crate::error::{StoreCode, StoreError};
+use crate::store::StoreExt;
+
+pub(super) const CLAUSES: &[Clause] = &[
+    Clause::new("a put `if_absent` is made only if there is no item", |trial| if_absent(trial).boxed()),
+    Clause::new("a put `if_version` is made only if the item has the version", |trial| {
+        if_version(trial).boxed()
+    }),
+    Clause::new("a delete `if_version` is made only if the item has the version", |trial| {
+        deletes(trial).boxed()
+    }),
+    Clause::new("an item whose time has ended is absent for conditions", |trial| ended(trial).boxed()),
+];
+
+fn is_conflict<T>(outcome: Result<T, StoreError>) -> Result<(), String> {
+    same("the code", &outcome.err().map(|error| error.code()), &Some(StoreCode::ItemConflict))
+}
+
+async fn if_absent(Trial { store, .. }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    store.put(&at, "k", 1).if_absent().await.map_err(told)?;
+    is_conflict(store.put(&at, "k", 2).if_absent().await)?;
+    same("the value", &store.get_as(&at, "k").await.map_err(told)?, &Some(1))
+}
+
+async fn if_version(Trial { store, .. }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    is_conflict(store.put(&at, "k", 1).if_version(1).await)?;
+    let first = store.put(&at, "k", 1).await.map_err(told)?;
+    let second = store.put(&at, "k", 2).if_version(first).await.map_err(told)?;
+    is_conflict(store.put(&at, "k", 3).if_version(first).await)?;
+    same("the value", &store.get_as(&at, "k").await.map_err(told)?, &Some(2))?;
+    store.put(&at, "k", 4).if_version(second).await.map_err(told)?;
+    same("the value", &store.get_as(&at, "k").await.map_err(told)?, &Some(4))
+}
+
+async fn deletes(Trial { store, .. }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    let first = store.put(&at, "k", 1).await.map_err(told)?;
+    let second = store.put(&at, "k", 2).await.map_err(told)?;
+    is_conflict(store.delete(&at, "k").if_version(first).await)?;
+    same("the value", &store.get_as(&at, "k").await.map_err(told)?, &Some(2))?;
+    same("a delete", &store.delete(&at, "k").if_version(second).await.map_err(told)?, &true)?;
+    is_conflict(store.delete(&at, "k").if_version(second).await)
+}
+
+async fn ended(Trial { store, clock }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    let first = store.put(&at, "k", 1).lifetime(Duration::from_secs(1)).await.map_err(told)?;
+    let second = store.put(&at, "l", 1).lifetime(Duration::from_secs(1)).await.map_err(told)?;
+    clock.advance(Duration::from_secs(1));
+    is_conflict(store.put(&at, "k", 2).if_version(first).await)?;
+    same("a delete of an ended item", &store.delete(&at, "l").await.map_err(told)?, &false)?;
+    is_conflict(store.delete(&at, "l").if_version(second).await)?;
+    store.put(&at, "k", 3).if_absent().await.map_err(told)?;
+    same("the value", &store.get_as(&at, "k").await.map_err(told)?, &Some(3))
+}

@@ -1,0 +1,88 @@
+//! Clauses: many callers at once, and callers that leave.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+
+use super::{Clause, Trial, same, space, told};
+use crate::error::StoreCode;
+use crate::store::{Change, Store, StoreExt};
+
+pub(super) const CLAUSES: &[Clause] = &[
+    Clause::new("of many puts `if_absent` at once, one is made", |trial| one_wins(trial).boxed()),
+    Clause::new("counting with `if_version` at once loses nothing", |trial| counting(trial).boxed()),
+    Clause::new("a change that is dropped is made as a whole or not at all", |trial| dropped(trial).boxed()),
+];
+
+async fn one_wins(Trial { store, .. }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    let puts = (0..20).map(|n| {
+        let (store, at) = (store.clone(), at.clone());
+        async move { (n, store.put(&at, "k", n).unindexed().if_absent().await) }
+    });
+    let mut winner = None;
+    for (n, outcome) in join_all(puts).await {
+        match outcome {
+            Ok(_) if winner.is_none() => winner = Some(n),
+            Ok(_) => return Err("two puts `if_absent` of one item were made".to_owned()),
+            Err(error) => same("the code", &error.code(), &StoreCode::ItemConflict)?,
+        }
+    }
+    same("the value", &store.get_as::<i32>(&at, "k").await.map_err(told)?, &winner)
+}
+
+async fn counting(Trial { store, .. }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    store.put(&at, "k", 0).unindexed().await.map_err(told)?;
+    let writers = (0..4).map(|_| {
+        let (store, at) = (store.clone(), at.clone());
+        async move {
+            for _ in 0..5 {
+                loop {
+                    let item = store.get(&at, "k").await.map_err(told)?.ok_or("it is absent")?;
+                    let next = item.to::<u64>().map_err(told)? + 1;
+                    match store.put(&at, "k", next).unindexed().if_version(item.version).await {
+                        Ok(_) => break,
+                        Err(error) if error.code() == StoreCode::ItemConflict => {}
+                        Err(error) => return Err(told(error)),
+                    }
+                }
+            }
+            Ok::<_, String>(())
+        }
+    });
+    join_all(writers).await.into_iter().collect::<Result<(), _>>()?;
+    same("the count", &store.get_as(&at, "k").await.map_err(told)?, &Some(20))
+}
+
+/// Drops the call after each number of polls, until one is ready before.
+async fn dropped(Trial { store, .. }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    let two = |n: u64| vec![Change::put(&at, "one", n), Change::put(&at, "two", n)];
+    store.change(two(0)).await.map_err(told)?;
+    for polls in 1..50_u64 {
+        let is_done = {
+            let mut call = pin!(store.change(two(polls)));
+            let mut is_done = false;
+            for _ in 0..polls {
+                let mut context = Context::from_waker(Waker::noop());
+                if let Poll::Ready(done) = call.as_mut().poll(&mut context) {
+                    done.map_err(told)?;
+                    is_done = true;
+                    break;
+                }
+                crate::services::yield_now().await;
+            }
+            is_done
+        };
+        let one: Option<u64> = store.get_as(&at, "one").await.map_err(told)?;
+        let two: Option<u64> = store.get_as(&at, "two").await.map_err(told)?;
+        same(&format!("half of a change that was dropped after {polls} polls"), &one, &two)?;
+        if is_done {
+            return same("a change that was made", &one, &Some(polls));
+        }
+    }
+    Ok(())
+}

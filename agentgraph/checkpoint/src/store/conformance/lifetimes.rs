@@ -1,0 +1,125 @@
+//! Clauses: items end when their time is over, and a read begins it anew.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::{Clause, Trial, keys, same, space, told};
+use crate::services::Services;
+use crate::store::{Change, Filter, Lifetime, Namespace, Store, StoreExt};
+
+pub(super) const CLAUSES: &[Clause] = &[
+    Clause::new("an item whose time has ended is not read, found or listed", |trial| ended(trial).boxed()),
+    Clause::new("a read with `refresh` begins the time of an item anew", |trial| refreshed(trial).boxed()),
+    Clause::new("a search with `refresh` begins the times of its results anew", |trial| {
+        searched(trial).boxed()
+    }),
+    Clause::new("a read without `refresh` leaves the time of an item", |trial| left(trial).boxed()),
+    Clause::new("a sweep removes the items whose time has ended, and only those", |trial| {
+        swept(trial).boxed()
+    }),
+    Clause::new("a later put replaces the time of an item", |trial| replaced(trial).boxed()),
+    Clause::new("a copied item keeps its time of creation and its end", |trial| copied(trial).boxed()),
+];
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn ended(Trial { store, clock }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    store.put(&at, "k", 1).lifetime(SECOND * 2).await.map_err(told)?;
+    clock.advance(SECOND * 2 - Duration::from_micros(1));
+    let item = store.get(&at, "k").refresh(false).await.map_err(told)?.ok_or("it ended too early")?;
+    same("the end", &item.expires_at, &Some(clock.now() + Duration::from_micros(1)))?;
+    clock.advance(Duration::from_micros(1));
+    same("an ended item", &store.get(&at, "k").await.map_err(told)?, &None)?;
+    same("what is found", &keys(&store.search(&at).await.map_err(told)?), &vec![])?;
+    let found = store.search(&at).filter(Filter::eq("", 1)).await.map_err(told)?;
+    same("what a filter finds", &keys(&found), &vec![])?;
+    same("what a text finds", &keys(&store.search(&at).text("a").await.map_err(told)?), &vec![])?;
+    same("what is listed", &store.list_namespaces().await.map_err(told)?, &Vec::<Namespace>::new())?;
+    store.put(&at, "k", 2).await.map_err(told)?;
+    let item = store.get(&at, "k").await.map_err(told)?.ok_or("it is absent")?;
+    same("the time of creation after the end", &item.created_at, &clock.now())
+}
+
+async fn refreshed(Trial { store, clock }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    store.put(&at, "k", 1).lifetime(SECOND * 2).await.map_err(told)?;
+    let before = store.get(&at, "k").refresh(false).await.map_err(told)?.ok_or("it is absent")?;
+    for _ in 0..3 {
+        clock.advance(SECOND);
+        let item = store.get(&at, "k").refresh(true).await.map_err(told)?.ok_or("it ended")?;
+        same("the new end", &item.expires_at, &Some(clock.now() + SECOND * 2))?;
+        same("the rest of the item", &(item.version, item.updated_at), &(before.version, before.updated_at))?;
+    }
+    clock.advance(SECOND * 2);
+    same("an ended item", &store.get(&at, "k").refresh(true).await.map_err(told)?, &None)
+}
+
+async fn searched(Trial { store, clock }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    for key in ["k", "l"] {
+        store.put(&at, key, "a").lifetime(SECOND * 2).await.map_err(told)?;
+    }
+    clock.advance(SECOND);
+    // The limit leaves `k` out, and its time goes on.
+    let found = store.search(&at).limit(1).refresh(true).await.map_err(told)?;
+    same("the end of `l`", &found[0].item.expires_at, &Some(clock.now() + SECOND * 2))?;
+    clock.advance(SECOND);
+    let found = store.search(&at).filter(Filter::eq("", "a")).refresh(true).await.map_err(told)?;
+    same("what is left", &keys(&found), &vec!["l"])?;
+    clock.advance(SECOND);
+    let found = store.search(&at).text("a").refresh(true).await.map_err(told)?;
+    same("the end of `l`", &found[0].item.expires_at, &Some(clock.now() + SECOND * 2))
+}
+
+async fn left(Trial { store, clock }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    store.put(&at, "k", 1).lifetime(SECOND * 2).await.map_err(told)?;
+    clock.advance(SECOND);
+    store.get(&at, "k").refresh(false).await.map_err(told)?.ok_or("it ended too early")?;
+    store.search(&at).refresh(false).await.map_err(told)?;
+    store.search(&at).filter(Filter::eq("", 1)).refresh(false).await.map_err(told)?;
+    clock.advance(SECOND);
+    same("an ended item", &store.get(&at, "k").await.map_err(told)?, &None)
+}
+
+async fn swept(Trial { store, clock }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    for n in 0..300 {
+        store.put(&at, n.to_string(), "a").unindexed().lifetime(SECOND).await.map_err(told)?;
+    }
+    store.put(&at, "later", 1).lifetime(SECOND * 2).await.map_err(told)?;
+    store.put(&at, "forever", 1).forever().await.map_err(told)?;
+    same("the number before the end", &store.sweep().await.map_err(told)?, &0)?;
+    clock.advance(SECOND);
+    same("the number after it", &store.sweep().await.map_err(told)?, &300)?;
+    same("what stays", &keys(&store.search(&at).await.map_err(told)?), &vec!["forever", "later"])?;
+    same("the number of a second sweep", &store.sweep().await.map_err(told)?, &0)
+}
+
+async fn replaced(Trial { store, clock }: Trial) -> Result<(), String> {
+    let at = space(["a"])?;
+    store.put(&at, "k", 1).lifetime(SECOND).await.map_err(told)?;
+    store.put(&at, "k", 2).forever().await.map_err(told)?;
+    store.put(&at, "l", 1).forever().await.map_err(told)?;
+    store.put(&at, "l", 2).lifetime(SECOND).await.map_err(told)?;
+    clock.advance(SECOND);
+    same("what stays", &keys(&store.search(&at).await.map_err(told)?), &vec!["k"])
+}
+
+async fn copied(Trial { store, clock }: Trial) -> Result<(), String> {
+    let (from, to) = (space(["a"])?, space(["b"])?);
+    store.put(&from, "k", 1).lifetime(SECOND * 5).await.map_err(told)?;
+    clock.advance(SECOND);
+    let item = store.get(&from, "k").refresh(false).await.map_err(told)?.ok_or("it is absent")?;
+    let (Some(lifetime), Some(end)) = (item.lifetime, item.expires_at) else {
+        return Err("an item with a time has none".to_owned());
+    };
+    let copy = Change::put(&to, "k", 1).lifetime(Lifetime::Until(lifetime, end)).created_at(item.created_at);
+    store.change(vec![copy]).await.map_err(told)?;
+    let copy = store.get(&to, "k").refresh(false).await.map_err(told)?.ok_or("the copy is absent")?;
+    let times = |item: &crate::store::Item| (item.created_at, item.expires_at, item.lifetime);
+    same("the times of the copy", &times(&copy), &times(&item))?;
+    same("the time of its value", &copy.updated_at, &clock.now())
+}

@@ -1,0 +1,151 @@
+//! [`Options`]: what every store of this crate is told about time, vectors and limits.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::change::{Change, Lifetime, Write};
+use super::embedder::{VectorIndex, embed_changes};
+use crate::error::StoreError;
+use crate::services::{Services, SystemServices, micros};
+
+/// The end of time: the last microsecond of the year 9999.
+const LAST: u64 = 253_402_300_799_999_999;
+
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub(crate) services: Arc<dyn Services>,
+    pub(crate) lifetime: Option<Duration>,
+    pub(crate) refreshes: bool,
+    pub(crate) index: Option<VectorIndex>,
+    pub(crate) scan_limit: usize,
+}
+
+impl Options {
+    pub(crate) fn new(scan_limit: usize) -> Self {
+        Options {
+            services: Arc::new(SystemServices),
+            lifetime: None,
+            refreshes: true,
+            index: None,
+            scan_limit,
+        }
+    }
+
+    /// The time, in microseconds since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        micros(self.services.now()).min(LAST)
+    }
+
+    pub(crate) fn refreshes(&self, asked: Option<bool>) -> bool {
+        asked.unwrap_or(self.refreshes)
+    }
+
+    /// Checks the changes and calls the embedder, so that only the store remains to be changed.
+    pub(crate) async fn prepare(&self, changes: Vec<Change>) -> Result<Vec<Prepared>, StoreError> {
+        changes.iter().try_for_each(Change::check)?;
+        let vectors = embed_changes(self.index.as_ref(), &changes).await?;
+        let now = self.now();
+        Ok(changes
+            .into_iter()
+            .zip(vectors)
+            .map(|(change, vectors)| self.times(change, vectors, now))
+            .collect())
+    }
+
+    fn times(&self, change: Change, vectors: Vec<Vec<f32>>, now: u64) -> Prepared {
+        let mut prepared = Prepared { now, created: now, ttl: None, expires: None, vectors, change };
+        if let Write::Put(new) = &prepared.change.write {
+            prepared.created = new.created_at.map_or(now, |time| micros(time).min(LAST));
+            let lifetime = match new.lifetime {
+                Lifetime::Default => self.lifetime.map(|ttl| (ttl, None)),
+                Lifetime::Forever => None,
+                Lifetime::For(ttl) => Some((ttl, None)),
+                Lifetime::Until(ttl, end) => Some((ttl, Some(end))),
+            };
+            if let Some((ttl, end)) = lifetime {
+                let ttl = u64::try_from(ttl.as_micros()).unwrap_or(LAST).min(LAST);
+                prepared.ttl = Some(ttl);
+                prepared.expires =
+                    Some(end.map_or(end_of(now, ttl), |end: SystemTime| micros(end).min(LAST)));
+            }
+        }
+        prepared
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Options")
+            .field("lifetime", &self.lifetime)
+            .field("refreshes", &self.refreshes)
+            .field("index", &self.index)
+            .field("scan_limit", &self.scan_limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// When an item ends whose time begins now.
+pub(crate) fn end_of(now: u64, ttl: u64) -> u64 {
+    now.saturating_add(ttl).min(LAST)
+}
+
+/// A change with its times and its vectors. Times are microseconds since 1970.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) change: Change,
+    pub(crate) now: u64,
+    /// When the item was created, if it is new.
+    pub(crate) created: u64,
+    pub(crate) ttl: Option<u64>,
+    pub(crate) expires: Option<u64>,
+    pub(crate) vectors: Vec<Vec<f32>>,
+}
+
+/// The options that every store has, as methods of its builder, or of the store if it has none.
+macro_rules! option_methods {
+    () => {
+        /// Uses `services` for the time; the system's clock if not set. Processes that share a store need
+        /// clocks that agree.
+        #[must_use]
+        pub fn services(mut self, services: impl $crate::services::Services) -> Self {
+            self.options.services = std::sync::Arc::new(services);
+            self
+        }
+
+        /// How long items last that are put without a lifetime of their own; forever if not set.
+        #[must_use]
+        pub fn lifetime(mut self, lifetime: std::time::Duration) -> Self {
+            self.options.lifetime = Some(lifetime);
+            self
+        }
+
+        /// Whether the time of an item begins anew when it is read; `true` if not set. Each read can decide
+        /// for itself.
+        #[must_use]
+        pub fn refresh_on_read(mut self, refreshes: bool) -> Self {
+            self.options.refreshes = refreshes;
+            self
+        }
+
+        /// Makes items comparable with a text; without an index, searches by text fail. Items that were
+        /// put without it are not found by a text until they are put again.
+        #[must_use]
+        pub fn index(mut self, index: $crate::VectorIndex) -> Self {
+            self.options.index = Some(index);
+            self
+        }
+
+        /// The most items that one search looks at, if it has a filter or a text; a search that would look
+        /// at more fails with [`StoreCode::ScanLimit`](crate::StoreCode::ScanLimit).
+        #[must_use]
+        pub fn scan_limit(mut self, items: usize) -> Self {
+            self.options.scan_limit = items;
+            self
+        }
+    };
+}
+pub(crate) use option_methods;
+
+/// The `scan_limit` if not set.
+pub(crate) const SCAN_LIMIT: usize = 100_000;

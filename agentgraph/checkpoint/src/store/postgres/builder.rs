@@ -1,0 +1,138 @@
+//! [`PostgresStoreBuilder`]: the options of a store in a database.
+
+use std::time::Duration;
+
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{NoTls, Socket};
+
+use super::PostgresStore;
+use super::schema::MIGRATIONS;
+use super::vectors::Vectors;
+use crate::error::StoreError;
+use crate::postgres::Calls;
+use crate::postgres::fault::{Fault, explain_for_items};
+use crate::postgres::open::ServerOptions;
+use crate::postgres::schema::migrate;
+use crate::store::options::{Options, SCAN_LIMIT, option_methods};
+
+/// The options of a [`PostgresStore`], made by [`PostgresStore::builder`].
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+/// use agentgraph_checkpoint::PostgresStore;
+/// use std::time::Duration;
+///
+/// let store = PostgresStore::builder("postgres://agent@localhost/app")
+///     .schema("memory")
+///     .connections(8)
+///     .lifetime(Duration::from_secs(30 * 24 * 3600))
+///     .connect()
+///     .await?;
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `connect`"]
+pub struct PostgresStoreBuilder {
+    server: ServerOptions,
+    options: Options,
+    requires_pgvector: bool,
+}
+
+impl PostgresStoreBuilder {
+    pub(super) fn new(url: String) -> Self {
+        PostgresStoreBuilder {
+            server: ServerOptions::new(url, "agentgraph_store"),
+            options: Options::new(SCAN_LIMIT),
+            requires_pgvector: false,
+        }
+    }
+
+    option_methods!();
+
+    /// The schema of the tables; `agentgraph_store` if not set. It is created if it does not exist. Letters,
+    /// digits and `_`, at most 48; case matters. It is not the schema of a checkpointer.
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.server.schema = schema.into();
+        self
+    }
+
+    /// The most connections of the pool; 16 if not set.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.server.connections = connections.max(1);
+        self
+    }
+
+    /// The longest time that connecting to the server may take, for each address in the URL; 10 seconds if
+    /// neither this nor `connect_timeout` in the URL is set.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.server.connect_timeout = timeout;
+        self
+    }
+
+    /// The longest time that a call waits for a connection of the pool while all are in use, before it
+    /// fails with [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
+    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
+        self.server.wait_timeout = timeout;
+        self
+    }
+
+    /// The longest time that the server may take to answer a call, before it fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. A
+    /// change that failed like this may or may not be stored.
+    pub fn answer_timeout(mut self, timeout: Duration) -> Self {
+        self.server.answer_timeout = timeout;
+        self
+    }
+
+    /// Fails with [`StoreCode::Store`](crate::StoreCode::Store) if the server cannot compare vectors, in the
+    /// place of comparing them in this process.
+    pub fn require_pgvector(mut self) -> Self {
+        self.requires_pgvector = true;
+        self
+    }
+
+    /// Connects without TLS: to a server on the same machine or in a private network.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::connect`].
+    pub async fn connect(self) -> Result<PostgresStore, StoreError> {
+        self.connect_with(NoTls).await
+    }
+
+    /// Connects with TLS, by a connector for the crate `tokio-postgres`.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::connect`].
+    pub async fn connect_with<T>(self, tls: T) -> Result<PostgresStore, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        T::Stream: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        self.open(tls).await.map_err(explain_for_items)
+    }
+
+    async fn open<T>(self, tls: T) -> Result<PostgresStore, Fault>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        T::Stream: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let (pool, _) = self.server.pool(tls)?;
+        let mut connection = pool.get().await?;
+        migrate(&mut connection, &self.server.schema, MIGRATIONS).await?;
+        let needs_vectors = self.requires_pgvector || self.options.index.is_some();
+        let vectors = match needs_vectors {
+            true => Vectors::find(&connection, self.requires_pgvector).await?,
+            false => Vectors::InProcess,
+        };
+        drop(connection);
+        let calls = Calls { pool, answer_timeout: self.server.answer_timeout };
+        Ok(PostgresStore { options: self.options, calls, vectors })
+    }
+}

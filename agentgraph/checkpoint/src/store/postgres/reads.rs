@@ -1,0 +1,355 @@
+//! The statements that read items.
+
+use std::time::{Duration, SystemTime};
+
+use deadpool_postgres::{ClientWrapper, GenericClient, Object, Transaction};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{IsolationLevel, Row};
+
+use super::changes::time;
+use super::vectors::Vectors;
+use crate::error::{StoreCode, StoreError};
+use crate::postgres::fault::Fault;
+use crate::services::from_micros;
+use crate::store::embedder::best_score;
+use crate::store::item::{Found, Item, unreadable};
+use crate::store::namespace::Namespace;
+use crate::store::options::end_of;
+use crate::store::pattern::{NamespacePage, NamespaceQuery};
+use crate::store::search::{Results, SearchQuery};
+use crate::store::value::decode;
+
+/// The columns of an item, in the order of [`read_item`].
+macro_rules! item {
+    () => {
+        "version, namespace, key, created, updated, expires, value, ttl"
+    };
+}
+
+const GET: &str = concat!(
+    "SELECT ",
+    item!(),
+    " FROM item WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)"
+);
+
+/// A later version has a time of its own.
+const PROLONG: &str = "
+UPDATE item SET expires = least($3::bigint + ttl, $4)
+WHERE namespace = $1 AND key = $2 AND version = $5 AND ttl IS NOT NULL AND expires > $3 RETURNING expires";
+
+/// The items in a namespace, the newest first.
+macro_rules! within {
+    () => {
+        concat!(
+            "SELECT ",
+            item!(),
+            " FROM item WHERE namespace >= $1 AND namespace < $2 AND version < $3
+              AND (expires IS NULL OR expires > $4) ORDER BY version DESC"
+        )
+    };
+}
+
+const PAGE: &str = concat!(within!(), " LIMIT $5 OFFSET $6");
+
+/// The items in a namespace with their vectors, those of an item one after the other.
+const SCAN_VECTORS: &str = "
+SELECT item.version, item.namespace, item.key, created, updated, expires, value, ttl, numbers
+FROM item JOIN vector ON vector.namespace = item.namespace AND vector.key = item.key
+WHERE item.namespace >= $1 AND item.namespace < $2 AND version < $3 AND (expires IS NULL OR expires > $4)
+ORDER BY version DESC, at";
+
+/// Some namespaces after the last one that was read.
+const NAMESPACES: &str = "
+SELECT DISTINCT namespace FROM item
+WHERE namespace >= $1 AND namespace > $2 AND namespace < $3 AND (expires IS NULL OR expires > $4)
+ORDER BY namespace LIMIT 256";
+
+/// The rows that the server sends at a time.
+const BATCH: i32 = 256;
+
+pub(super) async fn get(
+    client: &impl GenericClient,
+    namespace: &[u8],
+    key: &[u8],
+    now: u64,
+    refreshes: bool,
+) -> Result<Option<Item>, Fault> {
+    let statement = client.prepare_cached(GET).await?;
+    let Some(row) = client.query_opt(&statement, &[&namespace, &key, &time(now)]).await? else {
+        return Ok(None);
+    };
+    let mut item = read_item(&row)?;
+    if refreshes && item.lifetime.is_some() {
+        refresh(client, &mut item, now).await?;
+    }
+    Ok(Some(item))
+}
+
+async fn refresh(client: &impl GenericClient, item: &mut Item, now: u64) -> Result<(), Fault> {
+    let statement = client.prepare_cached(PROLONG).await?;
+    let (namespace, key) = (item.namespace.to_bytes(), item.key.as_bytes());
+    let (last, version) = (time(end_of(u64::MAX, 0)), time(item.version));
+    let values: &[&(dyn ToSql + Sync)] = &[&namespace, &key, &time(now), &last, &version];
+    if let Some(row) = client.query_opt(&statement, values).await? {
+        item.expires_at = Some(from_micros(row.try_get::<_, i64>(0)?.unsigned_abs()));
+    }
+    Ok(())
+}
+
+/// A search, and who compares its vectors.
+pub(super) struct Read {
+    pub(super) query: SearchQuery,
+    pub(super) vector: Option<Vec<f32>>,
+    pub(super) vectors: Vectors,
+    pub(super) now: u64,
+    pub(super) scan_limit: usize,
+    pub(super) refreshes: bool,
+}
+
+pub(super) async fn search(connection: &mut Object, read: &Read) -> Result<Vec<Found>, Fault> {
+    let mut page = match (&read.vector, &read.vectors) {
+        (None, _) if read.query.filter.is_none() => page(connection, read).await?,
+        _ => {
+            let client: &mut ClientWrapper = connection;
+            // All batches see the items of one moment.
+            let options = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+            let transaction = options.read_only(true).start().await?;
+            let found = scan(&transaction, read).await?;
+            transaction.commit().await?;
+            found
+        }
+    };
+    if read.refreshes {
+        let ending = page.iter_mut().filter(|found| found.item.expires_at.is_some());
+        let mut ending: Vec<&mut Item> = ending.map(|found| &mut found.item).collect();
+        // In one order, so that two searches do not wait for each other.
+        ending.sort_by_key(|item| item.version);
+        if !ending.is_empty() {
+            let transaction = crate::postgres::rows::begin(connection).await?;
+            for item in ending {
+                refresh(&transaction, item, read.now).await?;
+            }
+            transaction.commit().await?;
+        }
+    }
+    Ok(page)
+}
+
+async fn page(client: &impl GenericClient, read: &Read) -> Result<Vec<Found>, Fault> {
+    let Read { query, now, .. } = read;
+    let (start, end) = query.within.range();
+    let (limit, offset) = (count(query.limit), count(query.offset));
+    let statement = client.prepare_cached(PAGE).await?;
+    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now), &limit, &offset];
+    let rows = client.query(&statement, values).await?;
+    rows.iter().map(|row| Ok(Found::new(read_item(row)?, None))).collect()
+}
+
+async fn scan(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<Found>, Fault> {
+    match (&read.vector, &read.vectors) {
+        (None, _) => scan_values(transaction, read).await,
+        (Some(vector), Vectors::InProcess) => scan_vectors(transaction, read, vector).await,
+        (Some(vector), Vectors::OnServer { schema }) => {
+            scan_by_distance(transaction, read, vector, schema).await
+        }
+    }
+}
+
+/// By a filter alone: until the page is full.
+async fn scan_values(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<Found>, Fault> {
+    let Read { query, now, scan_limit, .. } = read;
+    let mut results = Results::new(query, *scan_limit);
+    let (start, end) = query.within.range();
+    let statement = transaction.prepare_cached(within!()).await?;
+    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now)];
+    let portal = transaction.bind(&statement, values).await?;
+    loop {
+        let rows = transaction.query_portal(&portal, BATCH).await?;
+        for row in &rows {
+            if results.is_full() {
+                return Ok(results.page());
+            }
+            results.count(1)?;
+            let item = read_item(row)?;
+            if results.fits(&item.value) {
+                results.add(Found::new(item, None));
+            }
+        }
+        if rows.is_empty() {
+            return Ok(results.page());
+        }
+    }
+}
+
+/// Compares all vectors in this process.
+async fn scan_vectors(
+    transaction: &Transaction<'_>,
+    read: &Read,
+    vector: &[f32],
+) -> Result<Vec<Found>, Fault> {
+    let Read { query, now, scan_limit, .. } = read;
+    let mut results = Results::new(query, *scan_limit);
+    let (start, end) = query.within.range();
+    let statement = transaction.prepare_cached(SCAN_VECTORS).await?;
+    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now)];
+    let portal = transaction.bind(&statement, values).await?;
+    let mut open: Option<(Item, Option<f64>)> = None;
+    loop {
+        let rows = transaction.query_portal(&portal, BATCH).await?;
+        for row in &rows {
+            let score = best_score(vector, [&*row.try_get::<_, Vec<f32>>(8)?]);
+            let version = row.try_get::<_, i64>(0)?.unsigned_abs();
+            match &mut open {
+                Some((item, best)) if item.version == version => *best = greater(*best, score),
+                open => {
+                    add(&mut results, open.take());
+                    results.count(1)?;
+                    *open = Some((read_item(row)?, score));
+                }
+            }
+        }
+        if rows.is_empty() {
+            add(&mut results, open);
+            return Ok(results.page());
+        }
+    }
+}
+
+fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn add(results: &mut Results<'_>, found: Option<(Item, Option<f64>)>) {
+    if let Some((item, Some(score))) = found
+        && results.fits(&item.value)
+    {
+        results.add(Found::new(item, Some(score)));
+    }
+}
+
+/// The server compares, and sends the items in order of their similarity, until the page is full.
+async fn scan_by_distance(
+    transaction: &Transaction<'_>,
+    read: &Read,
+    vector: &Vec<f32>,
+    schema: &str,
+) -> Result<Vec<Found>, Fault> {
+    let Read { query, now, scan_limit, .. } = read;
+    let mut results = Results::new(query, *scan_limit);
+    let (start, end) = query.within.range();
+    let statement = transaction.prepare_cached(&by_distance(schema)).await?;
+    let length = i32::try_from(vector.len()).unwrap_or(i32::MAX);
+    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now), vector, &length];
+    let portal = transaction.bind(&statement, values).await?;
+    loop {
+        let rows = transaction.query_portal(&portal, BATCH).await?;
+        for row in &rows {
+            if results.is_full() {
+                return Ok(results.page());
+            }
+            results.count(1)?;
+            let item = read_item(row)?;
+            let score = 1.0 - row.try_get::<_, f64>(8)?;
+            add(&mut results, Some((item, Some(score.clamp(-1.0, 1.0)))));
+        }
+        if rows.is_empty() {
+            return Ok(results.page());
+        }
+    }
+}
+
+/// The distance of a vector without a length is no number; such a vector is similar to nothing.
+fn by_distance(schema: &str) -> String {
+    let schema = Vectors::quoted(schema);
+    format!(
+        "SELECT item.version, item.namespace, item.key, created, updated, expires, value, ttl, distance
+         FROM (
+             SELECT vector.namespace, vector.key, min(coalesce(nullif(
+                 numbers::{schema}.vector OPERATOR({schema}.<=>) $5::real[]::{schema}.vector, 'NaN'), 1)) AS distance
+             FROM vector
+             WHERE vector.namespace >= $1 AND vector.namespace < $2 AND array_length(numbers, 1) = $6
+             GROUP BY vector.namespace, vector.key
+         ) AS near JOIN item ON item.namespace = near.namespace AND item.key = near.key
+         WHERE version < $3 AND (expires IS NULL OR expires > $4)
+         ORDER BY distance, item.namespace, item.key"
+    )
+}
+
+pub(super) async fn list(
+    client: &impl GenericClient,
+    query: &NamespaceQuery,
+    now: u64,
+) -> Result<Vec<Namespace>, Fault> {
+    let (start, end) = query.prefix.fixed()?.range();
+    let statement = client.prepare_cached(NAMESPACES).await?;
+    let mut page = NamespacePage::new(query);
+    let mut rows = client.query(&statement, &[&start, &Vec::<u8>::new(), &end, &time(now)]).await?;
+    // The root has no bytes, so it is not after anything.
+    if start.is_empty() && has_root(client, now).await? {
+        page.add(&Namespace::root());
+    }
+    loop {
+        let mut last: Vec<u8> = Vec::new();
+        for row in &rows {
+            let bytes: Vec<u8> = row.try_get(0)?;
+            if !page.add(&read_namespace(&bytes)?) {
+                return Ok(page.found);
+            }
+            last = bytes;
+        }
+        if rows.is_empty() {
+            return Ok(page.found);
+        }
+        rows = client.query(&statement, &[&start, &last, &end, &time(now)]).await?;
+    }
+}
+
+async fn has_root(client: &impl GenericClient, now: u64) -> Result<bool, Fault> {
+    let sql = "SELECT EXISTS (SELECT FROM item WHERE namespace = $1 AND (expires IS NULL OR expires > $2))";
+    let statement = client.prepare_cached(sql).await?;
+    Ok(client.query_one(&statement, &[&Vec::<u8>::new(), &time(now)]).await?.try_get(0)?)
+}
+
+fn read_item(row: &Row) -> Result<Item, Fault> {
+    let namespace = read_namespace(row.try_get(1)?)?;
+    let key: &[u8] = row.try_get(2)?;
+    let key = std::str::from_utf8(key).map_err(|_| {
+        let shown = String::from_utf8_lossy(key);
+        unreadable(&namespace, &shown, "its key is not text")
+    })?;
+    let value = decode(row.try_get(6)?).map_err(|problem| unreadable(&namespace, key, problem))?;
+    Ok(Item {
+        key: key.to_owned(),
+        value,
+        created_at: read_time(row, 3)?,
+        updated_at: read_time(row, 4)?,
+        expires_at: row.try_get::<_, Option<i64>>(5)?.map(|end| from_micros(end.unsigned_abs())),
+        lifetime: row.try_get::<_, Option<i64>>(7)?.map(|ttl| Duration::from_micros(ttl.unsigned_abs())),
+        version: row.try_get::<_, i64>(0)?.unsigned_abs(),
+        namespace,
+    })
+}
+
+fn read_time(row: &Row, at: usize) -> Result<SystemTime, Fault> {
+    Ok(from_micros(row.try_get::<_, i64>(at)?.unsigned_abs()))
+}
+
+fn read_namespace(bytes: &[u8]) -> Result<Namespace, Fault> {
+    Ok(Namespace::from_bytes(bytes).ok_or_else(|| {
+        let shown = bytes.escape_ascii();
+        let problem =
+            format!("a stored namespace cannot be read, its bytes are \"{shown}\": restore a backup");
+        StoreError::new(StoreCode::ItemUnreadable, problem)
+    })?)
+}
+
+fn before(query: &SearchQuery) -> i64 {
+    query.before.map_or(i64::MAX, time)
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,359 @@
+//! The statements. Nothing here waits or retries; every value is a parameter.
+
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, Row, params};
+
+use crate::error::{StoreCode, StoreError};
+use crate::services::from_micros;
+use crate::sqlite::fault::Fault;
+use crate::sqlite::rows::{Begin, all, execute, first, transaction};
+use crate::store::change::Write;
+use crate::store::embedder::best_score;
+use crate::store::item::{Found, Item, unreadable};
+use crate::store::namespace::Namespace;
+use crate::store::options::{Prepared, end_of};
+use crate::store::pattern::{NamespacePage, NamespaceQuery};
+use crate::store::search::{Results, SearchQuery};
+use crate::store::value::{decode, decode_vector, encode, encode_vector};
+
+/// An item whose time has not ended at `?1`.
+macro_rules! alive {
+    () => {
+        "(expires IS NULL OR expires > ?1)"
+    };
+}
+
+/// The columns of an item, in the order of [`read_item`].
+macro_rules! item {
+    () => {
+        "version, namespace, key, created, updated, ttl, expires, vectors, value"
+    };
+}
+
+const GET: &str = concat!("SELECT ", item!(), " FROM item WHERE namespace = ?2 AND key = ?3 AND ", alive!());
+
+const LOOK: &str = "SELECT version, created, expires, vectors FROM item WHERE namespace = ?1 AND key = ?2";
+
+const INSERT: &str = "
+INSERT INTO item (namespace, key, created, updated, ttl, expires, vectors, value)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+const INSERT_VECTOR: &str = "INSERT INTO vector (version, at, numbers) VALUES (?1, ?2, ?3)";
+
+const DELETE: &str = "DELETE FROM item WHERE version = ?1";
+
+const DELETE_VECTORS: &str = "DELETE FROM vector WHERE version = ?1";
+
+/// By the index of names, which SQLite would not choose for few results: the newest items of the file may
+/// all be in other namespaces.
+const PAGE: &str = concat!(
+    "SELECT ",
+    item!(),
+    " FROM item WHERE version IN (
+        SELECT version FROM item INDEXED BY sqlite_autoindex_item_1
+        WHERE namespace >= ?2 AND namespace < ?3 AND version < ?4 AND ",
+    alive!(),
+    " ORDER BY version DESC LIMIT ?5 OFFSET ?6)
+    ORDER BY version DESC"
+);
+
+/// Everything in the file, the newest first.
+const PAGE_OF_ALL: &str = concat!(
+    "SELECT ",
+    item!(),
+    " FROM item WHERE version < ?4 AND ",
+    alive!(),
+    " AND ?2 = ?2 AND ?3 = ?3 ORDER BY version DESC LIMIT ?5 OFFSET ?6"
+);
+
+/// The items in a namespace, the newest first. Only their versions: sorting would copy their values.
+const SCAN: &str = "
+SELECT version FROM item INDEXED BY sqlite_autoindex_item_1
+WHERE namespace >= ?1 AND namespace < ?2 AND version < ?3 ORDER BY version DESC";
+
+const SCAN_ALL: &str = "
+SELECT version FROM item WHERE version < ?3 AND ?1 = ?1 AND ?2 = ?2 ORDER BY version DESC";
+
+const ITEM: &str = concat!("SELECT ", item!(), " FROM item WHERE version = ?2 AND ", alive!());
+
+const VECTORS: &str = "SELECT numbers FROM vector WHERE version = ?1 ORDER BY at";
+
+const NEXT_NAMESPACES: &str = concat!(
+    "SELECT DISTINCT namespace FROM item WHERE namespace >= ?2 AND namespace < ?3 AND ",
+    alive!(),
+    " ORDER BY namespace"
+);
+
+const TTL: &str = concat!("SELECT ttl FROM item WHERE version = ?2 AND ttl IS NOT NULL AND ", alive!());
+
+const PROLONG: &str = "UPDATE item SET expires = ?2 WHERE version = ?1";
+
+const ENDED: &str = "SELECT version, vectors FROM item WHERE expires IS NOT NULL AND expires <= ?1 LIMIT 256";
+
+const ALL: &[&str] = &[
+    GET,
+    LOOK,
+    INSERT,
+    INSERT_VECTOR,
+    DELETE,
+    DELETE_VECTORS,
+    PAGE,
+    PAGE_OF_ALL,
+    SCAN,
+    SCAN_ALL,
+    ITEM,
+    VECTORS,
+    NEXT_NAMESPACES,
+    TTL,
+    PROLONG,
+    ENDED,
+];
+
+pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // Beside these: the beginning and the end of a transaction, in two kinds.
+    connection.set_prepared_statement_cache_capacity(ALL.len() + 4);
+    for sql in ALL {
+        connection.prepare_cached(sql)?;
+    }
+    Ok(())
+}
+
+pub(super) fn get(
+    connection: &Connection,
+    namespace: &Namespace,
+    key: &str,
+    now: u64,
+) -> Result<Option<Item>, Fault> {
+    let mut statement = connection.prepare_cached(GET)?;
+    let place = params![time(now), namespace.to_bytes(), key.as_bytes()];
+    first(&mut statement, place, |row| Ok(read_item(row)?.0))
+}
+
+/// A change as bytes.
+pub(super) struct ChangeRow<'a> {
+    prepared: &'a Prepared,
+    namespace: Vec<u8>,
+    /// Empty for a delete.
+    value: Vec<u8>,
+}
+
+pub(super) fn rows_of(changes: &[Prepared]) -> Result<Vec<ChangeRow<'_>>, StoreError> {
+    changes.iter().map(ChangeRow::of).collect()
+}
+
+impl<'a> ChangeRow<'a> {
+    fn of(prepared: &'a Prepared) -> Result<Self, StoreError> {
+        let value = match &prepared.change.write {
+            Write::Put(new) => encode(&new.value)?,
+            Write::Delete => Vec::new(),
+        };
+        Ok(ChangeRow { prepared, namespace: prepared.change.namespace.to_bytes(), value })
+    }
+}
+
+/// All changes in one transaction.
+pub(super) fn change(connection: &Connection, rows: &[ChangeRow<'_>]) -> Result<Vec<Option<u64>>, Fault> {
+    transaction(connection, Begin::ToWrite, || {
+        rows.iter().map(|row| change_one(connection, row)).collect::<Result<_, _>>()
+    })
+}
+
+fn change_one(connection: &Connection, row: &ChangeRow<'_>) -> Result<Option<u64>, Fault> {
+    let ChangeRow { prepared, namespace, value } = row;
+    let key = prepared.change.key.as_bytes();
+    let now = time(prepared.now);
+    let mut look = connection.prepare_cached(LOOK)?;
+    let there = first(&mut look, params![namespace, key], |row| {
+        Ok((
+            row.get::<_, i64>(0)?,
+            row.get::<_, i64>(1)?,
+            row.get::<_, Option<i64>>(2)?,
+            row.get::<_, i64>(3)?,
+        ))
+    })?;
+    let alive = there.filter(|(_, _, expires, _)| expires.is_none_or(|end| end > now));
+    let found = alive.map(|(version, ..)| version.unsigned_abs());
+    prepared.change.check_condition(found)?;
+    if let Some((version, _, _, vectors)) = there {
+        remove(connection, version, vectors)?;
+    }
+    if prepared.change.write == Write::Delete {
+        return Ok(found);
+    }
+    let created = alive.map_or_else(|| time(prepared.created), |(_, created, ..)| created);
+    let (ttl, expires) = (prepared.ttl.map(time), prepared.expires.map(time));
+    let count = i64::try_from(prepared.vectors.len()).unwrap_or(i64::MAX);
+    execute(connection, INSERT, params![namespace, key, created, now, ttl, expires, count, value])?;
+    let version = connection.last_insert_rowid();
+    for (at, vector) in (0_i64..).zip(&prepared.vectors) {
+        execute(connection, INSERT_VECTOR, params![version, at, encode_vector(vector)])?;
+    }
+    Ok(Some(version.unsigned_abs()))
+}
+
+fn remove(connection: &Connection, version: i64, vectors: i64) -> Result<(), Fault> {
+    execute(connection, DELETE, [version])?;
+    if vectors > 0 {
+        execute(connection, DELETE_VECTORS, [version])?;
+    }
+    Ok(())
+}
+
+/// A search without a filter and without a text.
+pub(super) fn page(connection: &Connection, query: &SearchQuery, now: u64) -> Result<Vec<Found>, Fault> {
+    let (start, end) = query.within.range();
+    let sql = if start.is_empty() { PAGE_OF_ALL } else { PAGE };
+    let (limit, offset) = (count(query.limit), count(query.offset));
+    let values = params![time(now), start, end, before(query), limit, offset];
+    all(connection, sql, values, |row| Ok(Found::new(read_item(row)?.0, None)))
+}
+
+/// A search that looks at items one by one.
+pub(super) struct Read {
+    pub(super) query: SearchQuery,
+    pub(super) vector: Option<Vec<f32>>,
+    pub(super) now: u64,
+    pub(super) scan_limit: usize,
+}
+
+pub(super) fn scan(connection: &Connection, read: &Read) -> Result<Vec<Found>, Fault> {
+    // In one transaction, so that items and vectors fit together.
+    transaction(connection, Begin::ToRead, || {
+        let Read { query, vector, now, scan_limit } = read;
+        let mut results = Results::new(query, *scan_limit);
+        let (start, end) = query.within.range();
+        let sql = if start.is_empty() { SCAN_ALL } else { SCAN };
+        let versions =
+            all(connection, sql, params![start, end, before(query)], |row| Ok(row.get::<_, i64>(0)?))?;
+        let mut statement = connection.prepare_cached(ITEM)?;
+        for version in versions {
+            if vector.is_none() && results.is_full() {
+                break;
+            }
+            let found = first(&mut statement, params![time(*now), version], read_item)?;
+            let Some((item, vectors)) = found else { continue };
+            results.count(1)?;
+            if !results.fits(&item.value) {
+                continue;
+            }
+            let score = match vector {
+                None => None,
+                Some(_) if vectors == 0 => continue,
+                Some(vector) => match score(connection, vector, &item)? {
+                    None => continue,
+                    score => score,
+                },
+            };
+            results.add(Found::new(item, score));
+        }
+        Ok(results.page())
+    })
+}
+
+fn score(connection: &Connection, query: &[f32], item: &Item) -> Result<Option<f64>, Fault> {
+    let vectors = all(connection, VECTORS, [count(item.version)], |row| Ok(row.get::<_, Vec<u8>>(0)?))?;
+    let damaged = || unreadable(&item.namespace, &item.key, "one of its vectors is damaged");
+    let vectors: Vec<Vec<f32>> =
+        vectors.iter().map(|bytes| decode_vector(bytes).ok_or_else(damaged)).collect::<Result<_, _>>()?;
+    Ok(best_score(query, vectors.iter().map(Vec::as_slice)))
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    query: &NamespaceQuery,
+    now: u64,
+) -> Result<Vec<Namespace>, Fault> {
+    let (start, end) = query.prefix.fixed()?.range();
+    let mut page = NamespacePage::new(query);
+    let mut statement = connection.prepare_cached(NEXT_NAMESPACES)?;
+    let mut rows = statement.query(params![time(now), start, end])?;
+    while let Some(row) = rows.next()? {
+        if !page.add(&read_namespace(&row.get::<_, Vec<u8>>(0)?)?) {
+            break;
+        }
+    }
+    Ok(page.found)
+}
+
+/// Begins the times of items anew. Returns their ends; `None` for one that has no time, or is gone.
+pub(super) fn refresh(
+    connection: &Connection,
+    versions: &[u64],
+    now: u64,
+) -> Result<Vec<Option<std::time::SystemTime>>, Fault> {
+    transaction(connection, Begin::ToWrite, || {
+        let refresh = |version: &u64| {
+            let version = count(*version);
+            let mut statement = connection.prepare_cached(TTL)?;
+            let ttl = first(&mut statement, params![time(now), version], |row| Ok(row.get::<_, i64>(0)?))?;
+            let Some(ttl) = ttl else { return Ok(None) };
+            let end = end_of(now, ttl.unsigned_abs());
+            execute(connection, PROLONG, params![version, time(end)])?;
+            Ok(Some(from_micros(end)))
+        };
+        versions.iter().map(refresh).collect::<Result<_, Fault>>()
+    })
+}
+
+/// Removes some of the items whose time has ended; returns their number.
+pub(super) fn sweep(connection: &Connection, now: u64) -> Result<u64, Fault> {
+    transaction(connection, Begin::ToWrite, || {
+        let ended = all(connection, ENDED, [time(now)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (version, vectors) in &ended {
+            remove(connection, *version, *vectors)?;
+        }
+        Ok(ended.len() as u64)
+    })
+}
+
+/// The item of a row, and the number of its vectors.
+fn read_item(row: &Row<'_>) -> Result<(Item, i64), Fault> {
+    let namespace = read_namespace(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)?;
+    let key = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+    let key = std::str::from_utf8(key).map_err(|_| {
+        let shown = String::from_utf8_lossy(key);
+        unreadable(&namespace, &shown, "its key is not text")
+    })?;
+    let damaged = |problem: String| unreadable(&namespace, key, problem);
+    let value = row.get_ref(8)?.as_blob().map_err(|_| damaged("its value is not bytes".into()))?;
+    let value = decode(value).map_err(damaged)?;
+    let item = Item {
+        key: key.to_owned(),
+        value,
+        created_at: read_time(row, 3)?,
+        updated_at: read_time(row, 4)?,
+        expires_at: row.get::<_, Option<i64>>(6)?.map(|end| from_micros(end.unsigned_abs())),
+        lifetime: row.get::<_, Option<i64>>(5)?.map(|ttl| Duration::from_micros(ttl.unsigned_abs())),
+        version: row.get::<_, i64>(0)?.unsigned_abs(),
+        namespace,
+    };
+    Ok((item, row.get(7)?))
+}
+
+fn read_namespace(bytes: &[u8]) -> Result<Namespace, Fault> {
+    Ok(Namespace::from_bytes(bytes).ok_or_else(|| {
+        let shown = bytes.escape_ascii();
+        let problem =
+            format!("a stored namespace cannot be read, its bytes are \"{shown}\": restore a backup");
+        StoreError::new(StoreCode::ItemUnreadable, problem)
+    })?)
+}
+
+fn read_time(row: &Row<'_>, at: usize) -> Result<std::time::SystemTime, Fault> {
+    Ok(from_micros(row.get::<_, i64>(at)?.unsigned_abs()))
+}
+
+fn time(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
+}
+
+fn count(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+fn before(query: &SearchQuery) -> i64 {
+    query.before.map_or(i64::MAX, count)
+}
