@@ -12,6 +12,7 @@ mod once;
 mod questions;
 mod sleep;
 mod spending;
+mod store;
 mod values_by_type;
 mod version;
 
@@ -28,6 +29,7 @@ pub(crate) use once::{NewOnce, OnceStorage};
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
 pub(crate) use spending::Spending;
+pub use store::MissingStore;
 pub(crate) use values_by_type::ValuesByType;
 
 use std::borrow::Cow;
@@ -45,6 +47,7 @@ use crate::graph::overlay::Overlay;
 use crate::policy::Heartbeats;
 use crate::session::{SessionKind, Sessions};
 use crate::words::{DurableStepRef, EditError, GraphEdit, InterruptKey, StepEvent};
+use agentgraph_checkpoint::Store;
 use agentgraph_checkpoint::services::Services;
 
 /// Identifies a task: plain data, so that a task can run in any process with the graph.
@@ -69,6 +72,8 @@ pub(crate) struct GraphShared {
     pub(crate) deps: ValuesByType,
     pub(crate) sessions: Arc<[SessionKind]>,
     pub(crate) services: Arc<dyn Services>,
+    /// The long-term memory of its nodes.
+    pub(crate) store: Option<Arc<dyn Store>>,
 }
 
 /// The data shared by the tasks of one run. One field per part, each with its own lock where it changes, so

@@ -80,6 +80,22 @@ codes! {
     LeaseLost = "E_LEASE_LOST",
     /// The target thread of a copy exists already.
     ThreadExists = "E_THREAD_EXISTS",
+    /// The namespace or the key of an item of a [`Store`](crate::store::Store) is not valid.
+    ItemName = "E_ITEM_NAME",
+    /// The value of an item cannot be stored, or is not of the type that was asked for.
+    ItemValue = "E_ITEM_VALUE",
+    /// A search of a [`Store`](crate::store::Store) is not valid: its filter, its limits or its pattern.
+    ItemQuery = "E_ITEM_QUERY",
+    /// A stored item cannot be read.
+    ItemUnreadable = "E_ITEM_UNREADABLE",
+    /// An item is not as the condition of a change requires.
+    ItemConflict = "E_ITEM_CONFLICT",
+    /// An embedder failed, or there is none.
+    Embedder = "E_EMBEDDER",
+    /// A search would have to look at more items than its store allows.
+    ScanLimit = "E_SCAN_LIMIT",
+    /// A node asks for a [`Store`](crate::store::Store), and its graph has none.
+    NoStore = "E_NO_STORE",
     /// A route, `goto` or dispatch named a node that is not in the graph.
     UnknownTarget = "E_UNKNOWN_TARGET",
     /// Two tasks of one superstep wrote a channel that accepts one write.
@@ -198,6 +214,15 @@ impl Code {
             | Code::ParentCommand => false,
             // The structure of the inner graph. A handler may continue without it.
             Code::ConcurrentSubgraph | Code::NoCheckpointer | Code::StuckJoin | Code::NotRun => false,
+            // Long-term memory is used by nodes, which may go on without it.
+            Code::NoStore
+            | Code::ItemName
+            | Code::ItemValue
+            | Code::ItemQuery
+            | Code::ItemUnreadable
+            | Code::ItemConflict
+            | Code::Embedder
+            | Code::ScanLimit => false,
             // A run inside a node did not finish.
             Code::NotFinished => false,
         }
@@ -220,6 +245,13 @@ impl From<StoreCode> for Code {
             StoreCode::ThreadBusy => Code::ThreadBusy,
             StoreCode::LeaseLost => Code::LeaseLost,
             StoreCode::ThreadExists => Code::ThreadExists,
+            StoreCode::ItemName => Code::ItemName,
+            StoreCode::ItemValue => Code::ItemValue,
+            StoreCode::ItemQuery => Code::ItemQuery,
+            StoreCode::ItemUnreadable => Code::ItemUnreadable,
+            StoreCode::ItemConflict => Code::ItemConflict,
+            StoreCode::Embedder => Code::Embedder,
+            StoreCode::ScanLimit => Code::ScanLimit,
             _ => Code::Store,
         }
     }

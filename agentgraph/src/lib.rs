@@ -70,6 +70,7 @@
 //! | to keep runs | [`checkpoint`], [`MemorySaver`], `SqliteSaver` (feature `sqlite`), `PostgresSaver` (feature `postgres`), [`Durability`], [`CompiledGraph::state`], [`CompiledGraph::history`] |
 //! | to have many callers on one thread | [`RunBuilder::when_busy`], [`WhenBusy`], [`CompiledGraph::lease`] |
 //! | to keep a store small | [`CompiledGraph::prune`], [`CompiledGraph::retention`], [`CompiledGraph::delete_thread`], [`CompiledGraph::copy_thread`] |
+//! | to remember something across threads | [`CompiledGraph::store`], [`Ctx::store`], [`store`] |
 //! | to see how much a store holds | `SqliteSaverBuilder::share_values_from`, [`Catalog::usage`], [`Usage`](checkpoint::Usage) |
 //! | to list the threads that wait for an answer | [`CompiledGraph::waiting`], [`Checkpoint::interrupts`] |
 //! | to encrypt stored values | `checkpoint::EncryptedSaver` (feature `encryption`), `#[channel(secret)]` of [`derive(State)`](macro@State), [`CompiledGraph::try_checkpointer`], [`CompiledGraph::state_json`], [`MASK`] |
@@ -156,6 +157,12 @@ pub mod checkpoint {
     pub use agentgraph_checkpoint::*;
 }
 
+/// Long-term memory: what nodes and tools remember beside the checkpoints of a thread, and across threads.
+pub mod store {
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::store::*;
+}
+
 /// Temporary edits: nodes, edges and skips that hold for one run.
 pub mod edit {
     #[doc(inline)]
@@ -182,7 +189,7 @@ pub use checkpoint::PostgresSaver;
 #[doc(inline)]
 pub use checkpoint::SqliteSaver;
 #[doc(inline)]
-pub use checkpoint::{CheckpointId, Checkpointer, MemorySaver};
+pub use checkpoint::{CheckpointId, Checkpointer, MemorySaver, Store};
 #[doc(inline)]
 pub use dependency::{DependencyGraph, DependencyNode};
 pub use error::{BoxError, Code, Error, Result, Terminal};

@@ -6,7 +6,8 @@
 pub(crate) mod inner;
 
 pub use crate::context::{
-    CallContext, Ctx, DurableStep, Interrupted, MissingContext, OnceError, StepResult, StepSettings,
+    CallContext, Ctx, DurableStep, Interrupted, MissingContext, MissingStore, OnceError, StepResult,
+    StepSettings,
 };
 pub use crate::extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
 pub use crate::failure::NoFailure;

@@ -121,8 +121,13 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         contexts,
         constants: OnceLock::new(),
     };
-    let shared =
-        GraphShared { names: declared, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
+    let shared = GraphShared {
+        names: declared,
+        deps,
+        sessions: sessions.into(),
+        services: Arc::new(SystemServices),
+        store: None,
+    };
     Ok((Compiled { core, shared }, wiring))
 }
 

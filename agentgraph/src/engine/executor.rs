@@ -12,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits::make_edits;
 use crate::context::{
-    ChildPause, MissingContext, NewQuestions, OnceError, Refusal, TaskRequest, TaskVerdict,
+    ChildPause, MissingContext, MissingStore, NewQuestions, OnceError, Refusal, TaskRequest, TaskVerdict,
 };
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::host::TaskRunner;
@@ -460,6 +460,8 @@ pub(crate) fn node_error(error: BoxError) -> Error {
         Code::MissingContext
     } else if caused_by::<OnceError>(&*error).is_some() {
         Code::Once
+    } else if caused_by::<MissingStore>(&*error).is_some() {
+        Code::NoStore
     } else if caused_by::<InputError>(&*error).is_some() {
         Code::BadInput
     } else {

@@ -169,7 +169,13 @@ fn lay_out<S: State>(
         contexts,
         constants: OnceLock::new(),
     };
-    let shared = GraphShared { names, deps, sessions: sessions.into(), services: Arc::new(SystemServices) };
+    let shared = GraphShared {
+        names,
+        deps,
+        sessions: sessions.into(),
+        services: Arc::new(SystemServices),
+        store: None,
+    };
     Compiled { core, shared }
 }
 

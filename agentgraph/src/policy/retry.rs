@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::{MissingContext, OnceError};
+use crate::context::{MissingContext, MissingStore, OnceError};
 use crate::error::{BoxError, Terminal, caused_by};
 use crate::panic::NodePanic;
 
@@ -85,6 +85,7 @@ impl RetryPolicy {
             // The next attempt would meet the same context and the same stored results.
             && caused_by::<MissingContext>(&**error).is_none()
             && caused_by::<OnceError>(&**error).is_none()
+            && caused_by::<MissingStore>(&**error).is_none()
             && self.retry_on.as_ref().is_none_or(|test| test(error))
     }
 

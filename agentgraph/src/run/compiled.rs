@@ -14,8 +14,8 @@ use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::state::{State, StoredState};
-use agentgraph_checkpoint::Checkpointer;
 use agentgraph_checkpoint::services::Services;
+use agentgraph_checkpoint::{Checkpointer, Store};
 
 /// A runnable graph, made by [`StateGraph::compile`](crate::StateGraph::compile).
 pub struct CompiledGraph<S: State> {
@@ -80,13 +80,54 @@ impl<S: State> CompiledGraph<S> {
     /// Uses `services` for time and randomness.
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
-        self.shared = Arc::new(GraphShared {
+        self.shared = Arc::new(GraphShared { services: Arc::new(services), ..self.copy_shared() });
+        self
+    }
+
+    /// Gives the nodes a long-term memory, which they reach by [`Ctx::store`](crate::Ctx::store). All threads
+    /// of the graph share it, and an `Arc` of a store is a store too, so several graphs can. A graph that is
+    /// a node of another one uses the caller's store, unless it has its own.
+    ///
+    /// A host that runs tasks elsewhere has no part in it: the graph on the far side needs a store itself,
+    /// as it needs its dependencies.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// use agentgraph::store::{MemoryStore, Namespace, StoreExt};
+    /// use std::sync::Arc;
+    ///
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # #[state(volatile)]
+    /// # struct Note { text: String }
+    /// async fn keep(ctx: Ctx, note: Snapshot<Note>) -> Result<()> {
+    ///     ctx.store()?.put(&Namespace::new(["notes"])?, "last", &*note.text).await?;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let memory = Arc::new(MemoryStore::new());
+    /// let graph = StateGraph::new().node("keep", keep).edge(START, "keep").compile()?;
+    /// graph.store(Arc::clone(&memory)).invoke(Note::update().text("buy tea")).await?;
+    /// let kept = memory.get_as::<String>(&Namespace::new(["notes"])?, "last").await?;
+    /// assert_eq!(kept.as_deref(), Some("buy tea"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.shared = Arc::new(GraphShared { store: Some(Arc::new(store)), ..self.copy_shared() });
+        self
+    }
+
+    fn copy_shared(&self) -> GraphShared {
+        GraphShared {
             names: Arc::clone(&self.shared.names),
             deps: self.shared.deps.clone(),
             sessions: Arc::clone(&self.shared.sessions),
-            services: Arc::new(services),
-        });
-        self
+            services: Arc::clone(&self.shared.services),
+            store: self.shared.store.clone(),
+        }
     }
 
     /// Runs the tasks of the graph on `host`.

@@ -22,7 +22,7 @@ use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
 use crate::words::InterruptId;
 use agentgraph_checkpoint::services::Services;
-use agentgraph_checkpoint::{CheckpointId, Checkpointer};
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, Store};
 
 /// A runnable dependency graph, made by [`DependencyGraph::compile`](crate::DependencyGraph::compile).
 pub struct CompiledDependencyGraph<O: Output, S: PassInput = ()> {
@@ -87,6 +87,13 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         S: Serialize + DeserializeOwned,
     {
         self.graph = self.graph.checkpointer(saver);
+        self
+    }
+
+    /// Gives the nodes a long-term memory, as [`CompiledGraph::store`](crate::CompiledGraph::store) does.
+    #[must_use]
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.graph = self.graph.store(store);
         self
     }
 

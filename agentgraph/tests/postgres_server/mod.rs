@@ -20,6 +20,8 @@ pub(crate) struct PostgresServer {
 }
 
 static RUNNING: OnceLock<Arc<PostgresServer>> = OnceLock::new();
+/// One that has the extension `pgvector`.
+static WITH_VECTORS: OnceLock<Arc<PostgresServer>> = OnceLock::new();
 
 impl PostgresServer {
     /// Whether a Postgres server is installed.
@@ -29,7 +31,12 @@ impl PostgresServer {
 
     /// Returns the running server, or starts one.
     pub(crate) fn get() -> Arc<Self> {
-        Arc::clone(RUNNING.get_or_init(|| Arc::new(Self::start())))
+        Arc::clone(RUNNING.get_or_init(|| Arc::new(Self::start(&folder_of_programs(), "plain"))))
+    }
+
+    /// Returns the running server with `pgvector`, or starts one.
+    pub(crate) fn with_vectors() -> Arc<Self> {
+        Arc::clone(WITH_VECTORS.get_or_init(|| Arc::new(Self::start(&folder_with_vectors(), "vectors"))))
     }
 
     pub(crate) fn url(&self) -> String {
@@ -77,16 +84,20 @@ impl PostgresServer {
         format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn start() -> Self {
+    fn start(programs: &Option<PathBuf>, name: &str) -> Self {
+        let missing = "no PostgreSQL server is installed, or none with `pgvector`: `.ci/test` installs both";
+        let programs = programs.as_deref().expect(missing);
         // Another process may take the free port before the server does, so this tries several ports.
         let mut log = String::new();
         for attempt in 0..10 {
             let folder =
-                std::env::temp_dir().join(format!("agentgraph-postgres-{}-{attempt}", std::process::id()));
+                std::env::temp_dir().join(format!("agentgraph-{name}-{}-{attempt}", std::process::id()));
             let user = unprivileged();
-            let data = make_data(&folder, user);
+            make_folder(&folder, user);
+            let programs = &readable(programs, &folder);
+            let data = make_data(programs, &folder, user);
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            match serve(&data, &folder, port, user) {
+            match serve(programs, &data, &folder, port, user) {
                 Ok(process) => return PostgresServer { port, _process: process },
                 Err(output) => log = output,
             }
@@ -95,15 +106,29 @@ impl PostgresServer {
     }
 }
 
-/// Creates the data folder of a server, which the user of the server may write.
-fn make_data(folder: &Path, user: Option<(u32, u32)>) -> PathBuf {
+/// Creates the folder of a server, which the user of the server may write.
+fn make_folder(folder: &Path, user: Option<(u32, u32)>) {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).unwrap();
     if let Some((uid, gid)) = user {
         chown(folder, Some(uid), Some(gid)).unwrap();
     }
+}
+
+/// Copies the programs that `.ci/test` fetched: the user of the server may not be allowed to read the folder of
+/// the project. Installed programs can be read by all.
+fn readable(programs: &Path, folder: &Path) -> PathBuf {
+    let fetched = fetched();
+    let Ok(inside) = programs.strip_prefix(&fetched) else { return programs.to_owned() };
+    let copied = Command::new("cp").arg("-R").arg(&fetched).arg(folder.join("programs")).status();
+    assert!(copied.expect("`cp` runs").success(), "the programs of the server cannot be copied");
+    folder.join("programs").join(inside)
+}
+
+/// Creates the data folder of a server.
+fn make_data(programs: &Path, folder: &Path, user: Option<(u32, u32)>) -> PathBuf {
     let data = folder.join("data");
-    let mut init = command(&program("initdb"), user);
+    let mut init = command(&programs.join("initdb"), user);
     init.args(["--auth=trust", "--username=agent", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"]);
     let made = init.arg(&data).output().expect("initdb runs");
     assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
@@ -127,9 +152,15 @@ const SERVE: &str = r#"
 "#;
 
 /// Starts the shell that runs the server. Returns the log of the server if it does not start.
-fn serve(data: &Path, folder: &Path, port: u16, user: Option<(u32, u32)>) -> Result<Child, String> {
+fn serve(
+    programs: &Path,
+    data: &Path,
+    folder: &Path,
+    port: u16,
+    user: Option<(u32, u32)>,
+) -> Result<Child, String> {
     let mut shell = command(Path::new("sh"), user);
-    shell.args(["-c", SERVE, "sh"]).arg(program("postgres")).arg("-D").arg(data);
+    shell.args(["-c", SERVE, "sh"]).arg(programs.join("postgres")).arg("-D").arg(data);
     for setting in [
         format!("port={port}"),
         "listen_addresses=127.0.0.1".into(),
@@ -188,14 +219,13 @@ fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-fn program(name: &str) -> PathBuf {
-    let folder = folder_of_programs();
-    folder.unwrap_or_else(|| panic!("no PostgreSQL server is installed: `.ci/test` installs one")).join(name)
-}
-
 /// Returns the folder with the programs of a server: one in the path, or one of those outside of the path
 /// that `.ci/machine` lists.
 fn folder_of_programs() -> Option<PathBuf> {
+    folders_of_programs().next()
+}
+
+fn folders_of_programs() -> impl Iterator<Item = PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
     if let Ok(output) = Command::new("pg_config").arg("--bindir").output() {
@@ -215,5 +245,26 @@ fn folder_of_programs() -> Option<PathBuf> {
         let found = found.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
         folders.extend(found.map(|entry| entry.path().join(programs)));
     }
-    folders.into_iter().find(|folder| ["initdb", "postgres"].iter().all(|name| folder.join(name).is_file()))
+    folders.into_iter().filter(|folder| ["initdb", "postgres"].iter().all(|name| folder.join(name).is_file()))
+}
+
+/// Returns the folder of a server that has `pgvector`: the usual one if its package is installed, or the one
+/// below `target` that `.ci/test` fetches where the system has no such package.
+fn folder_with_vectors() -> Option<PathBuf> {
+    let fetched = fetched().join("pgserver/pginstall/bin");
+    folders_of_programs().chain([fetched]).find(|folder| has_vectors(folder))
+}
+
+fn fetched() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("target/postgres-with-vectors")
+}
+
+fn has_vectors(folder: &Path) -> bool {
+    let shared = Command::new(folder.join("pg_config")).arg("--sharedir").output();
+    let told = shared.ok().map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    // Debian keeps the files of a version apart from its programs, and may lack `pg_config`.
+    let version = folder.parent().and_then(Path::file_name).unwrap_or_default();
+    let debian = Path::new("/usr/share/postgresql").join(version);
+    let beside = folder.join("../share/postgresql");
+    told.into_iter().chain([debian, beside]).any(|folder| folder.join("extension/vector.control").is_file())
 }
