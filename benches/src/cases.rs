@@ -15,6 +15,7 @@ mod pass;
 mod postgres;
 mod reading;
 mod sqlite;
+mod store;
 mod waiting;
 
 use crate::case::Case;
@@ -33,6 +34,7 @@ pub(crate) fn all() -> Vec<Case> {
         sqlite::cases(),
         growth::cases(),
         once::cases(),
+        store::cases(),
         reading::cases(),
         waiting::cases(),
         #[cfg(feature = "postgres")]

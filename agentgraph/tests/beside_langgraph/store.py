@@ -65,8 +65,8 @@ def play(seed):
             "value": item,
             "index": choose.choice([None, None, None, False, ["p"]]),
         }
-        # Its arrays of texts are not ours: see docs/langgraph.md.
-        if put["index"] == ["p"] and not isinstance(item.get("p"), str):
+        # Only texts, which both compare; an empty one has a vector there, and none here.
+        if put["index"] == ["p"] and not (isinstance(item.get("p"), str) and item["p"]):
             put["index"] = None
         store.put(tuple(put["namespace"]), put["key"], item, index=put["index"])
         puts.append(put)

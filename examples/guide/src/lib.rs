@@ -29,6 +29,7 @@ pages! {
     CallContext = "docs/guide/call-context.md"
     DurableSteps = "docs/guide/durable-steps.md"
     Workflows = "docs/guide/workflows.md"
+    Store = "docs/guide/store.md"
     TemporaryEdits = "docs/guide/temporary-edits.md"
     FromLangGraph = "docs/langgraph.md"
     FromAgentKit = "docs/agentkit.md"
