@@ -115,8 +115,8 @@ fn make_folder(folder: &Path, user: Option<(u32, u32)>) {
     }
 }
 
-/// Copies the programs that `.ci/test` fetched: the user of the server may not be allowed to read the folder of
-/// the project. Installed programs can be read by all.
+/// Copies the programs that `.ci/test` fetched: the user of the server may not be allowed to read the folder
+/// of the project. Installed programs can be read by all.
 fn readable(programs: &Path, folder: &Path) -> PathBuf {
     let fetched = fetched();
     let Ok(inside) = programs.strip_prefix(&fetched) else { return programs.to_owned() };

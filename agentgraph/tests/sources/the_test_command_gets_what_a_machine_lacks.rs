@@ -43,6 +43,13 @@ impl Machine {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Adds the programs of a server.
+    fn has_server(&self) {
+        self.program("postgres", "echo 'postgres (PostgreSQL) 17.2 (Debian 17.2-1)'");
+        self.program("initdb", "");
+        self.program("dirname", r#"echo "${1%/*}""#);
+    }
+
     /// Adds a `sudo` that needs no password.
     fn with_free_sudo(self) -> Self {
         let log = r#"[ "$1" != -n ] || exit 0; echo "sudo $*" >>"${0%/*}/called"; exec "$@""#;
@@ -58,7 +65,12 @@ impl Machine {
 
     /// Installs missing programs. Returns whether that succeeded, the output, and the recorded calls.
     fn installs(&self, missing: &str) -> (bool, String, Vec<String>) {
-        let script = format!("set -eu; . ./machine; install_missing {missing}");
+        self.runs(&format!("install_missing {missing}"))
+    }
+
+    /// Runs a line with the functions of `.ci/machine`. Returns the same.
+    fn runs(&self, line: &str) -> (bool, String, Vec<String>) {
+        let script = format!("set -eu; . ./machine; {line}");
         let output = Command::new("/bin/sh")
             .args(["-c", &script])
             .env_clear()
@@ -90,6 +102,34 @@ fn the_superuser_installs_with_the_manager_of_the_machine() {
         assert_eq!(called, expected);
         assert!(printed.starts_with("Missing: a C compiler, a PostgreSQL server. Installing: "), "{printed}");
     }
+}
+
+#[test]
+fn pgvector_is_installed_for_the_version_of_the_server() {
+    for (manager, expected) in [
+        ("apt-get", "apt-get install -y -q postgresql-17-pgvector"),
+        ("dnf", "dnf install -y pgvector"),
+        ("apk", "apk add postgresql-pgvector"),
+        ("brew", "brew install pgvector"),
+    ] {
+        let machine = Machine::new("Linux", 0, &[manager]);
+        machine.program("apt-cache", "exit 0");
+        machine.has_server();
+        // The install is a fake, so nothing is found after it.
+        let (_, printed, called) = machine.runs("fetch_vectors() { echo fetched; }; install_vectors");
+        assert_eq!(called.last().map(String::as_str), Some(expected), "{printed}");
+        assert!(printed.contains("Missing: the extension pgvector."), "{printed}");
+    }
+}
+
+#[test]
+fn a_server_with_pgvector_is_fetched_where_the_system_has_no_package_of_it() {
+    let machine = Machine::new("Linux", 0, &["apt-get"]);
+    machine.program("apt-cache", "exit 100");
+    machine.has_server();
+    let (done, printed, called) = machine.runs("fetch_vectors() { echo fetched; }; install_vectors");
+    assert_eq!((done, called), (true, vec![]), "{printed}");
+    assert_eq!(printed, "fetched\n");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl MemoryStore {
         MemoryStore { options: Options::new(SCAN_LIMIT), items: Mutex::default() }
     }
 
-    option_methods!();
+    option_methods!(#[must_use]);
 
     fn items(&self) -> MutexGuard<'_, Items> {
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
@@ -133,7 +133,7 @@ impl Store for MemoryStore {
                 break;
             }
         }
-        Ok(page.found)
+        Ok(page.into_found())
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {

@@ -103,18 +103,20 @@ pub(crate) struct Prepared {
 }
 
 /// The options that every store has, as methods of its builder, or of the store if it has none.
+///
+/// The methods of a type that is not `must_use` itself take that attribute.
 macro_rules! option_methods {
-    () => {
+    ($(#[$attribute:meta])?) => {
         /// Uses `services` for the time; the system's clock if not set. Processes that share a store need
         /// clocks that agree.
-        #[must_use]
+        $(#[$attribute])?
         pub fn services(mut self, services: impl $crate::services::Services) -> Self {
             self.options.services = std::sync::Arc::new(services);
             self
         }
 
         /// How long items last that are put without a lifetime of their own; forever if not set.
-        #[must_use]
+        $(#[$attribute])?
         pub fn lifetime(mut self, lifetime: std::time::Duration) -> Self {
             self.options.lifetime = Some(lifetime);
             self
@@ -122,7 +124,7 @@ macro_rules! option_methods {
 
         /// Whether the time of an item begins anew when it is read; `true` if not set. Each read can decide
         /// for itself.
-        #[must_use]
+        $(#[$attribute])?
         pub fn refresh_on_read(mut self, refreshes: bool) -> Self {
             self.options.refreshes = refreshes;
             self
@@ -130,7 +132,7 @@ macro_rules! option_methods {
 
         /// Makes items comparable with a text; without an index, searches by text fail. Items that were
         /// put without it are not found by a text until they are put again.
-        #[must_use]
+        $(#[$attribute])?
         pub fn index(mut self, index: $crate::VectorIndex) -> Self {
             self.options.index = Some(index);
             self
@@ -138,7 +140,7 @@ macro_rules! option_methods {
 
         /// The most items that one search looks at, if it has a filter or a text; a search that would look
         /// at more fails with [`StoreCode::ScanLimit`](crate::StoreCode::ScanLimit).
-        #[must_use]
+        $(#[$attribute])?
         pub fn scan_limit(mut self, items: usize) -> Self {
             self.options.scan_limit = items;
             self

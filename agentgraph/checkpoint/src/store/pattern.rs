@@ -143,7 +143,7 @@ pub(crate) struct NamespacePage<'a> {
     query: &'a NamespaceQuery,
     seen: usize,
     last: Option<Namespace>,
-    pub(crate) found: Vec<Namespace>,
+    found: Vec<Namespace>,
 }
 
 impl<'a> NamespacePage<'a> {
@@ -165,6 +165,11 @@ impl<'a> NamespacePage<'a> {
             self.last = Some(shown);
         }
         !self.is_full()
+    }
+
+    /// The namespaces of the page.
+    pub(crate) fn into_found(self) -> Vec<Namespace> {
+        self.found
     }
 
     fn is_full(&self) -> bool {

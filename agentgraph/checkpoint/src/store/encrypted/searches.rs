@@ -162,7 +162,7 @@ pub(super) async fn list<S: Store>(
             break;
         }
     }
-    Ok(page.found)
+    Ok(page.into_found())
 }
 
 /// The name of a namespace of the inner store: every item in it, or in one in it, knows.

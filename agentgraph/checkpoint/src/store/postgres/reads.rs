@@ -296,12 +296,12 @@ pub(super) async fn list(
         for row in &rows {
             let bytes: Vec<u8> = row.try_get(0)?;
             if !page.add(&read_namespace(&bytes)?) {
-                return Ok(page.found);
+                return Ok(page.into_found());
             }
             last = bytes;
         }
         if rows.is_empty() {
-            return Ok(page.found);
+            return Ok(page.into_found());
         }
         rows = client.query(&statement, &[&start, &last, &end, &time(now)]).await?;
     }

@@ -1,8 +1,8 @@
 //! The tables of a store in a database.
 //!
 //! Namespaces and keys are bytes: text in Postgres cannot contain NUL, and is sorted by the rules of a
-//! language. Vectors are arrays of numbers, which `pgvector` casts to its own type, so the tables are the same
-//! with and without it.
+//! language. Vectors are arrays of numbers, which `pgvector` casts to its own type, so the tables are the
+//! same with and without it.
 
 /// The changes from each version to the next. They are only ever added to.
 pub(super) const MIGRATIONS: &[&str] = &[CREATE];

@@ -275,7 +275,7 @@ pub(super) fn list(
             break;
         }
     }
-    Ok(page.found)
+    Ok(page.into_found())
 }
 
 /// Begins the times of items anew. Returns their ends; `None` for one that has no time, or is gone.
