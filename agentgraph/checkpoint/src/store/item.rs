@@ -98,6 +98,7 @@ pub(crate) fn name_of(namespace: &Namespace, key: &str) -> String {
 }
 
 /// The error for a stored item that cannot be read.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn unreadable(namespace: &Namespace, key: &str, problem: impl std::fmt::Display) -> StoreError {
     let item = name_of(namespace, key);
     let problem = format!("{item} cannot be read: {problem}; store it again, delete it, or restore a backup");

@@ -26,8 +26,10 @@ use crate::error::{StoreCode, StoreError};
 pub struct Namespace(Vec<String>);
 
 /// Marks the end of a segment in the bytes of a namespace: no character follows `0x00` in them but `0xff`.
+#[cfg(any(test, feature = "sqlite", feature = "postgres", feature = "encryption"))]
 const END: [u8; 2] = [0x00, 0x01];
 /// A NUL inside a segment.
+#[cfg(any(test, feature = "sqlite", feature = "postgres", feature = "encryption"))]
 const NUL: [u8; 2] = [0x00, 0xff];
 
 impl Namespace {
@@ -93,6 +95,7 @@ impl Namespace {
 
     /// Bytes in the same order as the namespaces. Those of a namespace begin with those of each outer one,
     /// and with those of no other.
+    #[cfg(any(test, feature = "sqlite", feature = "postgres", feature = "encryption"))]
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for segment in &self.0 {
@@ -108,6 +111,7 @@ impl Namespace {
     }
 
     /// The reverse of [`to_bytes`](Self::to_bytes); `None` for all other bytes.
+    #[cfg(any(test, feature = "sqlite", feature = "postgres"))]
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut segments = Vec::new();
         let mut segment = Vec::new();
@@ -124,6 +128,7 @@ impl Namespace {
     }
 
     /// The bytes of the namespaces in this one: from the first, to before the second.
+    #[cfg(any(test, feature = "sqlite", feature = "postgres"))]
     pub(crate) fn range(&self) -> (Vec<u8>, Vec<u8>) {
         let start = self.to_bytes();
         // UTF-8 has no byte 0xff, and the escape of NUL begins with 0.

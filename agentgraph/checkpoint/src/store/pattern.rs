@@ -58,6 +58,7 @@ impl NamespacePattern {
     }
 
     /// The segments before the first that may be any: a namespace that starts like this is in it.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "encryption"))]
     pub(crate) fn fixed(&self) -> Result<Namespace, StoreError> {
         Namespace::new(self.0.iter().map_while(Clone::clone))
     }

@@ -8,6 +8,7 @@ use crate::error::{StoreCode, StoreError};
 pub(crate) const MAX_DEPTH: usize = 100;
 
 /// The most bytes of a value.
+#[cfg(any(test, feature = "sqlite", feature = "postgres"))]
 pub(crate) const MAX_BYTES: usize = 64 << 20;
 
 /// Fails if a value is nested deeper than it could be read back.
@@ -29,6 +30,7 @@ pub(crate) fn check_depth(value: &Value) -> Result<(), StoreError> {
 }
 
 /// The bytes of a value whose depth was checked.
+#[cfg(any(test, feature = "sqlite", feature = "postgres"))]
 pub(crate) fn encode(value: &Value) -> Result<Vec<u8>, StoreError> {
     let bytes = rmp_serde::to_vec_named(value).map_err(|error| {
         StoreError::new(StoreCode::ItemValue, format!("a value cannot be stored: {error}")).with_source(error)
@@ -41,6 +43,7 @@ pub(crate) fn encode(value: &Value) -> Result<Vec<u8>, StoreError> {
 }
 
 /// The value of stored bytes; the error is the reason why there is none.
+#[cfg(any(test, feature = "sqlite", feature = "postgres"))]
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
     let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
     reader.set_max_depth(2 * MAX_DEPTH);
