@@ -134,7 +134,7 @@ impl Model {
                 field(value, path).is_some_and(|found| canonical(found) == canonical(wanted))
             }
             Model::Compare("ne", path, wanted) => {
-                !field(value, path).is_some_and(|found| canonical(found) == canonical(wanted))
+                field(value, path).is_none_or(|found| canonical(found) != canonical(wanted))
             }
             Model::Compare(name, path, wanted) => {
                 let Some(order) = field(value, path).and_then(|found| ordered(found, wanted)) else {
