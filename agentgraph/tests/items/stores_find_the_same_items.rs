@@ -1,10 +1,6 @@
 //! Random changes, filters and searches have the same answers in every store of items: in memory, in a file,
 //! encrypted and in a server; and filters those of a small model.
 #![cfg(all(feature = "conformance", feature = "encryption", feature = "sqlite"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[cfg(feature = "postgres")]
-mod postgres_server;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -260,7 +256,7 @@ async fn stores(setup: &Setup) -> Vec<(&'static str, Arc<dyn Store>)> {
     ];
     #[cfg(feature = "postgres")]
     {
-        use postgres_server::PostgresServer;
+        use crate::postgres_server::PostgresServer;
         let connect = async |server: &PostgresServer| {
             let builder = agentgraph::store::PostgresStore::builder(server.url());
             let builder = builder.schema(server.fresh_schema()).connections(2);

@@ -1,22 +1,16 @@
 //! Items in a file and in a server: a change whose process is killed is there as a whole or not at all, and
 //! processes that change the same items lose nothing.
 #![cfg(all(unix, feature = "sqlite"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[cfg(feature = "postgres")]
-mod postgres_server;
-mod sqlite_folder;
-mod two_processes;
 
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use crate::sqlite_folder::Folder;
 use agentgraph::Code;
 use agentgraph::store::{Change, Found, Namespace, SqliteStore, Store, StoreExt, VectorIndex};
 use serde_json::json;
-use sqlite_folder::Folder;
 
 /// The environment variable with the address of the store of the process that is killed.
 const VICTIM: &str = "AGENTGRAPH_TEST_STORE_VICTIM";
@@ -74,7 +68,7 @@ async fn writes_until_it_is_killed() {
 /// Kills a process while it writes, after some microseconds.
 fn kill_after(address: &str, micros: u64) {
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "writes_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "items_survive_kills::writes_until_it_is_killed", "--nocapture"])
         .env(VICTIM, address)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -123,7 +117,7 @@ async fn a_killed_change_of_a_file_is_whole() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn a_killed_change_of_a_server_is_whole() {
-    let server = postgres_server::PostgresServer::get();
+    let server = crate::postgres_server::PostgresServer::get();
     let address = format!("{} {}", server.url(), server.fresh_schema());
     for kill in 0..12 {
         kill_after(&address, kill * 377);
@@ -136,7 +130,7 @@ const COUNT: u64 = 100;
 /// Adds to one count by `if_version`, and puts items of its own, as many as the other process.
 #[tokio::test]
 async fn counts_beside_another_process() {
-    let Some(orders) = two_processes::orders() else { return };
+    let Some(orders) = crate::two_processes::orders() else { return };
     let store = open(orders.to_str().unwrap()).await;
     let own = Namespace::new(["own", &std::process::id().to_string()]).unwrap();
     for n in 0..COUNT {
@@ -158,7 +152,7 @@ async fn counts_beside_another_process() {
 }
 
 async fn assert_counted(address: &str) {
-    two_processes::run("counts_beside_another_process", address);
+    crate::two_processes::run("items_survive_kills::counts_beside_another_process", address);
     let store = open(address).await;
     assert_eq!(store.get_as::<u64>(&space(), "count").await.unwrap(), Some(2 * COUNT));
     let own = store.list_namespaces().prefix(["own"]).await.unwrap();
@@ -178,6 +172,6 @@ async fn two_processes_count_in_one_file() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn two_processes_count_in_one_server() {
-    let server = postgres_server::PostgresServer::get();
+    let server = crate::postgres_server::PostgresServer::get();
     assert_counted(&format!("{} {}", server.url(), server.fresh_schema())).await;
 }

@@ -3,7 +3,6 @@
 //! differences, which it leaves out.
 
 #![cfg(feature = "conformance")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph::store::conformance::Letters;
 use agentgraph::store::{
@@ -77,7 +76,7 @@ async fn filled(round: &Round) -> MemoryStore {
 }
 
 fn rounds() -> Vec<Round> {
-    serde_json::from_str(include_str!("fixtures/langgraph_store.json")).unwrap()
+    serde_json::from_str(include_str!("../fixtures/langgraph_store.json")).unwrap()
 }
 
 #[tokio::test]

@@ -1,21 +1,16 @@
 //! The conformance kit of stores of items: the stores of this crate fulfil every clause, and every clause
 //! finds a store that breaks it.
 #![cfg(all(feature = "conformance", feature = "encryption", feature = "sqlite"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "items_are_kept/faulty.rs"]
 mod faulty;
-#[cfg(feature = "postgres")]
-mod postgres_server;
-mod sqlite_folder;
 
 use std::collections::BTreeMap;
 
+use crate::sqlite_folder::Folder;
 use agentgraph::checkpoint::conformance::Report;
 use agentgraph::checkpoint::store::conformance::{self, Setup};
 use agentgraph::checkpoint::{EncryptedStore, EncryptionKey, KeyRing, MemoryStore, SqliteStore, Store};
 use faulty::{FAULTS, Fault, FaultyStore};
-use sqlite_folder::Folder;
 
 fn assert_holds(report: &Report) {
     assert!(report.holds(), "{report}");
@@ -88,8 +83,8 @@ async fn an_encrypted_sqlite_file_with_two_keys_keeps_items() {
 mod in_postgres {
     use agentgraph::checkpoint::{PostgresStore, StoreError};
 
-    use super::postgres_server::PostgresServer;
     use super::*;
+    use crate::postgres_server::PostgresServer;
 
     async fn open(server: &PostgresServer, setup: Setup) -> Result<PostgresStore, StoreError> {
         let builder = PostgresStore::builder(server.url()).schema(server.fresh_schema()).connections(4);

@@ -1,8 +1,6 @@
 //! A node reaches the store of its graph, in every discipline and at every depth, and on the far side of a
 //! host that of the graph there.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

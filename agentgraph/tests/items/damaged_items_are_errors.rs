@@ -1,16 +1,12 @@
 //! Stored bytes of items that were damaged, or that somebody else wrote, are typed errors that name the item;
 //! the other items are not affected. Encrypted items do not open at another place, or under another key.
 #![cfg(all(feature = "encryption", feature = "sqlite"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[cfg(feature = "postgres")]
-mod postgres_server;
-mod sqlite_folder;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::sqlite_folder::Folder;
 use agentgraph::Code;
 use agentgraph::checkpoint::{EncryptionKey, KeyRing, SqliteSaver};
 use agentgraph::store::{
@@ -19,7 +15,6 @@ use agentgraph::store::{
 use proptest::prelude::*;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
-use sqlite_folder::Folder;
 
 fn space() -> Namespace {
     Namespace::new(["users", "ada"]).unwrap()
@@ -264,8 +259,8 @@ mod in_postgres {
     use agentgraph::store::conformance::Letters;
     use agentgraph::store::{PostgresStore, VectorIndex};
 
-    use super::postgres_server::PostgresServer;
     use super::*;
+    use crate::postgres_server::PostgresServer;
 
     #[tokio::test]
     async fn damaged_rows_are_errors() {
