@@ -1,4 +1,5 @@
-//! Long-term memory: what each `Store` keeps and finds, alone, beside others and after kills, and how nodes reach it.
+//! Long-term memory: what each `Store` keeps and finds, alone, beside others and after kills, and how nodes
+//! reach it.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[cfg(feature = "postgres")]
