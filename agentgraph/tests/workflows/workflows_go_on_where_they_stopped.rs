@@ -494,6 +494,29 @@ async fn the_failure_of_a_step_may_be_caught() {
 }
 
 #[tokio::test]
+async fn a_cancelled_workflow_goes_on_and_repeats_nothing() {
+    let world = World::new(Vec::new());
+    let cancel = CancellationToken::new();
+    let inner = (world.clone(), cancel.clone());
+    let flow = Workflow::new("flow", move |ctx: Ctx, (): ()| {
+        let (world, cancel) = inner.clone();
+        async move {
+            let first = ctx.once("first", world.work("<first>".to_owned(), 1)).await?;
+            if !cancel.is_cancelled() {
+                cancel.cancel();
+                pending_for(u32::MAX).await;
+            }
+            Ok::<_, BoxError>(first)
+        }
+    });
+    let flow = flow.compile().unwrap().checkpointer(world.saver.clone());
+    let stopped = flow.invoke(()).thread("t").cancel(cancel).await.unwrap();
+    assert!(matches!(stopped, Outcome::Stopped { reason: StopReason::Cancelled, .. }), "{stopped:?}");
+    assert_eq!(flow.proceed().thread("t").await.unwrap().into_returned().unwrap(), "<first>");
+    assert_eq!(world.count("<first>"), 1);
+}
+
+#[tokio::test]
 async fn dependencies_and_contexts_are_checked_as_for_nodes() {
     async fn needs(_: Dep<String>, _: CallContext<u32>, (): ()) -> Result<()> {
         Ok(())
