@@ -16,7 +16,7 @@ use futures_util::future::join;
 use crate::common::clock::Clock;
 use crate::common::poll::{at_most, pending_for};
 use crate::common::saver::NotingSaver;
-use crate::common::words::{Words, says, text};
+use crate::common::words::{Words, WordsUpdate, says, text};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -244,8 +244,6 @@ async fn asks_and_sleeps(ctx: Ctx) -> Result<WordsUpdate> {
     slept?;
     Ok(Words::update().seen([answer?]))
 }
-
-use crate::common::words::WordsUpdate;
 
 #[tokio::test]
 async fn answers_are_for_questions_and_sleeps_are_for_time() {

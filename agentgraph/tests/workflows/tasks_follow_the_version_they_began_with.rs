@@ -67,22 +67,40 @@ async fn a_task_keeps_its_version_when_the_program_changes_again() {
     }
 }
 
-/// The decision for the old code is stored as well: after its steps are done again, nothing but the decision
-/// tells that the task is old.
+/// A program whose version call moves: stage 1 has none, stage 2 has it before the old step, stage 3 after
+/// everything that earlier attempts have stored, where only the stored decision tells that a task is old.
+fn moving(saver: &NotingSaver, stage: u32) -> Prices {
+    let program = Workflow::new("price", move |ctx: Ctx, net: u32| async move {
+        let mut version = 0;
+        if stage == 2 {
+            version = ctx.version("tax", 1).await?;
+        }
+        let price = ctx.once("net", async { Ok(net) }).await?;
+        let _: bool = ctx.interrupt("send?")?;
+        if stage >= 2 {
+            let _: bool = ctx.interrupt("sure?")?;
+        }
+        if stage == 3 {
+            version = ctx.version("tax", 1).await?;
+        }
+        Ok::<_, BoxError>(format!("version {version}, net {price}"))
+    });
+    program.compile().unwrap().checkpointer(saver.clone())
+}
+
 #[tokio::test]
 async fn the_decision_for_the_old_code_is_kept() {
     let saver = NotingSaver::memory();
-    first(&saver).invoke(5).thread("t").await.unwrap();
-    first(&saver).resume(true).thread("t").await.unwrap();
-    later(&saver, 1).proceed().thread("t").await.unwrap();
-    let open = later(&saver, 1).state("t").await.unwrap().unwrap();
-    let end = later(&saver, 2).resume(true).thread("t").await.unwrap();
-    assert_eq!(end.into_returned().unwrap(), "net 5");
-    assert!(
-        open.steps.iter().all(|step| step.name == "net"),
-        "a task that waits is not called: {:?}",
-        open.steps
-    );
+    moving(&saver, 1).invoke(5).thread("decided").await.unwrap();
+    moving(&saver, 2).resume(true).thread("decided").await.unwrap();
+    let end = moving(&saver, 3).resume(true).thread("decided").await.unwrap();
+    assert_eq!(end.into_returned().unwrap(), "version 0, net 5");
+
+    // Without the decision the task has called everything, and takes the new code.
+    moving(&saver, 1).invoke(5).thread("undecided").await.unwrap();
+    moving(&saver, 3).resume(true).thread("undecided").await.unwrap();
+    let end = moving(&saver, 3).resume(true).thread("undecided").await.unwrap();
+    assert_eq!(end.into_returned().unwrap(), "version 1, net 5");
 }
 
 #[tokio::test]

@@ -170,7 +170,7 @@ impl World {
     }
 }
 
-/// A waker for a runtime of one thread.
+/// Runs a future to its end.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }

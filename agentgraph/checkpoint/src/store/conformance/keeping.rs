@@ -1,4 +1,4 @@
-//! Clauses: what is put is kept, under its own name.
+//! Clauses on puts, gets and deletes.
 
 use std::time::Duration;
 
