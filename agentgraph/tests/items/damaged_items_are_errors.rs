@@ -1,5 +1,6 @@
 //! Stored bytes of items that were damaged, or that another program wrote, are typed errors that name the
-//! item; the other items are not affected. Encrypted items do not open at another place, or under another key.
+//! item; the other items are not affected. Encrypted items do not open at another place, or under another
+//! key.
 #![cfg(all(feature = "encryption", feature = "sqlite"))]
 
 use std::path::Path;
