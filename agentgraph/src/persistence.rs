@@ -1,11 +1,13 @@
 //! The store of a graph's runs, and the leases that decide which run may write a thread.
 
 pub(crate) mod lease;
+pub(crate) mod stop;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use agentgraph_checkpoint::behind::{self, Behind};
+use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::{Checkpointer, Place, Retention};
 
 use self::lease::{Keeper, LEASE};
@@ -29,15 +31,10 @@ pub(crate) struct Persistence<S: State> {
 
 impl<S: State> Persistence<S> {
     pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
-        Persistence {
-            saver,
-            codec,
-            namespace,
-            behind: Arc::default(),
-            keeper: Arc::default(),
-            lease: LEASE,
-            retention: None,
-        }
+        let keeper = Arc::<Keeper>::default();
+        let hears: Weak<Keeper> = Arc::downgrade(&keeper);
+        leases_of(&*saver).hear_stops(hears);
+        Persistence { saver, codec, namespace, behind: Arc::default(), keeper, lease: LEASE, retention: None }
     }
 
     /// The place of a thread.

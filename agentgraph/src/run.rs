@@ -5,6 +5,7 @@ mod begin;
 mod busy;
 mod call_plan;
 mod calls;
+mod cancel;
 mod compiled;
 mod dependency;
 mod edit;
@@ -16,6 +17,7 @@ mod outcome;
 mod passes;
 mod problem;
 mod ready;
+mod running;
 pub(crate) mod stream;
 mod task;
 mod upkeep;
@@ -27,6 +29,7 @@ pub use crate::words::{
     NotFinished, OpenChild, Outcome, Replaced, StepEvent, StepKind, StopReason, StuckJoin, TaskEnd, TaskRef,
     View, WhenBusy,
 };
+pub use cancel::{CancelThread, Cancellation};
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
@@ -34,6 +37,7 @@ pub use event::{Event, EventKind};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
+pub use running::{RunningThread, RunningThreads};
 pub use stream::EventStream;
 pub use task::TaskRun;
 pub use upkeep::{Prune, Pruned};

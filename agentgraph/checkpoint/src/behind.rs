@@ -22,7 +22,7 @@ use crate::catalog::{self, Catalog};
 use crate::checkpointer::Checkpointer;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::{Leases, leases_of};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::upkeep::{self, Upkeep};
@@ -379,6 +379,18 @@ impl Leases for Behind {
 
     async fn released(&self, thread: &str, fence: u64) {
         leases_of(&*self.inner).released(thread, fence).await;
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        leases_of(&*self.inner).ask_to_stop(thread, now).await
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        leases_of(&*self.inner).held(query).await
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        leases_of(&*self.inner).hear_stops(listener);
     }
 }
 

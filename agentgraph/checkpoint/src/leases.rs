@@ -1,13 +1,14 @@
 //! [`Leases`]: which writer may write a thread.
 
 use std::future::pending;
+use std::sync::Weak;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 
 use crate::checkpointer::Checkpointer;
-use crate::error::StoreError;
-use crate::lease::{Claim, LeaseTerms};
+use crate::error::{StoreError, missing_extension};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 
 /// The leases of a store, returned by [`Checkpointer::leases`]: a thread has one writer at a time. A write
 /// without the fence of the thread's lease is refused by [`Checkpointer::put`],
@@ -17,7 +18,7 @@ use crate::lease::{Claim, LeaseTerms};
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
 ///
-/// use agentgraph_checkpoint::{Claim, LeaseTerms, Leases, MemorySaver};
+/// use agentgraph_checkpoint::{Claim, HeldQuery, LeaseTerms, Leases, MemorySaver};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
@@ -26,6 +27,9 @@ use crate::lease::{Claim, LeaseTerms};
 /// let terms = LeaseTerms { now: UNIX_EPOCH, until, seize: false };
 /// let Claim::Granted { fence } = store.acquire("t-1", terms).await? else { panic!("nobody has it") };
 /// assert_eq!(store.acquire("t-1", terms).await?, Claim::Held { fence, until });
+///
+/// assert_eq!(store.ask_to_stop("t-1", UNIX_EPOCH).await?, Some(fence));
+/// assert!(store.held(HeldQuery::at(UNIX_EPOCH)).await?[0].asked_to_stop);
 ///
 /// store.release("t-1", fence).await?;
 /// assert!(matches!(store.acquire("t-1", terms).await?, Claim::Granted { .. }));
@@ -55,11 +59,49 @@ pub trait Leases: Send + Sync {
     /// not in a busy loop: the engine asks for the thread after each return. The engine also asks at
     /// intervals, so a store that cannot know may wait for ever.
     async fn released(&self, thread: &str, fence: u64);
+
+    /// Asks the writer that has the thread at `now` to stop, and returns its fence; `None` if nobody has the
+    /// thread. Asking again changes nothing.
+    ///
+    /// The request belongs to that fence: it ends with the lease, and no later writer of the thread sees it.
+    /// The lease stays valid, since the writer stores what it has done before it stops.
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError>;
+
+    /// The leases that are held, in the alphabetical order of their threads. The lease of a writer that is
+    /// known to be dead is not listed.
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError>;
+
+    /// Adds a listener, which is told of each [request to stop](Leases::ask_to_stop) that is made through
+    /// this value. A listener that was dropped is forgotten.
+    ///
+    /// Runs in other processes find the requests by polling [`held`](Leases::held). A store that ends with
+    /// its process is not polled, so it must tell its listeners; for any other store that is an optimisation.
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>);
 }
 
 /// The leases of a store. Without any, every request is granted with the fence 0, which is never checked.
 pub fn leases_of(store: &dyn Checkpointer) -> &dyn Leases {
     store.leases().unwrap_or(&NoLeases)
+}
+
+/// [`Leases::ask_to_stop`] of any store.
+pub async fn ask_to_stop(
+    store: &dyn Checkpointer,
+    thread: &str,
+    now: SystemTime,
+) -> Result<Option<u64>, StoreError> {
+    match store.leases() {
+        Some(leases) => leases.ask_to_stop(thread, now).await,
+        None => Err(missing_extension(thread, "ask a run to stop", "leases")),
+    }
+}
+
+/// [`Leases::held`] of any store.
+pub async fn held(store: &dyn Checkpointer, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+    match store.leases() {
+        Some(leases) => leases.held(query).await,
+        None => Err(missing_extension("", "list the threads that run", "leases")),
+    }
 }
 
 struct NoLeases;
@@ -83,4 +125,14 @@ impl Leases for NoLeases {
     async fn released(&self, _: &str, _: u64) {
         pending().await
     }
+
+    async fn ask_to_stop(&self, _: &str, _: SystemTime) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn held(&self, _: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn hear_stops(&self, _: Weak<dyn HearsStops>) {}
 }

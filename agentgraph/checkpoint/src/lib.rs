@@ -73,6 +73,7 @@ pub mod services;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod stops;
 pub mod store;
 #[doc(hidden)]
 pub mod upkeep;
@@ -84,7 +85,7 @@ pub use checkpointer::Checkpointer;
 pub use encrypted::{EncryptedSaver, EncryptionKey, KeyRing};
 pub use error::{StoreCode, StoreError, stale, thread_exists};
 pub use id::{CheckpointId, InvalidId, RunId, TaskId};
-pub use lease::{Claim, LeaseTerms, lease_lost};
+pub use lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, lease_lost};
 pub use leases::Leases;
 pub use memory::MemorySaver;
 #[cfg(feature = "postgres")]

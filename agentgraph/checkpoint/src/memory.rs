@@ -5,7 +5,7 @@ mod shared;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -22,11 +22,12 @@ use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::error::{stale, thread_exists};
 use crate::id::CheckpointId;
-use crate::lease::{Claim, LeaseTerms, lease_lost};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, lease_lost};
 use crate::leases::Leases;
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting, WaitingQuery,
 };
+use crate::stops::StopListeners;
 use crate::upkeep::Upkeep;
 
 /// Keeps checkpoints while it lives. For tests, and for interrupts within one process.
@@ -59,6 +60,7 @@ pub struct MemorySaver {
     share_from: usize,
     /// Notified whenever a thread is released.
     released: Notify,
+    stops: StopListeners,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +82,7 @@ struct Thread {
 struct Held {
     fence: u64,
     until: SystemTime,
+    asked_to_stop: bool,
 }
 
 /// Almost every namespace is empty, and comparing empty strings is not free: the pointer of an empty
@@ -96,6 +99,7 @@ impl Default for MemorySaver {
             shared: Mutex::default(),
             share_from: SHARE_FROM,
             released: Notify::new(),
+            stops: StopListeners::default(),
         }
     }
 }
@@ -313,12 +317,12 @@ impl Leases for MemorySaver {
             None => threads.entry(thread.to_owned()).or_default(),
         };
         match found.lease {
-            Some(Held { fence, until }) if !terms.seize && until > terms.now => {
+            Some(Held { fence, until, .. }) if !terms.seize && until > terms.now => {
                 Ok(Claim::Held { fence, until })
             }
             before => {
                 *fences += 1;
-                found.lease = Some(Held { fence: *fences, until: terms.until });
+                found.lease = Some(Held { fence: *fences, until: terms.until, asked_to_stop: false });
                 if before.is_some() {
                     self.released.notify_waiters();
                 }
@@ -352,6 +356,41 @@ impl Leases for MemorySaver {
             }
             rings.await;
         }
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        let asked = {
+            let mut store = self.store();
+            let held = store.threads.get_mut(thread).and_then(|thread| thread.lease.as_mut());
+            held.filter(|held| held.until > now).map(|held| {
+                held.asked_to_stop = true;
+                held.fence
+            })
+        };
+        if let Some(fence) = asked {
+            self.stops.tell(thread, fence);
+        }
+        Ok(asked)
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        let store = self.store();
+        let range = match (query.thread, query.after) {
+            (Some(thread), _) => (Bound::Included(thread), Bound::Included(thread)),
+            (None, Some(after)) => (Bound::Excluded(after), Bound::Unbounded),
+            (None, None) => (Bound::Unbounded, Bound::Unbounded),
+        };
+        let leases = store.threads.range::<str, _>(range).filter_map(|(name, thread)| {
+            let Held { fence, until, asked_to_stop } = thread.lease?;
+            let is_asked_for =
+                until > query.now && (asked_to_stop || !query.asked_to_stop) && query.after < Some(name.as_str());
+            is_asked_for.then(|| HeldLease { thread: name.clone(), fence, until, asked_to_stop })
+        });
+        Ok(leases.take(query.limit.unwrap_or(usize::MAX)).collect())
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        self.stops.add(listener);
     }
 }
 

@@ -26,7 +26,7 @@ mod waiting;
 pub use open::PostgresSaverBuilder;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -39,10 +39,11 @@ use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::services::micros;
+use crate::stops::StopListeners;
 use crate::upkeep::Upkeep;
 use apart::run_in_task;
 use fault::{Fault, explain};
@@ -104,6 +105,7 @@ pub struct PostgresSaver {
     absent: Arc<Absent>,
     grace: Duration,
     share_from: usize,
+    stops: StopListeners,
 }
 
 /// The parts needed to call the server.
@@ -330,6 +332,41 @@ impl Leases for PostgresSaver {
             }
             rings.await;
         }
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        let taker = self.taker(thread);
+        let done = run_in_task(async move {
+            answered!(taker.calls, connection => {
+                let absent = (&*taker.absent, taker.grace);
+                leases::ask_to_stop(&connection, taker.listener.owner(), absent, &taker.thread, now).await
+            })
+        });
+        let asked = done.await.map_err(|fault| explain(fault, thread))?;
+        if let Some(fence) = asked {
+            self.stops.tell(thread, fence);
+        }
+        Ok(asked)
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        let taker = self.taker(query.thread.unwrap_or_default());
+        let HeldQuery { now, thread, asked_to_stop, after, limit } = query;
+        let after = after.map(str::to_owned);
+        let is_one = thread.is_some();
+        let done = run_in_task(async move {
+            let thread = is_one.then_some(&*taker.thread);
+            let query = HeldQuery { now, thread, asked_to_stop, after: after.as_deref(), limit };
+            answered!(taker.calls, connection => {
+                let absent = (&*taker.absent, taker.grace);
+                leases::held(&connection, taker.listener.owner(), absent, query).await
+            })
+        });
+        done.await.map_err(|fault| explain(fault, query.thread.unwrap_or_default()))
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        self.stops.add(listener);
     }
 }
 

@@ -1,6 +1,7 @@
 //! [`Refused`]: replaces a checkpointer that a graph must not use. Every call returns the reason as an
 //! error, so nothing is stored even if a caller forgets to check.
 
+use std::sync::Weak;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::upkeep::Upkeep;
@@ -98,6 +99,17 @@ impl Leases for Refused {
     fn let_go(&self, _: &str, _: u64) {}
 
     async fn released(&self, _: &str, _: u64) {}
+
+    async fn ask_to_stop(&self, _: &str, _: SystemTime) -> Result<Option<u64>, StoreError> {
+        Err(self.error())
+    }
+
+    async fn held(&self, _: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        Err(self.error())
+    }
+
+    /// Nobody can be asked.
+    fn hear_stops(&self, _: Weak<dyn HearsStops>) {}
 }
 
 #[async_trait]

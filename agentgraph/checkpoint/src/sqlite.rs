@@ -30,7 +30,7 @@ pub use open::{SqliteSaverBuilder, Synchronous};
 use std::fmt;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -45,10 +45,11 @@ use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::services::yield_now;
+use crate::stops::StopListeners;
 use crate::upkeep::Upkeep;
 use anchor::Anchor;
 use exclusive::Exclusive;
@@ -139,6 +140,7 @@ pub struct SqliteSaver {
     anchor: Anchor,
     /// Notified whenever this saver releases a thread.
     released: Notify,
+    stops: StopListeners,
 }
 
 impl SqliteSaver {
@@ -174,6 +176,7 @@ impl SqliteSaver {
             anchor: Anchor::of(written.as_deref()),
             home,
             released: Notify::new(),
+            stops: StopListeners::default(),
             busy_timeout: options.file.busy_timeout,
             share_from: options.share_from,
             connection: Exclusive::new(connection),
@@ -404,6 +407,24 @@ impl Leases for SqliteSaver {
             }
             select(pin!(rings), pin!(patience.sleep())).await;
         }
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        self.check_files().map_err(|error| error.on_thread(thread))?;
+        let ask = |connection: &_| leases::ask_to_stop(connection, &self.owner, thread, now);
+        let asked = self.attempt(ask).await.map_err(|error| error.on_thread(thread))?;
+        if let Some(fence) = asked {
+            self.stops.tell(thread, fence);
+        }
+        Ok(asked)
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        self.attempt(|connection| leases::held(connection, &self.owner, query)).await
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        self.stops.add(listener);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Stopping a call from outside its nodes: by a token, a deadline, a request to drain, or the timeout of a
-//! superstep.
+//! Stopping a call from outside its nodes: by a token, a request to the lease of its run, a deadline, a
+//! request to drain, or the timeout of a superstep.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use crate::persistence::stop::StopRequest;
 use crate::words::StopReason;
 use agentgraph_checkpoint::services::Services;
 
@@ -30,8 +31,10 @@ pub(crate) enum Cutoff {
     StepTimeout(Duration),
 }
 
-/// Watches over one call. Exists only if the caller set a limit.
+/// Watches over one call. Exists only if the caller set a limit or the run has a lease.
 pub(crate) struct Halt {
+    /// The request that reaches the run through its lease.
+    request: Option<Arc<StopRequest>>,
     cancel: Option<CancellationToken>,
     drain: Option<CancellationToken>,
     /// The stops that cut work off, each until it has fired.
@@ -47,6 +50,7 @@ impl Halt {
     /// `None` if there is nothing to watch. `budget` is its remaining time.
     pub(crate) fn of(
         limits: Limits,
+        request: Option<Arc<StopRequest>>,
         budget: Option<Duration>,
         services: &Arc<dyn Services>,
     ) -> Option<Box<Self>> {
@@ -58,21 +62,34 @@ impl Halt {
         for (reason, limit) in [(StopReason::Deadline, deadline), (StopReason::Budget, budget)] {
             stops.extend(limit.map(|limit| (reason, sleep(services, limit))));
         }
-        if stops.is_empty() && drain.is_none() && step_timeout.is_none() {
+        if stops.is_empty() && drain.is_none() && step_timeout.is_none() && request.is_none() {
             return None;
         }
         let services = Arc::clone(services);
-        Some(Box::new(Halt { cancel, drain, stops, stopped: None, step_timeout, step_timer: None, services }))
+        Some(Box::new(Halt {
+            request,
+            cancel,
+            drain,
+            stops,
+            stopped: None,
+            step_timeout,
+            step_timer: None,
+            services,
+        }))
     }
 
     /// The reason to end the call between two supersteps, if there is one.
     pub(crate) fn at_boundary(&mut self) -> Option<StopReason> {
         let is_cancelled =
             |token: &Option<CancellationToken>| token.as_ref().is_some_and(CancellationToken::is_cancelled);
-        if is_cancelled(&self.cancel) {
+        let is_requested = self.request.as_ref().is_some_and(|request| request.is_asked());
+        if is_requested || is_cancelled(&self.cancel) {
             return Some(StopReason::Cancelled);
         }
-        let stopped = poll_fn(|cx| Poll::Ready(self.poll_stops(cx))).now_or_never().flatten();
+        let stopped = match (&self.stops[..], self.stopped) {
+            ([], stopped) => stopped,
+            _ => poll_fn(|cx| Poll::Ready(self.poll_stops(cx))).now_or_never().flatten(),
+        };
         stopped.or_else(|| is_cancelled(&self.drain).then_some(StopReason::Drained))
     }
 
@@ -99,7 +116,12 @@ impl Halt {
                 self.step_timer = None;
                 return Poll::Ready(Err(Cutoff::StepTimeout(limit)));
             }
-            work.as_mut().poll(cx).map(Ok)
+            match work.as_mut().poll(cx) {
+                Poll::Pending if self.request.as_ref().is_some_and(|request| request.poll(cx)) => {
+                    Poll::Ready(Err(Cutoff::Stop(StopReason::Cancelled)))
+                }
+                polled => polled.map(Ok),
+            }
         })
         .await
     }

@@ -17,12 +17,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistence;
+use super::stop::StopRequest;
 use crate::error::{Code, Error};
 use crate::state::State;
 use crate::words::WhenBusy;
 use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
-use agentgraph_checkpoint::{Checkpointer, Claim, LeaseTerms, lease_lost};
+use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, lease_lost};
 
 /// Length of a lease without renewal.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -33,6 +34,9 @@ const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Greatest interval between two attempts of a run that waits for a thread.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Greatest interval between two looks for requests to stop a run.
+const LOOK_FOR_STOPS: Duration = Duration::from_secs(1);
 
 /// The leases of one graph's runs.
 #[derive(Default)]
@@ -63,6 +67,7 @@ struct HeldLease {
     thread: Arc<str>,
     fence: u64,
     lost: CancellationToken,
+    stop: Arc<StopRequest>,
 }
 
 /// The store, services and keeper with which leases are taken.
@@ -81,6 +86,7 @@ pub(crate) struct RunLease {
     thread: Arc<str>,
     fence: u64,
     lost: CancellationToken,
+    stop: Arc<StopRequest>,
     /// `None` in a store that needs no renewal.
     renewal: Option<Renewal>,
 }
@@ -101,6 +107,11 @@ impl RunLease {
 
     pub(crate) fn thread(&self) -> &str {
         &self.thread
+    }
+
+    /// Set when the run is asked to stop; `None` without a lease.
+    pub(crate) fn stop_request(&self) -> Option<Arc<StopRequest>> {
+        (self.fence > 0).then(|| Arc::clone(&self.stop))
     }
 }
 
@@ -184,13 +195,15 @@ impl LeaseSource<'_> {
 
     fn taken(&self, thread: &Arc<str>, fence: u64, replaces: bool) -> TakenThread {
         let lost = CancellationToken::new();
+        let stop = Arc::<StopRequest>::default();
         let renewal = (fence > 0 && self.saver.outlives_its_process()).then(|| Renewal {
             saver: Arc::downgrade(self.saver),
             services: Arc::clone(self.services),
             length: self.length,
         });
         if fence > 0 {
-            self.keeper.keep(HeldLease { thread: Arc::clone(thread), fence, lost: lost.clone() });
+            let (lost, stop) = (lost.clone(), Arc::clone(&stop));
+            self.keeper.keep(HeldLease { thread: Arc::clone(thread), fence, lost, stop });
         }
         if let Some(renewal) = &renewal {
             self.keeper.ensure_renewal(renewal);
@@ -199,7 +212,10 @@ impl LeaseSource<'_> {
         let keeper = Arc::clone(self.keeper);
         let thread = Arc::clone(thread);
         let services = Arc::clone(self.services);
-        TakenThread { lease: RunLease { saver, services, keeper, thread, fence, lost, renewal }, replaces }
+        TakenThread {
+            lease: RunLease { saver, services, keeper, thread, fence, lost, stop, renewal },
+            replaces,
+        }
     }
 }
 
@@ -357,6 +373,19 @@ impl Keeper {
         }
     }
 
+    /// Whether a run of this graph has the lease.
+    pub(crate) fn keeps(&self, thread: &str, fence: u64) -> bool {
+        self.held().leases.iter().any(|kept| kept.fence == fence && &*kept.thread == thread)
+    }
+
+    /// Passes the requests to stop that a store has for runs of this graph on to them. If the store fails
+    /// now, it may succeed the next time.
+    async fn look_for_stops(&self, saver: &dyn Checkpointer, now: SystemTime) {
+        let query = HeldQuery { asked_to_stop: true, ..HeldQuery::at(now) };
+        let asked = leases_of(saver).held(query).await.unwrap_or_default();
+        asked.iter().for_each(|lease| self.asked_to_stop(&lease.thread, lease.fence));
+    }
+
     fn lose(&self, thread: &str, fence: u64) {
         self.held().leases.retain(|kept| {
             let lost = kept.fence == fence && &*kept.thread == thread;
@@ -365,6 +394,15 @@ impl Keeper {
             }
             !lost
         });
+    }
+}
+
+impl HearsStops for Keeper {
+    fn asked_to_stop(&self, thread: &str, fence: u64) {
+        let is_asked = |kept: &&HeldLease| kept.fence == fence && &*kept.thread == thread;
+        let stop = self.held().leases.iter().find(is_asked).map(|kept| Arc::clone(&kept.stop));
+        // Wakes the run, so the lock is not held.
+        stop.iter().for_each(|stop| stop.ask());
     }
 }
 
@@ -390,14 +428,20 @@ impl Drop for Renewer {
 /// The number of leases of a graph that are renewed side by side.
 const RENEWED_AT_ONCE: usize = 4;
 
-/// Renews all leases of a graph, three times per length of a lease, while there are any. In between it owns
-/// nothing, so that dropping the graph closes its store.
+/// Renews all leases of a graph, three times per length of a lease, while there are any, and looks for
+/// requests to stop its runs. In between it owns nothing, so that dropping the graph closes its store.
 async fn renew(renewer: Renewer, renewal: Renewal) {
     let Renewal { saver, services, length } = renewal;
+    let mut due = Instant::now() + length / 3;
     loop {
-        tokio::time::sleep(length / 3).await;
+        tokio::time::sleep_until(due.min(Instant::now() + LOOK_FOR_STOPS)).await;
         let (Some(keeper), Some(saver)) = (renewer.keeper.upgrade(), saver.upgrade()) else { return };
         let Some(leases) = keeper.to_renew(renewer.number) else { return };
+        keeper.look_for_stops(&*saver, services.now()).await;
+        if Instant::now() < due {
+            continue;
+        }
+        due = Instant::now() + length / 3;
         // Several at once, so that a slow renewal does not delay the others.
         let renewed = stream::iter(leases).for_each_concurrent(RENEWED_AT_ONCE, async |(thread, fence)| {
             // A store that fails now may succeed the next time; if not, the fence decides.

@@ -196,7 +196,7 @@ impl<S: State> CallPlan<S> {
             } else {
                 Vec::new()
             };
-            let found = OpenedThread { thread, fence, inside };
+            let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
             let mut ready = match self.make_ready(start, Some(found), runner, events) {
                 Ok(ready) => Box::new(ready),
                 Err(refused) => return Err(lease.reason(refused).await),

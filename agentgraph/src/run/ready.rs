@@ -26,6 +26,7 @@ use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
+use crate::persistence::stop::StopRequest;
 use crate::policy::Heartbeats;
 use crate::session::Sessions;
 use crate::state::State;
@@ -46,6 +47,7 @@ pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
 pub(super) struct OpenedThread<'a, S: State> {
     pub(super) thread: FoundThread<'a, S>,
     pub(super) fence: u64,
+    pub(super) stop: Option<Arc<StopRequest>>,
     /// The open requests of its subgraphs.
     pub(super) inside: Vec<OpenRequest>,
 }
@@ -58,9 +60,9 @@ impl<S: State> CallPlan<S> {
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<PreparedCall<S, R>, Error> {
-        let (thread, fence, inside) = match found {
-            Some(OpenedThread { thread, fence, inside }) => (Some(thread), fence, inside),
-            None => (None, 0, Vec::new()),
+        let (thread, fence, stop, inside) = match found {
+            Some(OpenedThread { thread, fence, stop, inside }) => (Some(thread), fence, stop, inside),
+            None => (None, 0, None, Vec::new()),
         };
         let call = Call::new(start.method(), self.context);
         if !matches!(start, CallRequest::Edit(_)) && self.graph.host.is_none() {
@@ -107,7 +109,7 @@ impl<S: State> CallPlan<S> {
             Box::new(nest)
         });
         let once_storage = once_storage(begun.journal.as_ref());
-        let halt = Halt::of(self.limits.halt, spending.time_left(), services);
+        let halt = Halt::of(self.limits.halt, stop, spending.time_left(), services);
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&self.graph.shared),
             run: begun.run,

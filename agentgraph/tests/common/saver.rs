@@ -2,13 +2,14 @@
 //! middle of a call.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Catalog, Claim, LeaseTerms, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row,
-    StoreCode, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery, catalog, upkeep,
+    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, PendingWrite, Place,
+    Put, PutWrites, Rewrite, Row, StoreCode, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery, catalog,
+    upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use futures_util::future::BoxFuture;
@@ -281,6 +282,18 @@ impl Leases for NotingSaver {
 
     async fn released(&self, thread: &str, fence: u64) {
         leases_of(&*self.inner).released(thread, fence).await;
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        leases_of(&*self.inner).ask_to_stop(thread, now).await
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        leases_of(&*self.inner).held(query).await
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        leases_of(&*self.inner).hear_stops(listener);
     }
 }
 

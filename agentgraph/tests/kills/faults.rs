@@ -2,14 +2,14 @@
 //! the real store; the engine and the watching store both trust it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Catalog, Claim, LeaseTerms, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind,
-    StoreError, Tail, Upkeep,
+    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, PendingWrite, Place,
+    Put, PutWrites, Row, RowKind, StoreError, Tail, Upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer, Durability};
 use serde::{Deserialize, Serialize};
@@ -330,5 +330,17 @@ impl Leases for Faulty {
 
     async fn released(&self, thread: &str, fence: u64) {
         leases_of(&*self.inner).released(thread, fence).await;
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        leases_of(&*self.inner).ask_to_stop(thread, now).await
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        leases_of(&*self.inner).held(query).await
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        leases_of(&*self.inner).hear_stops(listener);
     }
 }

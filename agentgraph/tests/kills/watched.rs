@@ -1,12 +1,13 @@
 //! A watching store. It passes a point before and after every write and lease operation, and logs each mark
 //! once the mark is stored.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Catalog, Claim, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites, Row, StoreError, Tail, Upkeep,
+    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites,
+    Row, StoreError, Tail, Upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer};
 
@@ -158,5 +159,17 @@ impl Leases for Watched {
 
     async fn released(&self, thread: &str, fence: u64) {
         leases_of(&*self.inner).released(thread, fence).await;
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        leases_of(&*self.inner).ask_to_stop(thread, now).await
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        leases_of(&*self.inner).held(query).await
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        leases_of(&*self.inner).hear_stops(listener);
     }
 }

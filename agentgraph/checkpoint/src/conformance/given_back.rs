@@ -1,6 +1,8 @@
-//! Ends of leases: `released` waits for them, and `let_go` ends the lease of a dropped run.
+//! Signals about leases: `released` waits for their ends, `let_go` ends the lease of a dropped run, and
+//! `hear_stops` tells of requests to stop.
 
 use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::FutureExt;
@@ -8,16 +10,20 @@ use futures_util::FutureExt;
 use super::extension::leases;
 use super::values::store_failed;
 use super::{Clause, Extension, Store};
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HearsStops, LeaseTerms};
 use crate::services::yield_now;
 
-pub(super) const CLAUSES: [Clause; 2] = [
+pub(super) const CLAUSES: [Clause; 3] = [
     Clause::code("`released` does not return repeatedly while the lease is held", |store| {
         wait_while_held(store).boxed()
     })
     .needing(&[Extension::Leases]),
     Clause::code("`let_go` frees the lease during one of the next calls", |store| {
         free_with_let_go(store).boxed()
+    })
+    .needing(&[Extension::Leases]),
+    Clause::code("a store that ends with its process tells its listeners of requests to stop", |store| {
+        tell_of_stops(store).boxed()
     })
     .needing(&[Extension::Leases]),
 ];
@@ -73,4 +79,38 @@ async fn free_with_let_go(store: Store) -> Result<(), String> {
         yield_now().await;
     }
     Err("the thread is still held after `let_go`".into())
+}
+
+/// A listener that writes down what it hears.
+#[derive(Default)]
+struct Heard(Mutex<Vec<(String, u64)>>);
+
+impl HearsStops for Heard {
+    fn asked_to_stop(&self, thread: &str, fence: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((thread.to_owned(), fence));
+    }
+}
+
+async fn tell_of_stops(store: Store) -> Result<(), String> {
+    let (heard, dropped) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
+    let leases = leases(&store)?;
+    let listener: Weak<Heard> = Arc::downgrade(&heard);
+    leases.hear_stops(listener);
+    let listener: Weak<Heard> = Arc::downgrade(&dropped);
+    leases.hear_stops(listener);
+    drop(dropped);
+    let ask = || leases.ask_to_stop("t", UNIX_EPOCH);
+    if ask().await.map_err(store_failed)?.is_some() {
+        return Err("a thread without a lease is asked to stop".into());
+    }
+    let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
+    if ask().await.map_err(store_failed)? != Some(fence) {
+        return Err("the writer of a thread is not asked to stop".into());
+    }
+    let heard = std::mem::take(&mut *heard.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let expected = [("t".to_owned(), fence)];
+    if heard == expected || (heard.is_empty() && store.outlives_its_process()) {
+        return Ok(());
+    }
+    Err(format!("the listener heard {heard:?} and not {expected:?}"))
 }

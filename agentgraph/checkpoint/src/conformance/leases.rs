@@ -219,4 +219,113 @@ pub(super) const CASES: &[(&str, &str)] = &[
          put t 0.0 full b by=B
          => ok",
     ),
+    (
+        "a request to stop is for the present lease, which stays valid",
+        "stop t 100
+         => nobody
+         acquire t 100 200 as A
+         => granted
+         acquire u 100 200 as C
+         => granted
+         held 150
+         => t A until 200, u C until 200
+         stop t 150
+         => A
+         stop t 150
+         => A
+         held 150
+         => t A until 200 asked, u C until 200
+         put t 0.0 full a by=A
+         => ok
+         writes t 0.0 1:0=w by=A
+         => ok
+         renew t A 300
+         => yes
+         acquire t 250 400 as B
+         => held by A until 300
+         held 250
+         => t A until 300 asked
+         stop u 250
+         => nobody",
+    ),
+    (
+        "no later lease of the thread inherits a request to stop",
+        "acquire t 100 200 as A
+         => granted
+         stop t 150
+         => A
+         release t A
+         => ok
+         held 150
+         =>
+         stop t 150
+         => nobody
+         acquire t 150 200 as B
+         => granted
+         held 150
+         => t B until 200
+         stop t 150
+         => B
+         acquire t 200 300 as C
+         => granted
+         held 250
+         => t C until 300
+         stop t 250
+         => C
+         acquire t 250 400 as D seize
+         => granted
+         held 250
+         => t D until 400
+         stop t 250
+         => D
+         delete t
+         => ok
+         stop t 250
+         => nobody
+         acquire t 250 400 as E
+         => granted
+         held 250
+         => t E until 400",
+    ),
+    (
+        "held leases are listed by their threads, in pages",
+        "held 100
+         =>
+         acquire b 100 200 as B
+         => granted
+         acquire a 100 300 as A
+         => granted
+         acquire d 100 200 as D
+         => granted
+         acquire c 100 150 as C
+         => granted
+         stop d 110
+         => D
+         stop a 110
+         => A
+         held 110
+         => a A until 300 asked, b B until 200, c C until 150, d D until 200 asked
+         held 110 limit=2
+         => a A until 300 asked, b B until 200
+         held 110 after=b
+         => c C until 150, d D until 200 asked
+         held 110 after=bb limit=1
+         => c C until 150
+         held 110 thread=b
+         => b B until 200
+         held 110 thread=e
+         =>
+         held 110 asked
+         => a A until 300 asked, d D until 200 asked
+         held 110 asked after=a
+         => d D until 200 asked
+         held 110 asked limit=1
+         => a A until 300 asked
+         held 110 asked thread=b
+         =>
+         held 150
+         => a A until 300 asked, b B until 200, d D until 200 asked
+         held 300
+         =>",
+    ),
 ];

@@ -7,7 +7,7 @@ use super::Extension;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Waiting, WaitingQuery,
 };
@@ -25,6 +25,7 @@ use crate::row::{
 /// threads     namespaces THREAD   delete THREAD             copy FROM TO
 /// acquire THREAD NOW UNTIL as LEASE [seize]                 (times in seconds)
 /// renew THREAD LEASE UNTIL        release THREAD LEASE
+/// stop THREAD NOW                 held NOW [thread=THREAD] [after=THREAD] [limit=N] [asked]
 /// rewrite PLACE [full=BRANCH.STEP:RECORD ..] [unfold=BRANCH.STEP ..] [gone=BRANCH:STEP..STEP ..] [by=LEASE]
 /// branches PLACE                  compact
 /// ```
@@ -110,7 +111,7 @@ pub(super) fn needs(script: &str) -> Vec<Extension> {
 
 fn extension_of(word: &str) -> Option<Extension> {
     match word {
-        "acquire" | "renew" | "release" => Some(Extension::Leases),
+        "acquire" | "renew" | "release" | "stop" | "held" => Some(Extension::Leases),
         "waiting" | "namespaces" | "branches" => Some(Extension::Catalog),
         "copy" | "rewrite" | "compact" => Some(Extension::Upkeep),
         _ => None,
@@ -226,6 +227,14 @@ impl Teller {
                 if renewed { "yes".to_owned() } else { "no".to_owned() }
             }
             ["release", thread, name] => leases()?.release(thread, self.named(name)?).await.map(|()| ok())?,
+            ["stop", thread, now] => {
+                let asked = leases()?.ask_to_stop(thread, time(now)?).await?;
+                asked.map_or("nobody", |fence| self.holder(fence)).to_owned()
+            }
+            ["held", now, ref rest @ ..] => {
+                let found = leases()?.held(held_query(now, rest)?).await?;
+                found.iter().map(|lease| self.describe_held(lease)).collect::<Vec<_>>().join(", ")
+            }
             ["rewrite", at, ref rest @ ..] => {
                 let parts = Parts::read(rest)?;
                 let rewrite = Rewrite {
@@ -252,12 +261,20 @@ impl Teller {
                 "granted".to_owned()
             }
             Claim::Held { fence, until } => {
-                let holder = self.fences.iter().find(|(_, known)| **known == fence);
-                let holder = holder.map_or("nobody", |(name, _)| name);
-                let until = until.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-                format!("held by {holder} until {until}")
+                format!("held by {} until {}", self.holder(fence), seconds(until))
             }
         }
+    }
+
+    fn describe_held(&self, lease: &HeldLease) -> String {
+        let HeldLease { thread, fence, until, asked_to_stop } = lease;
+        let asked = if *asked_to_stop { " asked" } else { "" };
+        format!("{thread} {} until {}{asked}", self.holder(*fence), seconds(*until))
+    }
+
+    fn holder(&self, fence: u64) -> &str {
+        let holder = self.fences.iter().find(|(_, known)| **known == fence);
+        holder.map_or("nobody", |(name, _)| name)
     }
 
     fn named(&self, name: &str) -> Result<u64, Failed> {
@@ -288,6 +305,24 @@ impl Teller {
             writes: &[],
         })
     }
+}
+
+fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn held_query<'a>(now: &str, words: &[&'a str]) -> Result<HeldQuery<'a>, Failed> {
+    let mut query = HeldQuery::at(time(now)?);
+    for word in words {
+        match word.split_once('=') {
+            Some(("thread", thread)) => query.thread = Some(thread),
+            Some(("after", thread)) => query.after = Some(thread),
+            Some(("limit", text)) => query.limit = Some(number(text)?),
+            None if *word == "asked" => query.asked_to_stop = true,
+            _ => return Err(Failed::Unreadable),
+        }
+    }
+    Ok(query)
 }
 
 /// The arguments of a `rewrite` line.

@@ -9,8 +9,9 @@ use tokio_postgres::types::ToSql;
 
 use super::fault::Fault;
 use super::rows::{as_fence, check_names};
+use super::upkeep::name;
 use super::{as_time, from_time};
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
 use crate::row::Place;
 
 /// How long an owner without any connection counts as alive, if not set. The server closes the connections
@@ -35,7 +36,7 @@ VALUES ($1, nextval('fences'), $2, $3, $4, $4 + ",
     server_now!(),
     ")
 ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until,
-    length = excluded.length, ends = excluded.ends
+    length = excluded.length, ends = excluded.ends, stops = false
 WHERE $6 OR lease.fence = $7 OR CASE
     WHEN lease.owner = $2 OR lease.ends = 0 THEN lease.until <= $5
     ELSE lease.ends <= ",
@@ -44,18 +45,27 @@ WHERE $6 OR lease.fence = $7 OR CASE
 RETURNING fence"
 );
 
-/// The rest of a lease, and whether its owner holds a lock as a sign of life. The server lists a lock's
-/// number in two halves.
-const LOOK: &str = concat!(
-    "
-SELECT fence, until, owner, CASE WHEN owner = $2 OR ends = 0 THEN NULL ELSE ends - ",
-    server_now!(),
-    " END, EXISTS (
+/// Whether the owner of a lease holds a lock as a sign of life. The server lists a lock's number in two
+/// halves.
+macro_rules! lives {
+    () => {
+        "EXISTS (
     SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
         AND ((classid::bigint << 32) | objid::bigint) = lease.owner
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-FROM lease WHERE thread = $1"
-);
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+    };
+}
+
+/// The rest of a lease by the server's clock; null for a lease that ends by the clock of its saver.
+macro_rules! left {
+    () => {
+        concat!("CASE WHEN owner = $2 OR ends = 0 THEN NULL ELSE ends - ", server_now!(), " END")
+    };
+}
+
+/// The rest of a lease, and whether its owner lives.
+const LOOK: &str =
+    concat!("SELECT fence, until, owner, ", left!(), ", ", lives!(), " FROM lease WHERE thread = $1");
 
 const HOLDS: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2";
 const RENEW: &str = concat!(
@@ -67,6 +77,27 @@ const RENEW: &str = concat!(
 const RELEASE: &str = "
 WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
 SELECT pg_notify($3, '') FROM gone";
+
+/// The leases whose time has not passed.
+macro_rules! held {
+    ($threads:literal) => {
+        concat!(
+            "SELECT fence, until, owner, ",
+            left!(),
+            ", ",
+            lives!(),
+            ", thread, stops FROM lease WHERE CASE WHEN owner = $2 OR ends = 0 THEN until > $3 ELSE ends > ",
+            server_now!(),
+            " END AND ",
+            $threads
+        )
+    };
+}
+
+const HELD: &str = held!("thread = $1 LIMIT $4");
+const RUNNING: &str = held!("thread >= $1 ORDER BY thread LIMIT $4");
+const STOPPING: &str = held!("stops AND thread >= $1 ORDER BY thread LIMIT $4");
+const STOP: &str = "UPDATE lease SET stops = true WHERE thread = $1 AND fence = $2";
 
 /// How soon an owner that seems dead is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -188,6 +219,75 @@ pub(super) async fn release(
     let statement = connection.prepare_cached(RELEASE).await?;
     connection.query(&statement, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
     Ok(())
+}
+
+/// Asks the owner of the thread to stop; `None` if nobody has it.
+pub(super) async fn ask_to_stop(
+    connection: &Object,
+    owner: i64,
+    absent: (&Absent, Duration),
+    thread: &str,
+    now: SystemTime,
+) -> Result<Option<u64>, Fault> {
+    let query = HeldQuery { thread: Some(thread), ..HeldQuery::at(now) };
+    let found = held(connection, owner, absent, query).await?;
+    let Some(HeldLease { fence, .. }) = found.into_iter().next() else { return Ok(None) };
+    let statement = connection.prepare_cached(STOP).await?;
+    // The lease may have ended since it was looked at.
+    let asked = connection.execute(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await? > 0;
+    Ok(asked.then_some(fence))
+}
+
+pub(super) async fn held(
+    connection: &Object,
+    owner: i64,
+    (absent, grace): (&Absent, Duration),
+    query: HeldQuery<'_>,
+) -> Result<Vec<HeldLease>, Fault> {
+    let sql = match query {
+        HeldQuery { thread: Some(_), .. } => HELD,
+        HeldQuery { asked_to_stop: true, .. } => STOPPING,
+        _ => RUNNING,
+    };
+    let statement = connection.prepare_cached(sql).await?;
+    let now = as_time(query.now);
+    let mut found = Vec::new();
+    // The first name there can be is the empty one; the least name after another is that name with a NUL
+    // appended.
+    let mut from: Vec<u8> = match (query.thread, query.after) {
+        (Some(thread), _) => thread.into(),
+        (None, after) => after.map_or_else(Vec::new, |after| [after.as_bytes(), &[0]].concat()),
+    };
+    // Leases of dead owners do not count, so a page may take several queries.
+    loop {
+        let left = query.limit.map(|limit| limit - found.len());
+        let limit = left.and_then(|left| i64::try_from(left).ok());
+        let values: &[&(dyn ToSql + Sync)] = &[&from, &owner, &now, &limit];
+        let rows = connection.query(&statement, values).await?;
+        for row in &rows {
+            let thread: &[u8] = row.try_get(5)?;
+            from = [thread, &[0]].concat();
+            let (holder, lives) = (row.try_get(2)?, row.try_get(4)?);
+            if lives {
+                absent.forget_absence(holder);
+            } else if absent.note_absence(holder, grace) >= grace {
+                continue;
+            }
+            let lease = HeldLease {
+                thread: name(thread.to_vec())?,
+                fence: row.try_get::<_, i64>(0)?.unsigned_abs(),
+                until: ends_at(query.now, row.try_get(3)?).unwrap_or(from_time(row.try_get(1)?)),
+                asked_to_stop: row.try_get(6)?,
+            };
+            let is_asked_for = (lease.asked_to_stop || !query.asked_to_stop)
+                && query.after.is_none_or(|after| *lease.thread > *after);
+            found.extend(is_asked_for.then_some(lease));
+        }
+        let is_whole = limit.is_none_or(|limit| i64::try_from(rows.len()).is_ok_and(|rows| rows < limit));
+        if is_whole || query.thread.is_some() || query.limit.is_some_and(|limit| found.len() >= limit) {
+            return Ok(found);
+        }
+    }
 }
 
 #[cfg(test)]

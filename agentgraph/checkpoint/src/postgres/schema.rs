@@ -9,7 +9,7 @@ use super::rows;
 use crate::error::{StoreCode, StoreError};
 
 /// The changes of the checkpointer's tables from each version to the next. They are only ever added to.
-pub(super) const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS, ADD_ENDS];
+pub(super) const MIGRATIONS: &[&str] = &[CREATE, ADD_REQUESTS, ADD_BLOBS, ADD_ENDS, ADD_STOPS];
 
 /// `part` is 0 for a full or a delta and 1 for the segment beside it. The partial index contains fulls and
 /// segments only.
@@ -78,6 +78,12 @@ CREATE INDEX large ON pending (place, branch, step) WHERE pieces > 0;
 /// this column. `length` is the time that a renewal adds.
 const ADD_ENDS: &str = "
 ALTER TABLE lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
+
+/// Whether the writer was asked to stop. The index makes the question who was asked as cheap as its answer,
+/// which is almost always nobody.
+const ADD_STOPS: &str = "
+ALTER TABLE lease ADD COLUMN stops BOOLEAN NOT NULL DEFAULT false;
+CREATE INDEX stopping ON lease (thread) WHERE stops";
 
 /// Changes nothing, and needs no rights, if the tables are up to date.
 pub(crate) async fn migrate(client: &mut Object, schema: &str, migrations: &[&str]) -> Result<(), Fault> {

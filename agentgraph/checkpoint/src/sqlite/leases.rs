@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use super::fault::Fault;
 use super::owner::Owner;
 use super::rows::{as_fence, execute, first};
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
 use crate::services::micros;
 
 /// Skips the row if the thread is leased.
@@ -17,7 +17,18 @@ const RENEW: &str = "UPDATE lease SET until = ?3 WHERE fence = ?2 AND thread = ?
 const RELEASE: &str = "DELETE FROM lease WHERE fence = ?2 AND thread = ?1";
 const FORGET: &str = "DELETE FROM lease WHERE thread = ?1";
 
-pub(super) const ALL: &[&str] = &[TAKE, LOOK, RENEW, RELEASE, FORGET];
+const STOP: &str = "UPDATE lease SET stops = 1 WHERE fence = ?2 AND thread = ?1";
+/// `stops <> 0` is a constraint of its own, so that the partial index is used.
+const STOPPING: &str = "
+SELECT thread, fence, owner, until, stops FROM lease
+WHERE stops <> 0 AND thread >= ?1 AND until > ?2 ORDER BY thread";
+const RUNNING: &str = "
+SELECT thread, fence, owner, until, stops FROM lease WHERE thread >= ?1 AND until > ?2 ORDER BY thread";
+const HELD: &str = "
+SELECT thread, fence, owner, until, stops FROM lease WHERE thread = ?1 AND until > ?2";
+
+pub(super) const ALL: &[&str] =
+    &[TAKE, LOOK, RENEW, RELEASE, FORGET, STOP, STOPPING, RUNNING, HELD];
 
 /// Takes a thread. Needs a transaction only if the thread is leased; a single statement is one by itself.
 pub(super) fn take(
@@ -65,6 +76,53 @@ pub(super) fn renew(
 pub(super) fn release(connection: &Connection, thread: &str, fence: u64) -> Result<(), Fault> {
     execute(connection, RELEASE, params![thread, as_fence(fence)])?;
     Ok(())
+}
+
+/// Asks the owner of the thread to stop; `None` if nobody has it.
+pub(super) fn ask_to_stop(
+    connection: &Connection,
+    owner: &Owner,
+    thread: &str,
+    now: SystemTime,
+) -> Result<Option<u64>, Fault> {
+    let query = HeldQuery { thread: Some(thread), ..HeldQuery::at(now) };
+    let Some(HeldLease { fence, .. }) = held(connection, owner, query)?.pop() else { return Ok(None) };
+    // The lease may have ended since it was looked at.
+    let asked = execute(connection, STOP, params![thread, as_fence(fence)])? > 0;
+    Ok(asked.then_some(fence))
+}
+
+pub(super) fn held(
+    connection: &Connection,
+    owner: &Owner,
+    query: HeldQuery<'_>,
+) -> Result<Vec<HeldLease>, Fault> {
+    let (sql, name) = match query {
+        HeldQuery { thread: Some(thread), .. } => (HELD, thread),
+        // The first name there can be is the empty one.
+        HeldQuery { asked_to_stop: true, after, .. } => (STOPPING, after.unwrap_or_default()),
+        HeldQuery { after, .. } => (RUNNING, after.unwrap_or_default()),
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![name, as_time(query.now)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        if query.limit.is_some_and(|limit| found.len() >= limit) {
+            break;
+        }
+        let lease = HeldLease {
+            thread: row.get(0)?,
+            fence: row.get::<_, i64>(1)?.unsigned_abs(),
+            until: from_time(row.get(3)?),
+            asked_to_stop: row.get(4)?,
+        };
+        let is_asked_for = (lease.asked_to_stop || !query.asked_to_stop)
+            && query.after.is_none_or(|after| *lease.thread > *after);
+        if is_asked_for && owner.may_be_alive(&row.get::<_, String>(2)?) {
+            found.push(lease);
+        }
+    }
+    Ok(found)
 }
 
 /// Ends any lease of the thread.

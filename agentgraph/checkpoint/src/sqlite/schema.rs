@@ -29,7 +29,7 @@ pub(crate) struct Tables {
 /// "agcp".
 pub(crate) const CHECKPOINTS: Tables = Tables {
     application: 0x6167_6370,
-    migrations: &[CREATE, ADD_LEASES, ADD_REQUESTS, ADD_BLOBS],
+    migrations: &[CREATE, ADD_LEASES, ADD_REQUESTS, ADD_BLOBS, ADD_STOPS],
     prepare: rows::prepare,
 };
 /// "agst".
@@ -106,6 +106,13 @@ CREATE TABLE piece (
 CREATE INDEX used ON piece (blob);
 ALTER TABLE checkpoint ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pending ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Whether the writer was asked to stop. The index makes the question who was asked as cheap as its answer,
+/// which is almost always nobody.
+const ADD_STOPS: &str = "
+ALTER TABLE lease ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX stopping ON lease (thread) WHERE stops <> 0;
 ";
 
 /// The content of a file.

@@ -1,11 +1,11 @@
 //! Stores that are correct except for one fault.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Catalog, Claim, LeaseTerms, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row,
-    RowKind, StoreCode, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery,
+    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, PendingWrite, Place,
+    Put, PutWrites, Rewrite, Row, RowKind, StoreCode, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery,
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 
@@ -28,6 +28,7 @@ struct Memory {
     emptied: Vec<String>,
     gone_writes: Vec<(CheckpointId, PendingWrite)>,
     deleted: Vec<(String, u64)>,
+    stopped: Vec<String>,
     granted: Vec<(String, u64)>,
     /// The number of values that are wrongly kept, and their bytes.
     kept: (u64, u64),
@@ -351,7 +352,7 @@ impl Checkpointer for FaultyStore {
     }
 
     fn outlives_its_process(&self) -> bool {
-        true
+        !self.has(Kind::TellsNobodyOfStops)
     }
 
     fn keeps_secrets(&self) -> bool {
@@ -420,6 +421,39 @@ impl Leases for FaultyStore {
     async fn released(&self, thread: &str, fence: u64) {
         if !self.has(Kind::ReportsReleaseAtOnce) {
             self.inner.released(thread, fence).await;
+        }
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        if self.has(Kind::IgnoresStops) {
+            let query = HeldQuery { thread: Some(thread), ..HeldQuery::at(now) };
+            return Ok(self.inner.held(query).await?.first().map(|lease| lease.fence));
+        }
+        let asked = self.inner.ask_to_stop(thread, now).await?;
+        if let (Some(fence), Kind::StopsEndTheLease) = (asked, self.kind) {
+            self.inner.release(thread, fence).await?;
+        }
+        self.memory().stopped.extend(asked.map(|_| thread.to_owned()));
+        Ok(asked)
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        let query = match self.kind {
+            Kind::ListsEndedLeases => HeldQuery { now: SystemTime::UNIX_EPOCH, ..query },
+            Kind::IgnoresTheHeldQuery => HeldQuery::at(query.now),
+            _ => query,
+        };
+        let mut held = self.inner.held(query).await?;
+        if self.has(Kind::InheritsStops) {
+            let memory = self.memory();
+            held.iter_mut().for_each(|lease| lease.asked_to_stop = memory.stopped.contains(&lease.thread));
+        }
+        Ok(held)
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        if !self.has(Kind::TellsNobodyOfStops) {
+            self.inner.hear_stops(listener);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A wrapper that hands on everything except for one slip. Every clause has at least one slip.
 
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Catalog, Claim, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites, Rewrite, Row, StoreError, Tail,
-    Upkeep, Usage, Waiting, WaitingQuery, catalog, listed_branches, upkeep,
+    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites,
+    Rewrite, Row, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery, catalog, listed_branches, upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer};
 
@@ -37,6 +37,9 @@ pub(crate) enum Slip {
     NeverLetsGo,
     NeverNotifies,
     NotifiesAtOnce,
+    StopsNobody,
+    IgnoresTheHeldQuery,
+    ForgetsListeners,
     ForgetsTheCatalog,
     IgnoresTheWaitingQuery,
     ListsTheRootOnly,
@@ -76,6 +79,9 @@ pub(crate) const SLIPS: &[(Slip, &str)] = &[
     (Slip::NeverLetsGo, "`let_go` is delegated"),
     (Slip::NeverNotifies, "`released` is delegated"),
     (Slip::NotifiesAtOnce, "`released` is delegated"),
+    (Slip::StopsNobody, "`ask_to_stop` is delegated"),
+    (Slip::IgnoresTheHeldQuery, "`held` is delegated with all its fields"),
+    (Slip::ForgetsListeners, "`hear_stops` is delegated"),
     (Slip::ForgetsTheCatalog, "`waiting` is delegated"),
     (Slip::IgnoresTheWaitingQuery, "`waiting` is delegated"),
     (Slip::ListsTheRootOnly, "`namespaces` is delegated"),
@@ -241,6 +247,27 @@ impl Leases for Careless {
             Some(Slip::NeverNotifies) => pending().await,
             Some(Slip::NotifiesAtOnce) => {}
             _ => leases_of(&*self.inner).released(thread, fence).await,
+        }
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        match self.slip {
+            Some(Slip::StopsNobody) => Ok(None),
+            _ => leases_of(&*self.inner).ask_to_stop(thread, now).await,
+        }
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        let query = match self.slip {
+            Some(Slip::IgnoresTheHeldQuery) => HeldQuery::at(query.now),
+            _ => query,
+        };
+        leases_of(&*self.inner).held(query).await
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        if !self.has_slip(Slip::ForgetsListeners) {
+            leases_of(&*self.inner).hear_stops(listener);
         }
     }
 }

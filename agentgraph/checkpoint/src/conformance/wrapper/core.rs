@@ -10,6 +10,7 @@ use super::setup::{INSIDE, RECORD, ROOT, Setup, THREAD, Wrapped, full, id, reque
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
+use crate::lease::HeldQuery;
 use crate::row::{ListQuery, PendingWrite, Put, PutWrites, Rewrite, Row, RowKind, Tail, WaitingQuery};
 
 pub(super) const CLAUSES: [WrapperClause; 12] = [
@@ -263,6 +264,8 @@ async fn return_errors(setup: Setup) -> Result<(), String> {
     fails("acquire", leases.acquire(THREAD, terms(300, 400)).await)?;
     fails("renew", leases.renew(THREAD, fence, time(400)).await)?;
     fails("release", leases.release(THREAD, fence).await)?;
+    fails("ask_to_stop", leases.ask_to_stop(THREAD, time(350)).await)?;
+    fails("held", leases.held(HeldQuery::at(time(350))).await)?;
     let catalog = wrapped.catalog()?;
     fails("waiting", catalog.waiting(WaitingQuery::default()).await)?;
     fails("namespaces", catalog.namespaces(THREAD).await)?;

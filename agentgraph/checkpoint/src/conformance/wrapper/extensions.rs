@@ -1,6 +1,7 @@
 //! The methods of the extensions, called through a wrapper.
 
 use std::pin::pin;
+use std::sync::{Arc, Weak};
 
 use futures_util::FutureExt;
 
@@ -12,16 +13,19 @@ use super::probe::{Manner, shape_of_rewrite};
 use super::setup::{INSIDE, RECORD, ROOT, Setup, THREAD, Wrapped, full, id, request, same, terms, time};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreCode;
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::row::{ListQuery, Place, PutWrites, Rewrite, RowKind, Waiting, WaitingQuery};
 use crate::services::yield_now;
 
-pub(super) const CLAUSES: [WrapperClause; 13] = [
+pub(super) const CLAUSES: [WrapperClause; 16] = [
     WrapperClause::new("`acquire` is delegated", |setup| acquire(setup).boxed()),
     WrapperClause::new("`renew` is delegated", |setup| renew(setup).boxed()),
     WrapperClause::new("`release` is delegated", |setup| release(setup).boxed()),
     WrapperClause::new("`let_go` is delegated", |setup| let_go(setup).boxed()),
     WrapperClause::new("`released` is delegated", |setup| released(setup).boxed()),
+    WrapperClause::new("`ask_to_stop` is delegated", |setup| ask_to_stop(setup).boxed()),
+    WrapperClause::new("`held` is delegated with all its fields", |setup| held(setup).boxed()),
+    WrapperClause::new("`hear_stops` is delegated", |setup| hear_stops(setup).boxed()),
     WrapperClause::new("`waiting` is delegated", |setup| waiting(setup).boxed()),
     WrapperClause::new("`namespaces` is delegated", |setup| namespaces(setup).boxed()),
     WrapperClause::new("`branches` is delegated", |setup| branches(setup).boxed()),
@@ -113,6 +117,49 @@ async fn released(setup: Setup) -> Result<(), String> {
         yield_now().await;
     }
     Err("`released` does not return although the lease has ended".to_owned())
+}
+
+async fn ask_to_stop(setup: Setup) -> Result<(), String> {
+    let wrapped = setup.wrapped();
+    let through = wrapped.leases()?;
+    let fence = wrapped.take().await?;
+    for (now, fence) in [(time(150), Some(fence)), (time(200), None)] {
+        let asked = through.ask_to_stop(THREAD, now).await.map_err(store_failed)?;
+        wrapped.check_call("ask_to_stop", (THREAD, now))?;
+        same("ask_to_stop", asked, fence)?;
+    }
+    Ok(())
+}
+
+async fn held(setup: Setup) -> Result<(), String> {
+    let wrapped = setup.wrapped();
+    let through = wrapped.leases()?;
+    let fence = wrapped.take().await?;
+    let all = HeldQuery::at(time(150));
+    let lease = HeldLease { thread: THREAD.to_owned(), fence, until: time(200), asked_to_stop: false };
+    for (query, expected) in [
+        (all, vec![lease.clone()]),
+        (HeldQuery { thread: Some(THREAD), ..all }, vec![lease]),
+        (HeldQuery { asked_to_stop: true, ..all }, Vec::new()),
+        (HeldQuery { after: Some(THREAD), limit: Some(3), ..all }, Vec::new()),
+    ] {
+        let found = through.held(query).await.map_err(store_failed)?;
+        wrapped.check_call("held", query)?;
+        same("held", found, expected)?;
+    }
+    Ok(())
+}
+
+async fn hear_stops(setup: Setup) -> Result<(), String> {
+    struct Deaf;
+    impl HearsStops for Deaf {
+        fn asked_to_stop(&self, _: &str, _: u64) {}
+    }
+    let wrapped = setup.wrapped();
+    let listener = Arc::new(Deaf);
+    let weak: Weak<Deaf> = Arc::downgrade(&listener);
+    wrapped.leases()?.hear_stops(weak);
+    wrapped.check_call("hear_stops", ())
 }
 
 async fn waiting(setup: Setup) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 use std::future::pending;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use crate::catalog::{self, Catalog};
 use crate::checkpointer::Checkpointer;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::lease::{Claim, LeaseTerms};
+use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::{Leases, leases_of};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::upkeep::{self, Upkeep};
@@ -214,6 +214,21 @@ impl Leases for Probe {
             Manner::LeasesLast => pending().await,
             _ => leases_of(&*self.inner).released(thread, fence).await,
         }
+    }
+
+    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
+        self.answer("ask_to_stop", (thread, now))?;
+        leases_of(&*self.inner).ask_to_stop(thread, now).await
+    }
+
+    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
+        self.answer("held", query)?;
+        leases_of(&*self.inner).held(query).await
+    }
+
+    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
+        self.note("hear_stops", ());
+        leases_of(&*self.inner).hear_stops(listener);
     }
 }
 
