@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::graph::{CompileError, GraphTopology};
 use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
+use crate::run::{CancelThread, RunningThreads, WaitingThreads};
 use crate::words::InterruptId;
 use agentgraph_checkpoint::services::Services;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Store};
@@ -128,6 +129,21 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// Returns the checkpoints of a thread, newest first: one at the start of each pass and one at its end.
     pub fn history(&self, thread: impl Into<String>) -> History<Outputs<O, S>> {
         self.graph.history(thread)
+    }
+
+    /// Returns a query of the threads of the store that wait.
+    pub fn waiting(&self) -> WaitingThreads<Outputs<O, S>> {
+        self.graph.waiting()
+    }
+
+    /// Returns a query of the threads of the store that run now.
+    pub fn running(&self) -> RunningThreads<Outputs<O, S>> {
+        self.graph.running()
+    }
+
+    /// Returns a request to cancel the run of a thread, wherever it runs.
+    pub fn cancel(&self, thread: impl Into<String>) -> CancelThread<Outputs<O, S>> {
+        self.graph.cancel(thread)
     }
 
     /// Returns the graph as it was at a checkpoint: at the start of a pass with the edits made before it, at

@@ -18,6 +18,7 @@ mod ended_calls_keep_the_progress_of_their_run;
 mod memories_are_those_of_their_checkpoint;
 mod pruned_threads_go_on;
 mod reading_a_checkpoint_is_bounded;
+mod runs_are_cancelled_from_anywhere;
 mod stored_bytes_never_panic;
 mod stored_checkpoints_of_format_1_still_read;
 mod stored_threads_say_why_they_failed;

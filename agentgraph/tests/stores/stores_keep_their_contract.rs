@@ -231,6 +231,8 @@ async fn a_graph_runs_without_extensions_and_calls_that_need_one_are_errors() {
     graph.invoke(Words::update()).thread("t").await.unwrap();
     for (refused, problem) in [
         (graph.waiting().await.err(), "list waiting threads"),
+        (graph.running().await.err(), "list the threads that run"),
+        (graph.cancel("t").await.err(), "ask a run to stop"),
         (graph.prune(Retention::keep_last(1)).thread("t").await.err(), "list the namespaces of a thread"),
         (graph.copy_thread("t", "u").await.err(), "copy a thread"),
     ] {
