@@ -5,6 +5,10 @@
 
 #[path = "postgres_keeps_threads/at_once.rs"]
 mod at_once;
+#[path = "postgres_keeps_threads/cancelled.rs"]
+mod cancelled;
+#[path = "two_processes/cancelling.rs"]
+mod cancelling;
 mod common;
 mod postgres_server;
 mod two_processes;

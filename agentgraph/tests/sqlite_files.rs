@@ -2,6 +2,10 @@
 #![cfg(feature = "sqlite")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "sqlite_files/cancelled.rs"]
+mod cancelled;
+#[path = "two_processes/cancelling.rs"]
+mod cancelling;
 #[cfg(unix)]
 #[path = "sqlite_files/deleted.rs"]
 mod deleted;
@@ -260,7 +264,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(
         error_text(&error, &folder),
         "E_UNKNOWN_FORMAT: the checkpoint database `threads.db` was written by a newer release of agentgraph (schema \
-         version 9, this one reads 4): update agentgraph, or choose another path"
+         version 9, this one reads 5): update agentgraph, or choose another path"
     );
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 4").unwrap();
     assert_eq!(steps(&SqliteSaver::open(&path).await.unwrap(), "t").await, 1);
