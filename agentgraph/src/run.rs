@@ -2,6 +2,7 @@
 //! and the threads that runs leave behind.
 
 mod begin;
+mod branches;
 mod busy;
 mod call_plan;
 mod calls;
@@ -17,6 +18,7 @@ mod outcome;
 mod passes;
 mod problem;
 mod ready;
+mod report;
 mod running;
 pub(crate) mod stream;
 mod task;
@@ -29,6 +31,7 @@ pub use crate::words::{
     NotFinished, OpenChild, Outcome, Replaced, StepEvent, StepKind, StopReason, StuckJoin, TaskEnd, TaskRef,
     View, WhenBusy,
 };
+pub use branches::Branch;
 pub use cancel::{CancelThread, Cancellation};
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
@@ -37,6 +40,7 @@ pub use event::{Event, EventKind};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
+pub use report::{OpenReason, OpenWork, ThreadReport};
 pub use running::{RunningThread, RunningThreads};
 pub use stream::EventStream;
 pub use task::TaskRun;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tracing::Instrument;
 
 use crate::context::ValuesByType;
+use crate::engine::call::edit::Edit;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::Error;
@@ -38,6 +39,8 @@ pub(super) struct CallPlan<S: State> {
     /// The state that a run without a store starts on, instead of the initial one.
     pub(super) begins_on: Option<Arc<S>>,
     pub(super) edits: Vec<MakeEdits>,
+    /// Edits of the state that follow the one of the request.
+    pub(super) further_edits: Vec<Edit<S>>,
     /// The values of the call; `None` for most calls.
     pub(super) context: Option<Box<ValuesByType>>,
     pub(super) limits: CallLimits,
@@ -80,6 +83,7 @@ impl<S: State> CallPlan<S> {
             copied_from: None,
             begins_on: None,
             edits: Vec::new(),
+            further_edits: Vec::new(),
             context: None,
             limits: CallLimits {
                 max_supersteps: MAX_SUPERSTEPS,

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::graph::{CompileError, GraphTopology};
 use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
-use crate::run::{CancelThread, RunningThreads, WaitingThreads};
+use crate::run::{Branch, CancelThread, RunningThreads, ThreadReport, WaitingThreads};
 use crate::words::InterruptId;
 use agentgraph_checkpoint::services::Services;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Store};
@@ -129,6 +129,22 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// Returns the checkpoints of a thread, newest first: one at the start of each pass and one at its end.
     pub fn history(&self, thread: impl Into<String>) -> History<Outputs<O, S>> {
         self.graph.history(thread)
+    }
+
+    /// Returns the branches of a thread, the current one last.
+    ///
+    /// # Errors
+    /// As for [`state`](Self::state).
+    pub async fn branches(&self, thread: &str) -> Result<Vec<Branch>, Error> {
+        self.graph.branches(thread).await
+    }
+
+    /// Returns what is open in a thread and why; `None` for a thread that does not exist.
+    ///
+    /// # Errors
+    /// As for [`state`](Self::state).
+    pub async fn report(&self, thread: &str) -> Result<Option<ThreadReport>, Error> {
+        self.graph.report(thread).await
     }
 
     /// Returns a query of the threads of the store that wait.

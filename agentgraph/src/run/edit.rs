@@ -54,6 +54,8 @@ pub struct StateEdit<S: State> {
     graph: CompiledGraph<S>,
     thread: String,
     at: Option<CheckpointId>,
+    /// The edits of earlier supersteps.
+    before: Vec<Edit<S>>,
     edit: Edit<S>,
 }
 
@@ -74,7 +76,7 @@ pub(super) async fn adopt_copy<S: State>(
 
 impl<S: State> StateEdit<S> {
     pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
-        StateEdit { graph, thread, at: None, edit: Edit::Here(None) }
+        StateEdit { graph, thread, at: None, before: Vec::new(), edit: Edit::Here(None) }
     }
 
     /// Sets the checkpoint to edit.
@@ -119,8 +121,55 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    async fn run(self) -> Result<CheckpointId, Error> {
-        let run = RunBuilder::edit(self.graph, CallRequest::Edit(self.edit)).thread(self.thread);
+    /// Begins another superstep: later updates are made on the result of the earlier ones, as if the graph
+    /// had run in between. All of it is one commit, so a reader, or a program that was killed, finds all
+    /// edits or none.
+    ///
+    /// Only the first edit may be [`as_start`](Self::as_start).
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Chat { #[reduce(append)] lines: Vec<String> }
+    /// # async fn user(ctx: Ctx) -> Result<ChatUpdate> { Ok(Chat::update().lines([ctx.interrupt::<String>("?")?])) }
+    /// # async fn model() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("user", user).node("model", model);
+    /// let graph = graph.edge(START, "user").edge("user", "model").edge("model", "user").compile()?;
+    /// let graph = graph.checkpointer(MemorySaver::new());
+    ///
+    /// // A conversation from another program becomes a thread.
+    /// let mut thread = graph.update_state("t-1").as_start(Chat::update());
+    /// for (by, line) in [("user", "hi"), ("model", "hello"), ("user", "bye"), ("model", "bye!")] {
+    ///     thread = thread.then().as_node(by, Chat::update().lines([line]));
+    /// }
+    /// thread.await?;
+    ///
+    /// let imported = graph.state("t-1").await?.expect("it is kept");
+    /// assert_eq!(imported.values.lines, ["hi", "hello", "bye", "bye!"]);
+    /// assert_eq!(imported.next, ["user"]);
+    /// assert_eq!(graph.history("t-1").await?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn then(mut self) -> Self {
+        let edit = std::mem::replace(&mut self.edit, Edit::Here(None));
+        self.before.extend(Some(edit).filter(|edit| !edit.is_copy()));
+        self
+    }
+
+    async fn run(mut self) -> Result<CheckpointId, Error> {
+        if self.edit.is_copy()
+            && let Some(last) = self.before.pop()
+        {
+            self.edit = last;
+        }
+        let mut edits = self.before.into_iter().chain([self.edit]);
+        let first = edits.next().unwrap_or(Edit::Here(None));
+        let run = RunBuilder::edit(self.graph, CallRequest::Edit(first)).thread(self.thread);
+        let run = run.change(|plan| plan.further_edits = edits.collect());
         let run = match self.at {
             None => run,
             Some(checkpoint) => run.from(checkpoint),

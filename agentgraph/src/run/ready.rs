@@ -39,6 +39,7 @@ pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
     run: Loop<S, R>,
     next: FirstAction<S>,
     edits: Vec<MakeEdits>,
+    further_edits: Vec<Edit<S>>,
     /// Whether it edits the state instead of running nodes.
     is_edit: bool,
 }
@@ -146,7 +147,13 @@ impl<S: State> CallPlan<S> {
         let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, driver);
         run.show_edits();
         let is_edit = matches!(begun.next, FirstAction::Edit(..));
-        Ok(PreparedCall { run, next: begun.next, edits: self.edits, is_edit })
+        Ok(PreparedCall {
+            run,
+            next: begun.next,
+            edits: self.edits,
+            further_edits: self.further_edits,
+            is_edit,
+        })
     }
 }
 
@@ -199,7 +206,10 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
                 run.end_sleeps(inside).await
             }
             FirstAction::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
-            FirstAction::Edit(edit, from) => Box::pin(edit_state(run, edit, from)).await,
+            FirstAction::Edit(edit, from) => {
+                let further = std::mem::take(&mut self.further_edits);
+                Box::pin(edit_state(run, (edit, further), from)).await
+            }
         }
     }
 
@@ -220,7 +230,7 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
 
 async fn edit_state<S: State, R: TaskRunner<S>>(
     run: &mut Loop<S, R>,
-    edit: Edit<S>,
+    (edit, further): (Edit<S>, Vec<Edit<S>>),
     from: Option<EditBase>,
 ) -> Result<(), Error> {
     if let Some(from) = &from {
@@ -240,7 +250,7 @@ async fn edit_state<S: State, R: TaskRunner<S>>(
         },
         writes: from.writes,
     });
-    run.edit(edit, behind).await
+    run.edit_in_order(edit, further, behind).await
 }
 
 fn edits_of_an_earlier_run() -> Error {

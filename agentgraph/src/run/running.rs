@@ -89,7 +89,7 @@ impl<S: State> RunningThreads<S> {
 }
 
 impl RunningThread {
-    fn of(lease: HeldLease, keeper: &Keeper) -> Self {
+    pub(super) fn of(lease: HeldLease, keeper: &Keeper) -> Self {
         let HeldLease { thread, fence, until, asked_to_stop } = lease;
         let is_here = keeper.keeps(&thread, fence);
         RunningThread { thread, is_here, until, is_cancelled: asked_to_stop }

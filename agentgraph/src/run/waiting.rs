@@ -229,6 +229,11 @@ impl WaitingWalk {
     }
 }
 
+/// The static interrupts that were reported to a caller, from the note about them.
+pub(super) fn reported_stops(note: &[u8]) -> Result<Vec<Interrupt>, Error> {
+    Ok(read_reported_stops(note)?.into_iter().map(StoredStop::into_interrupt).collect())
+}
+
 /// Reads the static interrupts that were reported to a caller.
 fn read_reported_stops(bytes: &[u8]) -> Result<Vec<StoredStop>, Error> {
     if bytes.is_empty() { Ok(Vec::new()) } else { from_bytes(bytes) }

@@ -10,6 +10,7 @@ mod postgres_server;
 #[path = "../sqlite_folder/mod.rs"]
 mod sqlite_folder;
 
+mod branches_say_where_they_began;
 mod checkpoint_cost_grows_with_the_change;
 mod checkpoints_list_open_work;
 mod dropped_at_every_poll_the_thread_proceeds;
@@ -18,7 +19,9 @@ mod ended_calls_keep_the_progress_of_their_run;
 mod memories_are_those_of_their_checkpoint;
 mod pruned_threads_go_on;
 mod reading_a_checkpoint_is_bounded;
+mod reports_say_what_is_open_and_why;
 mod runs_are_cancelled_from_anywhere;
+mod several_edits_are_one_commit;
 mod stored_bytes_never_panic;
 mod stored_checkpoints_of_format_1_still_read;
 mod stored_threads_say_why_they_failed;

@@ -7,7 +7,7 @@ use crate::engine::frontier::Frontier;
 use crate::engine::host::TaskRunner;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::{Loop, Pause};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind};
@@ -23,7 +23,51 @@ pub(crate) enum Edit<S: State> {
     AsEnd(S::Update),
 }
 
+impl<S: State> Edit<S> {
+    /// Whether it changes nothing: a fork.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self, Edit::Here(None))
+    }
+
+    /// Whether it makes several commits unless these are deferred.
+    fn is_several_commits(&self, is_eager: bool) -> bool {
+        matches!(self, Edit::As(writers) if is_eager && writers.len() > 1)
+    }
+}
+
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+    /// Makes edits one after the other, in one commit. `behind` contains what the first keeps of its tasks.
+    pub(crate) async fn edit_in_order(
+        &mut self,
+        first: Edit<S>,
+        further: Vec<Edit<S>>,
+        behind: Option<EditedTasks<'_>>,
+    ) -> Result<(), Error> {
+        if further.iter().any(|edit| matches!(edit, Edit::AsStart(_))) {
+            let problem =
+                "`.as_start(..)` begins a run, so it cannot come after `.then()`: edit the thread twice";
+            return Err(Error::new(Code::EditRejected, problem));
+        }
+        if further.is_empty() && !first.is_several_commits(self.position.eager.is_some()) {
+            return self.edit(first, behind).await;
+        }
+        let is_eager = self.position.eager.is_some();
+        if let Some(journal) = &mut self.records.journal {
+            // Activations are distinguished by the commits that made them, stored or not.
+            journal.wait_for_the_end(is_eager.then_some(0));
+        }
+        let mut behind = behind;
+        let last = further.len();
+        for (at, edit) in std::iter::once(first).chain(further).enumerate() {
+            match edit {
+                // The tasks of the superstep stay open for the next edit.
+                Edit::Here(Some(update)) if at < last => self.write_here(update, behind.as_ref())?,
+                edit => self.edit(edit, behind.take()).await?,
+            }
+        }
+        self.end_waiting().await
+    }
+
     /// Commits the edit. `behind` contains what an edit that does not move the thread keeps of its tasks.
     pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<EditedTasks<'_>>) -> Result<(), Error> {
         match edit {
@@ -55,15 +99,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         behind: Option<EditedTasks<'_>>,
     ) -> Result<(), Error> {
         let source = if update.is_some() { Source::Update } else { Source::Fork };
-        if self.position.eager.is_some() {
-            self.edit_flow(update.is_some(), behind.as_ref().map(|behind| behind.place));
-        }
         match update {
-            Some(update) => {
+            Some(update) => self.write_here(update, behind.as_ref())?,
+            None => {
+                if self.position.eager.is_some() {
+                    self.edit_flow(false, behind.as_ref().map(|behind| behind.place));
+                }
                 self.begin_record();
-                self.write(update)?;
             }
-            None => self.begin_record(),
         }
         let mut moved = behind.map(|behind| self.writes_under_new_ids(behind)).unwrap_or_default();
         if self.position.eager.is_some() {
@@ -79,6 +122,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Some(prepared) => self.commit_later(prepared).await,
             None => Ok(()),
         }
+    }
+
+    /// Changes the state; the position stays the same.
+    fn write_here(&mut self, update: S::Update, behind: Option<&EditedTasks<'_>>) -> Result<(), Error> {
+        if self.position.eager.is_some() {
+            self.edit_flow(true, behind.map(|behind| behind.place));
+        }
+        self.begin_record();
+        self.write(update)
     }
 
     /// Ends the temporary edits, which end with the run.
