@@ -16,6 +16,7 @@ mod outcome;
 mod passes;
 mod problem;
 mod ready;
+mod span;
 pub(crate) mod stream;
 mod task;
 mod upkeep;

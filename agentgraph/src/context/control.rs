@@ -17,9 +17,10 @@ use super::TaskRequest;
 use super::once::{NewOnce, OnceResults, OnceStorage};
 use super::questions::{AskProblem, AskedSpot, NewQuestions, Questions, Refusal};
 use crate::context::edits::ProposedEdit;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::graph::overlay::Overlay;
 use crate::record::once::StoredOnce;
+use crate::spans::SpanEnd;
 use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop};
 
 /// The error of [`Ctx::interrupt`](crate::Ctx::interrupt) while there is no answer. Return it with `?`.
@@ -83,6 +84,17 @@ pub(crate) enum ChildPause {
     /// Its store, its lease or an answer failed, not one of its nodes: see
     /// [`Code::ends_the_run`](crate::Code::ends_the_run).
     Broken(Error),
+}
+
+impl ChildPause {
+    /// The end of the task around the run, as its span shows it.
+    pub(crate) fn span_end(&self) -> SpanEnd {
+        match self {
+            ChildPause::Waits(..) => Ok("interrupted"),
+            ChildPause::Stopped(_) => Ok("stopped"),
+            ChildPause::Broken(error) => Err(error.code()),
+        }
+    }
 }
 
 /// A checkpoint with static interrupts that are not reported to the caller yet.
@@ -420,6 +432,21 @@ impl Control {
             return Some(TaskVerdict::Unaskable(why.clone()));
         }
         questions.asks().cloned().map(TaskVerdict::Waits)
+    }
+
+    /// The end of an attempt whose task must not be called again, as its span shows it.
+    pub(crate) fn span_end(&self, index: u32) -> Option<SpanEnd> {
+        let cells = self.cells();
+        let cell = cells.get(&index).filter(|cell| cell.is_closed())?;
+        if let Some(inside) = &cell.inside {
+            return Some(inside.span_end());
+        }
+        let questions = &cell.questions;
+        Some(match (questions.refused(), questions.ask_problem()) {
+            (Some(_), _) => Err(Code::BadAnswer),
+            (None, Some(why)) => Err(why.error().code()),
+            (None, None) => Ok("interrupted"),
+        })
     }
 
     fn cells(&self) -> MutexGuard<'_, HashMap<u32, TaskCell>> {

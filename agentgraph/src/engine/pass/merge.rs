@@ -54,6 +54,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Handles a node that is not done: its edits are dropped.
     fn not_done(&mut self, request: TaskRequest, why: NoOutput) -> Result<(), Error> {
         self.desk.give_up(request.index);
+        if let Some(spans) = &self.run.listeners.spans {
+            spans.end_task(request.index, why.span_end());
+        }
         match why {
             NoOutput::Waits(asks) => {
                 log_voided(self.name(request.node), &asks);
@@ -125,6 +128,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Ends a node. `None`: it keeps the output that it has.
     fn finish(&mut self, request: TaskRequest, output: Option<O>) -> Result<(), Error> {
         let node = request.node;
+        if let Some(spans) = &self.run.listeners.spans {
+            spans.end_task(request.index, Ok("done"));
+        }
         if !self.began_with.is_empty() {
             self.began_with.remove(&node);
         }
