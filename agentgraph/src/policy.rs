@@ -91,15 +91,19 @@ pub(crate) fn call_with_policies<S: State>(
             };
             let waits = task.shared.control.is_closed(task.request.index);
             let mut retry = policies.retry.iter().filter(|_| !waits);
-            let Some(policy) = retry.find(|policy| policy.retries(attempt, &error)) else {
-                if attempt > 1 {
-                    task.shared.control.note_attempts(task.request.index, attempt);
-                }
-                return Err(error);
-            };
+            let policy = retry.find(|policy| policy.retries(attempt, &error));
             let services = &task.shared.services;
-            services.sleep(policy.wait(attempt, services.random())).await;
+            let wait = policy.map(|policy| policy.wait(attempt, services.random()));
+            if let Some(sink) = task.shared.sink.as_ref().filter(|_| !waits && !policies.retry.is_empty()) {
+                sink.attempt_failed(request, &error, wait);
+            }
+            let Some(wait) = wait else { return Err(error) };
+            services.sleep(wait).await;
             attempt += 1;
+            task.shared.control.note_attempts(task.request.index, attempt);
+            if let Some(sink) = &task.shared.sink {
+                sink.attempt_started(TaskRequest { attempt, ..request });
+            }
         }
     })
 }

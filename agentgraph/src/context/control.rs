@@ -358,13 +358,14 @@ impl Control {
         ask(&mut self.cells().entry(task.index).or_default().questions)
     }
 
-    /// Records that a task failed for good with this attempt, which is not its first.
+    /// Records the number of attempts of a task that has had more than one.
     pub(crate) fn note_attempts(&self, index: u32, attempts: u32) {
         self.used.store(true, Ordering::Release);
         self.cells().entry(index).or_default().attempts = attempts;
     }
 
-    /// The number of attempts of a task.
+    /// The number of attempts that a task has had.
+    #[inline]
     pub(crate) fn attempts(&self, index: u32) -> u32 {
         match self.in_use() {
             false => 1,

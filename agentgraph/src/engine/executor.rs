@@ -199,6 +199,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         if let Some(spans) = self.spans {
             spans.end_task(request.index, ended.as_ref().map_or_else(NoOutput::span_end, |_| Ok("done")));
         }
+        let attempt = self.runtime.shared.control.attempts(request.index);
+        let request = TaskRequest { attempt, ..request };
         match &ended {
             Ok(done) => self.announce(request, done),
             Err(NoOutput::Waits(asks)) => {

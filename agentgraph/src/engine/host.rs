@@ -153,7 +153,20 @@ impl fmt::Debug for TaskCall {
 
 /// The end of a task on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskReply(pub(crate) Reply);
+pub struct TaskReply {
+    pub(crate) reply: Reply,
+    /// The number of attempts there.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub(crate) attempts: u32,
+}
+
+fn first() -> u32 {
+    1
+}
+
+fn is_first(attempts: &u32) -> bool {
+    *attempts == 1
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
@@ -245,7 +258,10 @@ impl<S: State> HostRunner<S> {
                 let problem = format!("the host could not run the task: {error}");
                 OwnError(Error::new(Code::Host, problem).with_source(error))
             })?;
-            match reply.0 {
+            if reply.attempts > 1 {
+                shared.control.note_attempts(request.index, reply.attempts);
+            }
+            match reply.reply {
                 Reply::Done(bytes) => {
                     let mut step = StoredStep::from_bytes(&bytes).map_err(unreadable_reply)?;
                     for edit in std::mem::take(&mut step.edits) {

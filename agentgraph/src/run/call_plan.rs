@@ -125,9 +125,7 @@ impl<S: State> CallPlan<S> {
                 record_run(span, ready.run_id());
                 Ok(Drive::Alone(ready))
             }
-            (None, true) => {
-                Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events, span.clone()))))
-            }
+            (None, true) => Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events, span.clone())))),
             (Some(host), true) => Ok(Drive::Further(Box::pin(self.run_kept(host, events, span.clone())))),
             (Some(host), false) => {
                 let mut ready = Box::new(self.make_ready_alone(host, events)?);

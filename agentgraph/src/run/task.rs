@@ -150,7 +150,12 @@ impl<S: StoredState> TaskRun<'_, S> {
         let result = make_edits(&shared, request, result.await);
         if let Some(spans) = &spans {
             let waits = shared.control.span_end(0);
-            spans.end_task(0, waits.unwrap_or_else(|| result.as_ref().map_or_else(|error| Err(code_of(error)), |_| Ok("done"))));
+            spans.end_task(
+                0,
+                waits.unwrap_or_else(|| {
+                    result.as_ref().map_or_else(|error| Err(code_of(error)), |_| Ok("done"))
+                }),
+            );
         }
         let reply = match (shared.control.verdict(0), result) {
             (Some(TaskVerdict::Waits(asks)), _) => {
@@ -180,7 +185,7 @@ impl<S: StoredState> TaskRun<'_, S> {
                 Reply::Done(step.to_bytes()?)
             }
         };
-        Ok(TaskReply(reply))
+        Ok(TaskReply { reply, attempts: shared.control.attempts(0) })
     }
 }
 

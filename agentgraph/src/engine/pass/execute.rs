@@ -116,17 +116,11 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// Calls a synchronous node, in its span if the call is traced.
-    fn now(
-        &self,
-        request: TaskRequest,
-        call: impl FnOnce() -> Result<O, BoxError>,
-    ) -> Result<O, BoxError> {
+    fn now(&self, request: TaskRequest, call: impl FnOnce() -> Result<O, BoxError>) -> Result<O, BoxError> {
         let shared = &self.run.runtime.shared;
         match &self.run.listeners.spans {
             None => call_guarded(call),
-            Some(spans) => {
-                spans.call_now(self.name(request.node), request, shared, || call_guarded(call))
-            }
+            Some(spans) => spans.call_now(self.name(request.node), request, shared, || call_guarded(call)),
         }
     }
 

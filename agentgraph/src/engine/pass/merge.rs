@@ -30,6 +30,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         result: NodeResult<Outputs<O, S>>,
     ) -> Result<(), Error> {
         let control = &self.run.runtime.shared.control;
+        let request = TaskRequest { attempt: control.attempts(request.index), ..request };
         let standing = if control.in_use() { control.verdict(request.index) } else { None };
         match (standing, result) {
             (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
@@ -38,8 +39,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             // A node of a dependency graph returns no other step.
             (None, Ok(_)) => self.finish(request, None),
             (None, Err(error)) => {
-                let attempts = self.run.runtime.shared.control.attempts(request.index);
-                let error = node_error(error).at_node(self.name(request.node)).on_attempt(attempts);
+                let error = node_error(error).at_node(self.name(request.node)).on_attempt(request.attempt);
                 self.not_done(request, NoOutput::Failed(error))
             }
             (Some(standing), _) => self.waits(request, standing),
