@@ -93,7 +93,7 @@ types! {
 /// let mut events = graph.invoke(Login::update().user("Ada").token("hunter2")).stream();
 /// let update = serde_json::to_value(events.next().await)?;
 /// assert_eq!(update["type"], "update");
-/// assert_eq!(update["update"], serde_json::json!({ "user": "Ada!", "token": { "Overwrite": "[secret]" } }));
+/// assert_eq!(update["update"], serde_json::json!({ "user": "Ada!", "token": "[secret]" }));
 ///
 /// let end = serde_json::to_value(events.next().await)?;
 /// assert_eq!((&end["type"], &end["status"]), (&"ended".into(), &"finished".into()));
