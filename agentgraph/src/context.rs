@@ -36,6 +36,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -43,6 +44,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::edits::{Desk, Edits, NodeValue};
+use crate::error::BoxError;
 use crate::graph::overlay::Overlay;
 use crate::policy::Heartbeats;
 use crate::session::{SessionKind, Sessions};
@@ -180,6 +182,12 @@ pub(crate) trait Sink: Send + Sync {
 
     /// Adds an event of a durable step, room or not.
     fn step(&self, request: TaskRequest, step: DurableStepRef, event: StepEvent);
+
+    /// Adds that an attempt other than the first has started, room or not.
+    fn attempt_started(&self, request: TaskRequest);
+
+    /// Adds that an attempt has failed, and the wait before the next one, room or not.
+    fn attempt_failed(&self, request: TaskRequest, error: &BoxError, next_in: Option<Duration>);
 
     /// Adds that an edit was refused, room or not.
     fn refused(&self, request: TaskRequest, by: String, why: EditError);

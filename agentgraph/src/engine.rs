@@ -37,6 +37,7 @@ pub(crate) mod records;
 pub(crate) mod report;
 mod running_tasks;
 pub(crate) mod runtime;
+pub(crate) mod spans;
 mod step_results;
 pub(crate) mod stored;
 mod subgraph_calls;
@@ -184,6 +185,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             state: &self.position.state,
             runtime: &self.runtime,
             events: self.listeners.events.as_deref(),
+            spans: self.listeners.spans.as_deref(),
         }
     }
 
@@ -222,6 +224,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.runtime.shared.control.begin_step(self.position.step);
         if let Some(halt) = &mut self.listeners.halt {
             halt.begin_step();
+        }
+        if let Some(spans) = &mut self.listeners.spans {
+            spans.begin_step(self.position.step);
         }
         if self.position.graph.has_graphs {
             self.announce_calls();

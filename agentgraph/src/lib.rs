@@ -133,6 +133,7 @@ mod persistence;
 mod record;
 mod route;
 mod session;
+mod spans;
 mod step;
 mod words;
 

@@ -3,6 +3,7 @@
 //! [`IntoNode`] turns a function into a [`Node`] and adds its settings. [`FromTask`] is the trait of
 //! arguments, [`IntoStep`] the trait of results. A node does not know its graph.
 
+pub(crate) mod error_code;
 pub(crate) mod inner;
 
 pub use crate::context::{

@@ -3,12 +3,14 @@
 //! Every attempt is a new call of the node with the same snapshot. A node that waits for an answer has not
 //! failed: no further attempt starts while an interrupt of its task is open.
 
+mod attempt;
 mod on_end;
 mod panic;
 mod retry;
 mod siblings;
 mod timeout;
 
+pub(crate) use attempt::{attempt_span, invoke_in_span, record_attempt};
 pub use on_end::OnEnd;
 pub(crate) use panic::{CatchPanic, guarded};
 pub use retry::RetryPolicy;
@@ -17,6 +19,8 @@ pub(crate) use timeout::{Heartbeats, in_time};
 pub use timeout::{Timeout, TimeoutKind};
 
 use std::sync::Arc;
+
+use tracing::{Instrument, Span};
 
 use crate::context::TaskRequest;
 use crate::context::edits::make_edits;
@@ -59,19 +63,26 @@ impl Policies {
     }
 }
 
-/// Calls a node with policies: one attempt after the other, each under the timeouts.
+/// Calls a node with policies: one attempt after the other, each under the timeouts, and in a span of its own
+/// if the call is traced.
 pub(crate) fn call_with_policies<S: State>(
     node: Arc<dyn ErasedNode<S>>,
     policies: Arc<Policies>,
     task: &Task<'_, S>,
+    traced: bool,
 ) -> NodeFuture<S> {
     let call = NodeCall::of(task);
     Box::pin(async move {
         let mut attempt = 1;
         loop {
-            let result = one_attempt(&node, &call, attempt, policies.timeouts).await;
+            let span = if traced { attempt_span(attempt) } else { Span::none() };
+            let running = one_attempt(&node, &call, attempt, policies.timeouts);
+            let result = running.instrument(span.clone()).await;
             let task = call.task();
-            let result = make_edits(task.shared, TaskRequest { attempt, ..task.request }, result);
+            let request = TaskRequest { attempt, ..task.request };
+            let result = make_edits(task.shared, request, result);
+            record_attempt(&span, &task.shared.control, request, result.as_ref().err());
+            drop(span);
             let Err(error) = result else {
                 if task.shared.control.in_use() {
                     task.shared.control.keep_edits_of(task.request.index, attempt);
@@ -80,15 +91,19 @@ pub(crate) fn call_with_policies<S: State>(
             };
             let waits = task.shared.control.is_closed(task.request.index);
             let mut retry = policies.retry.iter().filter(|_| !waits);
-            let Some(policy) = retry.find(|policy| policy.retries(attempt, &error)) else {
-                if attempt > 1 {
-                    task.shared.control.note_attempts(task.request.index, attempt);
-                }
-                return Err(error);
-            };
+            let policy = retry.find(|policy| policy.retries(attempt, &error));
             let services = &task.shared.services;
-            services.sleep(policy.wait(attempt, services.random())).await;
+            let wait = policy.map(|policy| policy.wait(attempt, services.random()));
+            if let Some(sink) = task.shared.sink.as_ref().filter(|_| !waits && !policies.retry.is_empty()) {
+                sink.attempt_failed(request, &error, wait);
+            }
+            let Some(wait) = wait else { return Err(error) };
+            services.sleep(wait).await;
             attempt += 1;
+            task.shared.control.note_attempts(task.request.index, attempt);
+            if let Some(sink) = &task.shared.sink {
+                sink.attempt_started(TaskRequest { attempt, ..request });
+            }
         }
     })
 }

@@ -20,6 +20,7 @@ mod problem;
 mod ready;
 mod report;
 mod running;
+mod span;
 pub(crate) mod stream;
 mod task;
 mod upkeep;
@@ -374,6 +375,7 @@ impl<S: State, O> RunBuilder<S, O> {
             self.plan.stream.views,
             self.plan.stream.capacity,
             &self.plan.graph.shared.names,
+            self.plan.graph.core.schema.clone(),
         ));
         let events = Arc::clone(&queue);
         EventStream::new(Box::pin(self.plan.run(Some(events))), queue)

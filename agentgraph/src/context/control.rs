@@ -17,9 +17,10 @@ use super::TaskRequest;
 use super::once::{NewOnce, OnceResults, OnceStorage};
 use super::questions::{AskProblem, AskedSpot, NewQuestions, Questions, Refusal};
 use crate::context::edits::ProposedEdit;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::graph::overlay::Overlay;
 use crate::record::once::StoredOnce;
+use crate::spans::SpanEnd;
 use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop};
 
 /// The error of [`Ctx::interrupt`](crate::Ctx::interrupt) while there is no answer. Return it with `?`.
@@ -83,6 +84,17 @@ pub(crate) enum ChildPause {
     /// Its store, its lease or an answer failed, not one of its nodes: see
     /// [`Code::ends_the_run`](crate::Code::ends_the_run).
     Broken(Error),
+}
+
+impl ChildPause {
+    /// The end of the task around the run, as its span shows it.
+    pub(crate) fn span_end(&self) -> SpanEnd {
+        match self {
+            ChildPause::Waits(..) => Ok("interrupted"),
+            ChildPause::Stopped(_) => Ok("stopped"),
+            ChildPause::Broken(error) => Err(error.code()),
+        }
+    }
 }
 
 /// A checkpoint with static interrupts that are not reported to the caller yet.
@@ -346,13 +358,14 @@ impl Control {
         ask(&mut self.cells().entry(task.index).or_default().questions)
     }
 
-    /// Records that a task failed for good with this attempt, which is not its first.
+    /// Records the number of attempts of a task that has had more than one.
     pub(crate) fn note_attempts(&self, index: u32, attempts: u32) {
         self.used.store(true, Ordering::Release);
         self.cells().entry(index).or_default().attempts = attempts;
     }
 
-    /// The number of attempts of a task.
+    /// The number of attempts that a task has had.
+    #[inline]
     pub(crate) fn attempts(&self, index: u32) -> u32 {
         match self.in_use() {
             false => 1,
@@ -420,6 +433,21 @@ impl Control {
             return Some(TaskVerdict::Unaskable(why.clone()));
         }
         questions.asks().cloned().map(TaskVerdict::Waits)
+    }
+
+    /// The end of an attempt whose task must not be called again, as its span shows it.
+    pub(crate) fn span_end(&self, index: u32) -> Option<SpanEnd> {
+        let cells = self.cells();
+        let cell = cells.get(&index).filter(|cell| cell.is_closed())?;
+        if let Some(inside) = &cell.inside {
+            return Some(inside.span_end());
+        }
+        let questions = &cell.questions;
+        Some(match (questions.refused(), questions.ask_problem()) {
+            (Some(_), _) => Err(Code::BadAnswer),
+            (None, Some(why)) => Err(why.error().code()),
+            (None, None) => Ok("interrupted"),
+        })
     }
 
     fn cells(&self) -> MutexGuard<'_, HashMap<u32, TaskCell>> {

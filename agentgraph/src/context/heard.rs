@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
+use crate::error::Code;
 use crate::words::{
     DroppedEdits, DurableStepRef, EditError, GraphEdit, Replaced, StepEvent, TaskEnd, TaskRef, Views,
 };
@@ -39,6 +41,8 @@ pub(crate) enum ChildEventKind {
     Update { node: String, update: Option<Value> },
     TaskStarted { node: String, input: Option<Value> },
     TaskEnded { node: String, end: TaskEnd },
+    AttemptStarted { node: String },
+    AttemptFailed { node: String, code: Code, message: String, next_in: Option<Duration> },
     Step { node: String, step: DurableStepRef, event: StepEvent },
     AnswerVoided { node: String, question: Replaced, asks: Value },
     Checkpoint { id: CheckpointId, source: Source, next: Vec<String> },

@@ -45,7 +45,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         };
         self.executor().announce_start(request, None);
         let control = &self.runtime.shared.control;
-        let mut call = CatchPanic::new(|| self.runtime.runner.call(&self.position.graph, &task));
+        let mut call = CatchPanic::new(|| self.executor().call_task(&task));
         let call = async {
             loop {
                 match or_unstored(control, &mut call).await {

@@ -23,10 +23,14 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             };
             return driver.drive(run).await;
         }
-        match self.position.eager {
+        let paused = match self.position.eager {
             None => self.supersteps().await,
             Some(_) => Box::pin(self.activations()).await,
+        };
+        if let Some(spans) = &mut self.listeners.spans {
+            spans.end_step(paused.as_ref().err().map(Error::code));
         }
+        paused
     }
 
     /// Replaces tasks that failed in an earlier call by their handlers. A failed node that no longer has a

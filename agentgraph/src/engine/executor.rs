@@ -11,26 +11,24 @@ use std::task::{Context, Poll};
 use futures_util::stream::FuturesUnordered;
 
 use crate::context::edits::make_edits;
-use crate::context::{
-    ChildPause, MissingContext, MissingStore, NewQuestions, OnceError, Refusal, TaskRequest, TaskVerdict,
-};
+use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::host::TaskRunner;
 use crate::engine::running_tasks::{RunningTask, await_while_running, next};
 use crate::engine::runtime::TaskRuntime;
+use crate::engine::spans::Spans;
 use crate::engine::task_output::{TaskOutput, resolve};
-use crate::error::{BoxError, Code, Error, OwnError, caused_by};
-use crate::extract::{InputError, MissingDep, Task};
+use crate::error::{BoxError, Code, Error, OwnError};
+use crate::extract::Task;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
+use crate::node::error_code::code_of;
 use crate::node::{NodeFuture, NodeResult};
-use crate::panic::NodePanic;
-use crate::policy::{CatchPanic, Siblings, Timeout, guarded};
+use crate::policy::{CatchPanic, Siblings, guarded};
 use crate::run::event::{EventKind, EventQueue};
-use crate::session::MissingSession;
 use crate::state::State;
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
-use crate::words::{EditError, InterruptId, TaskEnd};
+use crate::words::{InterruptId, TaskEnd};
 use agentgraph_checkpoint::TaskId;
 
 /// The reason why a task is not done.
@@ -94,6 +92,8 @@ pub(crate) struct Executor<'a, S: State, R> {
     pub(in crate::engine) state: &'a Arc<S>,
     pub(in crate::engine) runtime: &'a TaskRuntime<R>,
     pub(in crate::engine) events: Option<&'a EventQueue<S>>,
+    /// The spans of the call, if it is traced.
+    pub(in crate::engine) spans: Option<&'a Spans>,
 }
 
 /// The receiver of task ends in a superstep of several tasks.
@@ -133,7 +133,16 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
             failure: task.failure,
         };
         self.announce_start(task.request, task.input);
-        self.runtime.runner.call(self.core, &task)
+        self.call_task(&task)
+    }
+
+    /// Calls a task, in its span if the call is traced.
+    #[inline]
+    pub(crate) fn call_task(&self, task: &Task<'_, S>) -> NodeFuture<S> {
+        match self.spans {
+            None => self.runtime.runner.call(self.core, task),
+            Some(spans) => spans.call(&self.runtime.runner, self.core, task),
+        }
     }
 
     /// Announces that a task starts.
@@ -178,7 +187,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// returned.
     #[inline]
     pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
-        let plain = self.events.is_none() && !self.runtime.shared.control.in_use();
+        let plain = self.events.is_none() && self.spans.is_none() && !self.runtime.shared.control.in_use();
         match result {
             Ok(Step::Update(update)) if plain => Ok(TaskOutput { update: Some(update), routing: None }),
             result => self.end_slowly(request, result),
@@ -187,6 +196,11 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 
     fn end_slowly(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
         let ended = self.judge(request, result);
+        if let Some(spans) = self.spans {
+            spans.end_task(request.index, ended.as_ref().map_or_else(NoOutput::span_end, |_| Ok("done")));
+        }
+        let attempt = self.runtime.shared.control.attempts(request.index);
+        let request = TaskRequest { attempt, ..request };
         match &ended {
             Ok(done) => self.announce(request, done),
             Err(NoOutput::Waits(asks)) => {
@@ -444,28 +458,6 @@ pub(crate) fn node_error(error: BoxError) -> Error {
         Ok(own) => return own.0,
         Err(error) => error,
     };
-    let code = if let Some(refused) = caused_by::<EditError>(&*error) {
-        refused.code()
-    } else if error.is::<Error>() {
-        // The error comes from another graph's run, called inside the node: its node and state are not those
-        // of this run.
-        Code::NodeFailed
-    } else if caused_by::<NodePanic>(&*error).is_some() {
-        Code::NodePanicked
-    } else if caused_by::<Timeout>(&*error).is_some() {
-        Code::NodeTimeout
-    } else if caused_by::<MissingDep>(&*error).is_some() || caused_by::<MissingSession>(&*error).is_some() {
-        Code::MissingDependency
-    } else if caused_by::<MissingContext>(&*error).is_some() {
-        Code::MissingContext
-    } else if caused_by::<OnceError>(&*error).is_some() {
-        Code::Once
-    } else if caused_by::<MissingStore>(&*error).is_some() {
-        Code::NoStore
-    } else if caused_by::<InputError>(&*error).is_some() {
-        Code::BadInput
-    } else {
-        Code::NodeFailed
-    };
+    let code = code_of(&error);
     Error::new(code, error.to_string()).with_source(error)
 }

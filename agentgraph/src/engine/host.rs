@@ -11,8 +11,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tracing::instrument::Instrument;
-use tracing::level_filters::LevelFilter;
 
 use crate::context::{Interrupted, RunShared, TaskRequest};
 use crate::engine::Loop;
@@ -23,7 +21,7 @@ use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::node::NodeFuture;
 use crate::policy;
-use crate::policy::{Policies, call_with_policies};
+use crate::policy::{Policies, call_with_policies, invoke_in_span};
 use crate::record::codec::Codec;
 use crate::record::header::StoredLimits;
 use crate::state::State;
@@ -35,6 +33,12 @@ use agentgraph_checkpoint::{CheckpointId, RunId};
 /// Calls tasks. The loop polls the future in place and catches panics, here or in the future.
 pub(crate) trait TaskRunner<S: State>: Send + Sync {
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S>;
+
+    /// [`call`](Self::call) in a call that is traced: attempts in this process have spans, inside the current
+    /// one.
+    fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        self.call(core, task)
+    }
 
     /// The run, if its tasks run in this process.
     fn as_local(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>>
@@ -50,14 +54,13 @@ pub(crate) trait TaskRunner<S: State>: Send + Sync {
 pub(crate) struct LocalRunner;
 
 impl<S: State> TaskRunner<S> for LocalRunner {
-    /// Opens a span only if there is a subscriber for spans; the span needs an allocation.
     #[inline]
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-        if LevelFilter::current() >= tracing::Level::INFO {
-            call_in_span(core, task)
-        } else {
-            call(core, task)
-        }
+        call(core, task, false)
+    }
+
+    fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        call(core, task, true)
     }
 
     fn as_local(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>> {
@@ -65,33 +68,18 @@ impl<S: State> TaskRunner<S> for LocalRunner {
     }
 }
 
-fn call_in_span<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-    in_span(core.name(task.request.node), task.request.step, || call(core, task))
-}
-
-/// Calls a node in a span of its own, if there is a subscriber for spans.
-pub(crate) fn in_span<S: State>(
-    node: &str,
-    step: u64,
-    call: impl FnOnce() -> NodeFuture<S>,
-) -> NodeFuture<S> {
-    let span = tracing::info_span!(target: "agentgraph", "node", otel.name = node, node, step);
-    if span.is_disabled() {
-        return call();
-    }
-    let future = span.in_scope(call);
-    Box::pin(future.instrument(span))
-}
-
 #[inline]
-fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>, traced: bool) -> NodeFuture<S> {
     let Some(node) = core.entry(task.request.node) else { return missing_node(core, task.request.node) };
     match (&node.policies, task.limits()) {
+        (None, None) if traced => invoke_in_span(&*node.call, task),
         (None, None) => policy::invoke(&*node.call, task),
-        (Some(policies), None) => call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task),
+        (Some(policies), None) => {
+            call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task, traced)
+        }
         (policies, Some(limits)) => {
             let policies = Policies::of_task(limits, policies.as_deref());
-            call_with_policies(Arc::clone(&node.call), Arc::new(policies), task)
+            call_with_policies(Arc::clone(&node.call), Arc::new(policies), task, traced)
         }
     }
 }
@@ -165,7 +153,20 @@ impl fmt::Debug for TaskCall {
 
 /// The end of a task on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskReply(pub(crate) Reply);
+pub struct TaskReply {
+    pub(crate) reply: Reply,
+    /// The number of attempts there.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub(crate) attempts: u32,
+}
+
+fn first() -> u32 {
+    1
+}
+
+fn is_first(attempts: &u32) -> bool {
+    *attempts == 1
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
@@ -231,6 +232,20 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
         if core.entry(task.request.node).is_some_and(|node| node.graph.is_some()) {
             return LocalRunner.call(core, task);
         }
+        self.send(core, task)
+    }
+
+    fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        if core.entry(task.request.node).is_some_and(|node| node.graph.is_some()) {
+            return LocalRunner.call_in_spans(core, task);
+        }
+        self.send(core, task)
+    }
+}
+
+impl<S: State> HostRunner<S> {
+    /// Sends a task to the host, and reads the reply.
+    fn send(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
         let call = self.task_call(core, task);
         let host = Arc::clone(&self.host);
         let codec = self.codec;
@@ -243,7 +258,10 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
                 let problem = format!("the host could not run the task: {error}");
                 OwnError(Error::new(Code::Host, problem).with_source(error))
             })?;
-            match reply.0 {
+            if reply.attempts > 1 {
+                shared.control.note_attempts(request.index, reply.attempts);
+            }
+            match reply.reply {
                 Reply::Done(bytes) => {
                     let mut step = StoredStep::from_bytes(&bytes).map_err(unreadable_reply)?;
                     for edit in std::mem::take(&mut step.edits) {

@@ -141,6 +141,7 @@ fn nodes_added<O, S>(outputs: &mut Outputs<O, S>, names: Vec<Arc<str>>) {
 /// Whether the pass has no events, no limits, no store and no edits.
 fn is_bare<O: Output, S: PassInput>(run: &Loop<Outputs<O, S>, LocalRunner>) -> bool {
     let watched = run.listeners.events.is_some()
+        || run.listeners.spans.is_some()
         || run.listeners.halt.is_some()
         || run.runtime.shared.spending.has_budget();
     let limited = run.runtime.shared.max_supersteps != u64::MAX;

@@ -86,6 +86,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             if let Some(prepared) = self.close_step(stop.as_ref())? {
                 Box::pin(self.commit_later(prepared)).await?;
             }
+            if let Some(spans) = &mut self.listeners.spans {
+                spans.end_step(None);
+            }
             if let Some(pause) = stop {
                 return self.note_stops_reported(pause).await;
             }

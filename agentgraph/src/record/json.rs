@@ -16,12 +16,30 @@ pub(crate) fn of_update<S: State>(
     schema: &S::Schema,
     update: &S::Update,
 ) -> Result<Value, Error> {
+    writes(codec, schema, update, Err)
+}
+
+/// [`of_update`], where a channel that JSON cannot represent is null.
+pub(crate) fn of_update_as_far<S: State>(
+    codec: &Codec<S>,
+    schema: &S::Schema,
+    update: &S::Update,
+) -> Result<Value, Error> {
+    writes(codec, schema, update, |_| Ok(Value::Null))
+}
+
+fn writes<S: State>(
+    codec: &Codec<S>,
+    schema: &S::Schema,
+    update: &S::Update,
+    otherwise: impl Fn(Error) -> Result<Value, Error>,
+) -> Result<Value, Error> {
     let bytes = (codec.encode_update)(schema, update)?;
     let mut writes = Map::new();
     for (channel, write) in decode_fields(&bytes)? {
         let secret = S::channels(schema).iter().any(|known| known.secret && known.is_called(channel));
         let unreadable = |error| Error::new(Code::Encode, format!("channel `{channel}`: {error}"));
-        let mut write: Value = decode(write).map_err(unreadable)?;
+        let mut write: Value = decode(write).map_err(unreadable).or_else(&otherwise)?;
         if let Some(reduced) = write.get_mut("Reduce") {
             write = if secret { MASK.into() } else { reduced.take() };
         } else if secret {

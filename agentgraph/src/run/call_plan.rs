@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::context::ValuesByType;
 use crate::engine::call::edit::Edit;
@@ -14,6 +14,7 @@ use crate::policy::Siblings;
 use crate::run::begin::{CallRequest, FoundThread};
 use crate::run::event::EventQueue;
 use crate::run::ready::{OpenedThread, PreparedCall};
+use crate::run::span::{record_outcome, record_run, run_span};
 use crate::run::{CompiledGraph, RunFuture, begin, upkeep, view};
 use crate::state::State;
 use crate::step::MakeEdits;
@@ -108,31 +109,31 @@ impl<S: State> CallPlan<S> {
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<Outcome<O>, Error> {
         let thread = self.thread.clone();
-        let span = tracing::info_span!(
-            target: "agentgraph",
-            "run",
-            otel.name = "invoke_workflow",
-            gen_ai.operation.name = "invoke_workflow",
-            gen_ai.conversation.id = thread.as_deref(),
-        );
-        let outcome = match self.choose_drive(events) {
+        let span = run_span(thread.as_deref());
+        let outcome = match self.choose_drive(events, &span) {
             Ok(Drive::Alone(mut ready)) => {
-                let driven = ready.drive_to_the_end().instrument(span).await;
+                let driven = ready.drive_to_the_end().instrument(span.clone()).await;
                 ready.outcome(driven)
             }
-            Ok(Drive::Further(run)) => run.instrument(span).await,
+            Ok(Drive::Further(run)) => run.instrument(span.clone()).await,
             Err(error) => Err(error),
         };
+        record_outcome(&span, &outcome);
         outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
     }
 
-    fn choose_drive(self, events: Option<Arc<EventQueue<S>>>) -> Result<Drive<S>, Error> {
+    fn choose_drive(self, events: Option<Arc<EventQueue<S>>>, span: &Span) -> Result<Drive<S>, Error> {
         match (self.graph.host.clone(), self.graph.persistence.is_some()) {
-            (None, false) => Ok(Drive::Alone(Box::new(self.make_ready_alone(LocalRunner, events)?))),
-            (None, true) => Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events)))),
-            (Some(host), true) => Ok(Drive::Further(Box::pin(self.run_kept(host, events)))),
+            (None, false) => {
+                let ready = Box::new(self.make_ready_alone(LocalRunner, events)?);
+                record_run(span, ready.run_id());
+                Ok(Drive::Alone(ready))
+            }
+            (None, true) => Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events, span.clone())))),
+            (Some(host), true) => Ok(Drive::Further(Box::pin(self.run_kept(host, events, span.clone())))),
             (Some(host), false) => {
                 let mut ready = Box::new(self.make_ready_alone(host, events)?);
+                record_run(span, ready.run_id());
                 Ok(Drive::Further(Box::pin(async move {
                     let driven = ready.drive_to_the_end().await;
                     ready.outcome(driven)
@@ -163,6 +164,7 @@ impl<S: State> CallPlan<S> {
         mut self,
         runner: R,
         events: Option<Arc<EventQueue<S>>>,
+        span: Span,
     ) -> Result<Outcome<S>, Error> {
         let Some(persistence) = self.graph.persistence.clone() else { return Err(begin::no_thread()) };
         let start = self.take_start()?;
@@ -205,6 +207,7 @@ impl<S: State> CallPlan<S> {
                 Ok(ready) => Box::new(ready),
                 Err(refused) => return Err(lease.reason(refused).await),
             };
+            record_run(&span, ready.run_id());
             let driven = ready.drive_to_the_end().await;
             ready.outcome(driven)
         };

@@ -1,15 +1,18 @@
 //! Events: the reports of a run to the reader of its stream.
 
 mod child_events;
+mod json;
 mod queue;
+mod reading;
 
 pub(crate) use child_events::ChildEvents;
 pub(crate) use queue::EventQueue;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::state::{HiddenValue, ShownState, State};
 use crate::words::{
@@ -34,6 +37,8 @@ pub struct Event<S: State> {
     pub task: Option<TaskRef>,
     /// The kind of the event.
     pub kind: EventKind<S>,
+    /// The channels of the state, to show it as JSON.
+    schema: S::Schema,
 }
 
 /// The kinds of events.
@@ -73,6 +78,25 @@ pub enum EventKind<S: State> {
         node: String,
         /// The way in which it ended.
         end: TaskEnd,
+    },
+    /// View *tasks*: a further attempt of a task has started, the number of which is in
+    /// [`TaskRef::attempt`]. The first one starts with its task.
+    AttemptStarted {
+        /// Its node.
+        node: String,
+    },
+    /// View *tasks*: an attempt of a node with a [retry policy](crate::RetryPolicy) has failed. Its number is
+    /// in [`TaskRef::attempt`].
+    AttemptFailed {
+        /// Its node.
+        node: String,
+        /// The code of the error.
+        code: Code,
+        /// The message of the error.
+        message: String,
+        /// The wait that begins now, after which the next attempt starts; `None` if there is none, and the
+        /// task fails.
+        next_in: Option<Duration>,
     },
     /// View *tasks*: something happened to a durable step of a task.
     Step {
@@ -174,6 +198,14 @@ where
             }
             EventKind::TaskEnded { node, end } => {
                 out.debug_struct("TaskEnded").field("node", node).field("end", end).finish()
+            }
+            EventKind::AttemptStarted { node } => {
+                out.debug_struct("AttemptStarted").field("node", node).finish()
+            }
+            EventKind::AttemptFailed { node, code, message, next_in } => {
+                let mut parts = out.debug_struct("AttemptFailed");
+                parts.field("node", node).field("code", code).field("message", message);
+                parts.field("next_in", next_in).finish()
             }
             EventKind::AnswerVoided { node, question, asks } => {
                 let mut parts = out.debug_struct("AnswerVoided");

@@ -32,6 +32,7 @@ use crate::session::Sessions;
 use crate::state::State;
 use crate::step::MakeEdits;
 use crate::words::{Durability, OpenRequest, Outcome};
+use agentgraph_checkpoint::RunId;
 
 /// Built in one synchronous step: values that live across an await are part of the run's future, which is
 /// written and moved before the first node runs.
@@ -211,6 +212,11 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
                 Box::pin(edit_state(run, (edit, further), from)).await
             }
         }
+    }
+
+    /// The id of the run.
+    pub(super) fn run_id(&self) -> RunId {
+        self.run.run_id()
     }
 
     pub(super) fn outcome(self, driven: Result<Pause, Error>) -> Result<Outcome<S>, Error> {

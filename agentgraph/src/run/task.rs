@@ -14,10 +14,12 @@ use crate::context::{
 };
 use crate::engine::executor::node_error;
 use crate::engine::host::{LocalRunner, Question, Reply, TaskCall, TaskReply, TaskRunner, damaged};
+use crate::engine::spans::Spans;
 use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
 use crate::error::{Code, Error};
 use crate::extract::Task;
 use crate::graph::run_graph::RunGraph;
+use crate::node::error_code::code_of;
 use crate::policy::{CatchPanic, Heartbeats};
 use crate::record::codec::Codec;
 use crate::record::header::Header;
@@ -140,8 +142,21 @@ impl<S: StoredState> TaskRun<'_, S> {
         let input = input.as_ref();
         let failure = failure.as_ref();
         let task = Task { state: &state, shared: &shared, request, input, failure };
-        let result = CatchPanic::new(|| LocalRunner.call(core, &task)).await;
-        let result = make_edits(&shared, request, result);
+        let spans = Spans::of_call();
+        let result = CatchPanic::new(|| match &spans {
+            None => LocalRunner.call(core, &task),
+            Some(spans) => spans.call(&LocalRunner, core, &task),
+        });
+        let result = make_edits(&shared, request, result.await);
+        if let Some(spans) = &spans {
+            let waits = shared.control.span_end(0);
+            spans.end_task(
+                0,
+                waits.unwrap_or_else(|| {
+                    result.as_ref().map_or_else(|error| Err(code_of(error)), |_| Ok("done"))
+                }),
+            );
+        }
         let reply = match (shared.control.verdict(0), result) {
             (Some(TaskVerdict::Waits(asks)), _) => {
                 let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
@@ -170,7 +185,7 @@ impl<S: StoredState> TaskRun<'_, S> {
                 Reply::Done(step.to_bytes()?)
             }
         };
-        Ok(TaskReply(reply))
+        Ok(TaskReply { reply, attempts: shared.control.attempts(0) })
     }
 }
 

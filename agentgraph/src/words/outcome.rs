@@ -72,6 +72,30 @@ pub enum Outcome<O> {
 }
 
 impl<O> Outcome<O> {
+    /// The outcome as one word: `finished`, `interrupted` or `stopped`; in spans and in the JSON form of
+    /// [events](crate::Event), which have `failed` for a call without an outcome.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # #[state(volatile)]
+    /// # struct Note { text: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Note>::new().node("rest", || async {}).edge(START, "rest").compile()?;
+    /// assert_eq!(graph.invoke(Note::update()).await?.status(), "finished");
+    /// assert_eq!(graph.invoke(Note::update()).max_supersteps(0).await?.status(), "stopped");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn status(&self) -> &'static str {
+        match self {
+            Outcome::Finished { .. } => "finished",
+            Outcome::Interrupted { .. } => "interrupted",
+            Outcome::Stopped { .. } => "stopped",
+        }
+    }
+
     /// The state, whatever the outcome.
     pub fn output(&self) -> &O {
         match self {

@@ -18,6 +18,23 @@ pub enum StopReason {
     Budget,
 }
 
+impl StopReason {
+    /// The reason as one word, in spans and in the JSON form of [events](crate::Event).
+    ///
+    /// ```
+    /// assert_eq!(agentgraph::StopReason::Drained.as_str(), "drained");
+    /// ```
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StopReason::Limit => "limit",
+            StopReason::Cancelled => "cancelled",
+            StopReason::Drained => "drained",
+            StopReason::Deadline => "deadline",
+            StopReason::Budget => "budget",
+        }
+    }
+}
+
 impl fmt::Display for StopReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

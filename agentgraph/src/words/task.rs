@@ -12,7 +12,8 @@ pub struct TaskRef {
     pub id: TaskId,
     /// Its index in the task order of its superstep.
     pub index: u32,
-    /// The attempt under the node's retry policy, from 1; 1 for an event about the task as a whole.
+    /// The attempt under the node's retry policy, from 1: the attempt that an event happened in, or the last
+    /// one for the task's update and its end. A call that runs the task again counts from 1.
     pub attempt: u32,
 }
 

@@ -4,6 +4,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod events_have_a_stable_json_form;
 mod streams_are_ordered_and_end_once;
 mod streams_include_events_of_subgraphs;
+mod streams_show_attempts;
 mod streams_show_tasks_and_checkpoints;

@@ -23,6 +23,8 @@ fn word(event: &Event<Words>) -> String {
     match &event.kind {
         EventKind::TaskStarted { node, input: None } => format!("{step}+{node}"),
         EventKind::TaskStarted { node, input: Some(input) } => format!("{step}+{node}({input})"),
+        EventKind::AttemptStarted { node } => format!("{step}^{node}"),
+        EventKind::AttemptFailed { node, .. } => format!("{step}~{node}"),
         EventKind::TaskEnded { node, end: TaskEnd::Done } => format!("{step}-{node}"),
         EventKind::TaskEnded { node, end: TaskEnd::Failed(code, _) } => format!("{step}!{node}:{code}"),
         EventKind::TaskEnded { node, end } => format!("{step}?{node}:{end:?}"),
@@ -78,7 +80,7 @@ async fn the_stream_shows_failed_and_waiting_tasks() {
     };
     let tasks = |run: RunBuilder<Words>| words(run.thread("t").views([View::Tasks]));
     let failing = graph(fails.retry(RetryPolicy::attempts(3)));
-    assert_eq!(tasks(failing.invoke(Words::update())).await, "1+a 1!a:E_NODE_FAILED end");
+    assert_eq!(tasks(failing.invoke(Words::update())).await, "1+a 1~a 1^a 1~a 1^a 1~a 1!a:E_NODE_FAILED end");
     let asking = graph(asks.into_node());
     assert_eq!(tasks(asking.invoke(Words::update())).await, "1+a 1?a:Interrupted end");
     assert_eq!(tasks(asking.resume(1)).await, "1+a 1!a:E_BAD_ANSWER end");

@@ -54,6 +54,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if self.position.merging { error } else { error.with_state(self.position.state) }
     }
 
+    /// The id of the run.
+    pub(crate) fn run_id(&self) -> RunId {
+        self.runtime.shared.run
+    }
+
     /// The thread of the run.
     pub(crate) fn thread(&self) -> Option<Arc<str>> {
         self.runtime.shared.thread.clone()

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tracing::level_filters::LevelFilter;
-
 use crate::context::TaskRequest;
 use crate::dependency::deps::{Deps, HeldOutput, Slot};
 use crate::dependency::node::{CallKind, begin};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
-use crate::engine::host::in_span;
 use crate::engine::pass::Pass;
 use crate::engine::running_tasks::RunningTask;
 use crate::error::{BoxError, Error};
 use crate::extract::Task;
 use crate::node::{ErasedNode, NodeFuture};
 use crate::panic::NodePanic;
-use crate::policy::{CatchPanic, call_with_policies, guarded, invoke};
+use crate::policy::{CatchPanic, call_with_policies, guarded, invoke, invoke_in_span};
 use crate::run::event::EventKind;
 use crate::step::Step;
 
@@ -35,7 +32,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             return self.skipped(request);
         }
         self.recall(index, node);
-        match self.entry(node) {
+        match self.entry(request) {
             Invocation::Plain(output) => {
                 let result = output.map(|output| Step::Update(OutputsUpdate::own(output)));
                 self.ended(request, result)
@@ -93,7 +90,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     }
 
     /// Finds a node and its dependencies. Calls the node at once if it takes only outputs.
-    fn entry(&mut self, node: u32) -> Invocation<O, S> {
+    fn entry(&mut self, request: TaskRequest) -> Invocation<O, S> {
+        let node = request.node;
         let pass = self.desk.pass();
         match self.began_with.get(&node) {
             Some(sources) => self.sources.clone_from(sources),
@@ -114,7 +112,16 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let outputs = &*self.run.position.state;
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
-        Invocation::Plain(call_guarded(|| entry.call.call_now(deps, None)))
+        Invocation::Plain(self.now(request, || entry.call.call_now(deps, None)))
+    }
+
+    /// Calls a synchronous node, in its span if the call is traced.
+    fn now(&self, request: TaskRequest, call: impl FnOnce() -> Result<O, BoxError>) -> Result<O, BoxError> {
+        let shared = &self.run.runtime.shared;
+        match &self.run.listeners.spans {
+            None => call_guarded(call),
+            Some(spans) => spans.call_now(self.name(request.node), request, shared, || call_guarded(call)),
+        }
     }
 
     fn call_now(&self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
@@ -122,7 +129,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let task =
             Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
-        call_guarded(|| {
+        self.now(request, || {
             begin(&task)?;
             entry.call.call_now(deps, Some(&task))
         })
@@ -134,19 +141,19 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let view = Arc::new(self.run.position.state.view(held, &self.desk));
         let task =
             Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };
+        let spans = self.run.listeners.spans.as_ref();
+        let traced = spans.is_some();
         let call = || match &entry.policies {
+            None if traced => invoke_in_span(&*entry.call, &task),
             None => invoke(&*entry.call, &task),
             Some(policies) => {
                 let node = Arc::clone(&entry.call) as Arc<dyn ErasedNode<Outputs<O, S>>>;
-                call_with_policies(node, Arc::clone(policies), &task)
+                call_with_policies(node, Arc::clone(policies), &task, traced)
             }
         };
-        let called = guarded(|_| {
-            if LevelFilter::current() >= tracing::Level::INFO {
-                in_span(self.name(request.node), request.step, call)
-            } else {
-                call()
-            }
+        let called = guarded(|_| match spans {
+            None => call(),
+            Some(spans) => spans.in_node(self.name(request.node), request, call),
         });
         called.unwrap_or_else(|panicked| Box::pin(std::future::ready(Err(panicked.into()))))
     }

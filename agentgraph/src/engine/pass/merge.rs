@@ -30,6 +30,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         result: NodeResult<Outputs<O, S>>,
     ) -> Result<(), Error> {
         let control = &self.run.runtime.shared.control;
+        let request = TaskRequest { attempt: control.attempts(request.index), ..request };
         let standing = if control.in_use() { control.verdict(request.index) } else { None };
         match (standing, result) {
             (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
@@ -38,8 +39,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             // A node of a dependency graph returns no other step.
             (None, Ok(_)) => self.finish(request, None),
             (None, Err(error)) => {
-                let attempts = self.run.runtime.shared.control.attempts(request.index);
-                let error = node_error(error).at_node(self.name(request.node)).on_attempt(attempts);
+                let error = node_error(error).at_node(self.name(request.node)).on_attempt(request.attempt);
                 self.not_done(request, NoOutput::Failed(error))
             }
             (Some(standing), _) => self.waits(request, standing),
@@ -54,6 +54,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Handles a node that is not done: its edits are dropped.
     fn not_done(&mut self, request: TaskRequest, why: NoOutput) -> Result<(), Error> {
         self.desk.give_up(request.index);
+        if let Some(spans) = &self.run.listeners.spans {
+            spans.end_task(request.index, why.span_end());
+        }
         match why {
             NoOutput::Waits(asks) => {
                 log_voided(self.name(request.node), &asks);
@@ -125,6 +128,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Ends a node. `None`: it keeps the output that it has.
     fn finish(&mut self, request: TaskRequest, output: Option<O>) -> Result<(), Error> {
         let node = request.node;
+        if let Some(spans) = &self.run.listeners.spans {
+            spans.end_task(request.index, Ok("done"));
+        }
         if !self.began_with.is_empty() {
             self.began_with.remove(&node);
         }

@@ -34,7 +34,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let state = &self.position.state;
             let shared = &self.runtime.shared;
             let task = Task { state, shared, request, input, failure: None };
-            let mut future = self.runtime.runner.call(&self.position.graph, &task);
+            let mut future = match &self.listeners.spans {
+                None => self.runtime.runner.call(&self.position.graph, &task),
+                Some(spans) => spans.call(&self.runtime.runner, &self.position.graph, &task),
+            };
             match future.as_mut().poll(cx) {
                 Poll::Ready(result) => {
                     drop(future);
@@ -51,6 +54,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Progress<S>, Error> {
         let plain = !self.runtime.shared.control.in_use()
             && self.listeners.events.is_none()
+            && self.listeners.spans.is_none()
             && !self.position.graph.is_edited();
         match result {
             Ok(Step::Update(update)) if plain && !self.position.graph.topology.exits(node).special => {

@@ -37,6 +37,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Whether a superstep of one task has nothing to check but the task.
     pub(super) fn is_express(&self) -> bool {
         let watched = self.listeners.events.is_some()
+            || self.listeners.spans.is_some()
             || self.listeners.halt.is_some()
             || self.runtime.shared.spending.has_budget();
         let kept = self.records.journal.is_some()

@@ -17,6 +17,10 @@ impl ChildEventKind {
             ChildEventKind::Update { node, update } => EventKind::UpdateInside { node, update },
             ChildEventKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
             ChildEventKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
+            ChildEventKind::AttemptStarted { node } => EventKind::AttemptStarted { node },
+            ChildEventKind::AttemptFailed { node, code, message, next_in } => {
+                EventKind::AttemptFailed { node, code, message, next_in }
+            }
             ChildEventKind::Step { node, step, event } => EventKind::Step { node, step, event },
             ChildEventKind::AnswerVoided { node, question, asks } => {
                 EventKind::AnswerVoided { node, question, asks }
@@ -69,13 +73,17 @@ impl<C: State> ChildEvents<C> {
                 ChildEventKind::Values(json::of_state(&self.codec, &self.schema, &state))
             }
             EventKind::Update { node, update } => {
-                let update = update.map(|update| json::of_update(&self.codec, &self.schema, &update));
+                let update = update.map(|update| json::of_update_as_far(&self.codec, &self.schema, &update));
                 ChildEventKind::Update { node, update: update.map(|shown| shown.unwrap_or_default()) }
             }
             EventKind::ValuesInside(values) => ChildEventKind::Values(values),
             EventKind::UpdateInside { node, update } => ChildEventKind::Update { node, update },
             EventKind::TaskStarted { node, input } => ChildEventKind::TaskStarted { node, input },
             EventKind::TaskEnded { node, end } => ChildEventKind::TaskEnded { node, end },
+            EventKind::AttemptStarted { node } => ChildEventKind::AttemptStarted { node },
+            EventKind::AttemptFailed { node, code, message, next_in } => {
+                ChildEventKind::AttemptFailed { node, code, message, next_in }
+            }
             EventKind::Step { node, step, event } => ChildEventKind::Step { node, step, event },
             EventKind::AnswerVoided { node, question, asks } => {
                 ChildEventKind::AnswerVoided { node, question, asks }

@@ -4,11 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use super::child_events::ChildEvents;
 use super::{Event, EventKind, TaskRef};
 use crate::context::{ChildEvent, ChildListener};
 use crate::context::{NewQuestions, Sink, TaskRequest};
+use crate::error::BoxError;
+use crate::node::error_code::{code_of, message_of};
 use crate::state::State;
 use crate::words::{DurableStepRef, EditError, Replaced, StepEvent, Views};
 use agentgraph_checkpoint::{RunId, TaskId};
@@ -20,6 +23,7 @@ pub(crate) struct EventQueue<S: State> {
     pub(in crate::run) views: Views,
     capacity: usize,
     names: Arc<[Arc<str>]>,
+    schema: S::Schema,
     /// The receiver of the events, in a subgraph.
     inside: Option<ChildEvents<S>>,
     inner: Mutex<Inner<S>>,
@@ -62,7 +66,7 @@ impl<S: State> EventQueue<S> {
         self.views
     }
 
-    pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>]) -> Self {
+    pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>], schema: S::Schema) -> Self {
         let inner = Inner {
             events: VecDeque::new(),
             next: 0,
@@ -79,6 +83,7 @@ impl<S: State> EventQueue<S> {
             views,
             capacity: capacity.max(1),
             names: names.into(),
+            schema,
             inside: None,
             inner: Mutex::new(inner),
         }
@@ -87,7 +92,8 @@ impl<S: State> EventQueue<S> {
     /// The queue of a subgraph. It stores nothing: events go at once to the stream of the parent graph.
     pub(crate) fn inside(inside: ChildEvents<S>, names: &[Arc<str>]) -> Self {
         let to = &inside.to;
-        EventQueue { inside: Some(inside.clone()), ..EventQueue::new(to.views(), to.capacity(), names) }
+        let queue = EventQueue::new(to.views(), to.capacity(), names, inside.schema.clone());
+        EventQueue { inside: Some(inside), ..queue }
     }
 
     pub(crate) fn begin(&self, run: RunId) {
@@ -163,7 +169,10 @@ impl<S: State> EventQueue<S> {
             inside.send(run, step, task, kind);
             return;
         }
-        self.append(inner, Event { seq: 0, run, namespace: Arc::from(""), step, task, kind });
+        self.append(
+            inner,
+            Event { seq: 0, run, namespace: Arc::from(""), step, task, kind, schema: self.schema.clone() },
+        );
     }
 
     fn append(&self, mut inner: MutexGuard<'_, Inner<S>>, mut event: Event<S>) {
@@ -275,6 +284,21 @@ impl<S: State> Sink for EventQueue<S> {
         }
     }
 
+    fn attempt_started(&self, request: TaskRequest) {
+        if self.views.tasks {
+            let node = self.node(request);
+            self.push_of(request, EventKind::AttemptStarted { node });
+        }
+    }
+
+    fn attempt_failed(&self, request: TaskRequest, error: &BoxError, next_in: Option<Duration>) {
+        if self.views.tasks {
+            let node = self.node(request);
+            let (code, message) = (code_of(error), message_of(error));
+            self.push_of(request, EventKind::AttemptFailed { node, code, message, next_in });
+        }
+    }
+
     fn message(&self, request: TaskRequest, piece: serde_json::Value) {
         let node = self.node(request);
         self.push_of(request, EventKind::Message { node, piece });
@@ -286,7 +310,8 @@ impl<S: State> ChildListener for EventQueue<S> {
         let ChildEvent { run, namespace, step, task, kind } = heard;
         let inner = self.inner();
         if !inner.ended {
-            self.append(inner, Event { seq: 0, run, namespace, step, task, kind: kind.into_kind() });
+            let (kind, schema) = (kind.into_kind(), self.schema.clone());
+            self.append(inner, Event { seq: 0, run, namespace, step, task, kind, schema });
         }
     }
 

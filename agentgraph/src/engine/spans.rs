@@ -1,0 +1,155 @@
+//! [`Spans`]: the spans of supersteps and nodes in one call.
+//!
+//! A call has them if a subscriber may listen when it begins. A call without them does not look at a span
+//! again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
+use crate::context::{RunShared, TaskRequest};
+use crate::engine::executor::NoOutput;
+use crate::engine::host::TaskRunner;
+use crate::error::{BoxError, Code};
+use crate::extract::Task;
+use crate::graph::run_graph::RunGraph;
+use crate::node::NodeFuture;
+use crate::policy::{CatchPanic, attempt_span, record_attempt};
+use crate::spans::{SpanEnd, may_be_heard, record_end, record_error};
+use crate::state::State;
+
+/// The open spans of a call, below that of the run. Dropping it closes them.
+pub(crate) struct Spans {
+    /// The superstep under way; disabled between supersteps, and in runs without.
+    step: Span,
+    returned: Returned,
+}
+
+/// The spans of nodes that have returned and are not judged yet, by the index of their task. The span of a
+/// running task is in its future, so dropping the task closes it.
+type Returned = Arc<Mutex<Vec<(u32, Span)>>>;
+
+impl Spans {
+    /// The spans of a call that begins, if a subscriber may listen.
+    pub(crate) fn of_call() -> Option<Box<Self>> {
+        may_be_heard().then(|| Box::new(Spans { step: Span::none(), returned: Returned::default() }))
+    }
+
+    /// Opens the span of a superstep.
+    pub(crate) fn begin_step(&mut self, step: u64) {
+        self.step = tracing::info_span!(
+            target: "agentgraph",
+            "superstep",
+            step,
+            error.type = Empty,
+            otel.status_code = Empty,
+            otel.status_description = Empty,
+        );
+    }
+
+    /// Closes the span of the superstep. `failed`: the superstep was not committed because of this error.
+    pub(crate) fn end_step(&mut self, failed: Option<Code>) {
+        let step = std::mem::replace(&mut self.step, Span::none());
+        if let Some(code) = failed {
+            record_error(&step, code);
+        }
+    }
+
+    /// Calls a task in the span of its node.
+    pub(crate) fn call<S: State, R: TaskRunner<S>>(
+        &self,
+        runner: &R,
+        core: &RunGraph<S>,
+        task: &Task<'_, S>,
+    ) -> NodeFuture<S> {
+        self.in_node(core.name(task.request.node), task.request, || runner.call_in_spans(core, task))
+    }
+
+    /// Calls a node in its span.
+    pub(crate) fn in_node<S: State>(
+        &self,
+        node: &str,
+        task: TaskRequest,
+        call: impl FnOnce() -> NodeFuture<S>,
+    ) -> NodeFuture<S> {
+        let span = self.node(node, task);
+        if span.is_disabled() {
+            return call();
+        }
+        let returned = Arc::clone(&self.returned);
+        let call = span.in_scope(|| CatchPanic::new(call));
+        Box::pin(async move {
+            let result = call.instrument(span.clone()).await;
+            lock(&returned).push((task.index, span));
+            result
+        })
+    }
+
+    /// Calls a synchronous node in its span, and in that of its only attempt.
+    pub(crate) fn call_now<T>(
+        &self,
+        node: &str,
+        task: TaskRequest,
+        shared: &RunShared,
+        call: impl FnOnce() -> Result<T, BoxError>,
+    ) -> Result<T, BoxError> {
+        let span = self.node(node, task);
+        let result = span.in_scope(|| {
+            let attempt = attempt_span(task.attempt);
+            let result = attempt.in_scope(call);
+            record_attempt(&attempt, &shared.control, task, result.as_ref().err());
+            result
+        });
+        lock(&self.returned).push((task.index, span));
+        result
+    }
+
+    /// The span of a node, inside that of its superstep. Without one, inside the current span.
+    fn node(&self, node: &str, task: TaskRequest) -> Span {
+        let TaskRequest { step, index, .. } = task;
+        self.step.in_scope(|| {
+            tracing::info_span!(
+                target: "agentgraph",
+                "node",
+                otel.name = node,
+                node,
+                step,
+                index,
+                status = Empty,
+                error.type = Empty,
+                otel.status_code = Empty,
+                otel.status_description = Empty,
+            )
+        })
+    }
+
+    /// Closes the span of a task that was judged.
+    pub(crate) fn end_task(&self, index: u32, end: SpanEnd) {
+        let mut returned = lock(&self.returned);
+        let at = returned.iter().position(|(other, _)| *other == index);
+        let span = at.map(|at| returned.swap_remove(at).1);
+        // A subscriber may do anything when a span closes.
+        drop(returned);
+        if let Some(span) = span {
+            record_end(&span, end);
+        }
+    }
+}
+
+impl NoOutput {
+    /// The end of its task, as its span shows it.
+    pub(in crate::engine) fn span_end(&self) -> SpanEnd {
+        match self {
+            NoOutput::Waits(_) => Ok("interrupted"),
+            NoOutput::Refused(_) => Err(Code::BadAnswer),
+            NoOutput::Failed(error) => Err(error.code()),
+            NoOutput::Inside(pause) => pause.span_end(),
+            NoOutput::Leaves(_) => Ok("done"),
+        }
+    }
+}
+
+fn lock(returned: &Returned) -> MutexGuard<'_, Vec<(u32, Span)>> {
+    returned.lock().unwrap_or_else(PoisonError::into_inner)
+}
