@@ -382,8 +382,9 @@ impl Leases for MemorySaver {
         };
         let leases = store.threads.range::<str, _>(range).filter_map(|(name, thread)| {
             let Held { fence, until, asked_to_stop } = thread.lease?;
-            let is_asked_for =
-                until > query.now && (asked_to_stop || !query.asked_to_stop) && query.after < Some(name.as_str());
+            let is_asked_for = until > query.now
+                && (asked_to_stop || !query.asked_to_stop)
+                && query.after < Some(name.as_str());
             is_asked_for.then(|| HeldLease { thread: name.clone(), fence, until, asked_to_stop })
         });
         Ok(leases.take(query.limit.unwrap_or(usize::MAX)).collect())

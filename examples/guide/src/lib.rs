@@ -20,6 +20,7 @@ pages! {
     Testing = "docs/guide/testing.md"
     Tracing = "docs/guide/tracing.md"
     Http = "docs/guide/http.md"
+    Steering = "docs/guide/steering.md"
     Caching = "docs/guide/caching.md"
     StructuredOutput = "docs/guide/structured-output.md"
     Reducers = "docs/guide/reducers.md"

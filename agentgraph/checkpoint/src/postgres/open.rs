@@ -163,7 +163,14 @@ impl PostgresSaverBuilder {
         let listener = Listener::start(dial, &self.server.schema).await?;
         let PostgresSaverBuilder { server: ServerOptions { answer_timeout, .. }, grace, share_from } = self;
         let calls = Calls { pool, answer_timeout };
-        Ok(PostgresSaver { calls, listener, absent: Arc::default(), grace, share_from, stops: Default::default() })
+        Ok(PostgresSaver {
+            calls,
+            listener,
+            absent: Arc::default(),
+            grace,
+            share_from,
+            stops: Default::default(),
+        })
     }
 }
 

@@ -27,8 +27,7 @@ SELECT thread, fence, owner, until, stops FROM lease WHERE thread >= ?1 AND unti
 const HELD: &str = "
 SELECT thread, fence, owner, until, stops FROM lease WHERE thread = ?1 AND until > ?2";
 
-pub(super) const ALL: &[&str] =
-    &[TAKE, LOOK, RENEW, RELEASE, FORGET, STOP, STOPPING, RUNNING, HELD];
+pub(super) const ALL: &[&str] = &[TAKE, LOOK, RENEW, RELEASE, FORGET, STOP, STOPPING, RUNNING, HELD];
 
 /// Takes a thread. Needs a transaction only if the thread is leased; a single statement is one by itself.
 pub(super) fn take(
