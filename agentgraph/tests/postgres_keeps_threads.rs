@@ -7,7 +7,6 @@
 mod at_once;
 #[path = "postgres_keeps_threads/cancelled.rs"]
 mod cancelled;
-#[path = "two_processes/cancelling.rs"]
 mod cancelling;
 mod common;
 mod postgres_server;

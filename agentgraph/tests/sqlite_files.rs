@@ -4,7 +4,6 @@
 
 #[path = "sqlite_files/cancelled.rs"]
 mod cancelled;
-#[path = "two_processes/cancelling.rs"]
 mod cancelling;
 #[cfg(unix)]
 #[path = "sqlite_files/deleted.rs"]

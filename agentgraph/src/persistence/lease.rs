@@ -50,7 +50,7 @@ pub(crate) struct Keeper {
 
 #[derive(Default)]
 struct HeldLeases {
-    leases: Vec<HeldLease>,
+    leases: Vec<KeptLease>,
     renewer: Option<RenewalTask>,
     renewers: u64,
 }
@@ -63,7 +63,7 @@ struct RenewalTask {
     seen: Instant,
 }
 
-struct HeldLease {
+struct KeptLease {
     thread: Arc<str>,
     fence: u64,
     lost: CancellationToken,
@@ -203,7 +203,7 @@ impl LeaseSource<'_> {
         });
         if fence > 0 {
             let (lost, stop) = (lost.clone(), Arc::clone(&stop));
-            self.keeper.keep(HeldLease { thread: Arc::clone(thread), fence, lost, stop });
+            self.keeper.keep(KeptLease { thread: Arc::clone(thread), fence, lost, stop });
         }
         if let Some(renewal) = &renewal {
             self.keeper.ensure_renewal(renewal);
@@ -305,7 +305,7 @@ impl Keeper {
     }
 
     /// Records a lease, and notifies runs of this graph that had the thread.
-    fn keep(&self, kept: HeldLease) {
+    fn keep(&self, kept: KeptLease) {
         let mut held = self.held();
         held.leases.retain(|other| {
             let replaced = other.thread == kept.thread;
@@ -399,7 +399,7 @@ impl Keeper {
 
 impl HearsStops for Keeper {
     fn asked_to_stop(&self, thread: &str, fence: u64) {
-        let is_asked = |kept: &&HeldLease| kept.fence == fence && &*kept.thread == thread;
+        let is_asked = |kept: &&KeptLease| kept.fence == fence && &*kept.thread == thread;
         let stop = self.held().leases.iter().find(is_asked).map(|kept| Arc::clone(&kept.stop));
         // Wakes the run, so the lock is not held.
         stop.iter().for_each(|stop| stop.ask());

@@ -23,9 +23,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 ///
 /// The run stops at its next await, also while its nodes wait: its call returns
 /// [`Outcome::Stopped`](crate::Outcome::Stopped) with [`StopReason::Cancelled`](crate::run::StopReason), its
-/// finished results are stored, and `proceed()` continues it. In this process that happens at once if both use
-/// the same saver; in another process within a second, since each process looks for requests once a second
-/// while it runs threads. A run without a thread, or one whose token is at hand, is cancelled with
+/// finished results are stored, and `proceed()` continues it. In this process that happens at once if both
+/// use the same saver; in another process within a second, since each process looks for requests once a
+/// second while it runs threads. A run without a thread, or one whose token is at hand, is cancelled with
 /// [`RunBuilder::cancel`](crate::RunBuilder::cancel).
 ///
 /// The request is for the run that has the thread now, and for no other: it is bound to the fence of its

@@ -15,8 +15,8 @@ use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, until_text};
 use agentgraph_checkpoint::{CheckpointId, HeldQuery, RunId, leases};
 
-/// What is open in a thread, and why. Made by [`CompiledGraph::report`]; shown as text, it has a line for each
-/// piece of open work.
+/// What is open in a thread, and why. Made by [`CompiledGraph::report`]; shown as text, it has a line for
+/// each piece of open work.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ThreadReport {
@@ -57,8 +57,8 @@ pub enum OpenReason {
     Stops(Interrupt),
     /// The last call of the node failed; [`CompiledGraph::proceed`] calls it again.
     Failed(Failure),
-    /// The node is next: [`CompiledGraph::proceed`] runs it. It has not begun, or was stopped or killed before
-    /// its result was stored.
+    /// The node is next: [`CompiledGraph::proceed`] runs it. It has not begun, or was stopped or killed
+    /// before its result was stored.
     Next,
     /// A subgraph that the node called has begun and not ended: [`CompiledGraph::proceed`] continues it. Its
     /// own open work, if it is known, is listed under this namespace.

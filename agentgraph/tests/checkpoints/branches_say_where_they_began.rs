@@ -1,4 +1,5 @@
-//! `graph.branches(thread)` lists the branches of a thread as a model of forks says, before and after pruning.
+//! `graph.branches(thread)` lists the branches of a thread as a model of forks says, before and after
+//! pruning.
 
 use agentgraph::CheckpointId;
 use agentgraph::checkpoint::Retention;

@@ -72,8 +72,8 @@ fn is_cancelled(outcome: &Result<Outcome<Words>, Error>) -> bool {
     matches!(outcome, Ok(Outcome::Stopped { reason: StopReason::Cancelled, .. }))
 }
 
-/// Pairs of savers, each pair on one store: one memory, one SQLite saver, two SQLite savers of one file, which
-/// is as two processes are.
+/// Pairs of savers, each pair on one store: one memory, one SQLite saver, two SQLite savers of one file,
+/// which are as two processes.
 async fn savers(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
     let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
     let open = async |path| Arc::new(SqliteSaver::open(path).await.unwrap()) as Arc<dyn Checkpointer>;

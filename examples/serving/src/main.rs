@@ -178,7 +178,7 @@ async fn main() -> Result<()> {
     let (mut terminate, drain) = (signal(SignalKind::terminate())?, app.drain.clone());
     let server = axum::serve(listener, routes).with_graceful_shutdown(async move {
         terminate.recv().await;
-        // Each run ends its superstep and stores it. With the runs their streams end, and so do the connections.
+        // Each run ends its superstep and stores it. With the runs end their streams and connections.
         drain.cancel();
     });
     server.await?;
