@@ -11,9 +11,9 @@ use super::view::no_checkpointer;
 use crate::error::Error;
 use crate::run::CompiledGraph;
 use crate::state::State;
-use agentgraph_checkpoint::HeldQuery;
 use agentgraph_checkpoint::leases;
-use agentgraph_checkpoint::services::yield_now;
+use agentgraph_checkpoint::services::{Services, yield_now};
+use agentgraph_checkpoint::{Checkpointer, HeldQuery};
 
 /// Greatest interval between two looks at a run that is to end.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -95,17 +95,29 @@ impl<S: State> CancelThread<S> {
         let Some(fence) = leases::ask_to_stop(saver, thread, services.now()).await? else {
             return Ok(Cancellation::NotRunning);
         };
-        while self.until_ended {
-            let query = HeldQuery { thread: Some(thread), ..HeldQuery::at(services.now()) };
-            if leases::held(saver, query).await?.first().is_none_or(|lease| lease.fence != fence) {
-                break;
-            }
-            let released = leases::leases_of(saver).released(thread, fence);
-            select(pin!(released), pin!(services.sleep(LOOK_AGAIN))).await;
-            // Services of tests sleep without waiting, and the run may need this executor.
-            yield_now().await;
+        if self.until_ended {
+            wait_for_end(saver, &*services, thread, fence).await?;
         }
         Ok(Cancellation::Requested)
+    }
+}
+
+/// Waits until no writer has the thread with this fence.
+async fn wait_for_end(
+    saver: &dyn Checkpointer,
+    services: &dyn Services,
+    thread: &str,
+    fence: u64,
+) -> Result<(), Error> {
+    loop {
+        let query = HeldQuery { thread: Some(thread), ..HeldQuery::at(services.now()) };
+        if leases::held(saver, query).await?.first().is_none_or(|lease| lease.fence != fence) {
+            return Ok(());
+        }
+        let released = leases::leases_of(saver).released(thread, fence);
+        select(pin!(released), pin!(services.sleep(LOOK_AGAIN))).await;
+        // Services of tests sleep without waiting, and the run may need this executor.
+        yield_now().await;
     }
 }
 
