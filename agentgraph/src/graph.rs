@@ -116,6 +116,8 @@ struct DeclaredEdge {
 struct DeclaredRouter<S: State> {
     from: Name,
     decide: RouterFn<S>,
+    /// The type of the function; `None` if it captures values, so that its type does not tell what it does.
+    function: Option<TypeId>,
     targets: Vec<DeclaredTarget>,
     word: &'static str,
     /// Whether one call may pick several targets.
@@ -139,6 +141,11 @@ struct DeclaredBreak {
 pub(crate) enum Break {
     Before,
     After,
+}
+
+/// The type of a function that captures nothing: two of one type do the same.
+fn function_of<F: 'static>(_: &F) -> Option<TypeId> {
+    (size_of::<F>() == 0).then(TypeId::of::<F>)
 }
 
 impl<S: State<Schema: Default>> StateGraph<S> {
@@ -242,6 +249,7 @@ impl<S: State> StateGraph<S> {
         route: impl Fn(&S) -> R + Send + Sync + 'static,
     ) -> Self {
         let place = Location::caller();
+        let function = function_of(&route);
         let targets = R::Route::TARGETS.iter().map(|target| DeclaredTarget {
             name: Cow::Borrowed(target.name()),
             dispatches: matches!(target, RouteTarget::Dispatch(_)),
@@ -252,7 +260,8 @@ impl<S: State> StateGraph<S> {
         let targets = targets.collect();
         let picks_several = R::MAY_PICK_SEVERAL;
         let from = from.into();
-        self.routers.push(DeclaredRouter { from, decide, targets, word: "route", picks_several, place });
+        let word = "route";
+        self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
         self
     }
 
@@ -267,6 +276,7 @@ impl<S: State> StateGraph<S> {
         targets: impl IntoIterator<Item = T>,
     ) -> Self {
         let place = Location::caller();
+        let function = function_of(&branch);
         let decide = RouterFn::Named(Box::new(move |state: &S, gotos: &mut Vec<Goto>| {
             branch(state).into_gotos(gotos);
         }));
@@ -274,7 +284,8 @@ impl<S: State> StateGraph<S> {
         let targets = targets.collect();
         let picks_several = B::MAY_BE_SEVERAL;
         let from = from.into();
-        self.routers.push(DeclaredRouter { from, decide, targets, word: "branch", picks_several, place });
+        let word = "branch";
+        self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
         self
     }
 

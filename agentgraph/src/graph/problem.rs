@@ -255,6 +255,17 @@ pub enum WarningKind {
         /// The target that another source depends on.
         second: String,
     },
+    /// A node, or START, with the same route or branch twice.
+    #[error(
+        "{from} has the same `{what}` twice, so its function chooses twice, and what it dispatches runs twice: remove \
+         one of the two calls"
+    )]
+    RepeatedRouter {
+        /// The node, or START.
+        from: String,
+        /// `route` or `branch`.
+        what: &'static str,
+    },
     /// A node that returns commands without declaring targets.
     #[error(
         "node `{node}` returns commands and does not declare their targets: add `.targets([..])`, or nothing is known \
