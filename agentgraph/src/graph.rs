@@ -77,6 +77,7 @@ use crate::step::{Goto, IntoGotos};
 #[must_use = "a builder does nothing until `compile()`"]
 pub struct StateGraph<S: State> {
     schema: S::Schema,
+    schema_place: CodePlace,
     nodes: Vec<DeclaredNode<S>>,
     edges: Vec<DeclaredEdge>,
     routers: Vec<DeclaredRouter<S>>,
@@ -164,9 +165,11 @@ impl<S: State<Schema: Default>> Default for StateGraph<S> {
 impl<S: State> StateGraph<S> {
     /// An empty graph over a state whose channels are known only at run time, such as
     /// [`JsonState`](crate::JsonState).
+    #[track_caller]
     pub fn with_schema(schema: S::Schema) -> Self {
         StateGraph {
             schema,
+            schema_place: Location::caller(),
             nodes: Vec::new(),
             edges: Vec::new(),
             routers: Vec::new(),

@@ -160,6 +160,14 @@ pub enum ProblemKind {
         /// The problem with the migration.
         problem: &'static str,
     },
+    /// A key of a [`JsonState`](crate::JsonState) has a wrong initial value, or lacks its function.
+    #[error("key `{key}`: {problem}")]
+    BadKey {
+        /// The key.
+        key: String,
+        /// The problem, and what to do.
+        problem: String,
+    },
     /// A dropped field that the state has.
     #[error("`.drops(\"{field}\")` drops a stored field that the state has a channel for")]
     DropsChannel {

@@ -24,6 +24,8 @@ pub(crate) fn of_update<S: State>(
         let mut write: Value = decode(write).map_err(unreadable)?;
         if let Some(reduced) = write.get_mut("Reduce") {
             write = if secret { MASK.into() } else { reduced.take() };
+        } else if secret && write.get("Remove").is_some() {
+            write = json!({ "Remove": MASK });
         } else if secret {
             write = json!({ "Overwrite": MASK });
         }
