@@ -53,7 +53,11 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         Base::of(nodes.len() as u32, Edges { all: &pairs, prepended: &prepended, orders: &orders }, joins)
     } else {
         // Edges may be missing and nodes doubled, so only the known ones are checked.
-        Base::of(check.declared.len() as u32, Edges { all: &pairs, prepended: &[], orders: &orders }, Vec::new())
+        Base::of(
+            check.declared.len() as u32,
+            Edges { all: &pairs, prepended: &[], orders: &orders },
+            Vec::new(),
+        )
     };
     let base = match base {
         Ok(base) if check.problems.is_empty() => base,

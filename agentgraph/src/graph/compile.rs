@@ -278,8 +278,7 @@ fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
 
 fn check_schema<S: State>(schema: &S::Schema, place: CodePlace, problems: &mut Problems) {
     for error in S::problems(schema) {
-        let (StateError::BadValue { channel, problem }
-        | StateError::Encode { channel, problem }) = error
+        let (StateError::BadValue { channel, problem } | StateError::Encode { channel, problem }) = error
         else {
             continue;
         };

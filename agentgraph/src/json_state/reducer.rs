@@ -222,7 +222,12 @@ impl JsonReducer {
         Ok(())
     }
 
-    fn remove(&self, value: &mut Value, keys: &[String], delta: Option<&mut DeltaWriter>) -> Result<(), Fault> {
+    fn remove(
+        &self,
+        value: &mut Value,
+        keys: &[String],
+        delta: Option<&mut DeltaWriter>,
+    ) -> Result<(), Fault> {
         match (self, value) {
             (JsonReducer::ById { field }, Value::Array(items)) => keyed::remove(items, field, keys, delta),
             (JsonReducer::ById { .. }, _) => Err(Fault::misfit("it holds no array to remove from")),
@@ -239,7 +244,8 @@ impl JsonReducer {
             (JsonReducer::Merge, Value::Object(entries)) => delta.entries(entries.iter()),
             (JsonReducer::ById { field }, Value::Array(items)) => {
                 // Items of stored bytes may lack a key; a list with one is stored as it is.
-                let keys: Result<Vec<&str>, String> = items.iter().map(|item| keyed::key_of(item, field)).collect();
+                let keys: Result<Vec<&str>, String> =
+                    items.iter().map(|item| keyed::key_of(item, field)).collect();
                 match keys {
                     Ok(keys) => delta.keyed(keys.into_iter().zip(items)),
                     Err(_) => delta.set(value),
@@ -290,8 +296,14 @@ fn append(items: &mut Vec<Value>, write: Value, delta: Option<&mut DeltaWriter>)
     Ok(())
 }
 
-fn merge(entries: &mut Map<String, Value>, write: Value, delta: Option<&mut DeltaWriter>) -> Result<(), Fault> {
-    let Value::Object(more) = write else { return Err(Fault::misfit("only an object can be merged into it")) };
+fn merge(
+    entries: &mut Map<String, Value>,
+    write: Value,
+    delta: Option<&mut DeltaWriter>,
+) -> Result<(), Fault> {
+    let Value::Object(more) = write else {
+        return Err(Fault::misfit("only an object can be merged into it"));
+    };
     if let Some(delta) = delta {
         more.iter().try_for_each(|(key, value)| delta.entry(key, value, entries.get(key)))?;
     }
@@ -351,7 +363,9 @@ fn read(form: &Value) -> Result<JsonReducer, String> {
     let entry = form.as_object().filter(|form| form.len() == 1).and_then(|form| form.iter().next());
     match (form, entry) {
         (Value::String(word), _) => of_word(word),
-        (_, Some((word, Value::String(field)))) if word == "by_id" => Ok(JsonReducer::by_field(field.clone())),
+        (_, Some((word, Value::String(field)))) if word == "by_id" => {
+            Ok(JsonReducer::by_field(field.clone()))
+        }
         (_, Some((word, Value::String(name)))) if word == "with" => {
             Ok(JsonReducer::With(JsonFunction::named(name.clone())))
         }

@@ -107,7 +107,11 @@ impl JsonUpdate {
     /// Removes the items with these ids, if there are any, from a key with
     /// [`JsonReducer::ById`](super::JsonReducer::ById).
     #[must_use]
-    pub fn remove<I: Into<String>>(mut self, key: impl Into<String>, ids: impl IntoIterator<Item = I>) -> Self {
+    pub fn remove<I: Into<String>>(
+        mut self,
+        key: impl Into<String>,
+        ids: impl IntoIterator<Item = I>,
+    ) -> Self {
         self.writes.push((key.into(), WriteOf::Remove(ids.into_iter().map(Into::into).collect())));
         self
     }

@@ -13,7 +13,7 @@ use super::{Misfit, Reducer, Slot, StoredReducer, Undo};
 use crate::state::{Channel, StateError};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
-pub use super::shown::{Peeked, ShownWrite, WithDebug, WithoutDebug};
+pub use super::shown::{WithDebug, WithoutDebug, peeked, shown_write};
 pub use super::slot::decode_fields;
 use super::slot::nearest_channel;
 pub(crate) use super::slot::{encode_field, encode_fields};

@@ -6,7 +6,12 @@ use crate::state::MASK;
 
 /// A value that may have no `Debug`. Of the two traits below, the compiler takes the first that fits: the
 /// second one needs one more reference.
-pub struct Peeked<'a, T>(pub &'a T);
+pub struct Peeked<'a, T>(&'a T);
+
+/// The value, to be asked whether it can be shown.
+pub fn peeked<T>(value: &T) -> Peeked<'_, T> {
+    Peeked(value)
+}
 
 /// The value, if it has `Debug`.
 pub trait WithDebug<'a> {
@@ -35,11 +40,15 @@ impl<'a, T> WithoutDebug<'a> for &Peeked<'a, T> {
 /// One write as `Debug` shows it: `3`, `append ["x"]`, `overwrite [secret]`.
 pub struct ShownWrite<'a> {
     /// The kind of the channel's reducer, or `overwrite`.
-    pub how: &'a str,
+    how: &'a str,
     /// `None` if it cannot be shown.
-    pub value: Option<&'a dyn fmt::Debug>,
-    /// Whether the channel is secret.
-    pub secret: bool,
+    value: Option<&'a dyn fmt::Debug>,
+    secret: bool,
+}
+
+/// A write by a reducer of this kind, or an `overwrite`; a secret one is masked.
+pub fn shown_write<'a>(how: &'a str, value: Option<&'a dyn fmt::Debug>, secret: bool) -> ShownWrite<'a> {
+    ShownWrite { how, value, secret }
 }
 
 impl fmt::Debug for ShownWrite<'_> {

@@ -172,7 +172,5 @@ impl<T: Addend + Clone + Send + Sync + 'static> Reducer<T> for Sum {
     }
 }
 
-impl<T> StoredReducer<T> for Sum where
-    T: Addend + Serialize + DeserializeOwned + Clone + Send + Sync + 'static
-{
-}
+impl<T> StoredReducer<T> for Sum where T: Addend + Serialize + DeserializeOwned + Clone + Send + Sync + 'static
+{}

@@ -46,8 +46,10 @@ impl Drop for DroppedCall {
 /// Warns by `tracing`, or on the standard error stream of a program without a subscriber, as beginners write.
 #[cfg(debug_assertions)]
 fn warn(place: &Location<'_>) {
-    const PROBLEM: &str = "a call was built and dropped, so nothing ran: `.await` it, or read its `.stream()`";
-    let unheard = tracing::dispatcher::get_default(|dispatch| dispatch.is::<tracing::subscriber::NoSubscriber>());
+    const PROBLEM: &str =
+        "a call was built and dropped, so nothing ran: `.await` it, or read its `.stream()`";
+    let unheard =
+        tracing::dispatcher::get_default(|dispatch| dispatch.is::<tracing::subscriber::NoSubscriber>());
     if unheard {
         eprintln!("warning: {PROBLEM} ({place})");
     } else {

@@ -221,13 +221,13 @@ fn debug_impl(state: &StateStruct) -> TokenStream {
             if let ::core::option::Option::Some(write) = self.#ident.get() {
                 let (how, value) = match write {
                     ::agentgraph::reduce::Write::Reduce(write) => {
-                        (&*__CHANNELS[#number].reducer, (&::agentgraph::__private::Peeked(write)).shown())
+                        (&*__CHANNELS[#number].reducer, (&::agentgraph::__private::peeked(write)).shown())
                     }
                     ::agentgraph::reduce::Write::Overwrite(value) => {
-                        ("overwrite", (&::agentgraph::__private::Peeked(value)).shown())
+                        ("overwrite", (&::agentgraph::__private::peeked(value)).shown())
                     }
                 };
-                written.field(#channel, &::agentgraph::__private::ShownWrite { how, value, secret: #secret });
+                written.field(#channel, &::agentgraph::__private::shown_write(how, value, #secret));
             }
         }
     });

@@ -126,9 +126,7 @@ fn write(state: &StateStruct, field: &Field, argument: &Ident) -> (TokenStream, 
             let (takes, value) = one(ty, argument);
             (takes, quote!(write(#value)))
         }
-        (Reduce::Sum(_), _) => {
-            (quote!(#ty), quote!(write(::agentgraph::reduce::Summands::from(#argument))))
-        }
+        (Reduce::Sum(_), _) => (quote!(#ty), quote!(write(::agentgraph::reduce::Summands::from(#argument)))),
         // A number goes into an `Option` of it by itself.
         (Reduce::Min | Reduce::Max, _) if shape::is_option(ty) => {
             (quote!(impl ::core::convert::Into<#ty>), quote!(write(::core::convert::Into::into(#argument))))
@@ -195,7 +193,10 @@ fn items(list: &Type, argument: &Ident) -> (TokenStream, TokenStream) {
         Shape::List(item) if shape::is_string(item) => texts(argument),
         _ => {
             let item = item_type(list);
-            (quote!(impl ::agentgraph::reduce::Items<#item>), quote!(::agentgraph::reduce::Items::items(#argument)))
+            (
+                quote!(impl ::agentgraph::reduce::Items<#item>),
+                quote!(::agentgraph::reduce::Items::items(#argument)),
+            )
         }
     };
     (takes, quote!(::core::iter::Iterator::collect(#iterator)))

@@ -48,7 +48,13 @@ fn check_reducer(field: &Field, mistakes: &mut Mistakes) {
             misfit(mistakes, word, "a number", field, WITH);
         }
         (Reduce::Sum(word), _) if shape::is_option(&field.ty) => {
-            misfit(mistakes, word, "a number", field, "use the number without `Option`: a sum begins with zero");
+            misfit(
+                mistakes,
+                word,
+                "a number",
+                field,
+                "use the number without `Option`: a sum begins with zero",
+            );
         }
         _ => {}
     }

@@ -16,7 +16,9 @@ thread_local! {
 /// and the number of readiness checks.
 fn pass(nodes: u32, edges: &[Pair], orders: &[Pair]) -> (Vec<u32>, usize) {
     let joins = vec![Join::All; nodes as usize];
-    let mut plan = Plan::new(Arc::new(Base::of(nodes, Edges { all: edges, orders, ..Edges::default() }, joins).unwrap()));
+    let mut plan = Plan::new(Arc::new(
+        Base::of(nodes, Edges { all: edges, orders, ..Edges::default() }, joins).unwrap(),
+    ));
     LOOKS.set(0);
     let mut ran = Vec::new();
     while let Some(node) = plan.next() {
