@@ -81,7 +81,8 @@ pub trait Reducer<T: Clone>: 'static {
 
     /// Whether `write` fits `value`. If not, the error is that of the run,
     /// [`Code::BadValue`](crate::Code::BadValue), and nothing is changed; [`Sum`] refuses a sum that its type
-    /// cannot hold. By default every write fits. The text must not repeat the values, since they may be secret.
+    /// cannot hold. By default every write fits. The text must not repeat the values, since they may be
+    /// secret.
     ///
     /// # Errors
     /// If the write does not fit.

@@ -71,9 +71,9 @@ pub(crate) type RunFuture<O> = BoxFuture<'static, Result<Outcome<O>, Error>>;
 /// `O` is the part of the last state that the outcome shows: all of it, unless the call is
 /// [narrowed](RunBuilder::output).
 ///
-/// A call that is dropped instead runs nothing. `let _run = graph.invoke(..)` hides this from the compiler, so
-/// a debug build warns where the call is dropped: by `tracing`, or on the standard error stream if the program
-/// has no subscriber.
+/// A call that is dropped instead runs nothing. `let _run = graph.invoke(..)` hides this from the compiler,
+/// so a debug build warns where the call is dropped: by `tracing`, or on the standard error stream if the
+/// program has no subscriber.
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
     plan: CallPlan<S>,

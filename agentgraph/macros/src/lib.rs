@@ -44,8 +44,8 @@ use proc_macro::TokenStream;
 /// `#[state(volatile)]` on the struct: nothing is stored, so no field needs serde and the graph takes no
 /// checkpointer.
 ///
-/// `Debug` of the update shows the written fields with their values: those of secret fields are masked, and those
-/// of types without `Debug` are `..`.
+/// `Debug` of the update shows the written fields with their values: those of secret fields are masked, and
+/// those of types without `Debug` are `..`.
 ///
 /// Every setter has the name of its field. Reduced fields also get `overwrite_<field>`, fields with `by_id`
 /// also `remove_<field>`.

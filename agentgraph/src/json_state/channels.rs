@@ -13,11 +13,13 @@ use super::reducer::JsonReducer;
 use crate::error::nearest;
 use crate::state::{Channel, Lifetime, StateError};
 
-/// The keys of a [`JsonState`](super::JsonState), each with its initial value and its reducer. Cheap to clone.
+/// The keys of a [`JsonState`](super::JsonState), each with its initial value and its reducer. Cheap to
+/// clone.
 ///
-/// A file has them as an array of objects, which serde reads and writes: a `key`, its `reducer` (`"once"` if it
-/// is left out), its `initial` value, its `lifetime` (`"thread"`, `"run"`, `"ephemeral"`, `"untracked"`) and
-/// whether it is `secret`. An initial value that the reducer cannot begin with is a problem of `compile()`.
+/// A file has them as an array of objects, which serde reads and writes: a `key`, its `reducer` (`"once"` if
+/// it is left out), its `initial` value, its `lifetime` (`"thread"`, `"run"`, `"ephemeral"`, `"untracked"`)
+/// and whether it is `secret`. An initial value that the reducer cannot begin with is a problem of
+/// `compile()`.
 ///
 /// ```
 /// use agentgraph::json_state::JsonReducer;

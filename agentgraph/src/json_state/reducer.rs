@@ -45,8 +45,9 @@ pub enum JsonReducer {
     /// The greatest of the value and all writes, like [`Min`](JsonReducer::Min).
     Max,
     /// The value is an array of objects with ids: a written object, or each of a written array, replaces the
-    /// item with the same id or is added at the end. [`JsonUpdate::remove`](super::JsonUpdate::remove) removes
-    /// items. Stored item by item. Made by [`by_id`](JsonReducer::by_id) or [`by_field`](JsonReducer::by_field).
+    /// item with the same id or is added at the end. [`JsonUpdate::remove`](super::JsonUpdate::remove)
+    /// removes items. Stored item by item. Made by [`by_id`](JsonReducer::by_id) or
+    /// [`by_field`](JsonReducer::by_field).
     ById {
         /// The field of an item that holds its id, a text.
         field: Cow<'static, str>,
@@ -84,8 +85,8 @@ impl JsonReducer {
     }
 
     /// A function that changes the value by a write. An error of it fails the superstep with
-    /// [`Code::BadValue`](crate::Code::BadValue). It must be pure. The whole value is stored at each change. The
-    /// name is part of the graph's fingerprint.
+    /// [`Code::BadValue`](crate::Code::BadValue). It must be pure. The whole value is stored at each change.
+    /// The name is part of the graph's fingerprint.
     ///
     /// ```
     /// use agentgraph::json_state::JsonReducer;
@@ -148,8 +149,8 @@ impl JsonReducer {
         }
     }
 
-    /// The reason why the key cannot have this value before a write, with a remedy. It does not show the value,
-    /// which may be secret.
+    /// The reason why the key cannot have this value before a write, with a remedy. It does not show the
+    /// value, which may be secret.
     pub(super) fn refuses(&self, value: &Value) -> Option<String> {
         let needs = match (self, value) {
             (JsonReducer::Append, Value::Array(_))

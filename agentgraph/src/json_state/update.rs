@@ -126,8 +126,8 @@ impl JsonUpdate {
         self.writes.is_empty()
     }
 
-    /// The writes as JSON: an array of objects with a `key`, and `set`, `overwrite` or `remove`. Values of secret
-    /// keys are among them.
+    /// The writes as JSON: an array of objects with a `key`, and `set`, `overwrite` or `remove`. Values of
+    /// secret keys are among them.
     pub fn to_value(&self) -> Value {
         let writes = self.writes().map(|(key, write)| match write {
             JsonWrite::Set(value) => json!({ "key": key, "set": value }),
@@ -137,8 +137,8 @@ impl JsonUpdate {
         Value::Array(writes.collect())
     }
 
-    /// The update with its values, for `{:?}`. Those of secret keys, and of keys that the channels do not have,
-    /// are masked.
+    /// The update with its values, for `{:?}`. Those of secret keys, and of keys that the channels do not
+    /// have, are masked.
     ///
     /// ```
     /// use agentgraph::json_state::{JsonChannels, JsonReducer, JsonUpdate};

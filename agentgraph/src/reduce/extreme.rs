@@ -32,9 +32,9 @@ pub struct Min;
 /// `#[reduce(max)]`: keeps the greatest of the value and all writes. Parallel tasks may all write.
 ///
 /// It takes every type with an order, numbers, texts and times among them. The first value is the field's
-/// default. An equal write changes nothing. A value that has no order, such as a `NaN`, is ignored as a write,
-/// and any write replaces it as a value. So the order of the writes does not matter. Checkpoints store the
-/// outcome.
+/// default. An equal write changes nothing. A value that has no order, such as a `NaN`, is ignored as a
+/// write, and any write replaces it as a value. So the order of the writes does not matter. Checkpoints store
+/// the outcome.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -53,12 +53,13 @@ pub struct Min;
 #[derive(Debug)]
 pub struct Max;
 
-/// [`Min`] of a field of type `Option<T>`. The derive chooses it by the name of the type, since a `None` is the
-/// least value of the standard order, and a minimum would never leave it.
+/// [`Min`] of a field of type `Option<T>`. The derive chooses it by the name of the type, since a `None` is
+/// the least value of the standard order, and a minimum would never leave it.
 #[derive(Debug)]
 pub struct MinSome;
 
-/// Whether `write` replaces `value` because it is on the `wanted` side of it, or because `value` has no order.
+/// Whether `write` replaces `value` because it is on the `wanted` side of it, or because `value` has no
+/// order.
 fn replaces<T: PartialOrd>(value: &T, write: &T, wanted: Ordering) -> bool {
     match write.partial_cmp(value) {
         Some(ordering) => ordering == wanted,

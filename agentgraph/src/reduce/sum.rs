@@ -10,9 +10,9 @@ use super::{Misfit, Reducer, StoredReducer};
 
 /// `#[reduce(sum)]`: adds each write to the value, in task order. Parallel tasks may all write.
 ///
-/// A sum that the type cannot hold is an error of the run,
-/// [`Code::BadValue`](crate::Code::BadValue), and changes nothing. Floating-point numbers follow IEEE 754: they
-/// do not overflow, and a `NaN` stays one. Checkpoints store the outcome.
+/// A sum that the type cannot hold is an error of the run, [`Code::BadValue`](crate::Code::BadValue), and
+/// changes nothing. Floating-point numbers follow IEEE 754: they do not overflow, and a `NaN` stays one.
+/// Checkpoints store the outcome.
 ///
 /// ```
 /// use agentgraph::prelude::*;

@@ -1,5 +1,6 @@
-//! `prepend_edge` of the builder puts a dependency before the earlier ones of its node, as the temporary edit does
-//! and as AgentKit's `add_edge(.., prepend=True)`. Nothing else changes: not the order in which nodes run.
+//! `prepend_edge` of the builder puts a dependency before the earlier ones of its node, as the temporary edit
+//! does and as AgentKit's `add_edge(.., prepend=True)`. Nothing else changes: not the order in which nodes
+//! run.
 
 use agentgraph::graph::ProblemKind;
 use agentgraph::prelude::*;

@@ -1,4 +1,5 @@
-//! An edit that would remove or skip a running node is refused as [`Rejection::Running`], which names the node.
+//! An edit that would remove or skip a running node is refused as [`Rejection::Running`], which names the
+//! node.
 
 use std::sync::{Arc, Mutex};
 

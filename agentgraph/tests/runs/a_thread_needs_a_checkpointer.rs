@@ -1,4 +1,5 @@
-//! A call on a thread of a graph without a checkpointer fails at once, before a node runs, and says what to do.
+//! A call on a thread of a graph without a checkpointer fails at once, before a node runs, and says what to
+//! do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

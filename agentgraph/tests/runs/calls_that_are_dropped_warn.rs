@@ -1,5 +1,6 @@
-//! A call that is built and dropped warns in debug builds, with its place in the code: through `tracing`, or on the
-//! standard error stream of a program without a subscriber. Calls that run, and unwinding panics, do not warn.
+//! A call that is built and dropped warns in debug builds, with its place in the code: through `tracing`, or
+//! on the standard error stream of a program without a subscriber. Calls that run, and unwinding panics, do
+//! not warn.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};

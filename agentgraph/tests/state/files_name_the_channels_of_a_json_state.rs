@@ -1,5 +1,5 @@
-//! The channels of a JSON state are read from a file and written to one; `compile()` and serde refuse what is wrong
-//! there, by key and with a remedy.
+//! The channels of a JSON state are read from a file and written to one; `compile()` and serde refuse what is
+//! wrong there, by key and with a remedy.
 
 use agentgraph::graph::ProblemKind;
 use agentgraph::json_state::{JsonChannels, JsonFunctions, JsonReducer};

@@ -1,5 +1,5 @@
-//! The reducers of a JSON state give the values of the typed ones, and the same bytes in checkpoints. A write that
-//! does not fit is an error and changes nothing.
+//! The reducers of a JSON state give the values of the typed ones, and the same bytes in checkpoints. A write
+//! that does not fit is an error and changes nothing.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

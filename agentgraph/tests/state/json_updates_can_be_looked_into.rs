@@ -1,5 +1,5 @@
-//! A program reads the writes of a JSON update, and typed values of a JSON state; `Debug` shows no value that may be
-//! secret.
+//! A program reads the writes of a JSON update, and typed values of a JSON state; `Debug` shows no value that
+//! may be secret.
 
 use agentgraph::json_state::{JsonChannels, JsonReducer, JsonUpdate, JsonWrite};
 use agentgraph::prelude::*;

@@ -1,6 +1,6 @@
-//! `#[reduce(sum)]`, `min` and `max` give what a plain fold over all writes gives, in task order, as LangGraph's
-//! `BinaryOperatorAggregate` does with `operator.add`, `min` and `max`; and a sum that its type cannot hold is an
-//! error that changes nothing.
+//! `#[reduce(sum)]`, `min` and `max` give what a plain fold over all writes gives, in task order, as
+//! LangGraph's `BinaryOperatorAggregate` does with `operator.add`, `min` and `max`; and a sum that its type
+//! cannot hold is an error that changes nothing.
 
 use agentgraph::checkpoint::delta::DeltaWriter;
 use agentgraph::prelude::*;
