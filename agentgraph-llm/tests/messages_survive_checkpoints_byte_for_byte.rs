@@ -84,6 +84,31 @@ fn arguments_that_are_no_json_are_kept_and_never_become_an_empty_object() {
     }
 }
 
+/// Outside a message the arguments are the JSON that they are, for a question to a person, say. Only what a
+/// parsed value cannot hold remains text, and nothing changes on the way back but the spelling.
+#[test]
+fn arguments_alone_serialise_as_the_json_they_are() {
+    let call = ToolUse::new("call-1", "add", RawJson::parse_text(r#"{ "b": 1.0, "a": [null] }"#).unwrap());
+    assert_eq!(json!({ "with": call.input }), json!({ "with": { "a": [null], "b": 1.0 } }));
+    let packed = rmp_serde::to_vec_named(&call.input).unwrap();
+    assert_eq!(packed, rmp_serde::to_vec_named(&json!({ "a": [null], "b": 1.0 })).unwrap());
+
+    let texts = ["{\"city\": \"Os", "", "nul", r#""quoted""#, r#"{"e":1e400}"#];
+    for input in texts.map(ToolInput::from_text) {
+        assert_eq!(serde_json::to_value(&input).unwrap(), json!(input.text()));
+        for back in [through_msgpack(&input), through_json(&input), through_value(&input)] {
+            assert_eq!(back, input);
+        }
+    }
+    for text in ODD {
+        let input = ToolInput::from_text(*text);
+        let value = input.json().unwrap().parse::<serde_json::Value>().ok();
+        for back in [through_msgpack(&input), through_json(&input), through_value(&input)] {
+            assert_eq!(back.json().unwrap().parse::<serde_json::Value>().ok(), value, "{text}");
+        }
+    }
+}
+
 #[test]
 fn thoughts_keep_their_signatures() {
     let signature = "ErUBCkYIBxgCIkD+/==\u{7f}é\"\\";

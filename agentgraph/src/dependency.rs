@@ -86,6 +86,8 @@ pub struct DependencyGraph<O, S = ()> {
     edges: Vec<DeclaredEdge>,
     /// Order-only edges, each with the number of edges that were added before it.
     orders: Vec<(DeclaredEdge, usize)>,
+    /// The edges, by their places, that come before the earlier dependencies of their nodes.
+    prepended: Vec<u32>,
     templates: Vec<(Arc<str>, Template<O, S>, CodePlace)>,
     deps: ValuesByType,
     sessions: Vec<SessionKind>,
@@ -163,6 +165,7 @@ impl<O, S> DependencyGraph<O, S> {
             nodes: Vec::new(),
             edges: Vec::new(),
             orders: Vec::new(),
+            prepended: Vec::new(),
             templates: Vec::new(),
             deps: ValuesByType::default(),
             sessions: Vec::new(),
@@ -184,6 +187,33 @@ impl<O, S> DependencyGraph<O, S> {
     #[track_caller]
     pub fn edge(mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> Self {
         let edge = self.pair(from.as_ref(), to.as_ref(), Location::caller());
+        self.edges.push(edge);
+        self
+    }
+
+    /// Adds an edge like [`edge`](DependencyGraph::edge): `to` depends on `from`, *before* its earlier
+    /// dependencies.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = DependencyGraph::<String>::new()
+    ///     .node("facts", || "facts".to_owned())
+    ///     .node("rules", || "rules".to_owned())
+    ///     .node("prompt", |deps: Deps<String>| deps.names().collect::<Vec<_>>().join(", "))
+    ///     .edge("facts", "prompt")
+    ///     .prepend_edge("rules", "prompt")
+    ///     .compile()?;
+    /// assert_eq!(graph.invoke(()).await?.into_finished()?["prompt"], "rules, facts");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn prepend_edge(mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> Self {
+        let edge = self.pair(from.as_ref(), to.as_ref(), Location::caller());
+        self.prepended.push(self.edges.len() as u32);
         self.edges.push(edge);
         self
     }

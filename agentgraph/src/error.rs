@@ -350,8 +350,27 @@ impl Error {
         self
     }
 
-    /// The text, without the code and the place.
-    pub(crate) fn message(&self) -> &str {
+    /// The text: what happened and what to do, without the code, the node and the thread.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Trip { city: String }
+    /// async fn flight() -> Result<()> {
+    ///     Err("no seat".into())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Trip>::new().node("flight", flight).edge(START, "flight").compile()?;
+    /// let error = graph.invoke(Trip::update()).await.unwrap_err();
+    /// assert_eq!(error.to_string(), "E_NODE_FAILED: node `flight`: no seat");
+    /// assert_eq!(error.message(), "no seat");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn message(&self) -> &str {
         &self.0.message
     }
 

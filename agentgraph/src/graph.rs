@@ -77,6 +77,7 @@ use crate::step::{Goto, IntoGotos};
 #[must_use = "a builder does nothing until `compile()`"]
 pub struct StateGraph<S: State> {
     schema: S::Schema,
+    schema_place: CodePlace,
     nodes: Vec<DeclaredNode<S>>,
     edges: Vec<DeclaredEdge>,
     routers: Vec<DeclaredRouter<S>>,
@@ -116,6 +117,8 @@ struct DeclaredEdge {
 struct DeclaredRouter<S: State> {
     from: Name,
     decide: RouterFn<S>,
+    /// The type of the function; `None` if it captures values, so that its type does not tell what it does.
+    function: Option<TypeId>,
     targets: Vec<DeclaredTarget>,
     word: &'static str,
     /// Whether one call may pick several targets.
@@ -141,6 +144,11 @@ pub(crate) enum Break {
     After,
 }
 
+/// The type of a function that captures nothing: two of one type do the same.
+fn function_of<F: 'static>(_: &F) -> Option<TypeId> {
+    (size_of::<F>() == 0).then(TypeId::of::<F>)
+}
+
 impl<S: State<Schema: Default>> StateGraph<S> {
     /// An empty graph.
     pub fn new() -> Self {
@@ -157,9 +165,11 @@ impl<S: State<Schema: Default>> Default for StateGraph<S> {
 impl<S: State> StateGraph<S> {
     /// An empty graph over a state whose channels are known only at run time, such as
     /// [`JsonState`](crate::JsonState).
+    #[track_caller]
     pub fn with_schema(schema: S::Schema) -> Self {
         StateGraph {
             schema,
+            schema_place: Location::caller(),
             nodes: Vec::new(),
             edges: Vec::new(),
             routers: Vec::new(),
@@ -242,6 +252,7 @@ impl<S: State> StateGraph<S> {
         route: impl Fn(&S) -> R + Send + Sync + 'static,
     ) -> Self {
         let place = Location::caller();
+        let function = function_of(&route);
         let targets = R::Route::TARGETS.iter().map(|target| DeclaredTarget {
             name: Cow::Borrowed(target.name()),
             dispatches: matches!(target, RouteTarget::Dispatch(_)),
@@ -252,7 +263,8 @@ impl<S: State> StateGraph<S> {
         let targets = targets.collect();
         let picks_several = R::MAY_PICK_SEVERAL;
         let from = from.into();
-        self.routers.push(DeclaredRouter { from, decide, targets, word: "route", picks_several, place });
+        let word = "route";
+        self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
         self
     }
 
@@ -267,6 +279,7 @@ impl<S: State> StateGraph<S> {
         targets: impl IntoIterator<Item = T>,
     ) -> Self {
         let place = Location::caller();
+        let function = function_of(&branch);
         let decide = RouterFn::Named(Box::new(move |state: &S, gotos: &mut Vec<Goto>| {
             branch(state).into_gotos(gotos);
         }));
@@ -274,7 +287,8 @@ impl<S: State> StateGraph<S> {
         let targets = targets.collect();
         let picks_several = B::MAY_BE_SEVERAL;
         let from = from.into();
-        self.routers.push(DeclaredRouter { from, decide, targets, word: "branch", picks_several, place });
+        let word = "branch";
+        self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
         self
     }
 

@@ -1,18 +1,28 @@
 //! [`JsonState`]: a state whose channels are named at run time, for graphs that are built from a file or by
 //! another program.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
+mod channels;
+mod functions;
+mod keyed;
+mod number;
+mod reducer;
+mod update;
 
-use serde::{Deserialize, Serialize};
+pub use channels::JsonChannels;
+pub use functions::{JsonFunction, JsonFunctions, UnknownFunction};
+pub use reducer::JsonReducer;
+pub use update::{JsonUpdate, JsonWrite};
+
+use std::fmt;
+
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::nearest;
+use self::reducer::Fault;
+use self::update::WriteOf;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
-use crate::state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind};
-use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
+use crate::state::{Channel, Lifetime, MASK, State, StateError, StoredState, WriteKind, without_secrets};
+use agentgraph_checkpoint::delta::DeltaWriter;
 
 /// A state of JSON values under keys that a [`JsonChannels`] lists.
 ///
@@ -42,163 +52,45 @@ pub struct JsonState {
     schema: JsonChannels,
 }
 
-/// How a write changes a key of a [`JsonState`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum JsonReducer {
-    /// The write replaces the value; two writers in a superstep are an error.
-    Once,
-    /// The last write in task order replaces the value.
-    Last,
-    /// The value is an array: the items of a written array are appended, and so is any other written value.
-    Append,
-    /// The value is an object: the entries of a written object replace those with the same key.
-    Merge,
-}
-
-/// The keys of a [`JsonState`], each with its initial value and its reducer. Cheap to clone.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct JsonChannels(Arc<ChannelTable>);
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct ChannelTable {
-    channels: Vec<Channel>,
-    reducers: Vec<JsonReducer>,
-    initial: Vec<Value>,
-    places: HashMap<String, usize>,
-}
-
-impl JsonChannels {
-    /// A schema without keys.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a key, or replaces the one with the same name.
-    #[must_use]
-    pub fn channel(self, name: impl Into<String>, initial: Value, reducer: JsonReducer) -> Self {
-        self.with_lifetime(name, initial, reducer, Lifetime::Thread)
-    }
-
-    /// Adds a key with a lifetime.
-    #[must_use]
-    pub fn with_lifetime(
-        self,
-        name: impl Into<String>,
-        initial: Value,
-        reducer: JsonReducer,
-        lifetime: Lifetime,
-    ) -> Self {
-        self.add(name.into(), initial, reducer, lifetime, false)
-    }
-
-    /// Adds a key whose values are secret: stored encrypted or not at all, and not shown in streams or by
-    /// `Debug`.
-    #[must_use]
-    pub fn secret(
-        self,
-        name: impl Into<String>,
-        initial: Value,
-        reducer: JsonReducer,
-        lifetime: Lifetime,
-    ) -> Self {
-        self.add(name.into(), initial, reducer, lifetime, true)
-    }
-
-    fn add(
-        mut self,
-        name: String,
-        initial: Value,
-        reducer: JsonReducer,
-        lifetime: Lifetime,
-        secret: bool,
-    ) -> Self {
-        let table = Arc::make_mut(&mut self.0);
-        let channel = Channel {
-            name: Cow::Owned(name.clone()),
-            reducer: Cow::Borrowed(reducer.kind()),
-            exclusive: reducer == JsonReducer::Once,
-            lifetime,
-            aliases: Cow::Borrowed(&[]),
-            secret,
-        };
-        let next = table.channels.len();
-        let at = *table.places.entry(name).or_insert(next);
-        if at == next {
-            table.channels.push(channel);
-            table.reducers.push(reducer);
-            table.initial.push(initial);
-        } else {
-            table.channels[at] = channel;
-            table.reducers[at] = reducer;
-            table.initial[at] = initial;
-        }
-        self
-    }
-
-    fn place(&self, name: &str) -> Result<usize, StateError> {
-        self.0.places.get(name).copied().ok_or_else(|| StateError::UnknownChannel {
-            channel: name.to_owned(),
-            nearest: nearest(name, self.0.places.keys().map(String::as_str)).map(str::to_owned),
-        })
-    }
-
-    fn name(&self, channel: usize) -> String {
-        self.0.channels.get(channel).map_or_else(String::new, |channel| channel.name.to_string())
-    }
-}
-
-impl JsonReducer {
-    const fn kind(self) -> &'static str {
-        match self {
-            JsonReducer::Once => "once",
-            JsonReducer::Last => "last",
-            JsonReducer::Append => "append",
-            JsonReducer::Merge => "merge",
-        }
-    }
-
-    /// The reason why `write` cannot be applied to `value`.
-    fn problem(self, value: &Value, write: &Value) -> Option<&'static str> {
-        match (self, value, write) {
-            (JsonReducer::Append, Value::Array(_), _) | (JsonReducer::Once | JsonReducer::Last, ..) => None,
-            (JsonReducer::Append, ..) => Some("it holds no array to append to"),
-            (JsonReducer::Merge, Value::Object(_), Value::Object(_)) => None,
-            (JsonReducer::Merge, Value::Object(_), _) => Some("only an object can be merged into it"),
-            (JsonReducer::Merge, ..) => Some("it holds no object to merge into"),
-        }
-    }
-
-    fn apply(self, value: &mut Value, write: Value) {
-        match (self, value, write) {
-            (JsonReducer::Append, Value::Array(items), Value::Array(mut more)) => items.append(&mut more),
-            (JsonReducer::Append, Value::Array(items), one) => items.push(one),
-            (JsonReducer::Merge, Value::Object(entries), Value::Object(more)) => entries.extend(more),
-            (_, value, write) => *value = write,
-        }
-    }
-
-    fn record(self, value: &Value, write: &Value, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
-        match (self, value, write) {
-            (JsonReducer::Append, _, Value::Array(items)) => delta.append(items),
-            (JsonReducer::Append, _, one) => delta.append(std::slice::from_ref(one)),
-            (JsonReducer::Merge, Value::Object(entries), Value::Object(more)) => {
-                more.iter().try_for_each(|(key, value)| delta.entry(key, value, entries.get(key)))
-            }
-            _ => delta.set(write),
-        }
-    }
-}
-
 impl JsonState {
     /// The value of a key; `None` for a key the schema does not have.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(self.schema.place(key).ok()?)
     }
 
+    /// The value of a key as a `T`.
+    ///
+    /// ```
+    /// use agentgraph::json_state::JsonReducer;
+    /// use agentgraph::prelude::*;
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Plan {
+    ///     steps: Vec<String>,
+    /// }
+    ///
+    /// let channels = JsonChannels::new().channel("plan", json!({ "steps": ["ask"] }), JsonReducer::Once);
+    /// let state = JsonState::initial(&channels);
+    /// assert_eq!(state.get_as::<Plan>("plan").unwrap().steps, ["ask"]);
+    /// assert!(state.get_as::<u8>("plan").is_err());
+    /// assert!(state.get_as::<Plan>("paln").unwrap_err().to_string().contains("did you mean `plan`?"));
+    /// ```
+    ///
+    /// # Errors
+    /// [`StateError::UnknownChannel`] for a key that the schema does not have, [`StateError::BadValue`] for a
+    /// value that is no `T`.
+    pub fn get_as<'a, T: Deserialize<'a>>(&'a self, key: &str) -> Result<T, StateError> {
+        let value = &self.values[self.schema.place(key)?];
+        T::deserialize(value).map_err(|error| {
+            let error = StateError::BadValue { channel: key.to_owned(), problem: error.to_string() };
+            without_secrets(&self.schema.table().channels, error)
+        })
+    }
+
     /// The whole state as one JSON object.
     pub fn to_value(&self) -> Value {
-        let names = self.schema.0.channels.iter().map(|channel| channel.name.to_string());
+        let names = self.schema.table().channels.iter().map(|channel| channel.name.to_string());
         Value::Object(names.zip(self.values.iter().cloned()).collect::<Map<_, _>>())
     }
 }
@@ -206,7 +98,7 @@ impl JsonState {
 /// The values by key; secret ones are masked.
 impl fmt::Debug for JsonState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let channels = self.schema.0.channels.iter().zip(&self.values);
+        let channels = self.schema.table().channels.iter().zip(&self.values);
         let shown = channels.map(|(channel, value)| {
             let value: &dyn fmt::Debug = if channel.secret { &MASK } else { value };
             (&channel.name, value)
@@ -223,109 +115,50 @@ impl std::ops::Index<&str> for JsonState {
     }
 }
 
-/// Writes to some keys of a [`JsonState`].
-#[derive(Clone, Default, PartialEq)]
-pub struct JsonUpdate {
-    writes: Vec<(String, WriteOf)>,
-}
-
-/// Shows which keys it writes and how, but no values: it does not know which keys are secret.
-impl fmt::Debug for JsonUpdate {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = self.writes.iter().map(|(key, write)| match write {
-            WriteOf::Reduce(_) => (key, WriteKind::Reduce),
-            WriteOf::Overwrite(_) => (key, WriteKind::Overwrite),
-        });
-        out.debug_map().entries(kinds).finish()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum WriteOf {
-    Reduce(Value),
-    Overwrite(Value),
-}
-
-impl JsonUpdate {
-    /// An empty update.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// A write to a key, through its reducer.
-    #[must_use]
-    pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.writes.push((key.into(), WriteOf::Reduce(value.into())));
-        self
-    }
-
-    /// Replaces the value of a key, and overrides every other write of the superstep.
-    #[must_use]
-    pub fn overwrite(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.writes.push((key.into(), WriteOf::Overwrite(value.into())));
-        self
-    }
-}
-
-/// The entries of an object as writes. Any other JSON value is an error.
-impl TryFrom<Value> for JsonUpdate {
-    type Error = StateError;
-    fn try_from(value: Value) -> Result<Self, StateError> {
-        match value {
-            Value::Object(entries) => {
-                let writes = entries.into_iter().map(|(key, value)| (key, WriteOf::Reduce(value)));
-                Ok(JsonUpdate { writes: writes.collect() })
-            }
-            _ => Err(StateError::BadValue {
-                channel: "*".into(),
-                problem: "an update is a JSON object".into(),
-            }),
-        }
-    }
-}
-
 impl JsonState {
-    /// Applies the writes one by one; `record` gets each write with the value before it.
-    fn apply_with(
+    /// Applies the writes one by one, and records the changes of stored keys.
+    fn apply_to(
         &mut self,
         schema: &JsonChannels,
         update: JsonUpdate,
-        mut record: impl FnMut(usize, JsonReducer, &Value, &WriteOf) -> Result<(), StateError>,
+        mut delta: Option<&mut DeltaWriter>,
     ) -> Result<(), StateError> {
         for (key, write) in update.writes {
             let at = schema.place(&key)?;
-            let reducer = schema.0.reducers[at];
-            let value = &mut self.values[at];
-            if let WriteOf::Reduce(write) = &write
-                && let Some(problem) = reducer.problem(value, write)
-            {
-                return Err(StateError::BadValue { channel: key, problem: problem.to_owned() });
-            }
-            record(at, reducer, value, &write)?;
-            match write {
-                WriteOf::Reduce(write) => reducer.apply(value, write),
-                WriteOf::Overwrite(new) => *value = new,
-            }
+            let table = schema.table();
+            let delta = match &mut delta {
+                Some(delta) if table.channels[at].is_stored() => Some(delta.channel(at)),
+                _ => None,
+            };
+            table.reducers[at].fold(&mut self.values[at], write, delta).map_err(|fault| named(key, fault))?;
         }
         Ok(())
+    }
+}
+
+fn named(channel: String, fault: Fault) -> StateError {
+    match fault {
+        Fault::Misfit(problem) => StateError::BadValue { channel, problem },
+        Fault::Encode(error) => StateError::Encode { channel, problem: error.to_string() },
     }
 }
 
 impl State for JsonState {
     type Schema = JsonChannels;
     type Update = JsonUpdate;
+    const SEVERAL_WRITES: &'static str = "give the key another reducer, such as `JsonReducer::Last`";
 
     fn channels(schema: &JsonChannels) -> &[Channel] {
-        &schema.0.channels
+        &schema.table().channels
     }
 
     fn initial(schema: &JsonChannels) -> Self {
-        JsonState { values: schema.0.initial.clone(), schema: schema.clone() }
+        JsonState { values: schema.table().initial.clone(), schema: schema.clone() }
     }
 
     fn apply(&mut self, schema: &JsonChannels, update: JsonUpdate) -> Result<(), StateError> {
         check_names(schema, &update)?;
-        self.apply_with(schema, update, |_, _, _, _| Ok(()))
+        self.apply_to(schema, update, None)
     }
 
     fn peek<R>(
@@ -338,26 +171,27 @@ impl State for JsonState {
         let written = update.writes.iter().map(|(key, _)| schema.place(key));
         let written: Vec<usize> = written.collect::<Result<_, _>>()?;
         let before: Vec<(usize, Value)> = written.iter().map(|at| (*at, self.values[*at].clone())).collect();
-        let applied = self.apply_with(schema, update.clone(), |_, _, _, _| Ok(()));
+        let applied = self.apply_to(schema, update.clone(), None);
         let seen = applied.map(|()| look(self));
         before.into_iter().for_each(|(at, value)| self.values[at] = value);
         seen
     }
 
+    fn problems(schema: &JsonChannels) -> Vec<StateError> {
+        schema.problems()
+    }
+
     fn reset(&mut self, schema: &JsonChannels, lifetime: Lifetime) {
-        let channels = schema.0.channels.iter().enumerate();
+        let channels = schema.table().channels.iter().enumerate();
         for (at, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
-            self.values[at] = schema.0.initial[at].clone();
+            self.values[at] = schema.table().initial[at].clone();
         }
     }
 
     fn writes(schema: &JsonChannels, update: &JsonUpdate, each: &mut dyn FnMut(usize, WriteKind)) {
         let mut seen: Vec<(usize, WriteKind)> = Vec::new();
         for (key, write) in &update.writes {
-            let kind = match write {
-                WriteOf::Reduce(_) => WriteKind::Reduce,
-                WriteOf::Overwrite(_) => WriteKind::Overwrite,
-            };
+            let kind = write.kind();
             // Several writes to one key in one update are one writer.
             if let Ok(at) = schema.place(key)
                 && !seen.contains(&(at, kind))
@@ -374,23 +208,20 @@ impl State for JsonState {
 
     fn compose(schema: &JsonChannels, update: &mut JsonUpdate, later: JsonUpdate) -> Result<(), StateError> {
         for (key, write) in later.writes {
-            let reducer = schema.0.reducers[schema.place(&key)?];
+            let reducer = &schema.table().reducers[schema.place(&key)?];
             let overwritten = update.writes.iter_mut().find_map(|(known, write)| match write {
                 WriteOf::Overwrite(value) if *known == key => Some(value),
                 _ => None,
             });
             match (write, overwritten) {
-                (WriteOf::Reduce(write), Some(value)) => match reducer.problem(value, &write) {
-                    None => reducer.apply(value, write),
-                    Some(problem) => {
-                        return Err(StateError::BadValue { channel: key, problem: problem.to_owned() });
-                    }
-                },
-                (write @ WriteOf::Reduce(_), None) => update.writes.push((key, write)),
                 (write @ WriteOf::Overwrite(_), _) => {
                     update.writes.retain(|(known, _)| *known != key);
                     update.writes.push((key, write));
                 }
+                (write, Some(value)) => {
+                    reducer.fold(value, write, None).map_err(|fault| named(key, fault))?
+                }
+                (write, None) => update.writes.push((key, write)),
             }
         }
         Ok(())
@@ -409,18 +240,7 @@ impl StoredState for JsonState {
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
         check_names(schema, &update)?;
-        self.apply_with(schema, update, |at, reducer, value, write| {
-            if !schema.0.channels[at].is_stored() {
-                return Ok(());
-            }
-            let delta = delta.channel(at);
-            let recorded = match write {
-                WriteOf::Reduce(write) => reducer.record(value, write, delta),
-                WriteOf::Overwrite(new) => record_whole(reducer, new, delta),
-            };
-            recorded
-                .map_err(|error| StateError::Encode { channel: schema.name(at), problem: error.to_string() })
-        })
+        self.apply_to(schema, update, Some(delta))
     }
 
     fn record_channel(
@@ -430,9 +250,8 @@ impl StoredState for JsonState {
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
         let recorded =
-            record_whole(schema.0.reducers[channel], &self.values[channel], delta.channel(channel));
-        recorded
-            .map_err(|error| StateError::Encode { channel: schema.name(channel), problem: error.to_string() })
+            schema.table().reducers[channel].record_whole(&self.values[channel], delta.channel(channel));
+        recorded.map_err(|error| named(schema.name(channel), error.into()))
     }
 
     fn restore_channel(
@@ -468,13 +287,5 @@ impl StoredState for JsonState {
             update.writes.push((key.to_owned(), write));
         }
         Ok(update)
-    }
-}
-
-/// Stores a map as entries, so that later merges can be stored entry by entry.
-fn record_whole(reducer: JsonReducer, value: &Value, delta: &mut DeltaWriter) -> Result<(), EncodeError> {
-    match (reducer, value) {
-        (JsonReducer::Merge, Value::Object(entries)) => delta.entries(entries.iter()),
-        _ => delta.set(value),
     }
 }

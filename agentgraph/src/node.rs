@@ -74,7 +74,8 @@ pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
     message = "`{Self}` is not a node",
     label = "not a node of this graph",
     note = "a node is an `async fn` whose arguments are extractors (`Snapshot<S>`, `S`, `Ctx`, `Input<I>`, `Dep<T>`) and that returns `()`, an update, a `Command` or a `Result` of these",
-    note = "put `#[agentgraph::node(YourState)]` on the function to see which argument or output is wrong"
+    note = "its future must be `Send`: no `Rc`, no guard of a `std::sync::Mutex` and nothing else that is not `Send` may be held over an `.await`",
+    note = "put `#[agentgraph::node(YourState)]` on the function to see which argument, output or value is wrong"
 )]
 pub trait IntoNode<S: State, M>: Sized {
     /// Makes the node.
@@ -400,6 +401,7 @@ pub(crate) mod checks {
     /// An output of a node.
     pub fn is_output<S: State, T: IntoStep<S>>() {}
 
-    /// The future of a node.
-    pub fn is_future<T: Send>(_: T) {}
+    /// The future of a node. The compiler shows the line with the bound, so the remedy is on it.
+    #[rustfmt::skip]
+    pub fn is_future<T: Send>(_: T) {} // drop what is not `Send` before the `.await`, or use `Arc` and tokio's `Mutex`
 }

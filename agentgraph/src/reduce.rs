@@ -7,16 +7,23 @@
 mod by_id;
 #[doc(hidden)]
 pub mod derived;
+mod extreme;
+mod items;
 mod list;
 mod map;
+mod shown;
 mod single;
 mod slot;
+mod sum;
 
 pub use by_id::{ById, Keyed, KeyedWrite};
+pub use extreme::{Max, Min, MinSome};
+pub use items::{Items, Texts};
 pub use list::Append;
 pub use map::{MapState, Merge};
 pub use single::{Last, Once};
-pub use slot::Slot;
+pub use slot::{Slot, Write};
+pub use sum::{Addend, Sum, Summands};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,35 +39,35 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 /// use agentgraph::reduce::{Reducer, StoredReducer};
 /// use serde::{Deserialize, Serialize};
 ///
-/// /// Adds up.
-/// struct Sum;
-/// impl Reducer<u64> for Sum {
+/// /// Collects flags.
+/// struct Union;
+/// impl Reducer<u64> for Union {
 ///     type Write = u64;
-///     const KIND: &'static str = "sum";
+///     const KIND: &'static str = "union";
 ///     fn reduce(value: &mut u64, write: u64) {
-///         *value = value.saturating_add(write);
+///         *value |= write;
 ///     }
 ///     fn combine(write: &mut u64, later: u64) {
-///         *write = write.saturating_add(later);
+///         *write |= later;
 ///     }
 /// }
 ///
-/// impl StoredReducer<u64> for Sum {}
+/// impl StoredReducer<u64> for Union {}
 ///
 /// #[derive(State, Serialize, Deserialize, Clone, Default)]
-/// struct Spent {
-///     #[reduce(reducer = Sum, write = u64)]
-///     tokens: u64,
+/// struct Checks {
+///     #[reduce(reducer = Union, write = u64)]
+///     passed: u64,
 /// }
 ///
-/// let mut state = Spent { tokens: 1 };
-/// state.apply(&(), Spent::update().tokens(2).tokens(3)).unwrap();
-/// assert_eq!(state.tokens, 6);
+/// let mut state = Checks { passed: 0b001 };
+/// state.apply(&(), Checks::update().passed(0b010).passed(0b110)).unwrap();
+/// assert_eq!(state.passed, 0b111);
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the reducer `{Self}` does not reduce a channel of type `{T}`",
     label = "not what `{Self}` reduces",
-    note = "`append` and `by_id` reduce a `Vec`, `merge` a `HashMap` or `BTreeMap`; `with = path` takes a function for any other type"
+    note = "`append` and `by_id` reduce a `Vec`, `merge` a `HashMap` or `BTreeMap`, `sum` a number; `with = path` takes a function for any other type"
 )]
 pub trait Reducer<T: Clone>: 'static {
     /// The value of one write.
@@ -72,7 +79,19 @@ pub trait Reducer<T: Clone>: 'static {
     /// Whether two writers in one superstep are an error.
     const EXCLUSIVE: bool = false;
 
-    /// Folds `write` into `value`.
+    /// Whether `write` fits `value`. If not, the error is that of the run,
+    /// [`Code::BadValue`](crate::Code::BadValue), and nothing is changed; [`Sum`] refuses a sum that its type
+    /// cannot hold. By default every write fits. The text must not repeat the values, since they may be
+    /// secret.
+    ///
+    /// # Errors
+    /// If the write does not fit.
+    fn check(value: &T, write: &Self::Write) -> Result<(), Misfit> {
+        let _ = (value, write);
+        Ok(())
+    }
+
+    /// Folds `write` into `value`, which it fits.
     fn reduce(value: &mut T, write: Self::Write);
 
     /// Adds a later write of the same update to the first.
@@ -101,10 +120,27 @@ pub trait Reducer<T: Clone>: 'static {
     }
 }
 
+/// A write that does not fit the value of its channel, with the reason: see [`Reducer::check`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Misfit(String);
+
+impl Misfit {
+    /// The reason, as the text after the channel's name in a message.
+    ///
+    /// ```
+    /// let misfit = agentgraph::reduce::Misfit::new("a rating is at most 5");
+    /// assert_eq!(misfit.to_string(), "a rating is at most 5");
+    /// ```
+    pub fn new(problem: impl Into<String>) -> Self {
+        Misfit(problem.into())
+    }
+}
+
 /// A reducer whose changes can be stored. The provided methods store the whole value at every change; a
 /// reducer with a smaller delta writes that.
 ///
-/// For the `Sum` of [`Reducer`]'s example, `impl StoredReducer<u64> for Sum {}` is enough.
+/// For the `Union` of [`Reducer`]'s example, `impl StoredReducer<u64> for Union {}` is enough.
 pub trait StoredReducer<T: Clone + Serialize>: Reducer<T, Write: Serialize + DeserializeOwned> {
     /// Like [`reduce`](Reducer::reduce), and records the change.
     ///
@@ -132,6 +168,8 @@ pub trait StoredReducer<T: Clone + Serialize>: Reducer<T, Write: Serialize + Des
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Undo<T> {
+    /// The write has changed nothing.
+    Nothing,
     /// Restore this value.
     Restore(T),
     /// Value and write were swapped.

@@ -9,6 +9,7 @@ mod calls;
 mod cancel;
 mod compiled;
 mod dependency;
+mod dropped_call;
 mod edit;
 pub(crate) mod event;
 mod narrow;
@@ -66,6 +67,7 @@ use crate::error::{Code, Error};
 use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
+use crate::run::dropped_call::DroppedCall;
 use crate::run::event::EventQueue;
 use crate::state::State;
 use crate::words::{EditError, Views};
@@ -77,25 +79,34 @@ pub(crate) type RunFuture<O> = BoxFuture<'static, Result<Outcome<O>, Error>>;
 ///
 /// `O` is the part of the last state that the outcome shows: all of it, unless the call is
 /// [narrowed](RunBuilder::output).
+///
+/// A call that is dropped instead runs nothing. `let _run = graph.invoke(..)` hides this from the compiler,
+/// so a debug build warns where the call is dropped: by `tracing`, or on the standard error stream if the
+/// program has no subscriber.
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
     plan: CallPlan<S>,
     output: PhantomData<fn() -> O>,
+    dropped: DroppedCall,
 }
 
 impl<S: State> RunBuilder<S> {
+    #[cfg_attr(debug_assertions, track_caller)]
     fn new(graph: CompiledGraph<S>, request: Result<CallRequest<S>, Error>) -> Self {
-        RunBuilder { plan: CallPlan::new(graph, request), output: PhantomData }
+        RunBuilder { plan: CallPlan::new(graph, request), output: PhantomData, dropped: DroppedCall::new() }
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn invoke(graph: CompiledGraph<S>, input: S::Update) -> Self {
         Self::new(graph, Ok(CallRequest::Invoke(input)))
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn resume(graph: CompiledGraph<S>, answer: impl Serialize) -> Self {
         Self::new(graph, answer_value(answer).map(|value| CallRequest::Resume(Answers::Bare(value))))
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn resume_many<A: Serialize>(
         graph: CompiledGraph<S>,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
@@ -105,10 +116,12 @@ impl<S: State> RunBuilder<S> {
         Self::new(graph, answers.map(|answers| CallRequest::Resume(Answers::ById(answers))))
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn proceed(graph: CompiledGraph<S>) -> Self {
         Self::new(graph, Ok(CallRequest::Proceed))
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn edit(graph: CompiledGraph<S>, start: CallRequest<S>) -> Self {
         Self::new(graph, Ok(start))
     }
@@ -165,7 +178,7 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     fn showing<P>(self) -> RunBuilder<S, P> {
-        RunBuilder { plan: self.plan, output: PhantomData }
+        RunBuilder { plan: self.plan, output: PhantomData, dropped: self.dropped }
     }
 
     fn change(mut self, change: impl FnOnce(&mut CallPlan<S>)) -> Self {
@@ -174,7 +187,28 @@ impl<S: State, O> RunBuilder<S, O> {
     }
 
     /// Sets the thread whose state the run reads and whose checkpoints it writes. Required with a
-    /// checkpointer; without one it is only a name for nodes to see.
+    /// checkpointer. Without one there are no threads, and the call fails with
+    /// [`Code::NoCheckpointer`](crate::Code::NoCheckpointer) before a node runs.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Chat { #[reduce(append)] said: Vec<String> }
+    /// # async fn reply() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Chat>::new().node("reply", reply).edge(START, "reply").compile()?;
+    /// let error = graph.invoke(Chat::update().said(["tea?"])).thread("t-1").await.unwrap_err();
+    /// assert_eq!(error.code(), agentgraph::Code::NoCheckpointer);
+    ///
+    /// let graph = graph.checkpointer(MemorySaver::new());
+    /// graph.invoke(Chat::update().said(["tea?"])).thread("t-1").await?;
+    /// let chat = graph.invoke(Chat::update().said(["coffee?"])).thread("t-1").await?.into_finished()?;
+    /// assert_eq!(chat.said, ["tea?", "coffee?"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn thread(self, thread: impl AsRef<str>) -> Self {
         self.change(|plan| plan.thread = Some(Arc::from(thread.as_ref())))
     }
@@ -371,6 +405,7 @@ impl<S: State, O> RunBuilder<S, O> {
 
     /// Runs the call as a stream of events. It writes the same checkpoints as an awaited run.
     pub fn stream(self) -> EventStream<S> {
+        self.dropped.ran();
         let queue = Arc::new(EventQueue::new(
             self.plan.stream.views,
             self.plan.stream.capacity,
@@ -387,6 +422,7 @@ impl<S: State, O: From<S> + 'static> IntoFuture for RunBuilder<S, O> {
     type IntoFuture = RunFuture<O>;
 
     fn into_future(self) -> Self::IntoFuture {
+        self.dropped.ran();
         Box::pin(self.plan.run(None))
     }
 }

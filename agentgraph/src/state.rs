@@ -48,6 +48,17 @@ pub trait State: Clone + Send + Sync + 'static {
     /// `derive(State)` sets it for a struct with a secret field.
     const HIDES: bool = false;
 
+    /// The remedy for a channel that takes one write and got two, as the begin of a sentence.
+    #[doc(hidden)]
+    const SEVERAL_WRITES: &'static str = "give the field a reducer, such as `#[reduce(last)]`";
+
+    /// The problems of a schema, for `compile()`: an initial value that a reducer cannot begin with, say. A
+    /// derived state has none.
+    fn problems(schema: &Self::Schema) -> Vec<StateError> {
+        let _ = schema;
+        Vec::new()
+    }
+
     /// The channels in order of declaration; their positions are the ids below.
     fn channels(schema: &Self::Schema) -> &[Channel];
 

@@ -1,6 +1,7 @@
 //! The blocks of a message.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::json::{Extra, RawJson};
 
@@ -114,6 +115,7 @@ pub struct ToolUse {
     /// The name of the tool.
     pub name: String,
     /// The arguments, exactly as the model wrote them.
+    #[serde(with = "StoredInput")]
     pub input: ToolInput,
     /// Further fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -133,8 +135,19 @@ impl ToolUse {
 }
 
 /// The arguments of a call, exactly as the model wrote them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+///
+/// It serialises as the JSON it is, for example as part of a question to a person. A message stores its text
+/// instead, so that not a byte changes. Text that is not JSON serialises as a string.
+///
+/// ```
+/// use agentgraph_llm::ToolUse;
+/// use serde_json::json;
+///
+/// let call = ToolUse::new("call-1", "weather", json!({ "city": "Oslo" }));
+/// let question = json!({ "run": call.name, "with": call.input });
+/// assert_eq!(question, json!({ "run": "weather", "with": { "city": "Oslo" } }));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolInput {
     /// JSON.
     Json(RawJson),
@@ -175,6 +188,33 @@ impl ToolInput {
             ToolInput::Json(json) => Some(json),
             ToolInput::Malformed(_) => None,
         }
+    }
+}
+
+/// A [`ToolInput`] in a stored message: its text, in a form that never changes.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ToolInput", rename_all = "snake_case")]
+enum StoredInput {
+    Json(RawJson),
+    Malformed(String),
+}
+
+impl Serialize for ToolInput {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.json().and_then(|json| json.parse::<Value>().ok()) {
+            // A string is the text of the input, so a JSON string keeps its quotes.
+            Some(Value::String(_)) | None => serializer.serialize_str(self.text()),
+            Some(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Value::deserialize(deserializer)? {
+            Value::String(text) => ToolInput::from_text(text),
+            value => ToolInput::Json(value.into()),
+        })
     }
 }
 

@@ -27,6 +27,8 @@ use proc_macro::TokenStream;
 /// | `#[reduce(append)]` | items go to the end of a `Vec` |
 /// | `#[reduce(merge)]` | entries replace those with the same key in a `HashMap` or `BTreeMap` |
 /// | `#[reduce(by_id)]` | items of a `Vec<T: Keyed>` are replaced, added and removed by key |
+/// | `#[reduce(sum)]` | numbers are added; a sum that the type cannot hold is `E_BAD_VALUE` |
+/// | `#[reduce(min)]`, `#[reduce(max)]` | the least or greatest value stays; in an `Option`, any value replaces `None` |
 /// | `#[reduce(with = path)]`, `#[reduce(with = path, write = W)]` | calls `fn(&mut T, W)`; `W` is the field's type unless given |
 /// | `#[reduce(reducer = R)]` | any `Reducer` |
 ///
@@ -41,6 +43,9 @@ use proc_macro::TokenStream;
 ///
 /// `#[state(volatile)]` on the struct: nothing is stored, so no field needs serde and the graph takes no
 /// checkpointer.
+///
+/// `Debug` of the update shows the written fields with their values: those of secret fields are masked, and
+/// those of types without `Debug` are `..`.
 ///
 /// Every setter has the name of its field. Reduced fields also get `overwrite_<field>`, fields with `by_id`
 /// also `remove_<field>`.

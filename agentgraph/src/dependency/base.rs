@@ -84,21 +84,39 @@ pub(crate) struct Base {
 /// An edge: from, to.
 pub(crate) type Pair = (u32, u32);
 
+/// All edges of a graph.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Edges<'a> {
+    /// The data edges, as they were added.
+    pub(in crate::dependency) all: &'a [Pair],
+    /// The places in `all` of those that come before the earlier dependencies of their nodes.
+    pub(in crate::dependency) prepended: &'a [u32],
+    /// The order-only edges.
+    pub(in crate::dependency) orders: &'a [Pair],
+}
+
+impl Edges<'_> {
+    /// The data edges, so that those into one node are in the order of its dependencies.
+    fn by_dependency(&self) -> impl Iterator<Item = Pair> + Clone {
+        let first = self.prepended.iter().rev().map(|at| self.all[*at as usize]);
+        let mut prepended = self.prepended.iter().copied().peekable();
+        let others = (0_u32..).zip(self.all).filter(move |(at, _)| prepended.next_if_eq(at).is_none());
+        first.chain(others.map(|(_, pair)| *pair))
+    }
+}
+
 impl Base {
     /// # Errors
     /// The nodes of a cycle, in its order.
-    pub(crate) fn of(
-        nodes: u32,
-        edges: &[Pair],
-        orders: &[Pair],
-        joins: Vec<Join>,
-    ) -> Result<Self, Vec<u32>> {
+    pub(crate) fn of(nodes: u32, edges: Edges<'_>, joins: Vec<Join>) -> Result<Self, Vec<u32>> {
+        let orders = edges.orders;
+        let sources = edges.by_dependency().map(|(from, to)| (to, from));
         let reversed = |pairs: &[Pair]| Rows::grouped(nodes, pairs.iter().map(|(from, to)| (*to, *from)));
         let forward = |pairs: &[Pair]| Rows::grouped(nodes, pairs.iter().copied());
         let mut base = Base {
             nodes,
-            sources: reversed(edges),
-            targets: forward(edges),
+            sources: Rows::grouped(nodes, sources),
+            targets: forward(edges.all),
             before: reversed(orders),
             after: forward(orders),
             joins: if joins.iter().all(|join| *join == Join::All) { Vec::new() } else { joins },

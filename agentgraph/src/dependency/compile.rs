@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use super::base::{Base, Pair};
+use super::base::{Base, Edges, Pair};
 use super::node::CallKind;
 use super::outputs::{OutputTable, Outputs};
 use super::wiring::{WiredNode, Wiring};
@@ -32,7 +32,7 @@ pub(crate) type CheckedGraph<O, S> = (Compiled<Outputs<O, S>>, Arc<Wiring<O, S>>
 pub(crate) fn compile<O: Output, S: PassInput>(
     graph: DependencyGraph<O, S>,
 ) -> Result<CheckedGraph<O, S>, CompileError> {
-    let DependencyGraph { names, nodes, edges, orders, templates, deps, sessions, .. } = graph;
+    let DependencyGraph { names, nodes, edges, orders, prepended, templates, deps, sessions, .. } = graph;
     let mut check = Check::of(&names, &nodes);
     let (pairs, places) = check.edges(&names, &edges);
     let orders = check.orders(&names, &orders, &pairs);
@@ -50,10 +50,14 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     }
     let joins = nodes.iter().map(|node| node.node.settings.join).collect();
     let base = if check.problems.is_empty() {
-        Base::of(nodes.len() as u32, &pairs, &orders, joins)
+        Base::of(nodes.len() as u32, Edges { all: &pairs, prepended: &prepended, orders: &orders }, joins)
     } else {
         // Edges may be missing and nodes doubled, so only the known ones are checked.
-        Base::of(check.declared.len() as u32, &pairs, &orders, Vec::new())
+        Base::of(
+            check.declared.len() as u32,
+            Edges { all: &pairs, prepended: &[], orders: &orders },
+            Vec::new(),
+        )
     };
     let base = match base {
         Ok(base) if check.problems.is_empty() => base,

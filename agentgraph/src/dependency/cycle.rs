@@ -225,11 +225,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dependency::base::{Base, Join};
+    use crate::dependency::base::{Base, Edges, Join};
 
     fn chain(nodes: u32) -> Base {
         let edges: Vec<Pair> = (1..nodes).map(|node| (node - 1, node)).collect();
-        Base::of(nodes, &edges, &[], Vec::new()).unwrap()
+        Base::of(nodes, Edges { all: &edges, ..Edges::default() }, Vec::new()).unwrap()
     }
 
     /// A graph under edit, with a count of the dependencies that its searches have examined.

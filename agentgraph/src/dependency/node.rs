@@ -103,7 +103,8 @@ impl<O, E: Into<BoxError>> IntoOutput<O> for Result<O, E> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node of this dependency graph",
     label = "not a node",
-    note = "a node is a function of `Deps<{O}>` and extractors, or an `async fn` of extractors, that returns `{O}` or a `Result<{O}, E>`"
+    note = "a node is a function of `Deps<{O}>` and extractors, or an `async fn` of extractors, that returns `{O}` or a `Result<{O}, E>`",
+    note = "the future of an `async fn` must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `.await`"
 )]
 pub trait IntoDependencyNode<O, S, M> {
     /// Converts it into a node.

@@ -127,11 +127,10 @@ fn concurrent_update<S: State>(
         format!("nodes `{first}` and `{second}`")
     };
     let (did, remedy) = match kind {
-        WriteKind::Reduce => (
-            "wrote",
-            "give the field a reducer, such as `#[reduce(last)]`, or let the nodes run one after the other",
-        ),
-        WriteKind::Overwrite => ("overwrote", "at most one of them may overwrite it"),
+        WriteKind::Reduce => {
+            ("wrote", format!("{}, or let the nodes run one after the other", S::SEVERAL_WRITES))
+        }
+        WriteKind::Overwrite => ("overwrote", "at most one of them may overwrite it".to_owned()),
     };
     Error::new(Code::ConcurrentUpdate, format!("{who} {did} `{field}` in the same superstep: {remedy}"))
 }

@@ -28,7 +28,7 @@ use crate::extract::RequirementKind;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::{Migrate, Migrations, UnknownFields};
 use crate::session::SessionKind;
-use crate::state::{Lifetime, State};
+use crate::state::{Lifetime, State, StateError};
 use crate::words::Memory;
 use agentgraph_checkpoint::services::SystemServices;
 
@@ -41,6 +41,7 @@ pub(crate) struct Compiled<S: State> {
 pub(crate) fn compile<S: State>(mut graph: StateGraph<S>) -> Result<Compiled<S>, CompileError> {
     let mut problems = Problems::default();
     let shape = resolve(&graph, &mut problems);
+    check_schema::<S>(&graph.schema, graph.schema_place, &mut problems);
     check_requirements(&graph.nodes, &graph.sessions, &graph.deps, &mut problems);
     let detached = shape.detached(&graph.nodes);
     check_detached(&shape, &graph.nodes, &detached, &graph.breaks, &mut problems);
@@ -273,6 +274,16 @@ fn keeps_output<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
 fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
     let deferred: Vec<bool> = nodes.iter().map(|node| node.node.settings.deferred).collect();
     if deferred.contains(&true) { deferred } else { Vec::new() }
+}
+
+fn check_schema<S: State>(schema: &S::Schema, place: CodePlace, problems: &mut Problems) {
+    for error in S::problems(schema) {
+        let (StateError::BadValue { channel, problem } | StateError::Encode { channel, problem }) = error
+        else {
+            continue;
+        };
+        problems.add(ProblemKind::BadKey { key: channel, problem }, place);
+    }
 }
 
 fn check_migrations(

@@ -160,6 +160,14 @@ pub enum ProblemKind {
         /// The problem with the migration.
         problem: &'static str,
     },
+    /// A key of a [`JsonState`](crate::JsonState) has a wrong initial value, or lacks its function.
+    #[error("key `{key}`: {problem}")]
+    BadKey {
+        /// The key.
+        key: String,
+        /// The problem, and what to do.
+        problem: String,
+    },
     /// A dropped field that the state has.
     #[error("`.drops(\"{field}\")` drops a stored field that the state has a channel for")]
     DropsChannel {
@@ -254,6 +262,17 @@ pub enum WarningKind {
         first: String,
         /// The target that another source depends on.
         second: String,
+    },
+    /// A node, or START, with the same route or branch twice.
+    #[error(
+        "{from} has the same `{what}` twice, so its function chooses twice, and what it dispatches runs twice: remove \
+         one of the two calls"
+    )]
+    RepeatedRouter {
+        /// The node, or START.
+        from: String,
+        /// `route` or `branch`.
+        what: &'static str,
     },
     /// A node that returns commands without declaring targets.
     #[error(

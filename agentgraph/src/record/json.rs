@@ -42,6 +42,8 @@ fn writes<S: State>(
         let mut write: Value = decode(write).map_err(unreadable).or_else(&otherwise)?;
         if let Some(reduced) = write.get_mut("Reduce") {
             write = if secret { MASK.into() } else { reduced.take() };
+        } else if secret && write.get("Remove").is_some() {
+            write = json!({ "Remove": MASK });
         } else if secret {
             write = json!({ "Overwrite": MASK });
         }

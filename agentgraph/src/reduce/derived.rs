@@ -9,10 +9,11 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Reducer, Slot, StoredReducer, Undo};
+use super::{Misfit, Reducer, Slot, StoredReducer, Undo};
 use crate::state::{Channel, StateError};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
+pub use super::shown::{WithDebug, WithoutDebug, peeked, shown_write};
 pub use super::slot::decode_fields;
 use super::slot::nearest_channel;
 pub(crate) use super::slot::{encode_field, encode_fields};
@@ -48,6 +49,7 @@ pub trait Field: 'static {
 pub struct ReducerTable<T, W> {
     kind: &'static str,
     exclusive: bool,
+    check: fn(&T, &W) -> Result<(), Misfit>,
     reduce: fn(&mut T, W),
     combine: fn(&mut W, W),
     admit: fn(T) -> T,
@@ -60,6 +62,7 @@ pub const fn reducer<T: Clone, R: Reducer<T, Write = W>, W>() -> ReducerTable<T,
     ReducerTable {
         kind: R::KIND,
         exclusive: R::EXCLUSIVE,
+        check: R::check,
         reduce: R::reduce,
         combine: R::combine,
         admit: R::admit,
@@ -75,6 +78,10 @@ impl<F: Field> Reducer<F::Value> for By<F> {
     type Write = F::Write;
     const KIND: &'static str = F::REDUCER.kind;
     const EXCLUSIVE: bool = F::REDUCER.exclusive;
+
+    fn check(value: &F::Value, write: &F::Write) -> Result<(), Misfit> {
+        (F::REDUCER.check)(value, write)
+    }
 
     fn reduce(value: &mut F::Value, write: F::Write) {
         (F::REDUCER.reduce)(value, write);
@@ -103,6 +110,12 @@ pub const fn channel<T: Clone, R: Reducer<T>>(
     aliases: &'static [&'static str],
 ) -> Channel {
     Channel::aliased(name, R::KIND, aliases).with_exclusive(R::EXCLUSIVE)
+}
+
+/// The error for a write that does not fit the value of a field.
+#[cold]
+pub fn misfit(channel: &'static str, misfit: &Misfit) -> StateError {
+    StateError::BadValue { channel: channel.to_owned(), problem: misfit.to_string() }
 }
 
 /// The error for a name that no field has, not even as an alias.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Reducer, StoredReducer, Undo};
+use super::{Misfit, Reducer, StoredReducer, Undo};
 use crate::state::{StateError, WriteKind};
 use agentgraph_checkpoint::delta::{self, DeltaWriter, EncodeError};
 
@@ -15,9 +15,12 @@ use agentgraph_checkpoint::delta::{self, DeltaWriter, EncodeError};
 /// hand.
 pub struct Slot<T: Clone, R: Reducer<T>>(Option<Write<T, R::Write>>);
 
-#[derive(Clone, Serialize, Deserialize)]
-enum Write<T, W> {
+/// The write in a [`Slot`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Write<T, W> {
+    /// For the reducer.
     Reduce(W),
+    /// The new value.
     Overwrite(T),
 }
 
@@ -34,6 +37,34 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
     /// Replaces the value, whatever else is written in the superstep.
     pub fn overwrite(&mut self, value: T) {
         self.0 = Some(Write::Overwrite(R::admit(value)));
+    }
+
+    /// The write, if there is one.
+    pub fn get(&self) -> Option<&Write<T, R::Write>> {
+        self.0.as_ref()
+    }
+
+    /// Whether the write fits `value`; an overwriting value always does.
+    ///
+    /// # Errors
+    /// Those of [`Reducer::check`].
+    #[inline]
+    pub fn check(&self, value: &T) -> Result<(), Misfit> {
+        match &self.0 {
+            Some(Write::Reduce(write)) => R::check(value, write),
+            Some(Write::Overwrite(_)) | None => Ok(()),
+        }
+    }
+
+    /// Whether [`compose`](Slot::compose) with `later` is possible: its write must fit an overwriting value.
+    ///
+    /// # Errors
+    /// Those of [`Reducer::check`].
+    pub fn check_compose(&self, later: &Self) -> Result<(), Misfit> {
+        match (&self.0, &later.0) {
+            (Some(Write::Overwrite(value)), Some(Write::Reduce(write))) => R::check(value, write),
+            _ => Ok(()),
+        }
     }
 
     /// Adds a later update of the same channel: applying the result has the effect of applying both.
@@ -59,7 +90,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         self.0 = None;
     }
 
-    /// Applies the write.
+    /// Applies the write, which has passed [`check`](Slot::check).
     pub fn apply(self, value: &mut T) {
         match self.0 {
             None => {}

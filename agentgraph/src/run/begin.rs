@@ -358,6 +358,15 @@ pub(super) fn no_thread() -> Error {
     Error::new(Code::NoThread, problem)
 }
 
+/// The error of a call on a thread of a graph that keeps none.
+pub(super) fn no_threads(thread: &str) -> Error {
+    let problem = format!(
+        "the call is on the thread `{thread}`, and the graph keeps no threads: add `.checkpointer(..)` to the compiled \
+         graph, or leave out `.thread(..)`"
+    );
+    Error::new(Code::NoCheckpointer, problem)
+}
+
 fn no_checkpointer() -> Error {
     let problem =
         "a run can be continued only if the graph keeps it: add `.checkpointer(..)` to the compiled graph";

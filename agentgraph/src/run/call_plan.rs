@@ -149,9 +149,11 @@ impl<S: State> CallPlan<S> {
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<PreparedCall<S, R>, Error> {
         let start = self.take_start()?;
-        match self.from {
-            Some(_) => Err(view::no_checkpointer()),
-            None => self.make_ready(start, None, runner, events),
+        match (self.from, &self.thread) {
+            (Some(_), _) => Err(view::no_checkpointer()),
+            // To continue has an error of its own, which says more.
+            (None, Some(thread)) if matches!(start, CallRequest::Invoke(_)) => Err(begin::no_threads(thread)),
+            (None, _) => self.make_ready(start, None, runner, events),
         }
     }
 

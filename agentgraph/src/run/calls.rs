@@ -12,6 +12,7 @@ use agentgraph_checkpoint::CheckpointId;
 impl<S: State> CompiledGraph<S> {
     /// Starts a run with an input. The input is an update: it goes through the reducers and never replaces
     /// the state.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn invoke(&self, input: impl Into<S::Update>) -> RunBuilder<S> {
         RunBuilder::invoke(self.clone(), input.into())
     }
@@ -20,12 +21,14 @@ impl<S: State> CompiledGraph<S> {
     /// node still asks the same question. Otherwise the outcome contains the new question, and its
     /// [`replaces`](crate::Interrupt::replaces) names the old one. See
     /// [`Ctx::interrupt`](crate::Ctx::interrupt).
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn resume(&self, answer: impl serde::Serialize) -> RunBuilder<S> {
         RunBuilder::resume(self.clone(), answer)
     }
 
     /// Continues a run with answers to some or all of its open interrupts, by their ids. A node runs again
     /// when none of its questions is open.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn resume_many<A: serde::Serialize>(
         &self,
         answers: impl IntoIterator<Item = (crate::InterruptId, A)>,
@@ -35,6 +38,7 @@ impl<S: State> CompiledGraph<S> {
 
     /// Continues a run that was stopped by anything but an open interrupt: a failure, a limit, a static
     /// interrupt, a cancelled or killed process.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn proceed(&self) -> RunBuilder<S> {
         RunBuilder::proceed(self.clone())
     }

@@ -51,16 +51,19 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     ///
     /// The limit of [`max_supersteps`](RunBuilder::max_supersteps) counts nodes here. There is none by
     /// default.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn invoke(&self, input: S) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::invoke(self.graph.clone(), OutputsUpdate::begin(input)).max_supersteps(u64::MAX)
     }
 
     /// Continues a pass with an answer to the one open interrupt of a thread.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn resume(&self, answer: impl Serialize) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::resume(self.graph.clone(), answer).max_supersteps(u64::MAX)
     }
 
     /// Continues a pass with answers to interrupts by their ids.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn resume_many<A: Serialize>(
         &self,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
@@ -70,6 +73,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
 
     /// Continues a pass that was stopped by anything but an open interrupt: a failure, a limit, a cancelled
     /// or killed process. Finished nodes do not run again, and their edits stay in effect.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn proceed(&self) -> RunBuilder<Outputs<O, S>> {
         RunBuilder::proceed(self.graph.clone()).max_supersteps(u64::MAX)
     }

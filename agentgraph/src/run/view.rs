@@ -22,7 +22,7 @@ use crate::graph::{Discipline, GraphCore, GraphTopology};
 use crate::persistence::Persistence;
 use crate::run::CompiledGraph;
 use crate::run::open::{OpenTask, done, failure_of_all, interrupts, open_work_inside, tasks};
-use crate::state::{ShownState, State};
+use crate::state::{ShownState, State, StateError};
 use crate::step::Step;
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::{TaskPlace, page};
@@ -244,8 +244,13 @@ async fn add_left_over<S: State>(
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
     keep_overwrites(core, &mut finished);
-    for update in finished.into_iter().flatten().filter_map(|done| done.update) {
-        checkpoint.values.apply(&core.schema, update)?;
+    for mut update in finished.into_iter().flatten().filter_map(|done| done.update) {
+        // A sum of parallel writes may not fit: the superstep cannot be merged, but its thread can be read.
+        match checkpoint.values.peek(&core.schema, &mut update, |_| ()) {
+            Ok(()) => checkpoint.values.apply(&core.schema, update)?,
+            Err(StateError::BadValue { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     checkpoint.next.clear();
     for task in tasks(core, place, header, replayed.id, &left) {

@@ -103,6 +103,12 @@ pub enum Rejection {
         /// The node.
         node: String,
     },
+    /// The node is running in this pass, so it can no longer be removed or skipped. A node that removes or
+    /// skips itself gets this, too.
+    Running {
+        /// The node.
+        node: String,
+    },
     /// The node has not finished in an earlier run of this thread, or pass, so it has no output to use
     /// again.
     NothingToReuse {
@@ -158,6 +164,7 @@ impl fmt::Display for Rejection {
                 write!(out, "it closes the cycle {}", nodes.join(" -> "))
             }
             Rejection::Done { node } => write!(out, "node `{node}` is done"),
+            Rejection::Running { node } => write!(out, "node `{node}` runs already"),
             Rejection::NothingToReuse { node } => {
                 write!(out, "node `{node}` has not finished before, so it has no output to reuse")
             }

@@ -16,7 +16,8 @@ use crate::step::Step;
     message = "`{Self}` is not a workflow",
     label = "not a workflow",
     note = "a workflow is an `async fn` whose arguments are extractors (`Ctx`, `Previous<O>`, `Dep<T>`, `CallContext<T>`) and at last its input, and that returns a `Result`",
-    note = "its input and its result are `Serialize`, `DeserializeOwned`, `Clone`, `Send` and `Sync`"
+    note = "its input and its result are `Serialize`, `DeserializeOwned`, `Clone`, `Send` and `Sync`",
+    note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `.await`"
 )]
 pub trait WorkflowFn<I: WorkflowValue, O: WorkflowValue, M>: Sized {
     /// The function as a node.

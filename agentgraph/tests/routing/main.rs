@@ -13,3 +13,4 @@ mod joins_wait_for_all_and_begin_anew;
 mod nodes_with_an_input_are_dispatched;
 mod outcomes_are_narrowed_and_report_stuck_joins;
 mod routing_goes_where_it_says;
+mod the_same_router_twice_is_a_warning;

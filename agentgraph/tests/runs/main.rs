@@ -10,7 +10,9 @@ mod common;
 mod sqlite_folder;
 
 mod a_session_belongs_to_its_run;
+mod a_thread_needs_a_checkpointer;
 mod calls_pass_context_to_their_nodes;
+mod calls_that_are_dropped_warn;
 mod contexts_act_only_for_their_own_task;
 mod declaration_order_changes_nothing;
 mod engine_matches_reference_model;

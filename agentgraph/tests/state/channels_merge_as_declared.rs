@@ -245,7 +245,7 @@ async fn an_unknown_key_of_a_json_state_is_an_error_that_names_it_and_the_node()
         StateGraph::with_schema(schema()).node("a", node).edge(START, "a").compile().unwrap()
     };
     for (key, near) in [("lag", "; did you mean `log`?"), ("whatever", "")] {
-        let error = graph(key).invoke(JsonUpdate::new()).thread("t").await.unwrap_err();
+        let error = graph(key).invoke(JsonUpdate::new()).await.unwrap_err();
         assert_eq!((error.code(), error.node()), (Code::UnknownChannel, Some("a")));
         assert!(error.to_string().contains(&format!("there is no channel `{key}`{near}")), "{error}");
     }
@@ -262,6 +262,7 @@ async fn two_writers_of_a_single_writer_json_key_are_an_error() {
         StateGraph::with_schema(schema()).node("a", node).node("b", node).edge(START, "a").edge(START, "b");
     let error = graph.compile().unwrap().invoke(JsonUpdate::new()).await.unwrap_err();
     assert!(error.to_string().contains("nodes `a` and `b` wrote `n`"), "{error}");
+    assert!(error.message().contains("give the key another reducer, such as `JsonReducer::Last`"), "{error}");
 }
 
 #[tokio::test]

@@ -68,6 +68,12 @@ struct All {
     #[channel(untracked)]
     #[serde(skip)]
     untracked: u16,
+    #[reduce(sum)]
+    sum: i64,
+    #[reduce(min)]
+    min: Option<u8>,
+    #[reduce(max)]
+    max: String,
 }
 
 fn word() -> impl Strategy<Value = String> {
@@ -91,10 +97,28 @@ fn state() -> impl Strategy<Value = All> {
         (word(), any::<Option<u32>>(), vec(word(), 0..4), btree_map(word(), any::<u8>(), 0..4)),
         (prop::collection::hash_map(0..4u8, word(), 0..4), messages(), any::<u32>()),
         (prop::collection::btree_set(any::<u8>(), 0..4), any::<u64>(), any::<u16>()),
+        (-9..9_i64, any::<Option<u8>>(), word()),
     )
-        .prop_map(|((once, last, append, merge), (hashed, by_id, with), (extended, own, untracked))| {
-            All { once, last, append, merge, hashed, by_id, with, extended, own, untracked }
-        })
+        .prop_map(
+            |((once, last, append, merge), (hashed, by_id, with), (extended, own, untracked), rest)| {
+                let (sum, min, max) = rest;
+                All {
+                    once,
+                    last,
+                    append,
+                    merge,
+                    hashed,
+                    by_id,
+                    with,
+                    extended,
+                    own,
+                    untracked,
+                    sum,
+                    min,
+                    max,
+                }
+            },
+        )
 }
 
 /// A call of one method of the update.
@@ -117,6 +141,12 @@ enum Call {
     Own(u32),
     OverwriteOwn(u64),
     Untracked(u16),
+    Sum(i32),
+    OverwriteSum(i32),
+    Min(Option<u8>),
+    OverwriteMin(Option<u8>),
+    Max(String),
+    OverwriteMax(String),
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -138,6 +168,12 @@ fn call() -> impl Strategy<Value = Call> {
         any::<u32>().prop_map(Call::Own),
         any::<u64>().prop_map(Call::OverwriteOwn),
         any::<u16>().prop_map(Call::Untracked),
+        any::<i32>().prop_map(Call::Sum),
+        any::<i32>().prop_map(Call::OverwriteSum),
+        any::<Option<u8>>().prop_map(Call::Min),
+        any::<Option<u8>>().prop_map(Call::OverwriteMin),
+        word().prop_map(Call::Max),
+        word().prop_map(Call::OverwriteMax),
     ]
 }
 
@@ -160,6 +196,12 @@ fn apply_call(update: AllUpdate, call: Call) -> AllUpdate {
         Call::Own(write) => update.own(write),
         Call::OverwriteOwn(value) => update.overwrite_own(value),
         Call::Untracked(value) => update.untracked(value),
+        Call::Sum(more) => update.sum(more.into()),
+        Call::OverwriteSum(value) => update.overwrite_sum(value.into()),
+        Call::Min(value) => update.min(value),
+        Call::OverwriteMin(value) => update.overwrite_min(value),
+        Call::Max(value) => update.max(value),
+        Call::OverwriteMax(value) => update.overwrite_max(value),
     }
 }
 
@@ -242,6 +284,11 @@ proptest! {
         ];
         let mut restored = All { untracked: state.untracked, ..All::default() };
         for (channel, value) in values.iter().enumerate() {
+            restored.restore_channel(&(), channel, value).unwrap();
+        }
+        // 9 is untracked.
+        let values = [rmp(&state.sum), rmp(&state.min), rmp(&state.max)];
+        for (channel, value) in (10..).zip(&values) {
             restored.restore_channel(&(), channel, value).unwrap();
         }
         prop_assert_eq!(restored, state);

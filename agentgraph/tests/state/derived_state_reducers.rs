@@ -252,9 +252,11 @@ fn reset_restores_initial_values_of_one_lifetime_only() {
 }
 
 #[test]
-fn debug_of_an_update_shows_channels_but_no_values() {
-    let update = Triage::update().question("the password is hunter2").overwrite_notes(vec![]);
-    assert_eq!(format!("{update:?}"), "TriageUpdate { question: Reduce, notes: Overwrite }");
+fn debug_of_an_update_shows_the_written_values() {
+    let update = Triage::update().question("why?").overwrite_notes(vec![]).prices([("tea", 3)]).risk(2);
+    let shown = r#"TriageUpdate { question: "why?", notes: overwrite [], prices: merge [("tea", 3)], risk: with [2] }"#;
+    assert_eq!(format!("{update:?}"), shown);
+    assert_eq!(format!("{:?}", Triage::update()), "TriageUpdate");
 }
 
 #[test]

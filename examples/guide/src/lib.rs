@@ -24,6 +24,7 @@ pages! {
     Caching = "docs/guide/caching.md"
     StructuredOutput = "docs/guide/structured-output.md"
     Reducers = "docs/guide/reducers.md"
+    JsonGraphs = "docs/guide/json-graphs.md"
     Policies = "docs/guide/policies.md"
     Subgraphs = "docs/guide/subgraphs.md"
     Dispatch = "docs/guide/dispatch.md"

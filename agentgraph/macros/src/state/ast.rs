@@ -36,6 +36,9 @@ pub(super) enum Reduce {
     Append(Ident),
     Merge(Ident),
     ById(Ident),
+    Sum(Ident),
+    Min,
+    Max,
     /// The function, and the type of its write if it is given; otherwise that is the field's type.
     With(Box<syn::ExprPath>, Option<Box<Type>>),
     /// The reducer, and the type of its write if it is given.

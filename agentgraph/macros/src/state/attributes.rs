@@ -8,8 +8,10 @@ use super::ast::{Lifetime, Reduce};
 use crate::mistakes::Mistakes;
 use crate::words::{self, Words};
 
-const REDUCE: Words =
-    Words { attribute: "reduce", known: &["append", "merge", "last", "by_id", "with", "reducer"] };
+const REDUCE: Words = Words {
+    attribute: "reduce",
+    known: &["append", "merge", "last", "by_id", "sum", "min", "max", "with", "reducer"],
+};
 const WRITE: Words = Words { attribute: "reduce", known: &["write"] };
 const CHANNEL: Words =
     Words { attribute: "channel", known: &["run", "ephemeral", "untracked", "secret", "alias"] };
@@ -113,6 +115,9 @@ fn reduction(input: ParseStream) -> Result<Reduce> {
                 "append" => Reduce::Append(word),
                 "merge" => Reduce::Merge(word),
                 "by_id" => Reduce::ById(word),
+                "sum" => Reduce::Sum(word),
+                "min" => Reduce::Min,
+                "max" => Reduce::Max,
                 _ => Reduce::Last,
             }
         }

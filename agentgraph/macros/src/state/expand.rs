@@ -7,13 +7,14 @@ use syn::spanned::Spanned;
 use syn::{ExprPath, Ident, Type};
 
 use super::ast::{Field, Lifetime, Reduce, StateStruct};
-use super::{setters, stored};
+use super::{setters, shape, stored};
 
 pub(super) fn expand(state: &StateStruct) -> TokenStream {
     let helpers = helper_structs(state);
     let update = update_struct(state);
     let helper_impls: TokenStream = state.fields.iter().map(|field| helper_impl(state, field)).collect();
     let implementation = state_impl(state);
+    let debug = debug_impl(state);
     let step = step_impl(state);
     let stored = (!state.volatile).then(|| stored::expand(state));
     // The generated code has the spans of the fields, so lints would treat it as the user's code.
@@ -24,10 +25,44 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
         const _: () = {
             #helper_impls
             #implementation
+            #debug
             #step
             #stored
         };
     }
+}
+
+/// Whether a write may be refused by the field's reducer.
+fn is_checked(field: &Field) -> bool {
+    matches!(field.reduce, Reduce::Sum(_) | Reduce::Reducer(..))
+}
+
+/// Returns the checks of all writes that may be refused, before any is applied to `self`.
+pub(super) fn checks(state: &StateStruct) -> TokenStream {
+    let checked = state.fields.iter().filter(|field| is_checked(field));
+    let checks = checked.map(|field| {
+        let (ident, channel) = (&field.ident, &field.channel);
+        quote! {
+            if let ::core::result::Result::Err(misfit) = update.#ident.check(&self.#ident) {
+                return ::core::result::Result::Err(::agentgraph::__private::misfit(#channel, &misfit));
+            }
+        }
+    });
+    checks.collect()
+}
+
+/// Returns the checks that a later update can be composed with an earlier one.
+fn compose_checks(state: &StateStruct) -> TokenStream {
+    let checked = state.fields.iter().filter(|field| is_checked(field));
+    let checks = checked.map(|field| {
+        let (ident, channel) = (&field.ident, &field.channel);
+        quote! {
+            if let ::core::result::Result::Err(misfit) = update.#ident.check_compose(&later.#ident) {
+                return ::core::result::Result::Err(::agentgraph::__private::misfit(#channel, &misfit));
+            }
+        }
+    });
+    checks.collect()
 }
 
 /// Returns the type of the channel's slot in an update.
@@ -46,6 +81,10 @@ pub(super) fn reducer(state: &StateStruct, field: &Field) -> TokenStream {
         Reduce::Append(_) => quote_spanned!(span=> ::agentgraph::reduce::Append),
         Reduce::Merge(_) => quote_spanned!(span=> ::agentgraph::reduce::Merge),
         Reduce::ById(_) => quote_spanned!(span=> ::agentgraph::reduce::ById),
+        Reduce::Sum(_) => quote_spanned!(span=> ::agentgraph::reduce::Sum),
+        Reduce::Min if shape::is_option(&field.ty) => quote_spanned!(span=> ::agentgraph::reduce::MinSome),
+        Reduce::Min => quote_spanned!(span=> ::agentgraph::reduce::Min),
+        Reduce::Max => quote_spanned!(span=> ::agentgraph::reduce::Max),
         Reduce::Reducer(reducer, _) => quote!(#reducer),
         Reduce::With(..) => {
             let helper = helper_name(state, field);
@@ -67,7 +106,7 @@ fn slot_reducer(state: &StateStruct, field: &Field) -> TokenStream {
 
 /// Whether the reducer may not fit the field's type: only the compiler can decide that.
 fn may_misfit(field: &Field) -> bool {
-    matches!(field.reduce, Reduce::Append(_) | Reduce::Merge(_) | Reduce::ById(_) | Reduce::Reducer(..))
+    !matches!(field.reduce, Reduce::Once | Reduce::Last | Reduce::With(..))
 }
 
 pub(super) fn helper_name(state: &StateStruct, field: &Field) -> Ident {
@@ -139,7 +178,6 @@ fn update_struct(state: &StateStruct) -> TokenStream {
         quote!(#ident: #slot)
     });
     let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
-    let channels = fields.iter().map(|field| &field.channel);
     let setters = setters::all(state);
     let about = format!(" A partial [`{name}`]: what a node writes to its channels.");
     let makes = format!(" A [`{update}`] that writes nothing yet.");
@@ -172,17 +210,36 @@ fn update_struct(state: &StateStruct) -> TokenStream {
                 true #(&& self.#idents.kind().is_none())*
             }
         }
+    }
+}
 
-        /// Shows the written channels and the kind of each write, but no values: a state may hold secrets.
+fn debug_impl(state: &StateStruct) -> TokenStream {
+    let StateStruct { update, fields, .. } = state;
+    let shown = fields.iter().enumerate().map(|(number, field)| {
+        let (ident, channel, secret) = (&field.ident, &field.channel, field.secret);
+        quote! {
+            if let ::core::option::Option::Some(write) = self.#ident.get() {
+                let (how, value) = match write {
+                    ::agentgraph::reduce::Write::Reduce(write) => {
+                        (&*__CHANNELS[#number].reducer, (&::agentgraph::__private::peeked(write)).shown())
+                    }
+                    ::agentgraph::reduce::Write::Overwrite(value) => {
+                        ("overwrite", (&::agentgraph::__private::peeked(value)).shown())
+                    }
+                };
+                written.field(#channel, &::agentgraph::__private::shown_write(how, value, #secret));
+            }
+        }
+    });
+    quote! {
+        /// Shows the written channels with their values; secret ones are masked.
         #[automatically_derived]
         impl ::core::fmt::Debug for #update {
             fn fmt(&self, out: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                #[allow(unused_imports)]
+                use ::agentgraph::__private::{WithDebug as _, WithoutDebug as _};
                 let mut written = out.debug_struct(::core::stringify!(#update));
-                #(
-                    if let ::core::option::Option::Some(kind) = self.#idents.kind() {
-                        written.field(#channels, &kind);
-                    }
-                )*
+                #(#shown)*
                 written.finish()
             }
         }
@@ -201,6 +258,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
     let count = fields.len();
     let resets = resets(state);
     let where_clone = where_clone(state);
+    let (checks, compose_checks) = (checks(state), compose_checks(state));
     let hides = fields.iter().any(|field| field.secret).then(|| {
         quote!(
             const HIDES: bool = true;
@@ -226,6 +284,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
 
             #[inline]
             fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
+                #checks
                 #(update.#idents.apply(&mut self.#idents);)*
                 ::core::result::Result::Ok(())
             }
@@ -236,6 +295,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
                 update: &mut #update,
                 look: impl ::core::ops::FnOnce(&Self) -> __R,
             ) -> ::core::result::Result<__R, ::agentgraph::state::StateError> {
+                #checks
                 #(let #undo = update.#idents.try_on(&mut self.#idents);)*
                 let seen = look(&*self);
                 #(update.#backwards.take_off(&mut self.#backwards, #undo_backwards);)*
@@ -269,6 +329,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
                 update: &mut #update,
                 later: #update,
             ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
+                #compose_checks
                 #(update.#idents.compose(later.#idents);)*
                 ::core::result::Result::Ok(())
             }

@@ -86,6 +86,9 @@ fn about(field: &Field, method: Method) -> String {
                 " Replaces the items of `{channel}` that have the same keys, and adds the others at the end."
             )
         }
+        (Method::Write, Reduce::Sum(_)) => format!(" Adds to `{channel}`."),
+        (Method::Write, Reduce::Min) => format!(" Sets `{channel}` if this is less."),
+        (Method::Write, Reduce::Max) => format!(" Sets `{channel}` if this is greater."),
         (Method::Write, Reduce::With(..) | Reduce::Reducer(..)) => {
             format!(" Writes to `{channel}` through its reducer.")
         }
@@ -110,7 +113,8 @@ pub(super) fn write_type(field: &Field) -> TokenStream {
         }
         (Reduce::With(_, Some(said)), _) => quote!(::std::vec::Vec<#said>),
         (Reduce::With(_, None), _) => quote!(::std::vec::Vec<#ty>),
-        (Reduce::Once | Reduce::Last | Reduce::Append(_), _) => quote!(#ty),
+        (Reduce::Sum(_), _) => quote!(::agentgraph::reduce::Summands<#ty>),
+        (Reduce::Once | Reduce::Last | Reduce::Append(_) | Reduce::Min | Reduce::Max, _) => quote!(#ty),
     }
 }
 
@@ -122,6 +126,15 @@ fn write(state: &StateStruct, field: &Field, argument: &Ident) -> (TokenStream, 
             let (takes, value) = one(ty, argument);
             (takes, quote!(write(#value)))
         }
+        (Reduce::Sum(_), _) => (quote!(#ty), quote!(write(::agentgraph::reduce::Summands::from(#argument)))),
+        // A number goes into an `Option` of it by itself.
+        (Reduce::Min | Reduce::Max, _) if shape::is_option(ty) => {
+            (quote!(impl ::core::convert::Into<#ty>), quote!(write(::core::convert::Into::into(#argument))))
+        }
+        (Reduce::Min | Reduce::Max, _) => {
+            let (takes, value) = one(ty, argument);
+            (takes, quote!(write(#value)))
+        }
         (Reduce::Append(_), _) => {
             let (takes, items) = items(ty, argument);
             (takes, quote!(write(#items)))
@@ -129,9 +142,9 @@ fn write(state: &StateStruct, field: &Field, argument: &Ident) -> (TokenStream, 
         (Reduce::ById(_), _) => {
             let item = item_type(ty);
             (
-                quote!(impl ::core::iter::IntoIterator<Item = #item>),
+                quote!(impl ::agentgraph::reduce::Items<#item>),
                 quote!(write(::core::iter::Iterator::collect(::core::iter::Iterator::map(
-                    ::core::iter::IntoIterator::into_iter(#argument),
+                    ::agentgraph::reduce::Items::items(#argument),
                     ::agentgraph::reduce::KeyedWrite::Upsert,
                 )))),
             )
@@ -176,23 +189,22 @@ fn item_type(list: &Type) -> TokenStream {
 }
 
 fn items(list: &Type, argument: &Ident) -> (TokenStream, TokenStream) {
-    let iterator = quote!(::core::iter::IntoIterator::into_iter(#argument));
-    match shape::of(list) {
-        Shape::List(item) if shape::is_string(item) => {
-            let text = into_string();
-            (
-                quote!(impl ::core::iter::IntoIterator<Item = #text>),
-                quote!(::core::iter::Iterator::collect(::core::iter::Iterator::map(#iterator, ::core::convert::Into::into))),
-            )
-        }
+    let (takes, iterator) = match shape::of(list) {
+        Shape::List(item) if shape::is_string(item) => texts(argument),
         _ => {
             let item = item_type(list);
             (
-                quote!(impl ::core::iter::IntoIterator<Item = #item>),
-                quote!(::core::iter::Iterator::collect(#iterator)),
+                quote!(impl ::agentgraph::reduce::Items<#item>),
+                quote!(::agentgraph::reduce::Items::items(#argument)),
             )
         }
-    }
+    };
+    (takes, quote!(::core::iter::Iterator::collect(#iterator)))
+}
+
+/// Returns the argument type for a list of texts, and its iterator.
+fn texts(argument: &Ident) -> (TokenStream, TokenStream) {
+    (quote!(impl ::agentgraph::reduce::Texts), quote!(::agentgraph::reduce::Texts::texts(#argument)))
 }
 
 fn entry_types(map: &Type, shape: &Shape<'_>) -> (TokenStream, TokenStream) {
@@ -226,13 +238,12 @@ fn entries(map: &Type, shape: &Shape<'_>, argument: &Ident) -> (TokenStream, Tok
 }
 
 fn remove(argument: &Ident) -> (TokenStream, TokenStream) {
-    let text = into_string();
-    let key = Ident::new("key", Span::mixed_site());
+    let (takes, keys) = texts(argument);
     (
-        quote!(impl ::core::iter::IntoIterator<Item = #text>),
+        takes,
         quote!(write(::core::iter::Iterator::collect(::core::iter::Iterator::map(
-            ::core::iter::IntoIterator::into_iter(#argument),
-            |#key| ::agentgraph::reduce::KeyedWrite::Remove(::core::convert::Into::into(#key)),
+            #keys,
+            ::agentgraph::reduce::KeyedWrite::Remove,
         )))),
     )
 }

@@ -65,3 +65,14 @@ fn types_in(arguments: &PathArguments) -> Vec<&Type> {
 pub(super) fn is_string(ty: &Type) -> bool {
     matches!(of(ty), Shape::String)
 }
+
+pub(super) fn is_option(ty: &Type) -> bool {
+    match ty {
+        Type::Group(group) => is_option(&group.elem),
+        Type::Paren(paren) => is_option(&paren.elem),
+        Type::Path(path) if path.qself.is_none() && is_standard(&path.path) => {
+            path.path.segments.last().is_some_and(|last| last.ident == "Option")
+        }
+        _ => false,
+    }
+}

@@ -9,7 +9,7 @@ use syn::Ident;
 use syn::spanned::Spanned;
 
 use super::ast::{Field, StateStruct};
-use super::expand::{reducer, slot, where_clone};
+use super::expand::{checks, reducer, slot, where_clone};
 
 pub(super) fn expand(state: &StateStruct) -> TokenStream {
     let fields: Vec<_> = state.fields.iter().enumerate().collect();
@@ -30,6 +30,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
         per_stored(&fields, |_, constant, ident| quote!(#constant.encode(&update.#ident, &mut fields)?;));
     let decodes = fields.iter().map(|(number, field)| decode(*number, field));
     let StateStruct { name, update, .. } = state;
+    let checks = checks(state);
     let where_clone = where_clone(state);
     quote! {
         #(#constants)*
@@ -43,6 +44,7 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
                 update: #update,
                 delta: &mut ::agentgraph::__private::DeltaWriter,
             ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
+                #checks
                 #(#applies)*
                 ::core::result::Result::Ok(())
             }

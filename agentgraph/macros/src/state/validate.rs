@@ -38,6 +38,24 @@ fn check_reducer(field: &Field, mistakes: &mut Mistakes) {
             );
         }
         (Reduce::Merge(word), _) => misfit(mistakes, word, MAP, field, WITH),
+        (Reduce::Sum(word), Shape::List(_)) => {
+            misfit(mistakes, word, "a number", field, "use `append` for a list");
+        }
+        (Reduce::Sum(word), Shape::Map(..)) => {
+            misfit(mistakes, word, "a number", field, "use `merge` for a map");
+        }
+        (Reduce::Sum(word), Shape::String | Shape::Set) => {
+            misfit(mistakes, word, "a number", field, WITH);
+        }
+        (Reduce::Sum(word), _) if shape::is_option(&field.ty) => {
+            misfit(
+                mistakes,
+                word,
+                "a number",
+                field,
+                "use the number without `Option`: a sum begins with zero",
+            );
+        }
         _ => {}
     }
 }

@@ -175,7 +175,7 @@ impl Judge<'_> {
             Status::Waits => Ok(()),
             // The node has asked and was not running at that time, or it received the name later.
             Status::Runs if self.occasion == Occasion::Replay => Ok(()),
-            Status::Runs => Err(Rejection::Unfit(format!("node `{name}` runs already"))),
+            Status::Runs => Err(Rejection::Running { node: name.to_owned() }),
             Status::Done => Err(Rejection::Done { node: name.to_owned() }),
         }
     }

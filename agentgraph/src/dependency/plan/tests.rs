@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::Plan;
-use crate::dependency::base::{Base, Join, Pair};
+use crate::dependency::base::{Base, Edges, Join, Pair};
 
 thread_local! {
     /// The number of readiness checks.
@@ -16,7 +16,9 @@ thread_local! {
 /// and the number of readiness checks.
 fn pass(nodes: u32, edges: &[Pair], orders: &[Pair]) -> (Vec<u32>, usize) {
     let joins = vec![Join::All; nodes as usize];
-    let mut plan = Plan::new(Arc::new(Base::of(nodes, edges, orders, joins).unwrap()));
+    let mut plan = Plan::new(Arc::new(
+        Base::of(nodes, Edges { all: edges, orders, ..Edges::default() }, joins).unwrap(),
+    ));
     LOOKS.set(0);
     let mut ran = Vec::new();
     while let Some(node) = plan.next() {

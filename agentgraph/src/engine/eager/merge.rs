@@ -222,8 +222,9 @@ fn overtaken<S: State>(core: &RunGraph<S>, clash: (usize, u32, WriteKind), secon
     let second = core.name(second);
     let problem = match kind {
         WriteKind::Reduce => format!(
-            "`{second}` writes `{field}`, which `{first}` has written since the state that `{second}` read: give the field a \
-             reducer, such as `#[reduce(last)]`, or let the nodes run one after the other"
+            "`{second}` writes `{field}`, which `{first}` has written since the state that `{second}` read: {}, or let the \
+             nodes run one after the other",
+            S::SEVERAL_WRITES
         ),
         WriteKind::Overwrite => format!(
             "`{second}` overwrites `{field}`, which `{first}` has overwritten since the state that `{second}` read: at most \

@@ -1,5 +1,6 @@
 //! Resolving the builder's names to ids.
 
+use std::any::TypeId;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -124,6 +125,8 @@ fn join_problem(sources: &[u32], declared: &Sources) -> Option<&'static str> {
 
 pub(super) struct RouteShape {
     pub(super) from: u32,
+    /// The type of the function, if that tells what it does.
+    pub(super) function: Option<TypeId>,
     /// Each target, and whether it is dispatched.
     pub(super) targets: Vec<(u32, bool)>,
     pub(super) word: &'static str,
@@ -147,6 +150,7 @@ pub(super) fn resolve_routers<S: State>(
         let targets = targets.collect();
         routes.push(RouteShape {
             from: from.unwrap_or(END_ID),
+            function: router.function,
             targets,
             word: router.word,
             picks_several: router.picks_several,

@@ -15,6 +15,7 @@ use crate::graph::problem::{ProblemKind, Warning, WarningKind};
 use crate::graph::topology::{END_ID, Exits, JoinShape, Rows, Topology, WIDE};
 use crate::graph::{DeclaredBreak, DeclaredNode};
 use crate::state::State;
+use crate::words::START;
 
 /// A graph whose names are resolved, before it is laid out for running. One field per kind of note of the
 /// builder.
@@ -115,6 +116,28 @@ impl Shape {
     }
 
     pub(super) fn warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
+        let mut warnings = self.repeated_routers();
+        warnings.extend(self.path_warnings(nodes));
+        warnings
+    }
+
+    /// The routers whose function is that of an earlier one of the same node.
+    fn repeated_routers(&self) -> Vec<Warning> {
+        let mut seen = HashSet::new();
+        let known = self.routes.iter().filter_map(|route| Some((route, route.function?)));
+        let repeated = known.filter(|(route, function)| !seen.insert((route.from, *function)));
+        let warnings = repeated.map(|(route, _)| {
+            let from = match self.names.name(route.from) {
+                START => START.trim_matches('_').to_uppercase(),
+                node => format!("node `{node}`"),
+            };
+            Warning { kind: WarningKind::RepeatedRouter { from, what: route.word }, place: Some(route.place) }
+        });
+        warnings.collect()
+    }
+
+    /// The warnings about what can be reached.
+    fn path_warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
         let undeclared =
             nodes.iter().zip(&self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
         if let Some((node, _)) = undeclared {
