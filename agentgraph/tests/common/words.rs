@@ -2,7 +2,7 @@
 
 use std::future::{Ready, ready};
 
-use agentgraph::{Code, Command, CompiledGraph, Outcome, State};
+use agentgraph::{Code, Command, CompiledGraph, Outcome, RunBuilder, State};
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -19,6 +19,14 @@ pub fn says(word: &'static str) -> impl Fn() -> Ready<WordsUpdate> + Clone + Sen
 /// Returns a command that says a word.
 pub fn said(word: &str) -> Command<Words> {
     Command::update(Words::update().seen([word]))
+}
+
+/// The call on a thread, or on none if its graph keeps none.
+pub fn on<S: State>(thread: Option<&str>, call: RunBuilder<S>) -> RunBuilder<S> {
+    match thread {
+        Some(thread) => call.thread(thread),
+        None => call,
+    }
 }
 
 /// Runs the graph to its end, on a thread if it keeps threads, and returns the words, separated by spaces.

@@ -30,7 +30,13 @@ pub struct Manner {
 
 impl Manner {
     pub fn awaited(durability: Durability) -> Self {
-        Manner { on_thread: true, durability, streamed: None, max_concurrency: None, siblings: Siblings::Drain }
+        Manner {
+            on_thread: true,
+            durability,
+            streamed: None,
+            max_concurrency: None,
+            siblings: Siblings::Drain,
+        }
     }
 
     /// Streams every view, with room for all events.
