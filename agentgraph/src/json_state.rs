@@ -65,7 +65,7 @@ impl JsonState {
     /// use agentgraph::prelude::*;
     /// use serde_json::json;
     ///
-    /// #[derive(serde::Deserialize)]
+    /// #[derive(Debug, serde::Deserialize)]
     /// struct Plan {
     ///     steps: Vec<String>,
     /// }

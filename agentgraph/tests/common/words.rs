@@ -2,7 +2,7 @@
 
 use std::future::{Ready, ready};
 
-use agentgraph::{Command, CompiledGraph, Outcome, State};
+use agentgraph::{Code, Command, CompiledGraph, Outcome, RunBuilder, State};
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -21,9 +21,21 @@ pub fn said(word: &str) -> Command<Words> {
     Command::update(Words::update().seen([word]))
 }
 
-/// Runs the graph to its end and returns the words, separated by spaces.
+/// The call on a thread, or on none if its graph keeps none.
+pub fn on<S: State>(thread: Option<&str>, call: RunBuilder<S>) -> RunBuilder<S> {
+    match thread {
+        Some(thread) => call.thread(thread),
+        None => call,
+    }
+}
+
+/// Runs the graph to its end, on a thread if it keeps threads, and returns the words, separated by spaces.
 pub async fn words_of(graph: &CompiledGraph<Words>) -> String {
-    let outcome = graph.invoke(Words::update()).thread("t").await.unwrap();
+    let outcome = match graph.invoke(Words::update()).await {
+        Err(error) if error.code() == Code::NoThread => graph.invoke(Words::update()).thread("t").await,
+        outcome => outcome,
+    };
+    let outcome = outcome.unwrap();
     assert!(matches!(outcome, Outcome::Finished { .. }), "{outcome:?}");
     text(outcome.output())
 }

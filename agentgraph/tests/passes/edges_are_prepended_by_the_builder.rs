@@ -49,7 +49,7 @@ fn the_order_in_which_nodes_run_is_that_of_the_calls() {
         let pass = graph.compile().unwrap();
         let outputs =
             block_on(async { pass.invoke(()).max_concurrency(1).await.unwrap().into_finished().unwrap() });
-        outputs.order().map(str::to_owned).collect::<Vec<_>>()
+        outputs.names().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(ran(graph().edge("a", "u")), ["a", "t", "u"]);
     assert_eq!(ran(graph().prepend_edge("a", "u")), ["a", "t", "u"]);

@@ -10,7 +10,7 @@ use agentgraph::prelude::*;
 async fn the_node_itself_and_a_sibling_that_runs() {
     let refused = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&refused);
-    let edits = move |edits: PassEdits<String>| {
+    let edits = move |_: Deps<String>, edits: PassEdits<String>| {
         let mut seen = seen.lock().unwrap();
         seen.extend(edits.remove_node("a").err());
         seen.extend(edits.skip(["a"]).err());

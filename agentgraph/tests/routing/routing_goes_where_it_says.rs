@@ -136,6 +136,7 @@ async fn an_unknown_goto_is_an_error_that_names_the_target_the_node_and_the_near
         said("a").goto("serch")
     }
     let graph = StateGraph::new().node("a", a).node("search", says("s")).edge(START, "a").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
     let error = graph.invoke(Words::update()).thread("t-9").await.unwrap_err();
     assert_eq!(error.code(), Code::UnknownTarget);
     assert_eq!(

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agentgraph::prelude::*;
 use agentgraph::run::EventKind;
 use agentgraph::{Code, MemorySaver};
+use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]

@@ -135,8 +135,8 @@ async fn play_without_checkpointer(shape: &Shape, script: &Script) {
     else {
         return;
     };
-    let (told, happened) =
-        act(&graph, &outside, shape, &Manner::watched(Durability::Sync), &scene.act).await.await;
+    let manner = Manner { on_thread: false, ..Manner::watched(Durability::Sync) };
+    let (told, happened) = act(&graph, &outside, shape, &manner, &scene.act).await.await;
     assert_eq!(told, scene.result, "without a checkpointer");
     compare_events(&happened, scene, false);
 }
@@ -185,6 +185,7 @@ fn manners() -> impl Strategy<Value = Manner> {
     let durability = prop::sample::select(vec![Durability::Sync, Durability::Async]);
     (durability, streamed, prop::option::of(1..4_usize), siblings).prop_map(
         |(durability, streamed, max_concurrency, siblings)| Manner {
+            on_thread: true,
             durability,
             streamed,
             max_concurrency,

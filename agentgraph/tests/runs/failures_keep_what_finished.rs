@@ -34,7 +34,8 @@ fn single_node<M>(node: impl IntoNode<Words, M>) -> StateGraph<Words> {
 }
 
 async fn error_of(graph: StateGraph<Words>) -> agentgraph::Error {
-    graph.compile().unwrap().services(Clock::default()).invoke(Words::update()).thread("t").await.unwrap_err()
+    let graph = graph.compile().unwrap().services(Clock::default()).checkpointer(MemorySaver::new());
+    graph.invoke(Words::update()).thread("t").await.unwrap_err()
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use agentgraph::{Event, prelude::*};
 use futures_util::StreamExt;
 
-use crate::common::words::{Words, WordsUpdate, says};
+use crate::common::words::{Words, WordsUpdate, on, says};
 
 async fn talks(ctx: Ctx) -> WordsUpdate {
     assert!(ctx.has_listener());
@@ -28,8 +28,8 @@ fn nested(levels: u32) -> CompiledGraph<Words> {
 async fn emitted_values_and_messages_of_any_depth_are_streamed() {
     for levels in 0..=2 {
         let graph = StateGraph::new().node("sub", nested(levels)).edge(START, "sub").compile().unwrap();
-        for graph in [graph.clone(), graph.checkpointer(MemorySaver::new())] {
-            let run = graph.invoke(Words::update()).thread("t").views([View::Custom, View::Messages]);
+        for (thread, graph) in [(None, graph.clone()), (Some("t"), graph.checkpointer(MemorySaver::new()))] {
+            let run = on(thread, graph.invoke(Words::update())).views([View::Custom, View::Messages]);
             let events: Vec<_> = run.stream().collect().await;
             let heard: Vec<_> = events
                 .iter()

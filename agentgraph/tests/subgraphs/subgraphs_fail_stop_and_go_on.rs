@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::clock::Clock;
 use crate::common::poll::pending_for;
 use crate::common::saver::NotingSaver;
-use crate::common::words::{Words, WordsUpdate, says, text};
+use crate::common::words::{Words, WordsUpdate, on, says, text};
 
 #[derive(Serialize, Deserialize, Debug, PartialEq, thiserror::Error)]
 #[error("the well is dry since {days} days")]
@@ -78,8 +78,8 @@ async fn an_error_two_levels_down_reaches_the_handler_unchanged() {
     let middle = around(inner.into_node()).compile().unwrap();
     let sub = middle.into_node().keeps_error::<Dry>().on_error("handle");
     let graph = around(sub).node("handle", handle).compile().unwrap();
-    for graph in [graph.clone(), graph.checkpointer(MemorySaver::new())] {
-        let words = graph.invoke(Words::update()).thread("t").await.unwrap().into_finished().unwrap();
+    for (thread, graph) in [(None, graph.clone()), (Some("t"), graph.checkpointer(MemorySaver::new()))] {
+        let words = on(thread, graph.invoke(Words::update())).await.unwrap().into_finished().unwrap();
         assert!(text(&words).ends_with(" days"), "{words:?}");
         assert_eq!(words.seen.len(), 1, "writes of the failed child are not merged");
     }

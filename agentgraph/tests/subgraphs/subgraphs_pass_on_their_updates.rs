@@ -5,7 +5,7 @@ use agentgraph::prelude::*;
 use agentgraph::{Code, Durability, JsonState};
 use serde::{Deserialize, Serialize};
 
-use crate::common::words::{Words, WordsUpdate, says, text, words_of};
+use crate::common::words::{Words, WordsUpdate, on, says, text, words_of};
 
 fn chain(words: &[&'static str]) -> StateGraph<Words> {
     let mut graph = StateGraph::new();
@@ -108,10 +108,9 @@ async fn the_trace_of_a_child_has_the_effect_of_its_updates_in_order() {
         .unwrap();
     let graph = StateGraph::new().node("sub", child).node("look", look).edge(START, "sub");
     let graph = graph.edge("sub", "look").compile().unwrap();
-    let graphs = [graph.clone(), graph.checkpointer(MemorySaver::new())];
-    for graph in graphs {
+    for (thread, graph) in [(None, graph.clone()), (Some("t"), graph.checkpointer(MemorySaver::new()))] {
         let input = Kinds::update().list([0]).sum(100).turn(7);
-        let kinds = graph.invoke(input).thread("t").await.unwrap().into_finished().unwrap();
+        let kinds = on(thread, graph.invoke(input)).await.unwrap().into_finished().unwrap();
         let expected =
             Kinds { once: 3, list: vec![5, 6, 7], last: 2, sum: 160, mood: String::new(), turn: 7 };
         assert_eq!(kinds, expected);
@@ -214,8 +213,8 @@ async fn dispatches_to_a_child_carry_its_inputs_and_merge_in_order() {
     );
     let graph = StateGraph::new().node("split", split.targets(["square"])).node("square", sub);
     let graph = graph.edge(START, "split").compile().unwrap();
-    for graph in [graph.clone(), graph.checkpointer(MemorySaver::new())] {
-        let outcome = graph.invoke(Kinds::update()).thread("t").await.unwrap();
+    for (thread, graph) in [(None, graph.clone()), (Some("t"), graph.checkpointer(MemorySaver::new()))] {
+        let outcome = on(thread, graph.invoke(Kinds::update())).await.unwrap();
         assert_eq!(outcome.into_finished().unwrap().list, [9, 1, 4]);
     }
 }
@@ -322,8 +321,8 @@ async fn a_child_sees_the_thread_the_run_id_and_the_sessions_of_the_outer_run() 
         .edge("sub", "outside")
         .compile()
         .unwrap();
-    for graph in [graph.clone(), graph.checkpointer(MemorySaver::new())] {
-        let words = graph.invoke(Words::update()).thread("t").await.unwrap().into_finished().unwrap();
+    for (thread, graph) in [(None, graph.clone()), (Some("t"), graph.checkpointer(MemorySaver::new()))] {
+        let words = on(thread, graph.invoke(Words::update())).await.unwrap().into_finished().unwrap();
         assert_eq!(words.seen[0], words.seen[1]);
     }
 }

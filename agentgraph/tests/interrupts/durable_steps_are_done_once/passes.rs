@@ -110,8 +110,11 @@ async fn a_retry_in_a_pass_does_not_repeat_it() {
             .edge("a", "end")
             .compile()
             .unwrap();
-        let graph = if is_kept { graph.checkpointer(world.saver.clone()) } else { graph };
-        let outputs = graph.invoke(()).thread("t").await.unwrap().into_finished().unwrap();
+        let pass = match is_kept {
+            true => graph.checkpointer(world.saver.clone()).invoke(()).thread("t"),
+            false => graph.invoke(()),
+        };
+        let outputs = pass.await.unwrap().into_finished().unwrap();
         assert_eq!(outputs["end"], "<a.0><a.1>");
         assert_eq!(world.effects(), ["<a.0>", "<a.1>"], "kept: {is_kept}");
     }

@@ -141,8 +141,11 @@ async fn a_retry_does_not_repeat_it() {
             let graph = StateGraph::new().node("a", node.retry(RetryPolicy::attempts(3))).edge(START, "a");
             let graph = if eager { graph.eager() } else { graph };
             let graph = graph.compile().unwrap();
-            let graph = if is_kept { graph.checkpointer(world.saver.clone()) } else { graph };
-            let words = graph.invoke(Words::update()).thread("t").await.unwrap().into_finished().unwrap();
+            let run = match is_kept {
+                true => graph.checkpointer(world.saver.clone()).invoke(Words::update()).thread("t"),
+                false => graph.invoke(Words::update()),
+            };
+            let words = run.await.unwrap().into_finished().unwrap();
             assert_eq!(text(&words), "<a.0> <a.1>");
             assert_eq!(world.effects(), ["<a.0>", "<a.1>"]);
         }

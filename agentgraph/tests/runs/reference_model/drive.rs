@@ -19,6 +19,8 @@ use super::world::{World, given, update_json};
 /// The options of a call.
 #[derive(Clone, Debug)]
 pub struct Manner {
+    /// Whether the run is on a thread, as a checkpointer requires.
+    pub on_thread: bool,
     pub durability: Durability,
     /// The capacity and the views of the stream, if the run is streamed.
     pub streamed: Option<(usize, Vec<View>)>,
@@ -28,7 +30,13 @@ pub struct Manner {
 
 impl Manner {
     pub fn awaited(durability: Durability) -> Self {
-        Manner { durability, streamed: None, max_concurrency: None, siblings: Siblings::Drain }
+        Manner {
+            on_thread: true,
+            durability,
+            streamed: None,
+            max_concurrency: None,
+            siblings: Siblings::Drain,
+        }
     }
 
     /// Streams every view, with room for all events.
@@ -57,8 +65,8 @@ pub async fn act(
         Action::Resume(which) => resume(graph, which).await,
     };
     let (supersteps, coins) = act.budget;
-    let run =
-        run.thread("t").max_supersteps(shape.limit).durability(manner.durability).siblings(manner.siblings);
+    let run = if manner.on_thread { run.thread("t") } else { run };
+    let run = run.max_supersteps(shape.limit).durability(manner.durability).siblings(manner.siblings);
     let run = act.at.into_iter().fold(run, RunBuilder::from);
     let run = manner.max_concurrency.into_iter().fold(run, RunBuilder::max_concurrency);
     let budget = supersteps.into_iter().fold(Budget::new(), Budget::supersteps);
