@@ -25,6 +25,8 @@ pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Nest, Outer, SubgraphCall};
 pub use once::{DurableStep, OnceError, StepResult, StepSettings};
+#[cfg(feature = "testing")]
+pub(crate) use once::is_in_once;
 pub(crate) use once::{NewOnce, OnceStorage};
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};

@@ -146,7 +146,7 @@ pub mod reduce;
 pub mod run;
 pub mod state;
 pub mod subgraph;
-#[cfg(feature = "conformance")]
+#[cfg(any(feature = "conformance", feature = "testing"))]
 pub mod testing;
 pub mod workflow;
 

@@ -4,6 +4,8 @@
 //! arguments, [`IntoStep`] the trait of results. A node does not know its graph.
 
 pub(crate) mod inner;
+#[cfg(feature = "testing")]
+pub(crate) mod observed;
 
 pub use crate::context::{
     CallContext, Ctx, DurableStep, Interrupted, MissingContext, MissingStore, OnceError, StepResult,
@@ -32,6 +34,8 @@ use crate::error::BoxError;
 use crate::failure::KeptError;
 use crate::layer::LayeredNode;
 use crate::node::inner::AnyGraph;
+#[cfg(feature = "testing")]
+use crate::node::observed::Observer;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 
@@ -44,6 +48,13 @@ pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Sen
 /// A node of any type, ready to be called.
 pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
     fn call(&self, task: &Task<'_, S>) -> NodeFuture<S>;
+
+    /// The same node with observed nodes inside, if it is a graph.
+    #[cfg(feature = "testing")]
+    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<S>>> {
+        let _ = (by, path);
+        None
+    }
 }
 
 /// Everything that can be a node: an `async fn` or closure of up to eight extractors that returns an
