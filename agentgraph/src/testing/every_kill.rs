@@ -164,7 +164,8 @@ impl<G: Testable> Undisturbed<G> {
                 Err(error) if channels.is_empty() => format!("{problem} ({error})"),
                 _ => problem,
             };
-            report.add(Finding::new(FindingKind::EndDiffers, &last, &channels, problem).killed_at(point));
+            let node = self.play.first_difference(&play).unwrap_or(&last);
+            report.add(Finding::new(FindingKind::EndDiffers, node, &channels, problem).killed_at(point));
         }
         self.compare_effects(&play.run.effects(), point, report);
     }

@@ -44,7 +44,7 @@ const SEEDS: u64 = 64;
 /// # async fn main() -> Result<()> {
 /// let graph = || {
 ///     let graph = StateGraph::new().node("ada", seat).node("bob", seat).edge(START, "ada").edge(START, "bob");
-///     graph.dep(Mutex::new(0)).compile().unwrap()
+///     graph.dep(Mutex::new(0_u32)).compile().unwrap()
 /// };
 /// let test = TestGraph::by(graph);
 /// let report = test.every_order(Trip::update()).await;

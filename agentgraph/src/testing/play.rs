@@ -50,8 +50,7 @@ pub(super) struct Play<G: Testable> {
 }
 
 /// An update that a node returned.
-#[derive(Clone, Debug, PartialEq, PartialOrd)]
-pub(super) struct NodeUpdate {
+struct NodeUpdate {
     /// The call of the program, the superstep and the task in it.
     at: (u32, u64, u32),
     text: String,
@@ -87,7 +86,7 @@ impl<G: Testable> Play<G> {
         self.graph.schema()
     }
 
-    pub(super) fn is_eager(&self) -> bool {
+    fn is_eager(&self) -> bool {
         self.graph.is_eager()
     }
 
@@ -167,6 +166,8 @@ impl<G: Testable> Play<G> {
             None => call,
             Some(change) => change(call),
         };
+        self.round += 1;
+        self.run.begin_round();
         let run = Arc::clone(&self.run);
         let mut stream = call.stream();
         let ended = loop {
@@ -180,8 +181,6 @@ impl<G: Testable> Play<G> {
         if let Ok(outcome) = &ended {
             self.asked.extend(outcome.interrupts().iter().cloned());
         }
-        self.round += 1;
-        self.run.begin_round();
         Some(ended)
     }
 
@@ -226,22 +225,26 @@ impl<G: Testable> Play<G> {
         }
     }
 
-    /// The first node whose updates are not those of `other`, in the order of `self`.
+    /// The first node whose updates are not those of `other`, in the order of `self`. If a kill made `other`
+    /// run nodes again, their last updates count.
     pub(super) fn first_difference<'a>(&'a self, other: &'a Self) -> Option<&'a str> {
         let differs = |node: &&String| {
-            let sorted = |play: &Self| {
-                let mut updates = play.updates.get(*node).cloned().unwrap_or_default();
-                let by_text = |one: &NodeUpdate, other: &NodeUpdate| one.text.cmp(&other.text);
-                if play.is_eager() {
-                    updates.sort_by(by_text);
-                } else {
-                    updates.sort_by(|one, other| one.at.cmp(&other.at));
-                }
-                updates.into_iter().map(|update| update.text).collect::<Vec<_>>()
-            };
-            sorted(self) != sorted(other)
+            let (own, others) = (self.updates_of(node), other.updates_of(node));
+            let repeated = others.len().saturating_sub(own.len());
+            own != others[repeated..]
         };
         self.updated.iter().chain(&other.updated).find(differs).map(String::as_str)
+    }
+
+    /// The updates of a node in task order; in an eager graph, where tasks have no order, sorted.
+    fn updates_of(&self, node: &str) -> Vec<&str> {
+        let mut updates: Vec<&NodeUpdate> = self.updates.get(node).into_iter().flatten().collect();
+        if self.is_eager() {
+            updates.sort_by(|one, other| one.text.cmp(&other.text));
+        } else {
+            updates.sort_by_key(|update| update.at);
+        }
+        updates.into_iter().map(|update| &*update.text).collect()
     }
 
     /// Findings about this run alone.
