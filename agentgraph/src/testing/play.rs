@@ -193,7 +193,8 @@ impl<G: Testable> Play<G> {
                     self.check_reducers(node, update);
                 }
                 let text = update.as_ref().map(|update| self.graph.update_json(update));
-                let text = text.map(|json| json.map_or_else(|error| error.to_string(), |json| json.to_string()));
+                let text =
+                    text.map(|json| json.map_or_else(|error| error.to_string(), |json| json.to_string()));
                 self.add_update(node.clone(), at, text.unwrap_or_default());
             }
             EventKind::UpdateInside { node, update } => {

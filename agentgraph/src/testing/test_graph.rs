@@ -106,7 +106,9 @@ pub(super) type SetUp<S> = dyn Fn(RunBuilder<S>) -> RunBuilder<S> + Send + Sync;
 ///
 /// # #[derive(State, Clone, Debug, Default)]
 /// # struct Order { sum: u32, #[reduce(append)] log: Vec<String> }
-/// async fn price() -> Result<OrderUpdate> { /* asks a server */ # Err("no server".into())
+/// # async fn ask_a_server() -> Result<u32> { Err("no server".into()) }
+/// async fn price() -> Result<OrderUpdate> {
+///     Ok(Order::update().sum(ask_a_server().await?))
 /// }
 /// async fn pay(ctx: Ctx, order: Snapshot<Order>) -> Result<OrderUpdate> {
 ///     let approved: bool = ctx.interrupt(format!("pay {}?", order.sum))?;
@@ -116,7 +118,7 @@ pub(super) type SetUp<S> = dyn Fn(RunBuilder<S>) -> RunBuilder<S> + Send + Sync;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
 /// let graph = StateGraph::new()
-///     .node("price", price.retry(RetryPolicy::attempts(3).initial(Duration::from_secs(60))))
+///     .node("price", price.retry(RetryPolicy::attempts(3).initial(Duration::from_secs(10))))
 ///     .node("pay", pay)
 ///     .edge(START, "price")
 ///     .edge("price", "pay")
@@ -130,7 +132,7 @@ pub(super) type SetUp<S> = dyn Fn(RunBuilder<S>) -> RunBuilder<S> + Send + Sync;
 ///     .await;
 /// assert_eq!(trace.ran(), ["price", "pay"]);
 /// assert_eq!(trace.attempts("price"), 3);
-/// assert_eq!(trace.waits(), [60, 120].map(Duration::from_secs));
+/// assert_eq!(trace.waits(), [10, 20].map(Duration::from_secs));
 /// assert_eq!(trace.asked(), ["pay 7?"]);
 /// assert_eq!(trace.state().log, ["approved: true"]);
 /// # Ok(())

@@ -220,6 +220,9 @@ impl Services for VirtualTime {
 impl fmt::Debug for VirtualTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let clock = self.clock();
-        out.debug_struct("VirtualTime").field("elapsed", &clock.now).field("waiting", &clock.timers.len()).finish()
+        out.debug_struct("VirtualTime")
+            .field("elapsed", &clock.now)
+            .field("waiting", &clock.timers.len())
+            .finish()
     }
 }

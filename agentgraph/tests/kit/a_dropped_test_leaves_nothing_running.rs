@@ -79,7 +79,8 @@ async fn a_killed_run_has_no_nodes_left_when_it_continues() {
         say(now.to_string())
     }
     let alive = Alive::default();
-    let graph = StateGraph::new().node("one", counts).edge(START, "one").dep(alive.clone()).compile().unwrap();
+    let graph =
+        StateGraph::new().node("one", counts).edge(START, "one").dep(alive.clone()).compile().unwrap();
     TestGraph::of(graph).every_kill(Words::update()).await.assert_none();
     assert_eq!(alive.count(), 0);
 }

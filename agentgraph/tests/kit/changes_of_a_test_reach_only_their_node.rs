@@ -52,7 +52,8 @@ async fn a_replacement_keeps_the_policies_of_the_node() {
     async fn fails() -> Result<WordsUpdate> {
         Err("no".into())
     }
-    let trace = TestGraph::of(pair(RetryPolicy::attempts(4))).replace("a", fails).trace(Words::update()).await;
+    let trace =
+        TestGraph::of(pair(RetryPolicy::attempts(4))).replace("a", fails).trace(Words::update()).await;
     assert_eq!((trace.attempts("a"), trace.attempts("b")), (4, 0));
 }
 
@@ -86,7 +87,10 @@ async fn the_graph_itself_is_not_changed() {
 
 fn panic_of(test: impl FnOnce() + std::panic::UnwindSafe) -> String {
     let panic = catch_unwind(test).unwrap_err();
-    panic.downcast_ref::<String>().cloned().unwrap_or_else(|| (*panic.downcast_ref::<&str>().unwrap()).to_owned())
+    panic
+        .downcast_ref::<String>()
+        .cloned()
+        .unwrap_or_else(|| (*panic.downcast_ref::<&str>().unwrap()).to_owned())
 }
 
 #[test]
@@ -109,7 +113,10 @@ async fn a_replacement_over_another_state_is_a_panic() {
         flag: bool,
     }
     let test = TestGraph::of(pair(RetryPolicy::attempts(1)));
-    let _ = test.replace_in::<Other, _>("a", || async { Other::update().flag(true) }).trace(Words::update()).await;
+    let _ = test
+        .replace_in::<Other, _>("a", || async { Other::update().flag(true) })
+        .trace(Words::update())
+        .await;
 }
 
 #[tokio::test]

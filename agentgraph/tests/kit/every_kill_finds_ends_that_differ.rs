@@ -58,7 +58,10 @@ async fn a_value_in_a_variable_of_the_process_is_another_one_after_a_kill() {
     let test = TestGraph::by(graph);
     let report = test.every_kill(Words::update()).await;
     let [differs] = report.findings() else { panic!("{report}") };
-    assert_eq!((differs.kind(), differs.node(), differs.subject()), (FindingKind::EndDiffers, "number", "said"));
+    assert_eq!(
+        (differs.kind(), differs.node(), differs.subject()),
+        (FindingKind::EndDiffers, "number", "said")
+    );
     test.replace("number", durable).every_kill(Words::update()).await.assert_none();
 }
 

@@ -34,7 +34,8 @@ async fn parallel_nodes_have_a_write_for_those_that_end_before_the_others() {
         probe.pause().await;
         say("slow")
     }
-    let graph = StateGraph::new().node("slow", slow).node("quick", note).edge(START, "slow").edge(START, "quick");
+    let graph =
+        StateGraph::new().node("slow", slow).node("quick", note).edge(START, "slow").edge(START, "quick");
     let report = TestGraph::of(graph.compile().unwrap()).every_kill(Words::update()).await;
     report.assert_none();
     let (input, pending, commit, waits) = (1, 1, 1, 1);

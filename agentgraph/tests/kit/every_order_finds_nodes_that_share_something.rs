@@ -31,9 +31,10 @@ async fn a_race_over_a_shared_value_is_found_with_a_seed_that_replays_it() {
 
     let seed = race.seed().unwrap();
     let again = test.every_order(Words::update()).seed(seed).await;
-    assert_eq!(again.findings()[0].to_string().lines().next(), race.to_string().lines().next().map(|line| {
-        line.split(" (and in").next().unwrap()
-    }));
+    assert_eq!(
+        again.findings()[0].to_string().lines().next(),
+        race.to_string().lines().next().map(|line| { line.split(" (and in").next().unwrap() })
+    );
 }
 
 #[tokio::test]
@@ -45,7 +46,8 @@ async fn nodes_that_share_only_the_state_end_the_same_in_every_order() {
         say(format!("{} saw {}", ctx.node(), words.said.len()))
     }
     let graph = StateGraph::new().node("ada", slow).node("bob", slow).node("eve", note).node("end", note);
-    let graph = graph.edge(START, "ada").edge(START, "bob").edge(START, "eve").edge(["ada", "bob", "eve"], "end");
+    let graph =
+        graph.edge(START, "ada").edge(START, "bob").edge(START, "eve").edge(["ada", "bob", "eve"], "end");
     let report = TestGraph::of(graph.compile().unwrap()).every_order(Words::update()).seeds(32).await;
     report.assert_none();
     assert_eq!(report.runs(), 2 + 32);
@@ -58,7 +60,8 @@ async fn an_eager_graph_whose_order_matters_is_reported() {
         Probe::new().pause().await;
         say(ctx.node())
     }
-    let listed = StateGraph::new().eager().node("ada", slow).node("bob", slow).edge(START, "ada").edge(START, "bob");
+    let listed =
+        StateGraph::new().eager().node("ada", slow).node("bob", slow).edge(START, "ada").edge(START, "bob");
     let report = TestGraph::of(listed.compile().unwrap()).every_order(Words::update()).await;
     let [order] = report.findings() else { panic!("{report}") };
     assert_eq!((order.kind(), order.node()), (FindingKind::OrderMatters, ""), "no node does anything else");
@@ -91,7 +94,8 @@ async fn races_in_eager_graphs_and_subgraphs_name_the_node() {
     let report = TestGraph::by(|| racing(true)).every_order(Words::update()).await;
     assert!(report.findings().iter().any(|found| ["ada", "bob"].contains(&found.node())), "{report}");
 
-    let outer = || StateGraph::<Words>::new().node("inner", racing(false)).edge(START, "inner").compile().unwrap();
+    let outer =
+        || StateGraph::<Words>::new().node("inner", racing(false)).edge(START, "inner").compile().unwrap();
     let report = TestGraph::by(outer).every_order(Words::update()).await;
     let nodes: Vec<&str> = report.findings().iter().map(|found| found.node()).collect();
     assert_eq!(nodes, ["inner/ada", "inner/bob"]);

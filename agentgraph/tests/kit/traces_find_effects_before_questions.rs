@@ -66,7 +66,8 @@ async fn an_effect_before_a_question_of_a_subgraph_is_one_of_its_node() {
 async fn reports_of_kills_and_orders_contain_it() {
     let test = one(before).answer(true);
     for report in [test.every_kill(Words::update()).await, test.every_order(Words::update()).seeds(2).await] {
-        let before = report.findings().iter().filter(|found| found.kind() == FindingKind::EffectBeforeQuestion);
+        let before =
+            report.findings().iter().filter(|found| found.kind() == FindingKind::EffectBeforeQuestion);
         assert_eq!(before.count(), 1, "{report}");
     }
 }
@@ -82,7 +83,8 @@ async fn questions_are_answered_in_order_by_node_and_by_key() {
         Ok(say(format!("tea {} milk {}", tea?, milk?)))
     }
     let graph = StateGraph::new().node("a", ask).node("b", ask).node("keyed", keyed).node("c", ask);
-    let graph = graph.edge(START, "a").edge("a", "b").edge("b", "keyed").edge("keyed", "c").compile().unwrap();
+    let graph =
+        graph.edge(START, "a").edge("a", "b").edge("b", "keyed").edge("keyed", "c").compile().unwrap();
     let test = TestGraph::of(graph).answer(1).answer(2).answer_to("milk", 9).answer_to("b", 7).answer(3);
     let trace = test.trace(Words::update()).await;
     assert_eq!(trace.state().said, ["a 1", "b 7", "tea 2 milk 9", "c 3"]);

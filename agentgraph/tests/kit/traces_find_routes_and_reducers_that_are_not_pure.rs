@@ -61,7 +61,8 @@ async fn a_route_that_dispatches_is_compared_with_its_inputs() {
     let graph = |route: fn(&Words) -> Vec<Pages>| {
         TestGraph::of(StateGraph::new().node("count", count).route(START, route).compile().unwrap())
     };
-    let trace = graph(|_| vec![Pages::Count(CALLS.fetch_add(1, Ordering::Relaxed))]).trace(Words::update()).await;
+    let trace =
+        graph(|_| vec![Pages::Count(CALLS.fetch_add(1, Ordering::Relaxed))]).trace(Words::update()).await;
     assert_eq!(found(trace.report()), [(FindingKind::FickleRoute, START, "")]);
     let trace = graph(|_| vec![Pages::Count(1), Pages::Count(2)]).trace(Words::update()).await;
     trace.report().assert_none();

@@ -21,7 +21,11 @@ fn model(edges: &BTreeMap<usize, BTreeSet<usize>>, first: &BTreeSet<usize>) -> V
     steps
 }
 
-fn build(nodes: usize, edges: &BTreeMap<usize, BTreeSet<usize>>, first: &BTreeSet<usize>) -> CompiledGraph<Words> {
+fn build(
+    nodes: usize,
+    edges: &BTreeMap<usize, BTreeSet<usize>>,
+    first: &BTreeSet<usize>,
+) -> CompiledGraph<Words> {
     let mut graph = StateGraph::new();
     for node in 0..nodes {
         graph = graph.node(format!("n{node}"), note);
