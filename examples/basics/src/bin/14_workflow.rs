@@ -96,7 +96,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_order_is_paid_and_reminded_once() -> Result<()> {
-        (0..3).for_each(|_| drop(effect("before"))); // the bank is not busy any more
+        while effect("before") < 3 {} // the bank is not busy any more
         let items = || vec!["tea".to_owned(), "milk".to_owned()];
         let test = TestGraph::of(orders()?).answer(true);
         let trace = test.trace(items()).await;
