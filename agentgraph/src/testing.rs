@@ -13,6 +13,7 @@
 //! - An effect that no [`Probe`] reports.
 //! - A kill in the middle of a node that never waits: between two effects in one poll. Let the substitutes of
 //!   services await [`Probe::pause`].
+//! - A mistake that needs two kills. Each run is killed once.
 //! - A mistake on a way that the input does not take. The kit runs the graph with the inputs and answers of
 //!   the test.
 //! - Anything inside a process of a [`Host`](crate::host::Host), in tasks that nodes spawn, or in a subgraph

@@ -159,6 +159,37 @@ async fn a_run_without_an_answer_ends_at_its_question() {
 }
 
 #[tokio::test]
+async fn temporary_nodes_are_shown_and_their_runs_are_killed() {
+    async fn plan(ctx: Ctx) -> Result<WordsUpdate> {
+        ctx.edits().add_node("check#1", "check", ())?;
+        ctx.edits().add_edge("plan", "check#1")?;
+        Ok(say("plan"))
+    }
+    let graph = StateGraph::new().node("plan", plan).edge(START, "plan").template("check", |(): ()| note);
+    let test = TestGraph::of(graph.compile().unwrap());
+    let trace = test.trace(Words::update()).await;
+    assert_eq!((trace.ran(), trace.attempts("check#1")), (vec!["plan", "check#1"], 1));
+    test.every_kill(Words::update()).await.assert_none();
+}
+
+#[tokio::test]
+async fn temporary_nodes_of_a_pass_are_shown() {
+    let graph = DependencyGraph::<u64>::new()
+        .template("fixed", |value: &serde_json::Value| {
+            let value = value.as_u64().unwrap_or_default();
+            Ok(DependencyNode::of(move |_: Deps<'_, u64>| value))
+        })
+        .node("begin", |_: Deps<'_, u64>, edits: PassEdits<u64>| -> Result<u64> {
+            edits.add_node("fixed#1", "fixed", serde_json::json!(7))?;
+            Ok(1)
+        });
+    let test = TestGraph::of(graph.compile().unwrap());
+    let trace = test.trace(()).await;
+    assert_eq!((trace.ran(), trace.state()["fixed#1"]), (vec!["begin", "fixed#1"], 7));
+    test.every_kill(()).await.assert_none();
+}
+
+#[tokio::test]
 async fn static_interrupts_are_passed() {
     let graph = StateGraph::new().node("one", note).node("two", note).edge(START, "one").edge("one", "two");
     let test = TestGraph::of(graph.interrupt_before(["two"]).compile().unwrap());
