@@ -73,7 +73,7 @@ pub(super) async fn drive<F: Future>(
                 }
                 if bell.rung.load(Ordering::Acquire) {
                     // A future that wakes itself for ever must not starve the tasks beside it.
-                    if polls % TURNS == 0 {
+                    if polls.is_multiple_of(TURNS) {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }

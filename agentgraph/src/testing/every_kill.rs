@@ -122,7 +122,7 @@ pub(super) struct Undisturbed<G: Testable> {
 impl<G: Testable> Undisturbed<G> {
     pub(super) async fn run(test: &TestGraph<G>, input: &G::Input) -> Option<Self> {
         let mut play = Play::new(test, None, None, None);
-        let ended = play.to_end(input.clone()).await?;
+        let ended = play.run_to_end(input.clone()).await?;
         play.look_back();
         let end = End::of(play.schema(), &ended);
         let effects = play.run.effects();
@@ -148,7 +148,7 @@ impl<G: Testable> Undisturbed<G> {
         let kill = KillSwitch::at(Some(point));
         let learned = Some(self.play.answered().to_vec());
         let mut play = Play::new(test, Some(kill), None, learned);
-        let mut ended = play.to_end(input.clone()).await;
+        let mut ended = play.run_to_end(input.clone()).await;
         let last = play.run.calls().last().map(|call| call.path.to_string()).unwrap_or_default();
         play.run.kill.restart();
         if ended.is_none() {

@@ -100,7 +100,7 @@ impl<'a, G: Testable> EveryOrder<'a, G> {
             let learned = Some(expected.play.answered().to_vec());
             let mut play = Play::new(test, None, Some(seed), learned);
             report.ran();
-            let Some(ended) = play.to_end(input.clone()).await else { continue };
+            let Some(ended) = play.run_to_end(input.clone()).await else { continue };
             if let Some((problem, channels)) = End::of(play.schema(), &ended).differs(&expected.end) {
                 let node = expected.play.first_difference(&play).unwrap_or_default();
                 let order = play.run.order();

@@ -95,7 +95,7 @@ impl<G: Testable> Play<G> {
     }
 
     /// Runs from the input to the end; `None` if the run was killed.
-    pub(super) async fn to_end(&mut self, input: G::Input) -> Option<Ended<G::State>> {
+    pub(super) async fn run_to_end(&mut self, input: G::Input) -> Option<Ended<G::State>> {
         let call = G::begin(&self.graph, input);
         self.calls_from(call).await
     }
@@ -130,7 +130,7 @@ impl<G: Testable> Play<G> {
         let mut ended = self.call(first).await?;
         for _ in 1..CALLS {
             let next = match &ended {
-                Ok(outcome) => self.reply(&outcome.interrupts().to_vec()),
+                Ok(outcome) => self.reply(outcome.interrupts()),
                 Err(_) => None,
             };
             let Some(call) = next else { break };

@@ -345,7 +345,7 @@ impl<G: Testable> TestGraph<G> {
     /// passed.
     pub async fn trace(&self, input: impl Into<G::Input>) -> Trace<G::State> {
         let mut play = Play::new(self, None, None, None);
-        let ended = play.to_end(input.into()).await;
+        let ended = play.run_to_end(input.into()).await;
         play.into_trace(ended)
     }
 

@@ -41,7 +41,8 @@ async fn a_route_that_decides_by_chance_is_found() {
 async fn a_branch_by_names_that_decides_by_chance_is_found() {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let graph = StateGraph::new().node("left", note).node("right", note);
-    let by_chance = |_: &Words| if CALLS.fetch_add(1, Ordering::Relaxed) % 2 == 0 { "left" } else { "right" };
+    let by_chance =
+        |_: &Words| if CALLS.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) { "left" } else { "right" };
     let graph = graph.branch(START, by_chance, ["left", "right"]).compile().unwrap();
     let trace = TestGraph::of(graph).trace(Words::update()).await;
     assert_eq!(found(trace.report()), [(FindingKind::FickleRoute, START, "")]);
