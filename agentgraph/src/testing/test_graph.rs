@@ -155,8 +155,9 @@ impl<G: Testable> TestGraph<G> {
         TestGraph::by(move || graph.clone())
     }
 
-    /// Tests the graph that `make` makes, which is called for each run, and once here for the names. A run that is killed goes on with the
-    /// graph it began with: its dependencies stand for the world, which does not die with a process.
+    /// Tests the graph that `make` makes, which is called for each run, and once here for the names. A run
+    /// that is killed goes on with the graph it began with: its dependencies stand for the world, which does
+    /// not die with a process.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
