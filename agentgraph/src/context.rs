@@ -24,6 +24,8 @@ pub(crate) use control::{ChildPause, Control, TaskVerdict, UnreportedStops};
 pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Nest, Outer, SubgraphCall};
+#[cfg(feature = "testing")]
+pub(crate) use once::is_in_once;
 pub use once::{DurableStep, OnceError, StepResult, StepSettings};
 pub(crate) use once::{NewOnce, OnceStorage};
 use questions::AskedSpot;

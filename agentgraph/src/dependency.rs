@@ -14,6 +14,8 @@ mod given;
 pub(crate) mod inline;
 pub(crate) mod layer;
 pub(crate) mod node;
+#[cfg(feature = "testing")]
+mod observed;
 pub(crate) mod outputs;
 pub(crate) mod plan;
 mod ready;

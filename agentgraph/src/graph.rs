@@ -8,6 +8,8 @@ pub(crate) mod compile;
 mod core;
 mod draw;
 pub(crate) mod joins;
+#[cfg(feature = "testing")]
+mod observed;
 pub(crate) mod overlay;
 mod problem;
 pub(crate) mod run_graph;

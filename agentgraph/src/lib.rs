@@ -78,7 +78,8 @@
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
 //! | to change the state of stored threads | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |
 //! | to retry, limit and handle failing nodes | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
-//! | to run tasks on other machines, or tests without a clock | [`Host`], [`Services`] |
+//! | to test a graph: its way, its kills, its orders | `testing` (feature `testing`) |
+//! | to run tasks on other machines, or on another clock | [`Host`], [`Services`] |
 //!
 //! # Guarantees
 //!
@@ -147,7 +148,7 @@ pub mod reduce;
 pub mod run;
 pub mod state;
 pub mod subgraph;
-#[cfg(feature = "conformance")]
+#[cfg(any(feature = "conformance", feature = "testing"))]
 pub mod testing;
 pub mod workflow;
 

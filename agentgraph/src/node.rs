@@ -5,6 +5,8 @@
 
 pub(crate) mod error_code;
 pub(crate) mod inner;
+#[cfg(feature = "testing")]
+pub(crate) mod observed;
 
 pub use crate::context::{
     CallContext, Ctx, DurableStep, Interrupted, MissingContext, MissingStore, OnceError, StepResult,
@@ -33,6 +35,8 @@ use crate::error::BoxError;
 use crate::failure::KeptError;
 use crate::layer::LayeredNode;
 use crate::node::inner::AnyGraph;
+#[cfg(feature = "testing")]
+use crate::node::observed::Observer;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 
@@ -45,6 +49,13 @@ pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Sen
 /// A node of any type, ready to be called.
 pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
     fn call(&self, task: &Task<'_, S>) -> NodeFuture<S>;
+
+    /// The same node with observed nodes inside, if it is a graph.
+    #[cfg(feature = "testing")]
+    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<S>>> {
+        let _ = (by, path);
+        None
+    }
 }
 
 /// Everything that can be a node: an `async fn` or closure of up to eight extractors that returns an

@@ -14,6 +14,8 @@ mod edit;
 pub(crate) mod event;
 mod narrow;
 pub(crate) mod nested;
+#[cfg(feature = "testing")]
+pub(crate) mod observed;
 pub(crate) mod open;
 mod outcome;
 mod passes;

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use crate::engine::executor::ParentExit;
 use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::{FromTask, Requirement, Task};
+#[cfg(feature = "testing")]
+use crate::node::observed::Observer;
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
 use crate::record::codec::Codec;
 use crate::run::CompiledGraph;
@@ -252,5 +254,13 @@ impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
         let outer = Arc::clone(task.shared);
         let request = task.request;
         Box::pin(async move { end(enter(&callee, begin, outer, request).await?) })
+    }
+
+    #[cfg(feature = "testing")]
+    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<P>>> {
+        let Callee { graph, codec, memory } = &*self.callee;
+        let callee = Callee { graph: graph.observed(by, path), codec: *codec, memory: *memory };
+        let (begin, end) = (Arc::clone(&self.begin), Arc::clone(&self.end));
+        Some(Arc::new(GraphNode { callee: Arc::new(callee), begin, end }))
     }
 }

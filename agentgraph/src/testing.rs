@@ -1,3 +1,74 @@
-//! Tests for authors of extensions to graphs (feature `conformance`).
+//! Tests of graphs.
+//!
+//! With the feature `testing`, a kit for your own graphs: [`TestGraph`] runs a graph with a store in memory
+//! and a clock that takes no time. It replaces nodes, injects failures and delays, answers questions, and
+//! shows what happened as a [`Trace`]. [`EveryKill`] kills the run at every point and continues it,
+//! [`EveryOrder`] runs parallel nodes in many orders; each [`Finding`] names the node and what to do. A graph
+//! that is not under test is not changed by the feature, and costs nothing more.
+//!
+//! With the feature `conformance`, `store_clauses` for authors of stores.
+//!
+//! # What it does not find
+//!
+//! - An effect that no [`Probe`] reports.
+//! - A kill in the middle of a node that never waits: between two effects in one poll. Let the substitutes of
+//!   services await [`Probe::pause`].
+//! - A mistake that needs two kills. Each run is killed once.
+//! - A mistake on a way that the input does not take. The kit runs the graph with the inputs and answers of
+//!   the test.
+//! - Anything inside a process of a [`Host`](crate::host::Host), in tasks that nodes spawn, or in a subgraph
+//!   that is under a layer or called by the code of a node: such a subgraph is a part of that node.
+//! - A reducer of a subgraph that is not pure: test the subgraph as a graph of its own.
+//! - Waits on `tokio::time`: nodes wait on the [`VirtualTime`] of the run only by delays, policies and
+//!   `ctx.sleep`, or if they are given one.
 
+#[cfg(feature = "conformance")]
 pub mod store_clauses;
+
+#[cfg(feature = "testing")]
+mod drive;
+#[cfg(feature = "testing")]
+mod end;
+#[cfg(feature = "testing")]
+mod every_kill;
+#[cfg(feature = "testing")]
+mod every_order;
+#[cfg(feature = "testing")]
+mod finding;
+#[cfg(feature = "testing")]
+mod kill_switch;
+#[cfg(feature = "testing")]
+mod paths;
+#[cfg(feature = "testing")]
+mod play;
+#[cfg(feature = "testing")]
+mod probe;
+#[cfg(feature = "testing")]
+mod script;
+#[cfg(feature = "testing")]
+mod test_graph;
+#[cfg(feature = "testing")]
+mod test_run;
+#[cfg(feature = "testing")]
+mod time;
+#[cfg(feature = "testing")]
+mod trace;
+#[cfg(feature = "testing")]
+mod turns;
+
+#[cfg(feature = "testing")]
+pub use every_kill::EveryKill;
+#[cfg(feature = "testing")]
+pub use every_order::EveryOrder;
+#[cfg(feature = "testing")]
+pub use finding::{Finding, FindingKind, Report};
+#[cfg(feature = "testing")]
+pub use kill_switch::KillPoint;
+#[cfg(feature = "testing")]
+pub use probe::{Effect, Probe};
+#[cfg(feature = "testing")]
+pub use test_graph::{TestGraph, Testable};
+#[cfg(feature = "testing")]
+pub use time::VirtualTime;
+#[cfg(feature = "testing")]
+pub use trace::Trace;

@@ -211,6 +211,12 @@ impl Ctx {
     }
 }
 
+/// Whether the work of a durable step is polled.
+#[cfg(feature = "testing")]
+pub(crate) fn is_in_once() -> bool {
+    POLLED.try_with(|_| ()).is_ok()
+}
+
 impl OnceKey {
     /// The key of the next call of this name.
     fn next(results: &mut OnceResults, name: String) -> Self {

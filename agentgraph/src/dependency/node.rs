@@ -179,6 +179,16 @@ impl<O, S> DependencyNode<O, S> {
 }
 
 impl<O, S> DependencyNode<O, S> {
+    /// Its function, without its settings.
+    #[cfg(feature = "testing")]
+    pub(crate) fn into_call(self) -> Arc<dyn ErasedNode<Outputs<O, S>>>
+    where
+        O: Output,
+        S: PassInput,
+    {
+        self.call
+    }
+
     /// Marks the node as made by a template.
     pub(crate) fn made_of(mut self, template: &str, args: &Value) -> Self {
         self.settings.origin = Some(Arc::new((template.to_owned(), args.clone())));

@@ -101,6 +101,7 @@ pub(crate) struct NodeEntry<S: State> {
 }
 
 /// The nodes with static interrupts, by dense id.
+#[derive(Clone)]
 pub(crate) struct Breaks {
     pub(crate) before: Vec<bool>,
     pub(crate) after: Vec<bool>,

@@ -44,7 +44,7 @@ where
 }
 
 /// The settings that temporary nodes inherit from their graph.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Defaults {
     pub(in crate::graph) policies: Policies,
     pub(in crate::graph) on_error: Option<u32>,

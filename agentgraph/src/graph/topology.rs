@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) const END_ID: u32 = u32::MAX;
 
 /// Lists of numbers, one per row, in two flat arrays.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rows<T> {
     starts: Vec<u32>,
     items: Vec<T>,
@@ -61,7 +61,7 @@ impl<T: Copy> Rows<T> {
 }
 
 /// Plain edges, joins and the places of the routers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Topology {
     /// The number of nodes; also the id of START.
     pub(crate) nodes: u32,

@@ -27,8 +27,8 @@ use agentgraph_checkpoint::{CheckpointId, Checkpointer, Store};
 
 /// A runnable dependency graph, made by [`DependencyGraph::compile`](crate::DependencyGraph::compile).
 pub struct CompiledDependencyGraph<O: Output, S: PassInput = ()> {
-    graph: CompiledGraph<Outputs<O, S>>,
-    wiring: Arc<Wiring<O, S>>,
+    pub(in crate::run) graph: CompiledGraph<Outputs<O, S>>,
+    pub(in crate::run) wiring: Arc<Wiring<O, S>>,
 }
 
 impl<O: Output, S: PassInput> DependencyGraph<O, S> {

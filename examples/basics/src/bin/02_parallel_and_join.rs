@@ -24,20 +24,41 @@ async fn write(state: Snapshot<Research>) -> ResearchUpdate {
     Research::update().answer(state.notes.join("; "))
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+fn graph() -> Result<CompiledGraph<Research>> {
     let graph = StateGraph::new()
         .node("library", library)
         .node("archive", archive)
         .node("write", write)
         .edge(START, "library")
         .edge(START, "archive")
-        .edge(["library", "archive"], "write")
-        .compile()?;
+        .edge(["library", "archive"], "write");
+    Ok(graph.compile()?)
+}
 
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let graph = graph()?;
     println!("{}", graph.mermaid());
     let state = graph.invoke(Research::update().question("comets")).await?.into_finished()?;
     println!("{}", state.answer);
     assert_eq!(state.answer, "the library on comets; the archive on comets");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use agentgraph::testing::TestGraph;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_answer_is_the_same_in_every_order_and_after_every_kill() -> Result<()> {
+        let test = TestGraph::of(graph()?);
+        let question = Research::update().question("comets");
+        let trace = test.trace(question.clone()).await;
+        assert_eq!(trace.steps(), [vec!["library", "archive"], vec!["write"]]);
+        test.every_order(question.clone()).await.assert_none();
+        test.every_kill(question).await.assert_none();
+        Ok(())
+    }
 }

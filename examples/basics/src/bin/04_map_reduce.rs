@@ -25,19 +25,42 @@ async fn add(state: Snapshot<Book>) -> BookUpdate {
     Book::update().total(state.words.iter().sum())
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+fn graph() -> Result<CompiledGraph<Book>> {
     let graph = StateGraph::new()
         .node("count", count)
         .node("add", add)
         .route(START, |book: &Book| book.pages.iter().cloned().map(Pages::Count).collect::<Vec<_>>())
-        .edge("count", "add") // all dispatches run in one superstep, so this runs once
-        .compile()?;
+        .edge("count", "add"); // all dispatches run in one superstep, so this runs once
+    Ok(graph.compile()?)
+}
 
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
     let pages = ["a graph is", "a set of", "nodes and the edges between them"];
-    let book = graph.invoke(Book::update().pages(pages)).await?.into_finished()?;
+    let book = graph()?.invoke(Book::update().pages(pages)).await?.into_finished()?;
     println!("{:?} = {}", book.words, book.total);
     assert_eq!(book.words, [3, 3, 6]);
     assert_eq!(book.total, 12);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use agentgraph::testing::TestGraph;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn words_are_counted_in_every_order_and_after_every_kill() -> Result<()> {
+        let test = TestGraph::of(graph()?).delay("count", Duration::from_secs(1));
+        let book = Book::update().pages(["one", "two words", "three more words"]);
+        let trace = test.trace(book.clone()).await;
+        assert_eq!(trace.ran(), ["count", "count", "count", "add"]);
+        assert_eq!((trace.state().total, trace.elapsed()), (6, Duration::from_secs(1)));
+        test.every_order(book.clone()).await.assert_none();
+        test.every_kill(book).await.assert_none();
+        Ok(())
+    }
 }

@@ -34,17 +34,20 @@ async fn write_letter(shop: Dep<Arc<Shop>>) -> OrderUpdate {
     Order::update().done(["wrote"])
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
-    let shop = Arc::new(Shop::default());
+fn graph(shop: &Arc<Shop>) -> Result<CompiledGraph<Order>> {
     let graph = StateGraph::new()
         .node("buy", buy.retry(RetryPolicy::attempts(2).initial(Duration::from_millis(1))))
         .node("write_letter", write_letter)
         .edge(START, "buy")
         .edge(START, "write_letter")
-        .dep(Arc::clone(&shop))
-        .compile()?
-        .checkpointer(MemorySaver::new());
+        .dep(Arc::clone(shop));
+    Ok(graph.compile()?)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let shop = Arc::new(Shop::default());
+    let graph = graph(&shop)?.checkpointer(MemorySaver::new());
 
     let Err(error) = graph.invoke(Order::update()).thread("monday").await else {
         return Err("it is closed".into());
@@ -58,4 +61,26 @@ async fn main() -> Result<()> {
     assert_eq!(shop.asked.load(SeqCst), 3, "two attempts, and one after the shop opened");
     assert_eq!(shop.letters.load(SeqCst), 1, "a finished sibling is not run again");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use agentgraph::testing::TestGraph;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_busy_shop_is_asked_twice() -> Result<()> {
+        let shop = Arc::new(Shop { open: true.into(), ..Shop::default() });
+        let test = TestGraph::of(graph(&shop)?).fail("buy", 1, || "busy");
+        let trace = test.trace(Order::update()).await;
+        assert_eq!((trace.attempts("buy"), trace.waits()), (2, &[Duration::from_millis(1)][..]));
+        assert_eq!(trace.state().done, ["bought", "wrote"]);
+        test.every_kill(Order::update()).await.assert_none();
+
+        let closed = test.fail("buy", 1, || "closed").trace(Order::update()).await;
+        assert_eq!(closed.ran(), ["write_letter"]);
+        assert_eq!(closed.outcome().map(|_| ()).map_err(|error| error.node()), Err(Some("buy")));
+        Ok(())
+    }
 }

@@ -7,8 +7,10 @@
 use agentgraph::CompiledDependencyGraph;
 use agentgraph::dependency::{Join, NotRunReason, Outputs};
 use agentgraph::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// The input of a turn.
+#[derive(Clone, Serialize, Deserialize)]
 struct Turn {
     number: u32,
     danger: bool,
@@ -85,4 +87,23 @@ async fn main() -> Result<()> {
     let last = turns.history().next_back().map(Outputs::not_run).unwrap_or_default();
     assert!(last.iter().all(|missed| missed.reason == NotRunReason::Pruned) && last.len() == 2);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use agentgraph::testing::TestGraph;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn turns_take_their_ways_in_every_order_and_after_every_kill() -> Result<()> {
+        let test = TestGraph::of(graph()?);
+        let quiet = test.trace(Turn { number: 1, danger: false }).await;
+        assert_eq!(quiet.ran(), ["observe", "plan", "work", "report"]);
+        let danger = Turn { number: 1, danger: true };
+        assert_eq!(test.trace(danger.clone()).await.ran(), ["observe", "flee", "report"]);
+        test.every_order(danger.clone()).await.assert_none();
+        test.every_kill(danger).await.assert_none();
+        Ok(())
+    }
 }

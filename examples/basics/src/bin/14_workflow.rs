@@ -14,8 +14,11 @@ use futures_util::future::try_join_all;
 static EFFECTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn effect(what: impl Into<String>) -> usize {
+    let what = what.into();
+    #[cfg(test)]
+    agentgraph::testing::Probe::new().effect(what.as_str());
     let mut effects = EFFECTS.lock().unwrap_or_else(|lock| lock.into_inner());
-    effects.push(what.into());
+    effects.push(what);
     effects.len()
 }
 
@@ -49,9 +52,13 @@ async fn order(ctx: Ctx, items: Vec<String>) -> Result<String> {
     Ok(paid)
 }
 
+fn orders() -> Result<CompiledGraph<WorkflowState<Vec<String>, String>>> {
+    Ok(Workflow::new("order", order).compile()?)
+}
+
 /// The program as a new process makes it.
 async fn open(file: &Path) -> Result<CompiledGraph<WorkflowState<Vec<String>, String>>> {
-    Ok(Workflow::new("order", order).compile()?.checkpointer(SqliteSaver::open(file).await?))
+    Ok(orders()?.checkpointer(SqliteSaver::open(file).await?))
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -79,4 +86,31 @@ async fn main() -> Result<()> {
     assert_eq!(effects, ["price of tea", "price of milk", "charge 7", "charge 7", "reminder"]);
     std::fs::remove_dir_all(&folder)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use agentgraph::testing::{FindingKind, TestGraph};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_order_is_paid_and_reminded_once() -> Result<()> {
+        while effect("before") < 3 {} // the bank is not busy any more
+        let items = || vec!["tea".to_owned(), "milk".to_owned()];
+        let test = TestGraph::of(orders()?).answer(true);
+        let trace = test.trace(items()).await;
+        assert_eq!(trace.state().returned().map(String::as_str), Some("7 paid"));
+        assert_eq!(trace.effects().len(), 4);
+        trace.report().assert_none();
+
+        // A durable step is done again if the process dies before its result is stored. A real bank gets a
+        // key with each charge.
+        let report = test.every_kill(items()).await;
+        let mut again: Vec<&str> = report.findings().iter().map(|found| found.subject()).collect();
+        again.sort_unstable();
+        assert_eq!(again, ["charge 7", "price of milk", "price of tea", "reminder"], "{report}");
+        assert!(report.findings().iter().all(|found| found.kind() == FindingKind::EffectTwice), "{report}");
+        Ok(())
+    }
 }

@@ -1,0 +1,135 @@
+//! A copy of a checked graph whose nodes and routes are observed by a test.
+
+use std::sync::{Arc, OnceLock};
+
+use super::core::{GraphCore, NodeEntry, Router, RouterFn};
+use super::template::{Template, Templates};
+use crate::node::observed::{ObservedNode, Observer, path_in};
+use crate::route::Pick;
+use crate::state::State;
+use crate::step::Goto;
+
+impl<S: State> GraphCore<S> {
+    /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
+    pub(crate) fn observed(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str) -> Self {
+        let nodes = self.names.iter().zip(&self.nodes);
+        GraphCore {
+            schema: self.schema.clone(),
+            nodes: nodes.map(|(name, node)| node.observed(by, around, name)).collect(),
+            topology: self.topology.clone(),
+            routers: self.observed_routers(by, around),
+            by_name: Arc::clone(&self.by_name),
+            names: Arc::clone(&self.names),
+            fingerprint: self.fingerprint.clone(),
+            warnings: self.warnings.clone(),
+            breaks: self.breaks.clone(),
+            has_ephemeral: self.has_ephemeral,
+            has_run_channels: self.has_run_channels,
+            awaited_at_end: self.awaited_at_end.clone(),
+            has_graphs: self.has_graphs,
+            siblings: self.siblings,
+            on_limit: self.on_limit,
+            stuck_fails: self.stuck_fails,
+            detached: self.detached.clone(),
+            migrations: self.migrations.clone(),
+            unknown_fields: self.unknown_fields.clone(),
+            drawing: self.drawing.clone(),
+            discipline: self.discipline,
+            templates: self.observed_templates(by, around),
+            defaults: self.defaults.clone(),
+            keeps_outputs: self.keeps_outputs,
+            secrets: self.secrets.clone(),
+            contexts: self.contexts.clone(),
+            constants: OnceLock::new(),
+        }
+    }
+
+    fn observed_templates(&self, by: &Arc<dyn Observer>, around: &str) -> Templates<S> {
+        let observed = |(name, template): (&Arc<str>, &Template<S>)| {
+            let (template, by) = (Arc::clone(template), Arc::clone(by));
+            let (around, template_name) = (Arc::<str>::from(around), Arc::clone(name));
+            let observed: Template<S> = Arc::new(move |args| {
+                let mut node = template(args)?;
+                node.call = Arc::new(ObservedNode::new(&node.call, &around, &template_name, &by));
+                Ok(node)
+            });
+            (Arc::clone(name), observed)
+        };
+        self.templates.iter().map(observed).collect()
+    }
+
+    /// Routers that call those of the original graph, which owns the functions.
+    fn observed_routers(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str) -> Vec<Router<S>> {
+        let mut sources = vec![self.topology.start(); self.routers.len()];
+        for node in 0..=self.topology.start() {
+            self.topology.routers.row(node).iter().for_each(|router| sources[*router as usize] = node);
+        }
+        let observed = |(at, router): (usize, &Router<S>)| {
+            let original = Arc::clone(self);
+            let (by, path) = (Arc::clone(by), path_in(around, self.name(sources[at])));
+            let decide = match &router.decide {
+                RouterFn::Typed(_) => RouterFn::Typed(Box::new(move |state, take| {
+                    let RouterFn::Typed(decide) = &original.routers[at].decide else { return };
+                    let mut picks: Option<Vec<Pick>> = None;
+                    by.decides(&path, &mut || {
+                        let mut made = Vec::new();
+                        decide(state, &mut |pick| made.push(pick));
+                        let text = made.iter().map(Pick::text).collect();
+                        picks.get_or_insert(made);
+                        text
+                    });
+                    picks.into_iter().flatten().for_each(take);
+                })),
+                RouterFn::Named(_) => RouterFn::Named(Box::new(move |state, targets| {
+                    let RouterFn::Named(decide) = &original.routers[at].decide else { return };
+                    let mut gotos: Option<Vec<Goto>> = None;
+                    by.decides(&path, &mut || {
+                        let mut made = Vec::new();
+                        decide(state, &mut made);
+                        let text = made.iter().map(Goto::text).collect();
+                        gotos.get_or_insert(made);
+                        text
+                    });
+                    targets.extend(gotos.into_iter().flatten());
+                })),
+            };
+            Router { decide, targets: router.targets.clone() }
+        };
+        self.routers.iter().enumerate().map(observed).collect()
+    }
+}
+
+impl<S: State> NodeEntry<S> {
+    fn observed(&self, by: &Arc<dyn Observer>, around: &str, name: &str) -> Self {
+        NodeEntry {
+            call: Arc::new(ObservedNode::new(&self.call, around, name, by)),
+            policies: self.policies.clone(),
+            on_error: self.on_error,
+            keeps: self.keeps.clone(),
+            targets: self.targets.clone(),
+            graph: self.graph.clone(),
+            on_end: self.on_end,
+            keeps_output: self.keeps_output,
+        }
+    }
+}
+
+impl Pick {
+    /// The decision as text, to be compared with another one of the same route.
+    fn text(&self) -> String {
+        match &self.input {
+            None => format!("{};", self.target),
+            Some(input) => format!("{}({});", self.target, input.to_json()),
+        }
+    }
+}
+
+impl Goto {
+    /// The target as text, to be compared with another one.
+    fn text(&self) -> String {
+        match self {
+            Goto::Node(name) => format!("{name};"),
+            Goto::Dispatch(dispatch) => format!("{}({});", dispatch.node, dispatch.input.to_json()),
+        }
+    }
+}

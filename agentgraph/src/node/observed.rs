@@ -1,0 +1,145 @@
+//! Observed nodes: a copy of a node whose calls a test may hold, fail and watch.
+//!
+//! A graph has observed nodes only if a test has made a copy of it, so no other run pays for them. A node
+//! inside its policies is observed: each attempt is a call.
+
+use std::any::{Any, type_name};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::context::TaskRequest;
+use crate::error::BoxError;
+use crate::extract::Task;
+use crate::layer::NodeCall;
+use crate::node::{ErasedNode, NodeFuture, NodeResult};
+use crate::state::State;
+
+/// Watches the nodes and routes of a graph, and of its subgraphs.
+pub(crate) trait Observer: Send + Sync {
+    /// The node that replaces the one with this path, as an `Arc<dyn ErasedNode<S>>`.
+    fn replacement(&self, path: &str) -> Option<&(dyn Any + Send + Sync)>;
+
+    /// The replacement is a node over another state than `state`.
+    fn unfit(&self, path: &str, state: &'static str);
+
+    /// A node is called.
+    fn called(&self, task: ObservedTask) -> Box<dyn ObservedCall>;
+
+    /// A route behind this node decides. `decide` returns the decision as text, and may be called again.
+    fn decides(&self, path: &str, decide: &mut dyn FnMut() -> String);
+}
+
+/// One call of an observed node.
+pub(crate) trait ObservedCall: Send {
+    /// Polls the node by `poll`, which returns how the call has ended, or does not poll it yet. An error ends
+    /// the call instead of the node.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: &mut dyn FnMut(&mut Context<'_>) -> Option<ObservedEnd>,
+    ) -> Poll<Result<(), BoxError>>;
+}
+
+/// The task of a call.
+pub(crate) struct ObservedTask {
+    /// The names of the graphs around the node, and its own, separated by `/`.
+    pub(crate) path: Arc<str>,
+    pub(crate) request: TaskRequest,
+    /// Whether the node is a graph, whose nodes are observed themselves.
+    pub(crate) is_graph: bool,
+}
+
+/// How a call of a node has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObservedEnd {
+    Done,
+    Failed,
+    /// It asks, sleeps, or is a graph in which a node does.
+    Waits,
+}
+
+/// The path of a node in the graph with the path `around`.
+pub(crate) fn path_in(around: &str, node: &str) -> Arc<str> {
+    if around.is_empty() { Arc::from(node) } else { format!("{around}/{node}").into() }
+}
+
+/// A node under observation.
+pub(crate) struct ObservedNode<S: State> {
+    node: Arc<dyn ErasedNode<S>>,
+    around: Arc<str>,
+    is_graph: bool,
+    by: Arc<dyn Observer>,
+}
+
+impl<S: State> ObservedNode<S> {
+    /// Observes a node of the graph with the path `around`, or its replacement.
+    pub(crate) fn new(
+        node: &Arc<dyn ErasedNode<S>>,
+        around: &str,
+        name: &str,
+        by: &Arc<dyn Observer>,
+    ) -> Self {
+        let path = path_in(around, name);
+        let replacement = by.replacement(&path).and_then(|other| {
+            let other = other.downcast_ref::<Arc<dyn ErasedNode<S>>>();
+            if other.is_none() {
+                by.unfit(&path, type_name::<S>());
+            }
+            other
+        });
+        let node = replacement.unwrap_or(node);
+        let graph = node.observed(by, &path);
+        let is_graph = graph.is_some();
+        let node = graph.unwrap_or_else(|| Arc::clone(node));
+        ObservedNode { node, around: Arc::from(around), is_graph, by: Arc::clone(by) }
+    }
+}
+
+impl<S: State> ErasedNode<S> for ObservedNode<S> {
+    fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
+        let path = path_in(&self.around, task.ctx().node());
+        let task_seen = ObservedTask { path, request: task.request, is_graph: self.is_graph };
+        Box::pin(ObservedFuture {
+            observed: self.by.called(task_seen),
+            node: Arc::clone(&self.node),
+            call: NodeCall::of(task),
+            running: None,
+        })
+    }
+}
+
+/// The future of an observed call. The node is called at its first poll, which may come late.
+struct ObservedFuture<S: State> {
+    observed: Box<dyn ObservedCall>,
+    node: Arc<dyn ErasedNode<S>>,
+    call: NodeCall<S>,
+    running: Option<NodeFuture<S>>,
+}
+
+impl<S: State> Future for ObservedFuture<S> {
+    type Output = NodeResult<S>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
+        let ObservedFuture { observed, node, call, running } = self.get_mut();
+        let mut result = None;
+        let polled = observed.poll(cx, &mut |cx| {
+            let future = running.get_or_insert_with(|| node.call(&call.task()));
+            let Poll::Ready(ended) = future.as_mut().poll(cx) else { return None };
+            let task = call.task();
+            let end = match &ended {
+                _ if task.shared.control.is_closed(task.request.index) => ObservedEnd::Waits,
+                Ok(_) => ObservedEnd::Done,
+                Err(_) => ObservedEnd::Failed,
+            };
+            result = Some(ended);
+            Some(end)
+        });
+        match (polled, result) {
+            (Poll::Ready(Err(injected)), _) => Poll::Ready(Err(injected)),
+            (Poll::Ready(Ok(())), Some(result)) => Poll::Ready(result),
+            (Poll::Ready(Ok(())), None) | (Poll::Pending, _) => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Copies of graphs for tests: the same graph, with observed nodes and routes.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::dependency::outputs::{Output, Outputs, OutputsUpdate, PassInput};
+use crate::engine::driver::Driver;
+use crate::node::observed::Observer;
+use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
+use crate::state::State;
+
+impl<S: State> CompiledGraph<S> {
+    /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
+    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, around: &str) -> Self {
+        CompiledGraph { core: Arc::new(self.core.observed(by, around)), ..self.clone() }
+    }
+
+    /// The channels of its state.
+    pub(crate) fn schema(&self) -> &S::Schema {
+        &self.core.schema
+    }
+
+    /// Whether its tasks merge in the order in which they end.
+    pub(crate) fn is_eager(&self) -> bool {
+        self.core.discipline == crate::graph::Discipline::Eager
+    }
+}
+
+impl<O, S> CompiledDependencyGraph<O, S>
+where
+    O: Output + Serialize + DeserializeOwned,
+    S: PassInput + Serialize + DeserializeOwned,
+{
+    /// The same graph, observed, as the graph that its passes run.
+    pub(crate) fn observed(&self, by: &Arc<dyn Observer>) -> CompiledGraph<Outputs<O, S>> {
+        let wiring = Arc::new(self.wiring.observed(by));
+        let driver = wiring as Arc<dyn Driver<Outputs<O, S>>>;
+        CompiledGraph { driver: Some(driver), ..self.graph.clone() }
+    }
+
+    /// A pass of a graph from [`observed`](Self::observed).
+    pub(crate) fn begin_pass(graph: &CompiledGraph<Outputs<O, S>>, input: S) -> RunBuilder<Outputs<O, S>> {
+        RunBuilder::invoke(graph.clone(), OutputsUpdate::begin(input))
+    }
+}

@@ -1,0 +1,288 @@
+//! [`Play`]: one run of a graph under test, from its input to its end, with its answers.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use serde_json::Value;
+
+use super::drive::drive;
+use super::end::fickle_channels;
+use super::finding::{Finding, FindingKind, Report};
+use super::kill_switch::{KillSwitch, TestSaver};
+use super::paths::path_of;
+use super::probe::{CodePlace, Here};
+use super::script::{Answers, Question};
+use super::test_graph::{SetUp, TestGraph, Testable};
+use super::test_run::{TestRun, Watcher};
+use super::trace::Trace;
+use crate::error::{Code, Error};
+use crate::node::observed::{ObservedEnd, Observer};
+use crate::run::{CompiledGraph, Event, EventKind, RunBuilder};
+use crate::state::State;
+use crate::words::{Interrupt, InterruptKind, Outcome, View};
+
+/// The thread of every run; each run has a store of its own.
+const THREAD: &str = "test";
+
+/// The most calls of one run: a node that asks the same for ever gets its answer for ever.
+const CALLS: usize = 1_000;
+
+/// How a run ended.
+pub(super) type Ended<S> = Result<Outcome<S>, Error>;
+
+/// One run under test.
+pub(super) struct Play<G: Testable> {
+    graph: CompiledGraph<G::State>,
+    pub(super) run: Arc<TestRun>,
+    answers: Answers,
+    set_up: Option<Arc<SetUp<G::State>>>,
+    events: Vec<Event<G::State>>,
+    asked: Vec<Interrupt>,
+    /// The last committed state, for the reducers.
+    before: Option<G::State>,
+    updates: BTreeMap<String, Vec<NodeUpdate>>,
+    /// The nodes in the order of their first updates.
+    updated: Vec<String>,
+    pub(super) report: Report,
+    round: u32,
+}
+
+/// An update that a node returned.
+struct NodeUpdate {
+    /// The call of the program, the superstep and the task in it.
+    at: (u32, u64, u32),
+    text: String,
+}
+
+impl<G: Testable> Play<G> {
+    pub(super) fn new(
+        test: &TestGraph<G>,
+        kill: Option<Arc<KillSwitch>>,
+        seed: Option<u64>,
+        learned: Option<Vec<(Question, Value)>>,
+    ) -> Self {
+        let kill = kill.unwrap_or_else(|| KillSwitch::at(None));
+        let run = TestRun::new(test.injections.clone(), Arc::clone(&kill), seed, test.holds_time);
+        let watcher: Arc<dyn Observer> = Arc::new(Watcher(Arc::clone(&run)));
+        let graph = test.graph(watcher).checkpointer(TestSaver::new(&kill)).services(run.time.clone());
+        Play {
+            graph,
+            run,
+            answers: Answers::new(test.script.clone(), learned),
+            set_up: test.set_up.clone(),
+            events: Vec::new(),
+            asked: Vec::new(),
+            before: None,
+            updates: BTreeMap::new(),
+            updated: Vec::new(),
+            report: Report::default(),
+            round: 0,
+        }
+    }
+
+    pub(super) fn schema(&self) -> &<G::State as State>::Schema {
+        self.graph.schema()
+    }
+
+    fn is_eager(&self) -> bool {
+        self.graph.is_eager()
+    }
+
+    pub(super) fn answered(&self) -> &[(Question, Value)] {
+        self.answers.log()
+    }
+
+    /// Runs from the input to the end; `None` if the run was killed.
+    pub(super) async fn run_to_end(&mut self, input: G::Input) -> Option<Ended<G::State>> {
+        let call = G::begin(&self.graph, input);
+        self.calls_from(call).await
+    }
+
+    /// Goes on after a kill as a program would that finds the thread in its store.
+    pub(super) async fn continue_to_end(&mut self, input: G::Input) -> Option<Ended<G::State>> {
+        let call = match self.graph.state(THREAD).await {
+            Err(error) => return Some(Err(error)),
+            Ok(None) => G::begin(&self.graph, input),
+            Ok(Some(found)) if found.interrupts.is_empty() => self.graph.proceed(),
+            Ok(Some(found)) => match self.reply(&found.interrupts) {
+                Some(call) => call,
+                // It waits where the undisturbed run does; a call that changes nothing shows its end.
+                None => self.graph.proceed(),
+            },
+        };
+        self.calls_from(call).await
+    }
+
+    /// The state of the thread, if its run has finished: nothing is left to continue.
+    pub(super) async fn finished_state(&self, ended: &Ended<G::State>) -> Option<G::State> {
+        match ended {
+            Err(error) if error.code() == Code::NothingToResume => {
+                Some(self.graph.state(THREAD).await.ok()??.values)
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes calls until the run waits for nothing that the test has.
+    async fn calls_from(&mut self, first: RunBuilder<G::State>) -> Option<Ended<G::State>> {
+        let mut ended = self.call(first).await?;
+        for _ in 1..CALLS {
+            let next = match &ended {
+                Ok(outcome) => self.reply(outcome.interrupts()),
+                Err(_) => None,
+            };
+            let Some(call) = next else { break };
+            ended = self.call(call).await?;
+        }
+        Some(ended)
+    }
+
+    /// The call that continues a run which waits.
+    fn reply(&mut self, open: &[Interrupt]) -> Option<RunBuilder<G::State>> {
+        let answers: Vec<_> = open.iter().filter_map(|open| self.answers.to(open)).collect();
+        if !answers.is_empty() {
+            return Some(self.graph.resume_many(answers));
+        }
+        if open.is_empty() || open.iter().any(|open| open.kind == InterruptKind::Asked) {
+            return None;
+        }
+        if let Some(until) = open.iter().filter_map(|open| open.until).min() {
+            self.run.time.advance_to(until);
+        }
+        Some(self.graph.proceed())
+    }
+
+    async fn call(&mut self, call: RunBuilder<G::State>) -> Option<Ended<G::State>> {
+        let call = G::limited(call).thread(THREAD).subgraphs().views([
+            View::Debug,
+            View::Values,
+            View::Updates,
+            View::Custom,
+            View::Messages,
+        ]);
+        let call = match &self.set_up {
+            None => call,
+            Some(change) => change(call),
+        };
+        self.round += 1;
+        self.run.begin_round();
+        let run = Arc::clone(&self.run);
+        let mut stream = call.stream();
+        let ended = loop {
+            let next = pin!(stream.next());
+            match drive(next, || run.kill.is_killed(), |rested| run.idle(rested)).await? {
+                Some(Event { kind: EventKind::Ended(ended), .. }) => break ended,
+                Some(event) => self.heard(event),
+                None => break Err(Error::new(Code::NothingToResume, "the stream of the run has no end")),
+            }
+        };
+        if let Ok(outcome) = &ended {
+            self.asked.extend(outcome.interrupts().iter().cloned());
+        }
+        Some(ended)
+    }
+
+    fn heard(&mut self, event: Event<G::State>) {
+        let at = (self.round, event.step, event.task.map_or(0, |task| task.index));
+        match &event.kind {
+            EventKind::Values(state) => self.before = Some(G::State::clone(state)),
+            EventKind::Update { node, update } => {
+                if let Some(update) = update {
+                    self.check_reducers(node, update);
+                }
+                let text = update.as_ref().map(|update| self.graph.update_json(update));
+                let text =
+                    text.map(|json| json.map_or_else(|error| error.to_string(), |json| json.to_string()));
+                self.add_update(node.clone(), at, text.unwrap_or_default());
+            }
+            EventKind::UpdateInside { node, update } => {
+                let text = update.as_ref().map(Value::to_string).unwrap_or_default();
+                self.add_update(path_of(&event.namespace, node), at, text);
+            }
+            _ => {}
+        }
+        self.events.push(event);
+    }
+
+    fn add_update(&mut self, node: String, at: (u32, u64, u32), text: String) {
+        if !self.updated.contains(&node) {
+            self.updated.push(node.clone());
+        }
+        self.updates.entry(node).or_default().push(NodeUpdate { at, text });
+    }
+
+    /// Applies an update twice to copies of the state that it is merged into.
+    fn check_reducers(&mut self, node: &str, update: &<G::State as State>::Update) {
+        let Some(before) = &self.before else { return };
+        let place = Arc::new(CodePlace::Reducer(Arc::from(node)));
+        let here = Here { run: Arc::clone(&self.run), place };
+        let fickle = here.scope(|| fickle_channels(self.graph.schema(), before, update));
+        if !fickle.is_empty() {
+            let channels = fickle.join(", ");
+            let problem = format!("its update, applied twice to one state, gives two values of {channels}");
+            self.report.add(Finding::new(FindingKind::FickleReducer, node, &channels, problem));
+        }
+    }
+
+    /// The first node whose updates are not those of `other`, in the order of `self`. If a kill made `other`
+    /// run nodes again, their last updates count.
+    pub(super) fn first_difference<'a>(&'a self, other: &'a Self) -> Option<&'a str> {
+        let differs = |node: &&String| {
+            let (own, others) = (self.updates_of(node), other.updates_of(node));
+            let repeated = others.len().saturating_sub(own.len());
+            own != others[repeated..]
+        };
+        self.updated.iter().chain(&other.updated).find(differs).map(String::as_str)
+    }
+
+    /// The updates of a node in task order; in an eager graph, where tasks have no order, sorted.
+    fn updates_of(&self, node: &str) -> Vec<&str> {
+        let mut updates: Vec<&NodeUpdate> = self.updates.get(node).into_iter().flatten().collect();
+        if self.is_eager() {
+            updates.sort_by(|one, other| one.text.cmp(&other.text));
+        } else {
+            updates.sort_by_key(|update| update.at);
+        }
+        updates.into_iter().map(|update| &*update.text).collect()
+    }
+
+    /// Findings about this run alone.
+    pub(super) fn look_back(&mut self) {
+        let calls = self.run.calls();
+        for happened in self.run.effects() {
+            let node = happened.place.node();
+            let effect = happened.effect.to_string();
+            let found = match &*happened.place {
+                CodePlace::Route(_) => {
+                    (FindingKind::EffectInRoute, format!("the effect `{effect}` happens in its route"))
+                }
+                CodePlace::Reducer(_) => {
+                    (FindingKind::EffectInReducer, format!("the effect `{effect}` happens in a reducer"))
+                }
+                CodePlace::Node { call, .. } => {
+                    let waits = calls.get(*call).is_some_and(|call| call.end == Some(ObservedEnd::Waits));
+                    if !waits || happened.in_once || happened.effect.once_per_key {
+                        continue;
+                    }
+                    let problem = format!("the effect `{effect}` happens before a question of the node");
+                    (FindingKind::EffectBeforeQuestion, problem)
+                }
+            };
+            self.report.add(Finding::new(found.0, node, &happened.effect.to_string(), found.1));
+        }
+        for node in self.run.fickle_routes() {
+            let problem = "its route decides differently when it is called again".to_owned();
+            self.report.add(Finding::new(FindingKind::FickleRoute, &node, "", problem));
+        }
+        self.report.ran();
+    }
+
+    pub(super) fn into_trace(mut self, ended: Option<Ended<G::State>>) -> Trace<G::State> {
+        self.look_back();
+        // Only a run with a kill has no end.
+        let ended = ended.unwrap_or_else(|| Err(Error::new(Code::NothingToResume, "the run was killed")));
+        Trace::new(ended, self.run, self.events, self.asked, self.report)
+    }
+}
