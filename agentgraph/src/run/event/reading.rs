@@ -96,8 +96,8 @@ impl<S: State> Event<S> {
         }
     }
 
-    /// The value of a [custom](EventKind::Custom) event, if it is a `T`. `None` for every other event, and for
-    /// values of another shape.
+    /// The value of a [custom](EventKind::Custom) event, if it is a `T`. `None` for every other event, and
+    /// for values of another shape.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
