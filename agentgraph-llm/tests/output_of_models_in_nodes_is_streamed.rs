@@ -180,3 +180,30 @@ async fn parallel_nodes_are_streamed_under_their_own_names() {
     }
     assert!(count >= 2);
 }
+
+#[tokio::test]
+async fn the_text_of_an_event_is_the_text_of_the_model_and_nothing_else() {
+    // A message with every kind of piece: thinking, text, a call of a tool, and the whole at the end.
+    let reply = Reply::thinking("hidden", "signature").and_text("Take a coat.");
+    let model = ScriptedModel::new([reply.and_tool_call("weather", json!({ "text": "Oslo" }))]);
+    let graph = talking(model, reads);
+    let events: Vec<Event<Talk>> =
+        graph.invoke(Talk::update()).views([View::Messages]).stream().collect().await;
+    let mut kinds = std::collections::BTreeSet::new();
+    for event in &events {
+        let EventKind::Message { piece, .. } = &event.kind else {
+            assert_eq!(event.text(), None);
+            continue;
+        };
+        let piece: ChatEvent = serde_json::from_value(piece.clone()).unwrap();
+        let text = match &piece {
+            ChatEvent::TextDelta { text, .. } => Some(text.as_str()),
+            _ => None,
+        };
+        assert_eq!(event.text(), text, "{piece:?}");
+        kinds.insert(format!("{piece:?}").split([' ', '(']).next().unwrap().to_owned());
+    }
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
+    let text: String = events.iter().filter_map(Event::text).collect();
+    assert_eq!(text, "Take a coat.");
+}

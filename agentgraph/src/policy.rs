@@ -20,7 +20,7 @@ pub use timeout::{Timeout, TimeoutKind};
 
 use std::sync::Arc;
 
-use tracing::{Instrument, Span};
+use tracing::Instrument;
 
 use crate::context::TaskRequest;
 use crate::context::edits::make_edits;
@@ -75,14 +75,14 @@ pub(crate) fn call_with_policies<S: State>(
     Box::pin(async move {
         let mut attempt = 1;
         loop {
-            let span = if traced { attempt_span(attempt) } else { Span::none() };
-            let running = one_attempt(&node, &call, attempt, policies.timeouts);
-            let result = running.instrument(span.clone()).await;
+            let result = if traced {
+                Box::pin(attempt_in_span(&node, &call, attempt, policies.timeouts)).await
+            } else {
+                one_attempt(&node, &call, attempt, policies.timeouts).await
+            };
             let task = call.task();
             let request = TaskRequest { attempt, ..task.request };
             let result = make_edits(task.shared, request, result);
-            record_attempt(&span, &task.shared.control, request, result.as_ref().err());
-            drop(span);
             let Err(error) = result else {
                 if task.shared.control.in_use() {
                     task.shared.control.keep_edits_of(task.request.index, attempt);
@@ -115,6 +115,22 @@ pub(crate) fn invoke<S: State>(node: &dyn ErasedNode<S>, task: &Task<'_, S>) -> 
         false => node.call(task),
         true => task.ctx().scope(node.call(task)),
     }
+}
+
+/// One attempt in its span. The edits of a command are made in it, too: making them again changes nothing.
+async fn attempt_in_span<S: State>(
+    node: &Arc<dyn ErasedNode<S>>,
+    call: &NodeCall<S>,
+    attempt: u32,
+    timeouts: Timeouts,
+) -> NodeResult<S> {
+    let span = attempt_span(attempt);
+    let result = one_attempt(node, call, attempt, timeouts).instrument(span.clone()).await;
+    let task = call.task();
+    let request = TaskRequest { attempt, ..task.request };
+    let result = make_edits(task.shared, request, result);
+    record_attempt(&span, &task.shared.control, request, result.as_ref().err());
+    result
 }
 
 async fn one_attempt<S: State>(

@@ -37,6 +37,7 @@ impl Spans {
     }
 
     /// Opens the span of a superstep.
+    #[cold]
     pub(crate) fn begin_step(&mut self, step: u64) {
         self.step = tracing::info_span!(
             target: "agentgraph",
@@ -49,6 +50,7 @@ impl Spans {
     }
 
     /// Closes the span of the superstep. `failed`: the superstep was not committed because of this error.
+    #[cold]
     pub(crate) fn end_step(&mut self, failed: Option<Code>) {
         let step = std::mem::replace(&mut self.step, Span::none());
         if let Some(code) = failed {
@@ -57,6 +59,7 @@ impl Spans {
     }
 
     /// Calls a task in the span of its node.
+    #[cold]
     pub(crate) fn call<S: State, R: TaskRunner<S>>(
         &self,
         runner: &R,
@@ -67,6 +70,7 @@ impl Spans {
     }
 
     /// Calls a node in its span.
+    #[cold]
     pub(crate) fn in_node<S: State>(
         &self,
         node: &str,
@@ -125,6 +129,7 @@ impl Spans {
     }
 
     /// Closes the span of a task that was judged.
+    #[cold]
     pub(crate) fn end_task(&self, index: u32, end: SpanEnd) {
         let mut returned = lock(&self.returned);
         let at = returned.iter().position(|(other, _)| *other == index);

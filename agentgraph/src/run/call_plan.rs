@@ -16,6 +16,7 @@ use crate::run::event::EventQueue;
 use crate::run::ready::{OpenedThread, PreparedCall};
 use crate::run::span::{record_outcome, record_run, run_span};
 use crate::run::{CompiledGraph, RunFuture, begin, upkeep, view};
+use crate::spans::may_be_heard;
 use crate::state::State;
 use crate::step::MakeEdits;
 use crate::words::{Budget, Durability, Outcome, View, Views, WhenBusy};
@@ -109,7 +110,24 @@ impl<S: State> CallPlan<S> {
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<Outcome<O>, Error> {
         let thread = self.thread.clone();
-        let span = run_span(thread.as_deref());
+        let outcome = if may_be_heard() {
+            Box::pin(self.run_in_span(events)).await
+        } else {
+            match self.choose_drive(events, &Span::none()) {
+                Ok(Drive::Alone(mut ready)) => {
+                    let driven = ready.drive_to_the_end().await;
+                    ready.outcome(driven)
+                }
+                Ok(Drive::Further(run)) => run.await,
+                Err(error) => Err(error),
+            }
+        };
+        outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
+    }
+
+    /// Runs it in its span. Apart from the other way, the future of which stays small without a span.
+    async fn run_in_span(self, events: Option<Arc<EventQueue<S>>>) -> Result<Outcome<S>, Error> {
+        let span = run_span(self.thread.as_deref());
         let outcome = match self.choose_drive(events, &span) {
             Ok(Drive::Alone(mut ready)) => {
                 let driven = ready.drive_to_the_end().instrument(span.clone()).await;
@@ -119,7 +137,7 @@ impl<S: State> CallPlan<S> {
             Err(error) => Err(error),
         };
         record_outcome(&span, &outcome);
-        outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
+        outcome
     }
 
     fn choose_drive(self, events: Option<Arc<EventQueue<S>>>, span: &Span) -> Result<Drive<S>, Error> {

@@ -991,13 +991,15 @@ async fn a_damaged_reply_of_a_host_is_an_error() {
     impl Host for DamagingHost {
         async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
             let reply = serde_json::to_value(self.0.run_task(call).await?)?;
-            assert!(reply.get("Waits").is_some(), "{reply}");
+            assert!(reply["reply"].get("Waits").is_some(), "{reply}");
             Ok(serde_json::from_str(self.1)?)
         }
     }
-    let nothing = "{\"Waits\":[144]}";
-    let refused = "{\"Refused\":{\"n\":4294967295,\"problem\":\"?\",\"schema\":null}}";
-    for (reply, code) in [("{\"Waits\":[193]}", Code::Host), (nothing, Code::Host), (refused, Code::Host)] {
+    let nothing = "{\"reply\":{\"Waits\":[144]}}";
+    let refused = "{\"reply\":{\"Refused\":{\"n\":4294967295,\"problem\":\"?\",\"schema\":null}}}";
+    for (reply, code) in
+        [("{\"reply\":{\"Waits\":[193]}}", Code::Host), (nothing, Code::Host), (refused, Code::Host)]
+    {
         let world = World::new();
         let far = world.graph().compile().unwrap();
         let graph =

@@ -1,5 +1,5 @@
-//! The JSON form of every type of event. These are promises to clients: a field may be added to a snapshot, but
-//! none may change its name or its meaning.
+//! The JSON form of every type of event. These are promises to clients: a field may be added to a snapshot,
+//! but none may change its name or its meaning.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A retried node reports each failed attempt, the wait for the next one, and its start; every event of a task
-//! has the number of its attempt.
+//! A retried node reports each failed attempt, the wait for the next one, and its start; every event of a
+//! task has the number of its attempt.
 
 use std::sync::Arc;
 use std::time::Duration;

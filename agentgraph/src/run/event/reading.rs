@@ -73,7 +73,7 @@ impl<S: State> Event<S> {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// # let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// # let graph = StateGraph::<Note>::new().node("write", write).edge(START, "write").compile()?;
     /// let mut events = graph.invoke(Note::update()).views([View::Messages]).stream();
     /// let mut answer = String::new();
     /// while let Some(event) = events.next().await {
@@ -96,8 +96,8 @@ impl<S: State> Event<S> {
         }
     }
 
-    /// The value of a [custom](EventKind::Custom) event, if it is a `T`. `None` for every other event, and for
-    /// values of another shape.
+    /// The value of a [custom](EventKind::Custom) event, if it is a `T`. `None` for every other event, and
+    /// for values of another shape.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -118,7 +118,7 @@ impl<S: State> Event<S> {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// # let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// # let graph = StateGraph::<Note>::new().node("write", write).edge(START, "write").compile()?;
     /// let events: Vec<_> = graph.invoke(Note::update()).stream().collect().await;
     /// let progress: Vec<Progress> = events.iter().filter_map(|event| event.custom()).collect();
     /// assert_eq!(progress, [Progress { percent: 50 }]);
@@ -143,7 +143,7 @@ impl<S: State> Event<S> {
     /// # async fn write() -> NoteUpdate { Note::update().text("done") }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// # let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// # let graph = StateGraph::<Note>::new().node("write", write).edge(START, "write").compile()?;
     /// let mut events = graph.invoke(Note::update()).stream();
     /// while let Some(event) = events.next().await {
     ///     if let Some(Ok(outcome)) = event.outcome() {
@@ -171,7 +171,7 @@ impl<S: State> Event<S> {
     /// # async fn write() -> NoteUpdate { Note::update().text("done") }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// # let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// # let graph = StateGraph::<Note>::new().node("write", write).edge(START, "write").compile()?;
     /// let events: Vec<_> = graph.invoke(Note::update()).stream().collect().await;
     /// let outcome = events.into_iter().find_map(|event| event.into_outcome());
     /// assert_eq!(outcome.unwrap()?.into_finished()?.text, "done");

@@ -147,7 +147,14 @@ async fn streamed(run: RunBuilder<World>, shape: Shape) -> (ActResult, Vec<Strea
             // The engine does not promise how it merges the updates of a subgraph into one.
             EventKind::Update { node, .. } if is_graph(&shape, &node) => {}
             EventKind::Update { node, update } => {
-                of_task(TaskEvent::Updated(known(&node), update_json(&update.unwrap())));
+                let attempt = task.unwrap().1;
+                of_task(TaskEvent::Updated(known(&node), attempt, update_json(&update.unwrap())));
+            }
+            EventKind::AttemptStarted { .. } => of_task(TaskEvent::AttemptStarted(task.unwrap().1)),
+            EventKind::AttemptFailed { code, message, next_in, .. } => {
+                assert_eq!(code.as_str(), "E_NODE_FAILED");
+                let again = next_in.is_some();
+                of_task(TaskEvent::AttemptFailed(task.unwrap().1, message, again));
             }
             EventKind::TaskEnded { end, .. } => of_task(match end {
                 TaskEnd::Done => TaskEvent::Done,

@@ -23,7 +23,12 @@ pub enum TaskEvent {
     Started(&'static str, Option<u64>),
     /// The node and the attempt that emitted.
     Emitted(&'static str, u32),
-    Updated(&'static str, Value),
+    /// The attempt that failed, with its text, and whether another one follows.
+    AttemptFailed(u32, String, bool),
+    /// The attempt that starts, which is not the first.
+    AttemptStarted(u32),
+    /// The node, and the attempt that made the update.
+    Updated(&'static str, u32, Value),
     Done,
     Failed(&'static str),
     Waits,

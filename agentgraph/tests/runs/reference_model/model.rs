@@ -629,7 +629,15 @@ impl<'a> Model<'a> {
                 add(&mut self.items, step, index, TaskEvent::Emitted(name(called.node), count));
             }
             match attempt(self.shape, called, &self.world, count) {
-                Attempt::Fails { again: true, .. } if count < node.attempts => {}
+                Attempt::Fails { text, again } if node.attempts > 1 => {
+                    let again = again && count < node.attempts;
+                    let failed = TaskEvent::AttemptFailed(count, text.clone(), again);
+                    add(&mut self.items, step, index, failed);
+                    if !again {
+                        break Attempt::Fails { text, again };
+                    }
+                    add(&mut self.items, step, index, TaskEvent::AttemptStarted(count + 1));
+                }
                 last => break last,
             }
         };
@@ -645,7 +653,7 @@ impl<'a> Model<'a> {
         let event = match &ended {
             Err((_, code)) => TaskEvent::Failed(code),
             Ok(Attempt::Returns(writes, _)) => {
-                let updated = TaskEvent::Updated(name(called.node), writes.clone().into_json());
+                let updated = TaskEvent::Updated(name(called.node), count, writes.clone().into_json());
                 add(&mut self.items, step, index, updated);
                 TaskEvent::Done
             }

@@ -51,15 +51,12 @@ async fn say(graph: &CompiledGraph<Chat>, text: &str) -> Result<String> {
     let mut events = graph.invoke(input).thread("ada").views([View::Messages, View::Custom]).stream();
     let mut heard = String::new();
     while let Some(event) = events.next().await {
-        match event.kind {
-            EventKind::Message { piece, .. } => {
-                if let ChatEvent::TextDelta { text, .. } = serde_json::from_value(piece)? {
-                    heard += &text;
-                }
-            }
-            EventKind::Custom { value, .. } => heard += &format!("[{}] ", value.as_str().unwrap_or_default()),
-            EventKind::Ended(outcome) => drop(outcome?.into_finished()?),
-            _ => {}
+        heard += event.text().unwrap_or_default();
+        if let Some(line) = event.custom::<String>() {
+            heard += &format!("[{line}] ");
+        }
+        if let Some(outcome) = event.into_outcome() {
+            outcome?.into_finished()?;
         }
     }
     println!("> {text}\n{heard}");
