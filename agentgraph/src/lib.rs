@@ -73,6 +73,7 @@
 //! | to remember something across threads | [`CompiledGraph::store`], [`Ctx::store`], [`store`] |
 //! | to see how much a store holds | `SqliteSaverBuilder::share_values_from`, [`Catalog::usage`], [`Usage`](checkpoint::Usage) |
 //! | to list the threads that wait for an answer | [`CompiledGraph::waiting`], [`Checkpoint::interrupts`] |
+//! | to see which threads run, to stop one, to know what is open in it | [`CompiledGraph::running`], [`CompiledGraph::cancel`], [`CompiledGraph::report`], [`CompiledGraph::branches`] |
 //! | to encrypt stored values | `checkpoint::EncryptedSaver` (feature `encryption`), `#[channel(secret)]` of [`derive(State)`](macro@State), [`CompiledGraph::try_checkpointer`], [`CompiledGraph::state_json`], [`MASK`] |
 //! | to write a store of one's own | [`Checkpointer`], `checkpoint::conformance` (feature `conformance`) |
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
@@ -100,7 +101,8 @@
 //! - *No executor is chosen.* A run is a future. A node that computes for long should hand its work to a
 //!   thread pool.
 //! - *Nothing is spawned for a run*, with two exceptions: [`Durability::Async`] stores in a task of its own,
-//!   and one task per graph renews leases while runs hold them, in stores that outlive the process.
+//!   and one task per graph renews leases and looks for requests to stop while runs hold them, in stores that
+//!   outlive the process.
 //! - *tokio is needed for some parts.* Timeouts and the waits between attempts use tokio's timer unless
 //!   [`Services`] gives another one. `SqliteSaver` needs a tokio runtime. `PostgresSaver` makes each call in
 //!   a task of its own, so that a run that is not polled holds no connection.
