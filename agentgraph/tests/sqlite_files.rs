@@ -265,7 +265,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
         "E_UNKNOWN_FORMAT: the checkpoint database `threads.db` was written by a newer release of agentgraph (schema \
          version 9, this one reads 5): update agentgraph, or choose another path"
     );
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 4").unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 5").unwrap();
     assert_eq!(steps(&SqliteSaver::open(&path).await.unwrap(), "t").await, 1);
 }
 

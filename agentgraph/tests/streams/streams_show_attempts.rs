@@ -87,10 +87,10 @@ async fn each_attempt_in_every_discipline() {
     }
     let node = DependencyNode::of(in_a_pass).retry(retried(5));
     let pass = DependencyGraph::<String>::new().node("flaky", node).compile().unwrap();
-    for pass in [pass.clone(), pass.checkpointer(MemorySaver::new())] {
-        let pass = pass.services(Clock::default());
-        assert_eq!(words(pass.invoke(()).thread("t").views([View::Tasks])).await, FLAKY);
-    }
+    let pass = pass.services(Clock::default());
+    assert_eq!(words(pass.invoke(()).views([View::Tasks])).await, FLAKY);
+    let kept = pass.checkpointer(MemorySaver::new());
+    assert_eq!(words(kept.invoke(()).thread("t").views([View::Tasks])).await, FLAKY);
 }
 
 #[tokio::test]

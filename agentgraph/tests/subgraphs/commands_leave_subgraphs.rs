@@ -30,9 +30,10 @@ async fn a_parent_command_replaces_the_edges_of_the_subgraph_node_and_drops_its_
     let graph = around(child().into_node().targets(["q"])).compile().unwrap();
     assert!(graph.warnings().is_empty(), "{:?}", graph.warnings());
     let kept = graph.clone().checkpointer(MemorySaver::new());
-    for graph in [graph, kept] {
-        let outcome = graph.invoke(Words::update().seen(["0"])).thread("t").await.unwrap();
-        assert_eq!(text(&outcome.into_finished().unwrap()), "0 from-child q");
+    for run in
+        [graph.invoke(Words::update().seen(["0"])), kept.invoke(Words::update().seen(["0"])).thread("t")]
+    {
+        assert_eq!(text(&run.await.unwrap().into_finished().unwrap()), "0 from-child q");
     }
 }
 

@@ -75,8 +75,10 @@ async fn without_a_checkpointer_a_memory_per_thread_remembers_nothing() {
         .edge(START, "diary")
         .compile()
         .unwrap();
-    assert_eq!(last_word(&graph, "a", "t", Durability::Sync).await, "a/1");
-    assert_eq!(last_word(&graph, "b", "t", Durability::Sync).await, "b/1");
+    for word in ["a", "b"] {
+        let words = graph.invoke(Words::update().seen([word])).await.unwrap().into_finished().unwrap();
+        assert_eq!(words.seen[1], format!("{word}/1"));
+    }
 }
 
 #[tokio::test]

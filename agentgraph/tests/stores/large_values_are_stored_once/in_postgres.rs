@@ -63,6 +63,7 @@ async fn tables_of_earlier_releases_are_migrated() {
             "SET search_path = {schema}; DROP TABLE piece; DROP TABLE blob; DROP INDEX large;
              ALTER TABLE checkpoint DROP COLUMN pieces; ALTER TABLE pending DROP COLUMN pieces;
              ALTER TABLE lease DROP COLUMN length; ALTER TABLE lease DROP COLUMN ends;
+             DROP INDEX stopping; ALTER TABLE lease DROP COLUMN stops;
              DELETE FROM migration WHERE version >= 3"
         ))
         .await;
