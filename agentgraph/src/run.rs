@@ -190,7 +190,7 @@ impl<S: State, O> RunBuilder<S, O> {
 
     /// Sets the thread whose state the run reads and whose checkpoints it writes. Required with a
     /// checkpointer. Without one there are no threads, and the call fails with
-    /// [`Code::NoCheckpointer`](crate::Code::NoCheckpointer) before a node runs.
+    /// [`Code::NoCheckpointer`] before a node runs.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
