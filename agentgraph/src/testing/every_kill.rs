@@ -80,18 +80,7 @@ impl<'a, G: Testable> EveryKill<'a, G> {
     async fn run(self) -> Report {
         let mut report = Report::default();
         let EveryKill { test, input: Input(input), only } = self;
-        let (Some(expected), Some(again)) =
-            (Undisturbed::run(test, &input).await, Undisturbed::run(test, &input).await)
-        else {
-            return report;
-        };
-        report.include(&expected.play.report);
-        report.ran();
-        report.ran();
-        if let Some(finding) = expected.not_repeatable(&again) {
-            report.add(finding);
-            return report;
-        }
+        let Some(expected) = Undisturbed::run_twice(test, &input, &mut report).await else { return report };
         let writes = expected.play.run.kill.writes();
         let points = (1..=writes).flat_map(|nth| [KillPoint::BeforeWrite(nth), KillPoint::AfterWrite(nth)]);
         let points = points.chain((1..=expected.play.run.pended()).map(KillPoint::InNode));
@@ -120,7 +109,27 @@ pub(super) struct Undisturbed<G: Testable> {
 }
 
 impl<G: Testable> Undisturbed<G> {
-    pub(super) async fn run(test: &TestGraph<G>, input: &G::Input) -> Option<Self> {
+    /// Runs it twice. `None` if the two runs differ, so that nothing can be compared with it; the report says
+    /// so.
+    pub(super) async fn run_twice(
+        test: &TestGraph<G>,
+        input: &G::Input,
+        report: &mut Report,
+    ) -> Option<Self> {
+        let (expected, again) = (Self::run(test, input).await?, Self::run(test, input).await?);
+        report.include(&expected.play.report);
+        report.ran();
+        report.ran();
+        match expected.not_repeatable(&again) {
+            None => Some(expected),
+            Some(finding) => {
+                report.add(finding);
+                None
+            }
+        }
+    }
+
+    async fn run(test: &TestGraph<G>, input: &G::Input) -> Option<Self> {
         let mut play = Play::new(test, None, None, None);
         let ended = play.run_to_end(input.clone()).await?;
         play.look_back();
@@ -130,7 +139,7 @@ impl<G: Testable> Undisturbed<G> {
     }
 
     /// Why two undisturbed runs are not the same.
-    pub(super) fn not_repeatable(&self, again: &Self) -> Option<Finding> {
+    fn not_repeatable(&self, again: &Self) -> Option<Finding> {
         let differs = |problem: String, subject: &str| {
             let node = self.play.first_difference(&again.play).unwrap_or_default();
             let problem = format!("two undisturbed runs differ: {problem}");

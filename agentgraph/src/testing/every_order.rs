@@ -84,18 +84,7 @@ impl<'a, G: Testable> EveryOrder<'a, G> {
     async fn run(self) -> Report {
         let mut report = Report::default();
         let EveryOrder { test, input: Input(input), seeds } = self;
-        let (Some(expected), Some(again)) =
-            (Undisturbed::run(test, &input).await, Undisturbed::run(test, &input).await)
-        else {
-            return report;
-        };
-        report.include(&expected.play.report);
-        report.ran();
-        report.ran();
-        if let Some(finding) = expected.not_repeatable(&again) {
-            report.add(finding);
-            return report;
-        }
+        let Some(expected) = Undisturbed::run_twice(test, &input, &mut report).await else { return report };
         for seed in seeds {
             let learned = Some(expected.play.answered().to_vec());
             let mut play = Play::new(test, None, Some(seed), learned);
