@@ -95,7 +95,7 @@ pub mod tool_loop;
 
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
-pub use http::{Authentication, Clock, KeyProvider, SystemClock};
+pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use agentgraph_llm::prelude::*;
-use agentgraph_llm::{Authentication, Code, Error, HttpClient};
+use agentgraph_llm::{Authentication, Code, Error, http_client_builder};
 
 use crate::server::{Reply, Server};
 use crate::wire::{Failure, KEY, SecretString, Settings, WIRES, Wire, text};
@@ -59,7 +59,7 @@ async fn headers_of_the_user_are_sent_and_replace_the_key() {
 #[tokio::test]
 async fn a_client_of_the_user_is_used() {
     for wire in WIRES {
-        let client = HttpClient::builder().user_agent("own-client").build().unwrap();
+        let client = http_client_builder().user_agent("own-client").build().unwrap();
         let head = head(*wire, |settings| Settings { client: Some(client.clone()), ..settings }).await;
         assert!(has_line(&head, "user-agent: own-client"), "{}: {head}", wire.name());
     }

@@ -1,5 +1,4 @@
 //! Bodies of requests: each case is a request and the exact bytes that are sent.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::*;
 use serde_json::json;
@@ -168,6 +167,135 @@ fn every_kind_of_block_is_written_with_its_further_fields() {
             format!(r#"[{{"role":"assistant","content":[{expected}]}}]"#)
         );
     }
+}
+
+#[test]
+fn tools_have_all_their_fields_and_server_tools_are_raw() {
+    let raw = r#"{"type": "web_search_20250305",  "name": "web_search", "max_uses": 5.0}"#;
+    let tools = [
+        ToolSpec::new("a", "A.", json!({"type": "object"})).strict(),
+        ToolSpec::new("b", "B.", json!({"type": "object"}))
+            .with_extra("cache_control", json!({"type": "ephemeral"}))
+            .with_extra("defer_loading", json!(true)),
+        ToolSpec::server("web_search", RawJson::parse_text(raw).unwrap()),
+    ];
+    let written = body(ChatRequest::new([]).with_tools(tools));
+    let expected = [
+        r#"{"name":"a","description":"A.","input_schema":{"type":"object"},"strict":true}"#,
+        r#"{"name":"b","description":"B.","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"},"defer_loading":true}"#,
+        raw,
+    ];
+    assert!(written.ends_with(&format!(r#""tools":[{}]}}"#, expected.join(","))), "{written}");
+}
+
+#[test]
+fn one_call_at_a_time_is_a_part_of_the_choice() {
+    let tool = ToolSpec::new("now", "The time.", json!({"type": "object"}));
+    for (choice, expected) in [
+        (ToolChoice::auto(), r#"{"type":"auto","disable_parallel_tool_use":true}"#),
+        (ToolChoice::any(), r#"{"type":"any","disable_parallel_tool_use":true}"#),
+        (ToolChoice::tool("now"), r#"{"type":"tool","name":"now","disable_parallel_tool_use":true}"#),
+        (ToolChoice::none(), r#"{"type":"none"}"#),
+    ] {
+        let request =
+            ChatRequest::new([]).with_tools([tool.clone()]).with_tool_choice(choice.one_at_a_time());
+        let written = body(request);
+        assert!(written.ends_with(&format!(r#""tool_choice":{expected}}}"#)), "{written}");
+    }
+}
+
+#[test]
+fn the_form_of_the_answer_and_the_effort_are_the_output_config() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+        "additionalProperties": false});
+    let format = format!(r#""format":{{"type":"json_schema","schema":{schema}}}"#);
+    let output = OutputSpec::new("answer", schema);
+    for (request, expected) in [
+        (ChatRequest::new([]).with_output(output.clone()), format!("{{{format}}}")),
+        (ChatRequest::new([]).with_effort(Effort::Minimal), r#"{"effort":"low"}"#.to_owned()),
+        (ChatRequest::new([]).with_effort(Effort::High), r#"{"effort":"high"}"#.to_owned()),
+        (
+            ChatRequest::new([]).with_effort(Effort::Other("xhigh".to_owned())).with_output(output),
+            format!(r#"{{{format},"effort":"xhigh"}}"#),
+        ),
+    ] {
+        let written = body(request);
+        assert!(written.ends_with(&format!(r#""output_config":{expected}}}"#)), "{written}");
+    }
+}
+
+#[test]
+fn sampling_is_sent_only_if_it_is_set() {
+    let plain = body(ChatRequest::user("hi"));
+    for name in ["temperature", "top_p", "top_k"] {
+        assert!(!plain.contains(name), "{plain}");
+    }
+    let written = body(ChatRequest::new([]).with_temperature(0.1).with_top_p(0.9));
+    assert!(written.ends_with(r#""temperature":0.1,"top_p":0.9}"#), "{written}");
+}
+
+#[test]
+fn media_are_written_with_each_kind_of_source() {
+    let text = r#"{"type":"text","media_type":"text/plain","data":"plain"}"#;
+    let raw = MediaSource::Other(RawJson::parse_text(text).unwrap());
+    let document = Media::file("file_1")
+        .with_extra("title", json!("Report"))
+        .with_extra("citations", json!({"enabled": true}));
+    for (block, expected) in [
+        (
+            Block::Document(Media::base64("application/pdf", "AA==")),
+            r#"{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA=="}}"#.to_owned(),
+        ),
+        (
+            Block::Document(Media::url("https://a/b")),
+            r#"{"type":"document","source":{"type":"url","url":"https://a/b"}}"#.to_owned(),
+        ),
+        (
+            Block::Document(document),
+            r#"{"type":"document","source":{"type":"file","file_id":"file_1"},"title":"Report","citations":{"enabled":true}}"#.to_owned(),
+        ),
+        (Block::Document(raw.into()), format!(r#"{{"type":"document","source":{text}}}"#)),
+        (
+            Block::Image(Media::file("file_2")),
+            r#"{"type":"image","source":{"type":"file","file_id":"file_2"}}"#.to_owned(),
+        ),
+    ] {
+        assert_eq!(turns([Message::new(Role::User, [block])]), format!(r#"[{{"role":"user","content":[{expected}]}}]"#));
+    }
+}
+
+#[test]
+fn a_message_of_another_model_loses_what_only_its_author_understands() {
+    let mut said = TextBlock::new("Yes.");
+    said.extra.insert("citations", json!([1]));
+    let thought = Thinking::new("Hm.", Some("signed".to_owned()));
+    let unknown = Block::Unknown(RawJson::parse_text(r#"{"type":"server_tool_use"}"#).unwrap());
+    let message = Message::new(Role::Assistant, [thought.into(), unknown, Block::from(said)]);
+    let own = turns([message.clone().with_origin(Origin::new("anthropic", "m"))]);
+    assert!(own.contains("signed") && own.contains("server_tool_use") && own.contains("citations"), "{own}");
+    for origin in [Origin::new("anthropic", "another"), Origin::new("openai", "m")] {
+        let written = turns([message.clone().with_origin(origin)]);
+        assert_eq!(written, r#"[{"role":"assistant","content":[{"type":"text","text":"Yes."}]}]"#);
+    }
+}
+
+#[test]
+fn counting_leaves_out_what_has_no_influence_on_the_number() {
+    let request = ChatRequest::user("hi")
+        .with_max_tokens(7)
+        .with_temperature(0.5)
+        .with_top_p(0.5)
+        .with_stop("END")
+        .with_effort(Effort::Low)
+        .with_extra("metadata", json!({"user_id": "u"}))
+        .with_extra("top_k", json!(4))
+        .with_extra("thinking", json!({"type": "adaptive"}));
+    let written = anthropic::encode_count("m", &request);
+    let turns = r#"[{"role":"user","content":[{"type":"text","text":"hi"}]}]"#;
+    let expected = format!(
+        r#"{{"model":"m","messages":{turns},"output_config":{{"effort":"low"}},"thinking":{{"type":"adaptive"}}}}"#
+    );
+    assert_eq!(written.get(), expected);
 }
 
 /// The output of a model is sent back unchanged: every block that is unknown or has further fields keeps

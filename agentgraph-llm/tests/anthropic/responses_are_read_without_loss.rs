@@ -1,9 +1,8 @@
 //! Responses of the Messages API in their wire form and in their decoded form.
 //!
-//! Each `tests/wire/NAME.sse` or `NAME.json` has an `.expected` file beside it: the events, the message
+//! Each `tests/anthropic/wire/NAME.sse` or `NAME.json` has an `.expected` file beside it: the events, the message
 //! as it would be sent back, and the other fields of the response. `UPDATE_EXPECTED=1` writes these
 //! files; read the difference before you keep it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use agentgraph_llm::*;
 use proptest::prelude::*;
 
 fn cases(extension: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/anthropic/wire");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
         files.filter(|path| path.extension().is_some_and(|end| end == extension)).collect();
@@ -60,13 +59,16 @@ fn show_error(error: &Error) -> String {
 }
 
 fn show_response(response: &ChatResponse) -> String {
-    let ChatResponse { message, stop, usage, model, id, extra, .. } = response;
+    let ChatResponse { message, stop, usage, model, id, extra, raw_usage, .. } = response;
     let mut text = format!("Finished {id:?} of {model:?}: {stop:?}\n");
     for block in &message.content {
         writeln!(text, "  {}", serde_json::to_string(block).unwrap()).unwrap();
     }
     writeln!(text, "  {usage:?}").unwrap();
     writeln!(text, "  {}", serde_json::to_string(extra).unwrap()).unwrap();
+    if let Some(raw) = raw_usage {
+        writeln!(text, "  {raw}").unwrap();
+    }
     text
 }
 
