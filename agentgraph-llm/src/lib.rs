@@ -82,6 +82,7 @@ mod listening;
 pub mod message;
 pub mod model;
 pub mod node;
+pub mod openai;
 pub mod prelude;
 pub mod retry;
 pub mod scripted;
