@@ -95,7 +95,7 @@ pub mod tool_loop;
 
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
-pub use http::{Clock, SystemClock};
+pub use http::{Authentication, Clock, KeyProvider, SystemClock};
 pub use json::{Extra, RawJson};
 pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
@@ -117,3 +117,7 @@ pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 /// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]
 pub use secrecy::SecretString;
+
+/// The HTTP client that a model can be given.
+#[doc(no_inline)]
+pub use reqwest::Client as HttpClient;

@@ -3,10 +3,8 @@
 
 use crate::error::{Code, Error, Result};
 use crate::json::{Object, RawJson, WireValue};
-use crate::message::{
-    Block, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse,
-};
-use crate::model::{ChatResponse, StopReason, Usage};
+use crate::message::{Block, Message, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse};
+use crate::model::{ChatResponse, StopReason, TokenCount, Usage};
 
 use super::failure;
 
@@ -27,20 +25,35 @@ use super::failure;
 /// # Ok::<(), agentgraph_llm::Error>(())
 /// ```
 pub fn decode(body: &[u8]) -> Result<ChatResponse> {
-    let mut fields = parse_object(body)?;
-    if fields.get_as::<String>("type").as_deref() == Some("error") {
-        return Err(failure::from_event(&fields));
-    }
+    let mut fields = parse_answer(body)?;
     let Some(content) = fields.take_as::<Vec<WireValue>>("content") else {
         return Err(undecodable("the answer has no list of `content`", body));
     };
     let usage = fields.take_as::<Object>("usage").map(|usage| WireUsage::default().updated(&usage));
-    let mut response = ResponseHead::take(&mut fields)
-        .into_response(&MessageIds::default(), content.into_iter().map(|raw| block(raw.0)));
+    let mut response =
+        ResponseHead::take(&mut fields).into_response(content.into_iter().map(|raw| block(raw.0)));
     response.usage = usage.unwrap_or_default().normalised();
     response.stop = stop_reason(fields.take_as("stop_reason"));
     keep_rest(&mut response, fields);
     Ok(response)
+}
+
+/// Reads the body of an answer with the number of tokens of a request.
+///
+/// # Errors
+/// `E_LLM_DECODE` if the body has no number `input_tokens`; the provider's error if the body is one.
+///
+/// ```
+/// use agentgraph_llm::anthropic;
+///
+/// let count = anthropic::decode_count(br#"{"input_tokens": 2095}"#)?;
+/// assert_eq!((count.tokens, count.is_exact), (2095, true));
+/// # Ok::<(), agentgraph_llm::Error>(())
+/// ```
+pub fn decode_count(body: &[u8]) -> Result<TokenCount> {
+    let fields = parse_answer(body)?;
+    let tokens = fields.get_as("input_tokens");
+    tokens.map(TokenCount::exact).ok_or_else(|| undecodable("the answer has no `input_tokens`", body))
 }
 
 /// The id and the model of a response.
@@ -56,12 +69,8 @@ impl ResponseHead {
         ResponseHead { id: text("id"), model: text("model") }
     }
 
-    pub(super) fn into_response(
-        self,
-        ids: &MessageIds,
-        content: impl Iterator<Item = Block>,
-    ) -> ChatResponse {
-        let message = Message::new(Role::Assistant, content).with_id(ids.next_id());
+    pub(super) fn into_response(self, content: impl Iterator<Item = Block>) -> ChatResponse {
+        let message = Message::new(Role::Assistant, content);
         let response = ChatResponse::new(message, StopReason::Other(String::new()));
         response.with_model(self.model).with_response_id(self.id)
     }
@@ -73,6 +82,15 @@ pub(super) fn keep_rest(response: &mut ChatResponse, rest: Object) {
         if !matches!(name, "type" | "role") && value.get() != "null" {
             response.extra.insert(name, value.clone());
         }
+    }
+}
+
+/// The object of an answer that is not an error.
+fn parse_answer(body: &[u8]) -> Result<Object> {
+    let fields = parse_object(body)?;
+    match fields.get_as::<String>("type").as_deref() {
+        Some("error") => Err(failure::from_event(&fields)),
+        _ => Ok(fields),
     }
 }
 

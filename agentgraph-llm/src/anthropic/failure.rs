@@ -1,5 +1,7 @@
 //! Anthropic's errors as [`Error`]s with a code.
 
+use reqwest::header::HeaderMap;
+
 use crate::error::{Code, Error};
 use crate::json::Object;
 
@@ -10,7 +12,7 @@ const MAX_MESSAGE: usize = 500;
 const MONEY: [&str; 4] = ["credit balance", "spend limit", "spending limit", "api usage limits"];
 
 /// The error of an unsuccessful HTTP response.
-pub(crate) fn from_status(status: u16, body: &[u8]) -> Error {
+pub(crate) fn from_status(status: u16, _headers: &HeaderMap, body: &[u8]) -> Error {
     let fields = std::str::from_utf8(body).ok().and_then(|text| Object::parse(text).ok());
     let detail = fields.as_ref().map(Detail::of).unwrap_or_default();
     let code = if detail.is_about_money() { Code::Billing } else { code_of_status(status, &detail) };

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::error::{Code, Error, Result};
 use crate::http::MAX_BODY;
 use crate::json::{Object, WireValue};
-use crate::message::MessageIds;
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, StopReason};
 use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
@@ -42,7 +41,6 @@ pub struct StreamDecoder {
     /// The number of bytes received.
     size: usize,
     answer: PartialResponse,
-    ids: MessageIds,
 }
 
 #[derive(Debug, Default)]
@@ -65,14 +63,7 @@ impl StreamDecoder {
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
         let answer = PartialResponse::default();
-        let ids = MessageIds::default();
-        StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer, ids }
-    }
-
-    /// Sets the source of the message's id.
-    pub fn message_ids(mut self, ids: MessageIds) -> Self {
-        self.ids = ids;
-        self
+        StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer }
     }
 
     /// Adds bytes, split at any place. Bytes after the last event are ignored. An event of more than 32 MiB
@@ -131,7 +122,7 @@ impl StreamDecoder {
             Ok(Progress::Event(event)) => self.events.push_back(Ok(event)),
             Ok(Progress::Finish) => {
                 self.done = true;
-                let finished = std::mem::take(&mut self.answer).finish(&self.ids);
+                let finished = std::mem::take(&mut self.answer).finish();
                 self.events.push_back(Ok(finished));
             }
             Err(error) => self.fail(error),
@@ -218,8 +209,8 @@ impl PartialResponse {
         }
     }
 
-    fn finish(self, ids: &MessageIds) -> ChatEvent {
-        let mut response = self.head.into_response(ids, self.blocks.into_values().map(Assembly::finish));
+    fn finish(self) -> ChatEvent {
+        let mut response = self.head.into_response(self.blocks.into_values().map(Assembly::finish));
         response.usage = self.usage.normalised();
         response.stop = match self.stop {
             Some(reason) => decode::stop_reason(Some(reason)),
