@@ -41,6 +41,7 @@
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
+//! | [`schema`] | JSON Schemas in the forms that providers accept |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
 //! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
@@ -85,6 +86,7 @@ pub mod node;
 pub mod openai;
 pub mod prelude;
 pub mod retry;
+pub mod schema;
 pub mod scripted;
 mod sse;
 mod telemetry;
