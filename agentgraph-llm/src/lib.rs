@@ -41,6 +41,7 @@
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
+//! | [`schema`] | JSON Schemas in the forms that providers accept |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
 //! | [`recording`] | [`Recording`]: exchanges with a model, recorded once and replayed in tests |
@@ -83,9 +84,11 @@ mod listening;
 pub mod message;
 pub mod model;
 pub mod node;
+pub mod openai;
 pub mod prelude;
 pub mod recording;
 pub mod retry;
+pub mod schema;
 pub mod scripted;
 mod sse;
 mod telemetry;
