@@ -43,6 +43,7 @@
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
+//! | [`recording`] | [`Recording`]: exchanges with a model, recorded once and replayed in tests |
 //! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
 //!
 //! # What is promised
@@ -85,6 +86,7 @@ pub mod middleware;
 pub mod model;
 pub mod node;
 pub mod prelude;
+pub mod recording;
 pub mod retry;
 pub mod scripted;
 mod sse;
@@ -110,6 +112,7 @@ pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
 };
+pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{
