@@ -75,13 +75,16 @@
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
 //! chooses the exporter.
 
+pub mod agent;
 pub mod anthropic;
+pub mod conversation;
 mod error;
 mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
 pub mod message;
+pub mod middleware;
 pub mod model;
 pub mod node;
 pub mod openai;
@@ -96,6 +99,7 @@ pub mod template;
 pub mod tool;
 pub mod tool_loop;
 
+pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
 pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
@@ -104,6 +108,7 @@ pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
     ToolInput, ToolResult, ToolUse,
 };
+pub use middleware::{Hooks, Jump, Middleware, ModelRequest, NextModel, NextTool, Slot, Turn};
 pub use model::{
     AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
@@ -115,7 +120,10 @@ pub use node::{
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
-pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
+pub use tool::{
+    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolNode,
+    ToolOutput, ToolSpec,
+};
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.
