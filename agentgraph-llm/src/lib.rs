@@ -43,6 +43,7 @@
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
+//! | [`recording`] | [`Recording`]: exchanges with a model, recorded once and replayed in tests |
 //! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
 //!
 //! # What is promised
@@ -74,15 +75,18 @@
 //! chooses the exporter.
 
 pub mod anthropic;
+pub mod conversation;
 mod error;
 mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
 pub mod message;
+pub mod middleware;
 pub mod model;
 pub mod node;
 pub mod prelude;
+pub mod recording;
 pub mod retry;
 pub mod scripted;
 mod sse;
@@ -99,6 +103,7 @@ pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
     ToolInput, ToolResult, ToolUse,
 };
+pub use middleware::{Hooks, Jump, Middleware, ModelRequest, NextModel, NextTool, Slot, Turn};
 pub use model::{
     AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
@@ -107,9 +112,12 @@ pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
 };
+pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
-pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
+pub use tool::{
+    AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec,
+};
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.

@@ -5,8 +5,8 @@ pub use crate::anthropic::AnthropicModel;
 pub use crate::json::RawJson;
 pub use crate::message::{Block, Media, Message, Role, ToolResult, ToolUse};
 pub use crate::model::{
-    AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ToolChoice, Usage,
+    AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, ToolChoice, Usage,
 };
 pub use crate::scripted::{Reply, ScriptedModel};
-pub use crate::tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
+pub use crate::tool::{FnTool, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec};
 pub use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
