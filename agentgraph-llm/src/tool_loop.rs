@@ -307,12 +307,7 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Handles one response.
-    async fn step(
-        &self,
-        toolbox: &Toolbox<'_>,
-        response: &ChatResponse,
-        rounds: usize,
-    ) -> RoundOutcome {
+    async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> RoundOutcome {
         let last_round = rounds >= self.max_rounds;
         if response.message.tool_uses().next().is_none() {
             return RoundOutcome::without_calls(&response.stop, last_round);
