@@ -191,13 +191,18 @@ impl Endpoint {
         }
     }
 
-    fn transport(&self, error: reqwest::Error) -> Error {
+    pub(super) fn transport(&self, error: reqwest::Error) -> Error {
         let host = self.base.host_str().unwrap_or_default();
         let error = error.without_url();
         let why = chain(&error);
-        if error.is_timeout() {
+        if error.is_timeout() && error.is_connect() {
             let message =
                 format!("no connection to {host} in time: check the network and the base URL ({why})");
+            Error::new(Code::Timeout, message)
+        } else if error.is_timeout() {
+            // The driver gives its own client no other timeout.
+            let message =
+                "the HTTP client's own timeout expired: set a longer one in `http_client(..)`, or none";
             Error::new(Code::Timeout, message)
         } else if error.is_connect() {
             let message = format!("no connection to {host}: check the network and the base URL ({why})");

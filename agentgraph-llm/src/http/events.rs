@@ -100,6 +100,7 @@ impl<D: Decoder> Events<D> {
                 );
                 Err(Error::new(Code::Timeout, message))
             }
+            Ok(Err(error)) if error.is_timeout() => Err(self.endpoint.transport(error)),
             // The body ended before its announced length. For the reader this is the same as a missing last
             // event.
             Ok(Err(error)) => {
