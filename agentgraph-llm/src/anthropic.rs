@@ -17,9 +17,8 @@ use tracing::Instrument;
 
 use crate::error::Result;
 use crate::http::{Decoder, Endpoint};
-use crate::listening;
-use crate::message::MessageIds;
-use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream};
+use crate::message::{MessageIds, Origin};
+use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelInfo};
 use crate::telemetry;
 
 pub use builder::AnthropicModelBuilder;
@@ -90,24 +89,8 @@ impl AnthropicModel {
 
 #[async_trait]
 impl ChatModel for AnthropicModel {
-    fn name(&self) -> &str {
-        &self.model
-    }
-
-    async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        if listening::has_listener() {
-            return self.stream(request).await?.into_response().await;
-        }
-        let request = self.with_defaults(request);
-        let span = telemetry::chat_span("anthropic", &self.model, &request, false);
-        let body = encode(&self.model, &request, false).get().to_owned();
-        let answer = async { decode(&self.endpoint.send(body).await?) };
-        let mut result = answer.instrument(span.clone()).await;
-        if let Ok(response) = &mut result {
-            response.message.id = self.ids.next_id();
-        }
-        telemetry::record_chat(&span, result.as_ref());
-        result
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("anthropic", self.model.clone())
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
@@ -119,7 +102,11 @@ impl ChatModel for AnthropicModel {
         if let Err(error) = &result {
             telemetry::record_chat(&span, Err(error));
         }
-        result
+        let origin = Origin::new("anthropic", self.model.clone());
+        Ok(result?.map_response(|mut response| {
+            response.message.origin = Some(origin);
+            response
+        }))
     }
 }
 

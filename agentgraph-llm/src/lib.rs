@@ -34,7 +34,7 @@
 //! | | |
 //! |---|---|
 //! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
-//! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatResponse`] or [`ChatStream`] out |
+//! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
@@ -96,10 +96,13 @@ pub use error::{BoxError, Code, Error, Result};
 pub use http::{Clock, SystemClock};
 pub use json::{Extra, RawJson};
 pub use message::{
-    Block, Image, ImageSource, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput,
-    ToolResult, ToolUse,
+    Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
+    ToolInput, ToolResult, ToolUse,
 };
-pub use model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage};
+pub use model::{
+    AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
+    ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
+};
 pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,

@@ -1,46 +1,22 @@
 //! Forwards the output of models within a node to the stream of the node's run.
 //!
-//! A [`ChatStream`](crate::ChatStream) forwards its events as they are read. A whole response is forwarded at
-//! its end, unless its events were forwarded already. Nodes need no code for it, and without a listener
-//! nothing happens.
+//! A [`ChatStream`](crate::ChatStream) forwards its events as they are read. Nodes need no code for it, and
+//! without a listener nothing happens. A stream that reads another one forwards what it gives itself, and the
+//! inner one is silent.
 
 use std::cell::Cell;
-use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use agentgraph::Ctx;
 
 use crate::error::Result;
-use crate::model::stream::events_of;
-use crate::model::{ChatEvent, ChatResponse};
-
-tokio::task_local! {
-    /// Whether the current model call has forwarded its output already.
-    static REPORTED: Arc<AtomicBool>;
-}
+use crate::model::ChatEvent;
 
 thread_local! {
-    /// Whether an outer stream is being read, which forwards the events of the inner ones.
-    static READING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether the run has a listener, so that a streamed response is better than a whole one.
-pub(crate) fn has_listener() -> bool {
-    Ctx::of_messages().is_some()
-}
-
-/// Forwards a response as a whole, unless its events were forwarded already.
-pub(crate) async fn report_whole(chat: impl Future<Output = Result<ChatResponse>>) -> Result<ChatResponse> {
-    let Some(listener) = Ctx::of_messages() else { return chat.await };
-    let reported = Arc::new(AtomicBool::new(false));
-    let response = REPORTED.scope(Arc::clone(&reported), chat).await?;
-    if !reported.load(Ordering::Relaxed) {
-        events_of(&response).iter().for_each(|event| listener.message(event));
-    }
-    mark_reported();
-    Ok(response)
+    /// Whether the streams that are read now are silent.
+    static SILENT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Reads the next event of a stream with `next` and forwards it.
@@ -48,35 +24,41 @@ pub(crate) fn poll_event(
     cx: &mut Context<'_>,
     next: impl FnOnce(&mut Context<'_>) -> Poll<Result<ChatEvent>>,
 ) -> Poll<Result<ChatEvent>> {
-    let Some(listener) = Ctx::of_messages().filter(|_| !READING.get()) else { return next(cx) };
+    let Some(listener) = Ctx::of_messages().filter(|_| !SILENT.get()) else { return next(cx) };
     ready!(listener.poll_room(cx));
-    let reading = Reading::begin();
+    let silence = Silence::begin();
     let event = ready!(next(cx));
-    drop(reading);
+    drop(silence);
     if let Ok(event) = &event {
         listener.message(event);
-        mark_reported();
     }
     Poll::Ready(event)
 }
 
-fn mark_reported() {
-    // Outside of a call there is no flag to set.
-    let _ = REPORTED.try_with(|reported| reported.store(true, Ordering::Relaxed));
+/// Keeps the streams silent that `work` reads, because its result is what counts.
+#[allow(dead_code)] // for middleware, on its way
+pub(crate) async fn silently<T>(work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        let _silence = Silence::begin();
+        work.as_mut().poll(cx)
+    })
+    .await
 }
 
 /// Ends on drop, also after a panic.
-struct Reading;
+struct Silence {
+    was_silent: bool,
+}
 
-impl Reading {
+impl Silence {
     fn begin() -> Self {
-        READING.set(true);
-        Reading
+        Silence { was_silent: SILENT.replace(true) }
     }
 }
 
-impl Drop for Reading {
+impl Drop for Silence {
     fn drop(&mut self) {
-        READING.set(false);
+        SILENT.set(self.was_silent);
     }
 }

@@ -6,15 +6,17 @@
 
 mod block;
 mod ids;
+mod media;
+mod origin;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use block::{
-    Block, Image, ImageSource, RedactedThinking, TextBlock, Thinking, ToolInput, ToolResult, ToolUse,
-};
+pub use block::{Block, RedactedThinking, TextBlock, Thinking, ToolInput, ToolResult, ToolUse};
 pub use ids::MessageIds;
+pub use media::{Media, MediaSource};
+pub use origin::Origin;
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,13 +49,16 @@ pub struct Message {
     pub role: Role,
     /// The content, in order.
     pub content: Vec<Block>,
+    /// The model that wrote the message, if a model did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 impl Message {
     /// A message of these blocks, with a fresh id.
     pub fn new(role: Role, content: impl IntoIterator<Item = impl Into<Block>>) -> Self {
         let content = content.into_iter().map(Into::into).collect();
-        Message { id: MessageIds::default().next_id(), role, content }
+        Message { id: MessageIds::default().next_id(), role, content, origin: None }
     }
 
     /// Instructions to the model.
@@ -87,6 +92,12 @@ impl Message {
     /// Sets the id.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
+        self
+    }
+
+    /// Sets the model that wrote the message.
+    pub fn with_origin(mut self, origin: impl Into<Origin>) -> Self {
+        self.origin = Some(origin.into());
         self
     }
 

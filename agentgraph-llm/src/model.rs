@@ -1,70 +1,85 @@
-//! The contract of a chat model: a request goes in, a response comes out, whole or as a stream.
+//! The contract of a chat model: a request goes in, a response comes out as a stream.
 
+mod ask;
+mod effort;
+mod info;
+mod limits;
+mod output;
 mod request;
 mod response;
 pub(crate) mod stream;
+mod tokens;
+mod tool_choice;
 
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::listening;
 
-pub use request::{ChatRequest, ToolChoice};
+pub use ask::{AskExt, Asked};
+pub use effort::Effort;
+pub use info::{Capabilities, ModelInfo};
+pub use limits::{Quota, RateLimits};
+pub use output::OutputSpec;
+pub use request::ChatRequest;
 pub use response::{ChatResponse, StopReason, Usage};
 pub use stream::{ChatEvent, ChatStream};
+pub use tokens::TokenCount;
+pub use tool_choice::{ToolChoice, ToolMode};
 
 /// A chat model.
 ///
 /// Within a node of a graph, the output of a model appears in the run's
-/// [messages](agentgraph::View::Messages) without any code in the node: piece by piece if the response is
-/// read as a stream, and at its end otherwise.
+/// [messages](agentgraph::View::Messages) piece by piece, without any code in the node.
 ///
-/// The trait is object-safe: a graph takes an `Arc<dyn ChatModel>` and does not depend on the provider.
+/// The trait is object-safe: a graph takes an `Arc<dyn ChatModel>` and does not depend on the provider. What
+/// programs call is [`AskExt`]: [`chat`](AskExt::chat) for a whole response and [`ask`](AskExt::ask) for a
+/// value of a type.
 ///
 /// ```
-/// use agentgraph_llm::StopReason;
 /// use agentgraph_llm::prelude::*;
+/// use agentgraph_llm::{ModelInfo, StopReason};
 ///
 /// struct Echo;
 ///
 /// #[async_trait::async_trait]
 /// impl ChatModel for Echo {
-///     fn name(&self) -> &str {
-///         "echo"
+///     fn info(&self) -> ModelInfo {
+///         ModelInfo::new("house", "echo")
 ///     }
 ///
-///     async fn chat(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatResponse> {
+///     async fn stream(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatStream> {
 ///         let last = request.messages.last().map(Message::text).unwrap_or_default();
-///         Ok(ChatResponse::new(Message::assistant(last), StopReason::EndTurn))
+///         let response = ChatResponse::new(Message::assistant(last), StopReason::EndTurn);
+///         Ok(ChatStream::from_response(response))
 ///     }
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agentgraph_llm::Result<()> {
 /// let model: std::sync::Arc<dyn ChatModel> = std::sync::Arc::new(Echo);
-/// let response = model.stream(ChatRequest::user("hello")).await?.into_response().await?;
+/// let response = model.chat(ChatRequest::user("hello")).await?;
 /// assert_eq!(response.message.text(), "hello");
 /// # Ok(())
 /// # }
 /// ```
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// The model's name, for logs and traces.
-    fn name(&self) -> &str;
+    /// The provider and the name of the model, and what it can do.
+    fn info(&self) -> ModelInfo;
 
-    /// Requests one assistant message.
+    /// Requests one assistant message as a stream.
     ///
     /// # Errors
-    /// The error of the provider or of the connection, after the model's own retries.
-    async fn chat(&self, request: ChatRequest) -> Result<ChatResponse>;
+    /// The error of the provider or of the connection, after the model's own retries. An error after the start
+    /// of the stream is its last item.
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream>;
 
-    /// Requests one assistant message as a stream. The default calls [`chat`](Self::chat) and returns its
-    /// response as a short series of events.
+    /// The number of tokens of a request. The default is an [estimate](TokenCount::estimate).
     ///
     /// # Errors
-    /// As [`chat`](Self::chat). Errors after the start of the stream are its last item.
-    async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
-        Ok(ChatStream::from_response(self.chat(request).await?))
+    /// The error of the provider or of the connection, for models whose server counts.
+    async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
+        Ok(TokenCount::estimate(request))
     }
 }
 
@@ -72,16 +87,16 @@ macro_rules! forward {
     ($($pointer:ty),*) => {
         $(#[async_trait]
         impl<M: ChatModel + ?Sized> ChatModel for $pointer {
-            fn name(&self) -> &str {
-                (**self).name()
-            }
-
-            async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-                listening::report_whole((**self).chat(request)).await
+            fn info(&self) -> ModelInfo {
+                (**self).info()
             }
 
             async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
                 (**self).stream(request).await
+            }
+
+            async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
+                (**self).count_tokens(request).await
             }
         })*
     };

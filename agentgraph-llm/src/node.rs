@@ -383,7 +383,7 @@ impl<S> DatabaseSource<S> {
 impl<O: 'static, S> fmt::Debug for LlmNode<O, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = out.debug_struct("LlmNode");
-        parts.field("model", &self.model.name()).field("prompt", &self.prompt);
+        parts.field("model", &self.model.info().model).field("prompt", &self.prompt);
         parts.field("tries", &self.tries).finish_non_exhaustive()
     }
 }

@@ -3,8 +3,10 @@
 
 pub use crate::anthropic::AnthropicModel;
 pub use crate::json::RawJson;
-pub use crate::message::{Block, Message, Role, ToolResult, ToolUse};
-pub use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ToolChoice, Usage};
+pub use crate::message::{Block, Media, Message, Role, ToolResult, ToolUse};
+pub use crate::model::{
+    AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, ToolChoice, Usage,
+};
 pub use crate::scripted::{Reply, ScriptedModel};
 pub use crate::tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
 pub use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};

@@ -10,9 +10,8 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use crate::error::{Code, Error, Result};
-use crate::listening;
-use crate::message::MessageIds;
-use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream};
+use crate::message::{MessageIds, Origin};
+use crate::model::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo};
 use crate::telemetry;
 
 pub use reply::Reply;
@@ -38,6 +37,7 @@ pub use reply::Reply;
 #[derive(Clone)]
 pub struct ScriptedModel {
     name: Arc<str>,
+    capabilities: Capabilities,
     shared: Arc<Mutex<Script>>,
     ids: MessageIds,
 }
@@ -75,6 +75,7 @@ impl ScriptedModel {
         let shared = Script { source, requests: Vec::new(), tool_calls: 0 };
         ScriptedModel {
             name: "scripted".into(),
+            capabilities: Capabilities::default(),
             shared: Arc::new(Mutex::new(shared)),
             ids: MessageIds::default(),
         }
@@ -83,6 +84,12 @@ impl ScriptedModel {
     /// Sets the model's name.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Sets what the model says it can do.
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
         self
     }
 
@@ -105,8 +112,8 @@ impl ScriptedModel {
         }
     }
 
-    fn traced(&self, request: ChatRequest, stream: bool) -> Result<ChatResponse> {
-        let span = telemetry::chat_span("scripted", &self.name, &request, stream);
+    fn traced(&self, request: ChatRequest) -> Result<ChatResponse> {
+        let span = telemetry::chat_span("scripted", &self.name, &request, true);
         let result = span.in_scope(|| self.answer(request));
         telemetry::record_chat(&span, result.as_ref());
         result
@@ -116,7 +123,9 @@ impl ScriptedModel {
         let mut shared = self.lock();
         let reply = shared.source.next(&request);
         shared.requests.push(request);
-        reply?.into_response(&self.name, &self.ids, &mut shared.tool_calls)
+        let mut response = reply?.into_response(&self.name, &self.ids, &mut shared.tool_calls)?;
+        response.message.origin.get_or_insert_with(|| Origin::new("scripted", &*self.name));
+        Ok(response)
     }
 
     fn lock(&self) -> MutexGuard<'_, Script> {
@@ -155,19 +164,12 @@ fn exhausted(given: usize, request: &ChatRequest) -> Error {
 
 #[async_trait]
 impl ChatModel for ScriptedModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        if listening::has_listener() {
-            return self.stream(request).await?.into_response().await;
-        }
-        self.traced(request, false)
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("scripted", &*self.name).with(self.capabilities)
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
-        let events = reply::chunks(self.traced(request, true)?);
+        let events = reply::chunks(self.traced(request)?);
         Ok(ChatStream::new(stream::iter(events.into_iter().map(Ok))))
     }
 }

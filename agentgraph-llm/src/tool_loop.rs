@@ -15,7 +15,7 @@
 //!   message, in the order of the calls. A failed call does not stop the others.
 //! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call gets an
 //!   error as its result, which the model reads, and the loop continues.
-//! - A [`ToolChoice`] that forces a call holds for the first round only. If it held for all rounds, no model
+//! - A [`ToolChoice`](crate::ToolChoice) that forces a call holds for the first round only. If it held for all rounds, no model
 //!   could finish.
 //! - However the loop ends, each call has a result, so the conversation can be sent again.
 
@@ -29,11 +29,10 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
 use crate::error::Result;
-use crate::listening;
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::stream::truncated;
 use crate::model::{
-    ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolChoice, Usage,
+    AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
 };
 use crate::tool::{Tool, ToolOutput};
 use calls::Toolbox;
@@ -245,8 +244,8 @@ impl<'a> ToolLoop<'a> {
             push(&response.message);
             let step = self.step(&toolbox, &response, rounds).await;
             let step = step.map_err(|error| error.with_usage(usage))?;
-            if matches!(request.tool_choice, ToolChoice::Any | ToolChoice::Tool(_)) {
-                request.tool_choice = ToolChoice::Auto;
+            if request.tool_choice.is_forced() {
+                request.tool_choice.mode = ToolMode::Auto;
             }
             if !step.results.is_empty() {
                 push(&Message::tool_results(step.results).with_id(self.ids.next_id()));
@@ -270,7 +269,7 @@ impl<'a> ToolLoop<'a> {
 
     async fn ask_now(&self, request: &ChatRequest) -> Result<ChatResponse> {
         match &self.handler {
-            None => listening::report_whole(self.model.chat(request.clone())).await,
+            None => self.model.chat(request.clone()).await,
             Some(handler) => stream(self.model.stream(request.clone()).await?, handler).await,
         }
     }
@@ -360,7 +359,7 @@ impl ToolLoopOutcome {
 impl fmt::Debug for ToolLoop<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = out.debug_struct("ToolLoop");
-        parts.field("model", &self.model.name()).field("tools", &self.tools.len());
+        parts.field("model", &self.model.info().model).field("tools", &self.tools.len());
         parts.field("max_rounds", &self.max_rounds).field("max_concurrency", &self.max_concurrency);
         parts.finish_non_exhaustive()
     }

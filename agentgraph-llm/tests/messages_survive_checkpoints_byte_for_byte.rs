@@ -128,7 +128,7 @@ fn thoughts_keep_their_signatures() {
 /// Existing checkpoints hold this form, so it must not change.
 #[test]
 fn the_stored_form_does_not_change() {
-    let mut image = Image::base64("image/png", "iVBOR");
+    let mut image = Media::base64("image/png", "iVBOR");
     image.extra.insert("cache_control", json!({"type": "ephemeral"}));
     let mut cut = ToolUse::new("c2", "add", json!({}));
     cut.input = ToolInput::from_text("{\"a\"");
@@ -141,8 +141,8 @@ fn the_stored_form_does_not_change() {
             ToolResult::error("c1", "no").into(),
             Thinking::new("hm", Some("sig".into())).into(),
             RedactedThinking::new("data").into(),
-            image.into(),
-            Image::url("https://example.org/a.png").into(),
+            Block::Image(image),
+            Block::Image(Media::url("https://example.org/a.png")),
             Block::Unknown(RawJson::parse_text("{\"type\": \"new\"}").unwrap()),
         ],
     )
@@ -239,8 +239,8 @@ fn block() -> impl Strategy<Value = Block> {
         (any::<String>(), any::<Option<String>>())
             .prop_map(|(text, signature)| Thinking::new(text, signature).into()),
         any::<String>().prop_map(|data| RedactedThinking::new(data).into()),
-        (any::<String>(), any::<String>()).prop_map(|(kind, data)| Image::base64(kind, data).into()),
-        raw().prop_map(|raw| Image::from(ImageSource::Other(raw)).into()),
+        (any::<String>(), any::<String>()).prop_map(|(kind, data)| Block::Image(Media::base64(kind, data))),
+        raw().prop_map(|raw| Block::Image(MediaSource::Other(raw).into())),
         raw().prop_map(Block::Unknown),
     ]
 }

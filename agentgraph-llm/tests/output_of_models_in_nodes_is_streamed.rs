@@ -65,12 +65,13 @@ struct Whole;
 
 #[async_trait::async_trait]
 impl ChatModel for Whole {
-    fn name(&self) -> &str {
-        "whole"
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("test", "whole")
     }
 
-    async fn chat(&self, _: ChatRequest) -> ChatResult<ChatResponse> {
-        Ok(ChatResponse::new(Message::assistant("one two three"), StopReason::EndTurn))
+    async fn stream(&self, _: ChatRequest) -> ChatResult<ChatStream> {
+        let response = ChatResponse::new(Message::assistant("one two three"), StopReason::EndTurn);
+        Ok(ChatStream::from_response(response))
     }
 }
 
@@ -79,12 +80,8 @@ struct Wrapped<M>(M);
 
 #[async_trait::async_trait]
 impl<M: ChatModel> ChatModel for Wrapped<M> {
-    fn name(&self) -> &str {
-        "wrapped"
-    }
-
-    async fn chat(&self, request: ChatRequest) -> ChatResult<ChatResponse> {
-        self.stream(request).await?.into_response().await
+    fn info(&self) -> ModelInfo {
+        self.0.info()
     }
 
     async fn stream(&self, request: ChatRequest) -> ChatResult<ChatStream> {

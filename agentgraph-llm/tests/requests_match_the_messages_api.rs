@@ -54,10 +54,10 @@ fn tools_come_with_their_schema_and_a_choice_other_than_auto() {
     let tool = ToolSpec::new("now", "The time.", json!({"type": "object"}));
     let tools = r#""tools":[{"name":"now","description":"The time.","input_schema":{"type":"object"}}]"#;
     let cases = [
-        (ToolChoice::Auto, String::new()),
-        (ToolChoice::Any, r#","tool_choice":{"type":"any"}"#.to_owned()),
-        (ToolChoice::Tool("now".to_owned()), r#","tool_choice":{"type":"tool","name":"now"}"#.to_owned()),
-        (ToolChoice::None, r#","tool_choice":{"type":"none"}"#.to_owned()),
+        (ToolChoice::auto(), String::new()),
+        (ToolChoice::any(), r#","tool_choice":{"type":"any"}"#.to_owned()),
+        (ToolChoice::tool("now"), r#","tool_choice":{"type":"tool","name":"now"}"#.to_owned()),
+        (ToolChoice::none(), r#","tool_choice":{"type":"none"}"#.to_owned()),
     ];
     for (choice, expected) in cases {
         let request = ChatRequest::new([]).with_tools([tool.clone()]).with_tool_choice(choice.clone());
@@ -149,10 +149,13 @@ fn every_kind_of_block_is_written_with_its_further_fields() {
         (Thinking::new("t", None).into(), r#"{"type":"thinking","thinking":"t"}"#),
         (RedactedThinking::new("d").into(), r#"{"type":"redacted_thinking","data":"d"}"#),
         (
-            Image::base64("image/png", "AA==").into(),
+            Block::Image(Media::base64("image/png", "AA==")),
             r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}"#,
         ),
-        (Image::url("https://a/b").into(), r#"{"type":"image","source":{"type":"url","url":"https://a/b"}}"#),
+        (
+            Block::Image(Media::url("https://a/b")),
+            r#"{"type":"image","source":{"type":"url","url":"https://a/b"}}"#,
+        ),
         (Block::Unknown(RawJson::parse_text(unknown).unwrap()), unknown),
         (
             ToolResult::error("c", "no").into(),

@@ -70,7 +70,7 @@ async fn clones_share_the_script_and_the_records() {
     let other = model.clone();
     assert_eq!(other.chat(ChatRequest::user("a")).await.unwrap().message.text(), "one");
     assert_eq!(model.chat(ChatRequest::user("b")).await.unwrap().message.text(), "two");
-    assert_eq!((model.remaining(), other.requests().len(), model.name()), (0, 2, "stub"));
+    assert_eq!((model.remaining(), other.requests().len(), model.info().model.as_str()), (0, 2, "stub"));
     let error = other.chat(ChatRequest::user("c")).await.unwrap_err();
     assert_eq!(error.code(), Code::ScriptExhausted);
     assert!(!error.is_retryable(), "a node that retries would hide the mistake");

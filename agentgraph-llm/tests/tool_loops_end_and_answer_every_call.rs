@@ -98,10 +98,10 @@ async fn the_model_gets_the_whole_conversation_and_the_tools() {
 
 #[tokio::test]
 async fn a_forced_call_is_forced_in_the_first_round_only() {
-    let any = ToolChoice::Any;
-    let one = ToolChoice::Tool("echo".to_owned());
+    let any = ToolChoice::any();
+    let one = ToolChoice::tool("echo");
     for (choice, later) in
-        [(any, ToolChoice::Auto), (one, ToolChoice::Auto), (ToolChoice::None, ToolChoice::None)]
+        [(any, ToolChoice::auto()), (one, ToolChoice::auto()), (ToolChoice::none(), ToolChoice::none())]
     {
         let model =
             ScriptedModel::new([Reply::tool_call("echo", json!({"text": "a"})), Reply::text("Done.")]);

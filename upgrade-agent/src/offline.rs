@@ -25,14 +25,17 @@ mod unsupported;
 mod wire;
 
 use agentgraph_llm::{
-    Block, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Message, MessageIds, Result, Role,
-    StopReason, ToolUse,
+    Block, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Message, MessageIds, ModelInfo,
+    Result, Role, StopReason, ToolUse,
 };
 use futures_util::stream;
 use serde_json::Value;
 
 use facts::{Facts, Node};
 use gatherer::NextStep;
+
+/// The name of the model, and of its provider.
+const NAME: &str = "offline";
 
 /// The introduction of the offline model.
 pub const INTRODUCTION: &str = "The offline model answers: it works by rules, without a language model, and understands \
@@ -41,7 +44,7 @@ plain requests about UpGrade only. Set ANTHROPIC_API_KEY for a language model.";
 /// The offline model.
 ///
 /// ```
-/// use agentgraph_llm::{ChatModel, ChatRequest};
+/// use agentgraph_llm::{AskExt, ChatRequest};
 /// use upgrade_agent::offline::OfflineModel;
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -81,7 +84,7 @@ impl OfflineModel {
             NextStep::Call(calls) => (called(calls, facts.answers.len()), StopReason::ToolUse),
         };
         let message = Message::new(Role::Assistant, blocks).with_id(self.ids.next_id());
-        ChatResponse::new(message, stop).with_model(self.name())
+        ChatResponse::new(message, stop).with_model(NAME)
     }
 }
 
@@ -95,12 +98,8 @@ fn called(calls: Vec<(&'static str, Value)>, before: usize) -> Vec<Block> {
 
 #[async_trait::async_trait]
 impl ChatModel for OfflineModel {
-    fn name(&self) -> &str {
-        "offline"
-    }
-
-    async fn chat(&self, request: ChatRequest) -> Result<ChatResponse> {
-        Ok(self.answer(&request))
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new(NAME, NAME)
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {

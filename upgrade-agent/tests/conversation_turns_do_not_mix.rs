@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use agentgraph::MemorySaver;
-use agentgraph_llm::{ChatModel, ChatRequest, ChatResponse, Message, Reply, ScriptedModel};
+use agentgraph_llm::{ChatModel, ChatRequest, ChatStream, Message, ModelInfo, Reply, ScriptedModel};
 use common::World;
 use common::proxy::Fault;
 use common::script::{Script, acts, request, wants};
@@ -158,14 +158,14 @@ struct Slow {
 
 #[async_trait::async_trait]
 impl ChatModel for Slow {
-    fn name(&self) -> &str {
-        "slow"
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("test", "slow")
     }
 
-    async fn chat(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatResponse> {
+    async fn stream(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatStream> {
         self.asked.notify_one();
         let _go = self.go.acquire().await;
-        self.script.model().chat(request).await
+        self.script.model().stream(request).await
     }
 }
 

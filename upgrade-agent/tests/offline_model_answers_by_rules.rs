@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::{
-    ChatEvent, ChatModel, ChatRequest, ChatResponse, Message, MessageIds, Role, ToolResult, ToolSpec, ToolUse,
+    AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, Message, MessageIds, Role, ToolResult, ToolSpec,
+    ToolUse,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -110,7 +111,7 @@ async fn it_streams_the_text_in_pieces() {
 
 #[test]
 fn the_model_names_itself_offline() {
-    assert_eq!(model().name(), "offline");
+    assert_eq!(model().info().model, "offline");
     assert!(answer(ChatRequest::user("help")).message.text().contains("offline model"));
 }
 

@@ -1,8 +1,8 @@
 //! A request as the body of Anthropic's Messages API.
 
 use crate::json::{Extra, Object, RawJson};
-use crate::message::{Block, Image, ImageSource, Message, Role, TextBlock, ToolInput, ToolResult, ToolUse};
-use crate::model::{ChatRequest, ToolChoice};
+use crate::message::{Block, Media, MediaSource, Message, Role, TextBlock, ToolInput, ToolResult, ToolUse};
+use crate::model::{ChatRequest, ToolChoice, ToolMode};
 use crate::tool::ToolSpec;
 
 /// The limit of output tokens for a request that has none.
@@ -128,7 +128,10 @@ fn block(block: &Block) -> Option<RawJson> {
         Block::RedactedThinking(block) => {
             (object("redacted_thinking").with("data", RawJson::string(&block.data)), &block.extra)
         }
-        Block::Image(block) => (image(block), &block.extra),
+        Block::Image(media) => (medium("image", media), &media.extra),
+        Block::Document(media) => (medium("document", media), &media.extra),
+        // The API has neither sound nor film.
+        Block::Audio(_) | Block::Video(_) => return None,
     };
     Some(fields.with_all(extra).to_json())
 }
@@ -160,16 +163,17 @@ fn tool_result(result: &ToolResult) -> Object {
     fields
 }
 
-fn image(image: &Image) -> Object {
-    let source = match &image.source {
-        ImageSource::Base64 { media_type, data } => object("base64")
+fn medium(kind: &str, media: &Media) -> Object {
+    let source = match &media.source {
+        MediaSource::Base64 { media_type, data } => object("base64")
             .with("media_type", RawJson::string(media_type))
             .with("data", RawJson::string(data))
             .to_json(),
-        ImageSource::Url { url } => object("url").with("url", RawJson::string(url)).to_json(),
-        ImageSource::Other(raw) => raw.clone(),
+        MediaSource::Url { url } => object("url").with("url", RawJson::string(url)).to_json(),
+        MediaSource::File { id } => object("file").with("file_id", RawJson::string(id)).to_json(),
+        MediaSource::Other(raw) => raw.clone(),
     };
-    object("image").with("source", source)
+    object(kind).with("source", source)
 }
 
 fn tool(spec: &ToolSpec) -> RawJson {
@@ -181,11 +185,17 @@ fn tool(spec: &ToolSpec) -> RawJson {
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<RawJson> {
-    let fields = match choice {
-        ToolChoice::Auto => return None,
-        ToolChoice::Any => object("any"),
-        ToolChoice::Tool(name) => object("tool").with("name", RawJson::string(name)),
-        ToolChoice::None => object("none"),
+    let fields = match &choice.mode {
+        ToolMode::Auto if choice.parallel.is_none() => return None,
+        ToolMode::Auto => object("auto"),
+        ToolMode::Any => object("any"),
+        ToolMode::Tool(name) => object("tool").with("name", RawJson::string(name)),
+        ToolMode::None => return Some(object("none").to_json()),
     };
-    Some(fields.to_json())
+    Some(match choice.parallel {
+        Some(parallel) => {
+            fields.with("disable_parallel_tool_use", serde_json::Value::Bool(!parallel)).to_json()
+        }
+        None => fields.to_json(),
+    })
 }

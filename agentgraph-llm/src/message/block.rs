@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::json::{Extra, RawJson};
+use crate::message::Media;
 
 /// One block of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +22,13 @@ pub enum Block {
     /// The model's thinking, encrypted by the provider.
     RedactedThinking(RedactedThinking),
     /// An image.
-    Image(Image),
+    Image(Media),
+    /// A recording.
+    Audio(Media),
+    /// A film.
+    Video(Media),
+    /// A document.
+    Document(Media),
     /// An unknown block, unchanged.
     Unknown(RawJson),
 }
@@ -73,7 +80,6 @@ block_from! {
     ToolResult(ToolResult),
     Thinking(Thinking),
     RedactedThinking(RedactedThinking),
-    Image(Image),
 }
 
 impl From<&str> for Block {
@@ -232,6 +238,9 @@ pub struct ToolResult {
     /// Further fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
+    /// What the tool gives to the program. It is stored, and never sent to a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<RawJson>,
 }
 
 impl ToolResult {
@@ -242,6 +251,7 @@ impl ToolResult {
             content: content.into_iter().map(Into::into).collect(),
             is_error: false,
             extra: Extra::new(),
+            artifact: None,
         }
     }
 
@@ -297,54 +307,4 @@ impl RedactedThinking {
     pub fn new(data: impl Into<String>) -> Self {
         RedactedThinking { data: data.into(), extra: Extra::new() }
     }
-}
-
-/// An image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Image {
-    /// The data or the address of the image.
-    pub source: ImageSource,
-    /// Further fields.
-    #[serde(default, skip_serializing_if = "Extra::is_empty")]
-    pub extra: Extra,
-}
-
-impl Image {
-    /// An image in base64.
-    pub fn base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
-        ImageSource::Base64 { media_type: media_type.into(), data: data.into() }.into()
-    }
-
-    /// An image that the provider downloads.
-    pub fn url(url: impl Into<String>) -> Self {
-        ImageSource::Url { url: url.into() }.into()
-    }
-}
-
-impl From<ImageSource> for Image {
-    fn from(source: ImageSource) -> Self {
-        Image { source, extra: Extra::new() }
-    }
-}
-
-/// The data or the address of an image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ImageSource {
-    /// Data in the message.
-    Base64 {
-        /// The media type, such as `image/png`.
-        media_type: String,
-        /// The data in base64.
-        data: String,
-    },
-    /// An address.
-    Url {
-        /// The URL.
-        url: String,
-    },
-    /// An unknown source, unchanged.
-    Other(RawJson),
 }

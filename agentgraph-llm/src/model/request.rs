@@ -2,6 +2,7 @@
 
 use crate::json::{Extra, RawJson};
 use crate::message::Message;
+use crate::model::{Effort, OutputSpec, ToolChoice};
 use crate::tool::ToolSpec;
 
 /// The request to a chat model: the conversation, the tools, and a few settings. The model chooses what is
@@ -22,14 +23,21 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
-    /// Whether the model may or must call tools.
+    /// Whether the model may or must call tools, and how many at once.
     pub tool_choice: ToolChoice,
     /// The limit of output tokens.
     pub max_tokens: Option<u32>,
     /// The temperature: 0 for the likeliest answer, higher for more variety.
     pub temperature: Option<f32>,
+    /// The share of the likeliest words among which the model chooses, from 0 to 1.
+    pub top_p: Option<f32>,
     /// Stop sequences, at which the model stops.
     pub stop: Vec<String>,
+    /// The JSON Schema that the answer has to follow. For models with
+    /// [structured output](crate::Capabilities::structured_output); [`ask`](crate::AskExt::ask) works with all.
+    pub output: Option<OutputSpec>,
+    /// How long the model thinks.
+    pub effort: Option<Effort>,
     /// Fields for the body of the provider's request, such as Anthropic's `thinking`. They replace fields of
     /// the same name.
     pub extra: Extra,
@@ -65,8 +73,8 @@ impl ChatRequest {
     }
 
     /// Sets whether the model may or must call tools.
-    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.tool_choice = choice;
+    pub fn with_tool_choice(mut self, choice: impl Into<ToolChoice>) -> Self {
+        self.tool_choice = choice.into();
         self
     }
 
@@ -82,6 +90,24 @@ impl ChatRequest {
         self
     }
 
+    /// Sets the share of the likeliest words among which the model chooses, from 0 to 1.
+    pub fn with_top_p(mut self, share: f32) -> Self {
+        self.top_p = Some(share);
+        self
+    }
+
+    /// Sets the JSON Schema that the answer has to follow.
+    pub fn with_output(mut self, output: OutputSpec) -> Self {
+        self.output = Some(output);
+        self
+    }
+
+    /// Sets how long the model thinks.
+    pub fn with_effort(mut self, effort: Effort) -> Self {
+        self.effort = Some(effort);
+        self
+    }
+
     /// Adds a stop sequence.
     pub fn with_stop(mut self, stop: impl Into<String>) -> Self {
         self.stop.push(stop.into());
@@ -93,19 +119,4 @@ impl ChatRequest {
         self.extra.insert(name, value);
         self
     }
-}
-
-/// Whether the model may or must call tools.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ToolChoice {
-    /// The model decides.
-    #[default]
-    Auto,
-    /// The model must call any tool.
-    Any,
-    /// The model must call this tool.
-    Tool(String),
-    /// The model must not call tools.
-    None,
 }

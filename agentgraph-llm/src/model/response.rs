@@ -6,8 +6,9 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::Extra;
+use crate::json::{Extra, RawJson};
 use crate::message::Message;
+use crate::model::RateLimits;
 
 /// The response of a chat model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,14 +27,31 @@ pub struct ChatResponse {
     /// Further fields, such as Anthropic's `stop_sequence` and `stop_details`.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
+    /// The usage as the provider wrote it, with the counts that [`usage`](Self::usage) has no place for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_usage: Option<RawJson>,
+    /// The provider's id of the request, which its support asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The provider's rate limits at the time of the response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RateLimits>,
 }
 
 impl ChatResponse {
     /// A response without usage, model and id. For authors of models.
     pub fn new(message: Message, stop: StopReason) -> Self {
-        let usage = Usage::default();
-        let extra = Extra::new();
-        ChatResponse { message, stop, usage, model: String::new(), id: String::new(), extra }
+        ChatResponse {
+            message,
+            stop,
+            usage: Usage::default(),
+            model: String::new(),
+            id: String::new(),
+            extra: Extra::new(),
+            raw_usage: None,
+            request_id: None,
+            limits: None,
+        }
     }
 
     /// Sets the tokens used.

@@ -48,6 +48,15 @@ pub enum ChatEvent {
         /// The piece.
         json: String,
     },
+    /// A block that came as a whole, such as an image or a block without a name here.
+    Block {
+        /// The position of the block.
+        index: usize,
+        /// The block.
+        block: Block,
+    },
+    /// The response begins again, by a retry or another model: the pieces so far do not belong to it.
+    Restarted,
     /// The whole response: exactly one, and the last event.
     Finished(ChatResponse),
 }
@@ -88,6 +97,18 @@ impl ChatStream {
     /// A whole response as a short series of events.
     pub fn from_response(response: ChatResponse) -> Self {
         ChatStream::new(stream::iter(events_of(&response).into_iter().map(Ok)))
+    }
+
+    /// Changes the response at the end of the stream.
+    pub fn map_response(self, change: impl FnOnce(ChatResponse) -> ChatResponse + Send + 'static) -> Self {
+        let mut change = Some(change);
+        ChatStream::new(self.map(move |event| match (event?, change.take()) {
+            (ChatEvent::Finished(response), Some(change)) => Ok(ChatEvent::Finished(change(response))),
+            (event, unused) => {
+                change = unused;
+                Ok(event)
+            }
+        }))
     }
 
     /// Waits for the whole response.
@@ -152,7 +173,7 @@ fn block_events((index, block): (usize, &Block)) -> Vec<ChatEvent> {
             ChatEvent::ToolUseStarted { index, id: call.id.clone(), name: call.name.clone() },
             ChatEvent::ToolInputDelta { index, json: call.input.text().to_owned() },
         ],
-        _ => Vec::new(),
+        block => vec![ChatEvent::Block { index, block: block.clone() }],
     }
 }
 

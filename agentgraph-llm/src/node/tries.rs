@@ -184,7 +184,7 @@ where
         let message = format!(
             "node `{node}` refused all {count} answers of `{}`; the cause, a `RefusedAnswers`, has the reasons; allow more tries \
              with `.tries(..)`, or say what to go on with by `.otherwise(..)`",
-            self.model.name()
+            self.model.info().model
         );
         let error = Error::new(Code::AnswerRejected, message);
         Err(error.with_source(RefusedAnswers { reasons, usage }).into())

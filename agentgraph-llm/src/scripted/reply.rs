@@ -215,7 +215,7 @@ pub(super) fn chunks(response: ChatResponse) -> Vec<ChatEvent> {
                 let pieces = call.input.text().split_inclusive([',', ':']).map(str::to_owned);
                 events.extend(pieces.map(|json| ChatEvent::ToolInputDelta { index, json }));
             }
-            _ => {}
+            block => events.push(ChatEvent::Block { index, block: block.clone() }),
         }
     }
     events.push(ChatEvent::Finished(response));

@@ -5,6 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::error::{Code, Error, Result};
+use crate::json::{Extra, RawJson};
 
 /// The description of a tool for the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,12 +17,50 @@ pub struct ToolSpec {
     pub description: String,
     /// The JSON Schema of the arguments, which are an object.
     pub input_schema: Value,
+    /// Whether the arguments must follow the schema exactly; `None` for the provider's default.
+    pub strict: Option<bool>,
+    /// Further fields of the provider's form of a tool, such as Anthropic's `cache_control`.
+    pub extra: Extra,
+    /// A tool of the provider's own, sent as it is instead of all else. The provider runs it.
+    pub raw: Option<RawJson>,
 }
 
 impl ToolSpec {
     /// A tool with an explicit schema.
     pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
-        ToolSpec { name: name.into(), description: description.into(), input_schema }
+        ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            input_schema,
+            strict: None,
+            extra: Extra::new(),
+            raw: None,
+        }
+    }
+
+    /// A tool that the provider runs itself, such as a web search, in the provider's own words.
+    ///
+    /// ```
+    /// use agentgraph_llm::ToolSpec;
+    /// use serde_json::json;
+    ///
+    /// let search = ToolSpec::server("web_search", json!({"type": "web_search_20250305", "name": "web_search"}));
+    /// assert!(search.raw.is_some());
+    /// ```
+    pub fn server(name: impl Into<String>, raw: impl Into<RawJson>) -> Self {
+        ToolSpec { raw: Some(raw.into()), ..ToolSpec::new(name, "", Value::Null) }
+    }
+
+    /// Requires arguments that follow the schema exactly.
+    pub fn strict(mut self) -> Self {
+        self.strict = Some(true);
+        self
+    }
+
+    /// Sets a further field of the provider's form of a tool.
+    pub fn with_extra(mut self, name: impl Into<String>, value: impl Into<RawJson>) -> Self {
+        self.extra.insert(name, value);
+        self
     }
 
     /// A tool with arguments of type `Args`. Doc comments become descriptions.
@@ -54,7 +93,7 @@ impl ToolSpec {
             );
             return Err(Error::new(Code::BadTool, message));
         }
-        if self.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+        if self.raw.is_none() && self.input_schema.get("type").and_then(Value::as_str) != Some("object") {
             let message = format!(
                 "the arguments of tool `{}` are not an object: make them a struct with named fields, or set \
                  `\"type\": \"object\"` in the schema",

@@ -62,7 +62,7 @@ async fn analyze(state: &ConversationState, settings: &Settings) -> agentgraph_l
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(analysis);
         std::future::ready(Ok::<_, ToolError>(ToolOutput::text("noted").returned_directly()))
     });
-    let request = prompts::analyzer(state, settings).with_tool_choice(ToolChoice::Tool(TOOL.to_owned()));
+    let request = prompts::analyzer(state, settings).with_tool_choice(ToolChoice::tool(TOOL));
     ToolLoop::new(&settings.model).tool(tool).max_rounds(ROUNDS).run(request).await?;
     let said = said.lock().unwrap_or_else(PoisonError::into_inner).take();
     Ok(said.unwrap_or(Analysis { intent: Intent::Unclear, confidence: 0.0, summary: String::new() }))

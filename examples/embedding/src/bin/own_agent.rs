@@ -1,7 +1,7 @@
 //! The UpGrade agent inside another program, with that program's model, client and checkpointer.
 
 use agentgraph::SqliteSaver;
-use agentgraph_llm::{ChatModel, ChatRequest, ChatResponse};
+use agentgraph_llm::{ChatModel, ChatRequest, ChatStream, ModelInfo};
 use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
 
 /// Any model can take its place. This one prints the size of a request and asks the offline model.
@@ -9,13 +9,13 @@ struct PrintingModel(OfflineModel);
 
 #[async_trait::async_trait]
 impl ChatModel for PrintingModel {
-    fn name(&self) -> &str {
-        "told"
+    fn info(&self) -> ModelInfo {
+        self.0.info()
     }
 
-    async fn chat(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatResponse> {
+    async fn stream(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatStream> {
         println!("  (the model sees {} messages)", request.messages.len());
-        self.0.chat(request).await
+        self.0.stream(request).await
     }
 }
 
