@@ -90,6 +90,7 @@ mod telemetry;
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
+mod tool_macro;
 
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
@@ -111,6 +112,12 @@ pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
+pub use tool_macro::FromToolCall;
+
+pub use agentgraph_llm_macros::tool;
+
+#[doc(hidden)]
+pub use tool_macro::written as __private;
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]

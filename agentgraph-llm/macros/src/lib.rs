@@ -57,7 +57,8 @@ use proc_macro::TokenStream;
 /// | `name = "get_weather"` | a name other than the function's |
 /// | `description = "..."` | a description instead of the doc comment |
 /// | `strict` | asks the provider to enforce the schema |
-/// | `timeout = Duration::from_secs(30)` | a call that takes longer fails, and the model is told |
+///
+/// Limits of time and size are added to the value: `weather.timeout(limit)`, see `ToolExt`.
 ///
 /// The function returns a text or another type that is `Into<ToolOutput>`, or a `Result` of one whose error is
 /// `Into<ToolError>`. A `Result` is known by its name, which ends with `Result`.

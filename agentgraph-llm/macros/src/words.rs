@@ -28,5 +28,7 @@ pub(crate) fn value<T: Parse>(input: ParseStream, word: &Ident, example: &str) -
         return Err(Error::new(word.span(), format!("`{word}` needs a value: `{example}`")));
     }
     input.parse::<Token![=]>()?;
-    input.parse().map_err(|error| Error::new(error.span(), format!("`{word}` is written `{example}`: {error}")))
+    input
+        .parse()
+        .map_err(|error| Error::new(error.span(), format!("`{word}` is written `{example}`: {error}")))
 }

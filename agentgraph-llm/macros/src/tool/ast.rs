@@ -34,7 +34,8 @@ impl ToolFunction {
         };
         validate::name(&name, &settings, &function.sig.ident, mistakes);
         let attributes = std::mem::take(&mut function.attrs);
-        let (cfgs, attributes) = attributes.into_iter().partition(|attribute| attribute.path().is_ident("cfg"));
+        let (cfgs, attributes) =
+            attributes.into_iter().partition(|attribute| attribute.path().is_ident("cfg"));
         let (docs, attributes) = Vec::into_iter(attributes).partition(docs::is_doc);
         function.attrs = attributes;
         let description = match &settings.description {

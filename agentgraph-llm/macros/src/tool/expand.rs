@@ -102,17 +102,19 @@ fn checks(tool: &ToolFunction) -> TokenStream {
             quote_spanned!(ty.span()=> ::agentgraph_llm::__private::is_injected::<#ty>();)
         }
     });
-    let (output, span) = output(tool);
+    let (ty, span) = output(tool);
     let output = match tool.returns_result() {
-        true => quote_spanned!(span=> ::agentgraph_llm::__private::is_result::<#output>();),
-        false => quote_spanned!(span=> ::agentgraph_llm::__private::is_output::<#output>();),
+        true => quote_spanned!(span=> ::agentgraph_llm::__private::is_result::<#ty>();),
+        false => quote_spanned!(span=> ::agentgraph_llm::__private::is_output::<#ty>();),
     };
     let name = &signature.ident;
-    let names: Vec<_> = (0..signature.inputs.len()).map(|number| format_ident!("argument_{number}")).collect();
+    let names: Vec<_> =
+        (0..signature.inputs.len()).map(|number| format_ident!("argument_{number}")).collect();
     let types = signature.inputs.iter().filter_map(typed);
     let generics = &signature.generics;
     let future = signature.asyncness.map(|_| {
-        let check = quote_spanned!(name.span()=> ::agentgraph_llm::__private::is_future(#name::run(#(#names),*)););
+        let check =
+            quote_spanned!(name.span()=> ::agentgraph_llm::__private::is_future(#name::run(#(#names),*)););
         quote! {
             #[allow(dead_code)]
             fn future #generics (#(#names: #types),*) {
@@ -145,7 +147,7 @@ fn typed(argument: &FnArg) -> Option<&Type> {
 }
 
 fn spec(tool: &ToolFunction) -> TokenStream {
-    let arguments = tool.parameters.iter().filter_map(argument).map(|argument| {
+    let arguments = tool.parameters.iter().filter_map(Parameter::argument).map(|argument| {
         let Argument { name, ty, description, .. } = argument;
         match default_of(argument) {
             None => quote!(.argument::<#ty>(#name, &[#(#description),*])),
@@ -164,7 +166,7 @@ fn spec(tool: &ToolFunction) -> TokenStream {
 }
 
 fn state(tool: &ToolFunction) -> Option<TokenStream> {
-    let state = tool.parameters.iter().filter_map(injected).find_map(Injected::state)?;
+    let state = tool.parameters.iter().filter_map(Parameter::injected).find_map(Injected::state)?;
     Some(quote! {
         fn state(&self) -> ::core::option::Option<::agentgraph_llm::tool::StateType> {
             ::core::option::Option::Some(::agentgraph_llm::tool::StateType::of::<#state>())
@@ -177,10 +179,10 @@ fn call(tool: &ToolFunction) -> TokenStream {
     let values: Vec<_> = (0..tool.parameters.len()).map(|number| format_ident!("__value_{number}")).collect();
     let arguments = read_arguments(tool, &values);
     let injected = tool.parameters.iter().zip(&values).filter_map(|(parameter, value)| {
-        let Injected { ty, .. } = injected(parameter)?;
+        let Injected { ty, .. } = parameter.injected()?;
         Some(quote!(let #value = ::agentgraph_llm::__private::inject::<#ty>(__call)?;))
     });
-    let passed = tool.parameters.iter().zip(&values).map(|(parameter, value)| match injected(parameter) {
+    let passed = tool.parameters.iter().zip(&values).map(|(parameter, value)| match parameter.injected() {
         Some(Injected { passed: Passed::Reference, .. }) => quote!(&#value),
         Some(Injected { passed: Passed::Pointee, .. }) => quote!(&*#value),
         _ => quote!(#value),
@@ -202,8 +204,12 @@ fn call(tool: &ToolFunction) -> TokenStream {
 
 /// Reads every argument before the first error is returned, so that the model learns of all at once.
 fn read_arguments(tool: &ToolFunction, values: &[Ident]) -> TokenStream {
-    let arguments: Vec<_> =
-        tool.parameters.iter().zip(values).filter_map(|(parameter, value)| Some((argument(parameter)?, value))).collect();
+    let arguments: Vec<_> = tool
+        .parameters
+        .iter()
+        .zip(values)
+        .filter_map(|(parameter, value)| Some((parameter.argument()?, value)))
+        .collect();
     let names = arguments.iter().map(|(argument, _)| &argument.name);
     let values = arguments.iter().map(|(_, value)| value);
     let reads = arguments.iter().map(|(argument, _)| {
@@ -223,15 +229,11 @@ fn read_arguments(tool: &ToolFunction, values: &[Ident]) -> TokenStream {
     }
 }
 
-/// The call of the function with its future, its timeout and the conversion of its output.
+/// The call of the function with the conversion of its output.
 fn finished(tool: &ToolFunction, output: TokenStream) -> TokenStream {
-    let output = match (tool.function.sig.asyncness, &tool.settings.timeout) {
-        (None, _) => output,
-        (Some(_), None) => quote!(#output.await),
-        (Some(_), Some(limit)) => {
-            let limit = quote_spanned!(limit.span()=> ::agentgraph_llm::__private::limit(#limit));
-            quote!(::agentgraph_llm::__private::within(#limit, #output).await?)
-        }
+    let output = match tool.function.sig.asyncness {
+        Some(_) => quote!(#output.await),
+        None => output,
     };
     match tool.returns_result() {
         true => quote!(::agentgraph_llm::__private::from_result(#output)),
@@ -251,19 +253,5 @@ fn default_of(argument: &Argument) -> Option<TokenStream> {
             Some(quote_spanned!(value.span()=> || -> #ty { ::core::convert::Into::into(#value) }))
         }
         DefaultValue::Given(value) => Some(quote_spanned!(value.span()=> || -> #ty { #value })),
-    }
-}
-
-fn argument(parameter: &Parameter) -> Option<&Argument> {
-    match parameter {
-        Parameter::Argument(argument) => Some(argument),
-        Parameter::Injected(_) => None,
-    }
-}
-
-fn injected(parameter: &Parameter) -> Option<&Injected> {
-    match parameter {
-        Parameter::Injected(injected) => Some(injected),
-        Parameter::Argument(_) => None,
     }
 }

@@ -2,7 +2,9 @@
 
 use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::{Attribute, Expr, GenericArgument, Meta, Pat, PatType, PathArguments, PathSegment, Type, TypeParamBound};
+use syn::{
+    Attribute, Expr, GenericArgument, Meta, Pat, PatType, PathArguments, PathSegment, Type, TypeParamBound,
+};
 
 use super::docs;
 use crate::mistakes::Mistakes;
@@ -11,7 +13,7 @@ use crate::mistakes::Mistakes;
 const INJECTED: &[&str] = &["Ctx", "ToolCall", "Snapshot", "CallContext", "Dep", "Session", "Input"];
 
 pub(super) enum Parameter {
-    Argument(Argument),
+    Argument(Box<Argument>),
     Injected(Injected),
 }
 
@@ -57,7 +59,8 @@ impl Parameter {
         let (defaults, attributes) = taken("default", attributes);
         let (injects, attributes) = taken("inject", attributes);
         parameter.attrs = attributes;
-        let injected = injected(&parameter.ty).or_else(|| injects.first().map(|_| by_attribute(&parameter.ty)));
+        let injected =
+            injected(&parameter.ty).or_else(|| injects.first().map(|_| by_attribute(&parameter.ty)));
         if let Some(inject) = injects.first().filter(|inject| !matches!(inject.meta, Meta::Path(_))) {
             mistakes.at(inject, "`#[inject]` takes no value");
         }
@@ -67,16 +70,33 @@ impl Parameter {
         match injected {
             Some(injected) => {
                 if let Some(default) = defaults.first() {
-                    mistakes.at(default, "an injected value has no default: only arguments of the model have one");
+                    mistakes.at(
+                        default,
+                        "an injected value has no default: only arguments of the model have one",
+                    );
                 }
                 Parameter::Injected(injected)
             }
-            None => Parameter::Argument(Argument {
+            None => Parameter::Argument(Box::new(Argument {
                 name: argument_name(&parameter.pat, mistakes),
                 ty: argument_type(&parameter.ty, mistakes),
                 description: docs::lines(&docs),
                 default: defaults.first().and_then(|default| DefaultValue::read(default, mistakes)),
-            }),
+            })),
+        }
+    }
+
+    pub(super) fn argument(&self) -> Option<&Argument> {
+        match self {
+            Parameter::Argument(argument) => Some(argument),
+            Parameter::Injected(_) => None,
+        }
+    }
+
+    pub(super) fn injected(&self) -> Option<&Injected> {
+        match self {
+            Parameter::Injected(injected) => Some(injected),
+            Parameter::Argument(_) => None,
         }
     }
 }
@@ -117,7 +137,9 @@ fn argument_name(pattern: &Pat, mistakes: &mut Mistakes) -> String {
 fn argument_type(ty: &Type, mistakes: &mut Mistakes) -> Type {
     match ty {
         Type::Reference(reference) => mistakes.at(ty, reference_message(&reference.elem)),
-        Type::ImplTrait(_) => mistakes.at(ty, "an argument of a tool is a type with a name: the schema needs it"),
+        Type::ImplTrait(_) => {
+            mistakes.at(ty, "an argument of a tool is a type with a name: the schema needs it")
+        }
         Type::Infer(_) | Type::Never(_) => mistakes.at(ty, "an argument of a tool is a type with a name"),
         _ => {}
     }

@@ -3,19 +3,18 @@
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Error, Expr, Ident, LitStr, Result, Token};
+use syn::{Error, Ident, LitStr, Result, Token};
 
 use crate::mistakes::Mistakes;
 use crate::words::{unknown, value};
 
-const KNOWN: &[&str] = &["name", "description", "strict", "timeout"];
+const KNOWN: &[&str] = &["name", "description", "strict"];
 
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) name: Option<LitStr>,
     pub(super) description: Option<LitStr>,
     pub(super) strict: bool,
-    pub(super) timeout: Option<Expr>,
 }
 
 impl Settings {
@@ -48,7 +47,6 @@ impl Settings {
         match &*word.to_string() {
             "name" => self.name = Some(value(input, word, "name = \"get_weather\"")?),
             "description" => self.description = Some(value(input, word, "description = \"..\"")?),
-            "timeout" => self.timeout = Some(value(input, word, "timeout = Duration::from_secs(30)")?),
             "strict" if input.is_empty() || input.peek(Token![,]) => self.strict = true,
             "strict" => return Err(input.error("`strict` takes no value")),
             _ => return Err(unknown(word, KNOWN)),
