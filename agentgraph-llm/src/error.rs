@@ -10,7 +10,9 @@ use std::fmt;
 use std::time::Duration;
 
 use agentgraph::Terminal;
+use agentgraph::node::Interrupted;
 
+use crate::message::Message;
 use crate::model::Usage;
 
 /// A boxed error of any type.
@@ -87,6 +89,8 @@ codes! {
     BadTool = "E_LLM_BAD_TOOL", false;
     /// A tool returned a fatal error; [`source`](std::error::Error::source) is that error.
     ToolFailed = "E_LLM_TOOL_FAILED", true;
+    /// A middleware cannot do its work here, or waits for an answer.
+    Middleware = "E_LLM_MIDDLEWARE", false;
     /// The result of a model call or of a tool cannot be stored as a durable step.
     DurableStep = "E_LLM_DURABLE_STEP", false;
     /// A prompt's template cannot be read.
@@ -124,6 +128,7 @@ struct Inner {
     retry_after: Option<Duration>,
     retryable: bool,
     usage: Usage,
+    messages: Vec<Message>,
     source: Option<BoxError>,
     /// The source of an error that has no other one and is not retryable.
     terminal: Terminal,
@@ -141,6 +146,7 @@ impl Error {
             retry_after: None,
             retryable,
             usage: Usage::default(),
+            messages: Vec::new(),
             source: None,
             terminal: Terminal::new("the same request would fail again"),
         }))
@@ -173,6 +179,12 @@ impl Error {
     /// Adds the usage of the calls before the error. For authors of models and loops; the caller counts it.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.0.usage += usage;
+        self
+    }
+
+    /// Sets the messages before the error. For authors of loops.
+    pub fn with_messages(mut self, messages: Vec<Message>) -> Self {
+        self.0.messages = messages;
         self
     }
 
@@ -222,6 +234,13 @@ impl Error {
     /// [`ToolLoop`](crate::ToolLoop). Zero for a single call.
     pub fn usage(&self) -> Usage {
         self.0.usage
+    }
+
+    /// The messages that a [`ToolLoop`](crate::ToolLoop) added to the conversation before the error. Each call in
+    /// them has a result, so the conversation can be sent again with these at its end. They are not part of
+    /// the error's texts.
+    pub fn messages(&self) -> &[Message] {
+        &self.0.messages
     }
 
     /// Whether the same request may succeed later.
@@ -292,6 +311,7 @@ impl fmt::Debug for Error {
             .field("retry_after", &inner.retry_after)
             .field("retryable", &inner.retryable)
             .field("usage", &inner.usage)
+            .field("messages", &inner.messages.len())
             .field("source", &inner.source)
             .finish()
     }
@@ -304,6 +324,13 @@ impl StdError for Error {
             None if self.0.retryable => None,
             None => Some(&self.0.terminal),
         }
+    }
+}
+
+/// While there is no answer, the node returns with this error, and the engine reports the question.
+impl From<Interrupted> for Error {
+    fn from(waits: Interrupted) -> Self {
+        Error::new(Code::Middleware, "it waits for the answer to a question").with_source(waits)
     }
 }
 

@@ -74,12 +74,14 @@
 //! chooses the exporter.
 
 pub mod anthropic;
+pub mod conversation;
 mod error;
 mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
 pub mod message;
+pub mod middleware;
 pub mod model;
 pub mod node;
 pub mod prelude;
@@ -100,6 +102,7 @@ pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
     ToolInput, ToolResult, ToolUse,
 };
+pub use middleware::{Hooks, Jump, Middleware, ModelRequest, NextModel, NextTool, Slot, Turn};
 pub use model::{
     AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
@@ -110,7 +113,9 @@ pub use node::{
 };
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
-pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
+pub use tool::{
+    AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec,
+};
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use tool_macro::FromToolCall;
 

@@ -8,6 +8,6 @@ pub use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, ToolChoice, Usage,
 };
 pub use crate::scripted::{Reply, ScriptedModel};
-pub use crate::tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
+pub use crate::tool::{FnTool, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec};
 pub use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use agentgraph_llm_macros::tool;
