@@ -80,6 +80,8 @@ mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
+#[cfg(any(feature = "mcp", feature = "mcp-server"))]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
@@ -117,7 +119,7 @@ pub use tool::{
     AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
-pub use tool_macro::FromToolCall;
+pub use tool_macro::{FromToolCall, IntoTool};
 
 pub use agentgraph_llm_macros::tool;
 

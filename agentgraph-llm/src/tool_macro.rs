@@ -2,10 +2,12 @@
 
 mod arguments;
 mod inject;
+mod into_tool;
 mod output;
 mod schema;
 
 pub use inject::FromToolCall;
+pub use into_tool::IntoTool;
 
 /// The names that the code written by `#[tool]` uses. Not for people; may change with every release.
 pub mod written {

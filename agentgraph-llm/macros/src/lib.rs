@@ -10,7 +10,8 @@ mod words;
 
 use proc_macro::TokenStream;
 
-/// Makes a function a tool: a value of the function's name that implements `Tool`.
+/// Makes a function a tool. Its name then stands for the tool: `.tool(weather)`, or `weather()` where a value
+/// is needed.
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;
@@ -28,14 +29,15 @@ use proc_macro::TokenStream;
 ///     Ok(format!("Rain in {city} for {days} days."))
 /// }
 ///
-/// let spec = weather.spec();
+/// let spec = weather().spec();
 /// assert_eq!((&*spec.name, &*spec.description), ("weather", "The weather of the next days."));
 /// assert_eq!(spec.input_schema["properties"]["city"]["description"], "A town, in English.");
 /// assert_eq!(spec.input_schema["required"], serde_json::json!(["city"]));
 /// ```
 ///
 /// The function's name is the name of the tool, its doc comment the description, and the doc comments of its
-/// parameters describe the arguments. The function itself is `weather::run(..)`. It may be `async` or not.
+/// parameters describe the arguments. The function itself is
+/// `weather().run(..)`, for unit tests. It may be `async` or not.
 ///
 /// | a parameter | its value |
 /// |---|---|
@@ -58,7 +60,7 @@ use proc_macro::TokenStream;
 /// | `description = "..."` | a description instead of the doc comment |
 /// | `strict` | asks the provider to enforce the schema |
 ///
-/// Limits of time and size are added to the value: `weather.timeout(limit)`, see `ToolExt`.
+/// Limits of time and size are added to the value: `weather().timeout(limit)`, see `ToolExt`.
 ///
 /// The function returns a text or another type that is `Into<ToolOutput>`, or a `Result` of one whose error is
 /// `Into<ToolError>`. A `Result` is known by its name, which ends with `Result`.

@@ -27,7 +27,7 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> TokenStrea
     if mistakes.is_empty() {
         return expand::tool(&tool);
     }
-    // A method is written in an `impl`, where there can be no struct.
+    // A method is written in an `impl`, where there can be no type.
     let fallback = (!is_method).then(|| expand::fallback(&tool));
     let messages = mistakes.into_tokens();
     quote!(#messages #fallback)

@@ -35,7 +35,7 @@ use crate::tool::{ToolCall, ToolError};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let input = RawJson::parse_text(r#"{"article": "tea"}"#)?;
-/// let output = order.call(&input, &ToolCall::detached("7", "order")).await.unwrap();
+/// let output = order().call(&input, &ToolCall::detached("7", "order")).await.unwrap();
 /// assert_eq!(output, ToolOutput::text("order-7: tea"));
 /// # Ok(())
 /// # }

@@ -1,7 +1,9 @@
-//! The code of a tool: a unit struct, the function as its `run`, and its `Tool`.
+//! The code of a tool: its type, the function that returns it, the original function as its `run`, and its
+//! `Tool`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, FnArg, Ident, Lit, ReturnType, Type};
 
@@ -9,19 +11,19 @@ use super::ast::ToolFunction;
 use super::parameter::{Argument, DefaultValue, Injected, Parameter, Passed};
 
 pub(super) fn tool(tool: &ToolFunction) -> TokenStream {
-    let ToolFunction { cfgs, function, .. } = tool;
-    let name = &function.sig.ident;
-    let structure = structure(tool);
+    let cfgs = &tool.cfgs;
+    let ty = type_name(tool);
+    let value = value(tool);
     let run = run(tool);
     let checks = checks(tool);
     let spec = spec(tool);
     let state = state(tool);
     let call = call(tool);
     quote! {
-        #structure
+        #value
 
         #(#cfgs)*
-        impl #name {
+        impl #ty {
             #run
         }
 
@@ -31,7 +33,7 @@ pub(super) fn tool(tool: &ToolFunction) -> TokenStream {
             #checks
 
             #[::agentgraph_llm::__private::async_trait]
-            impl ::agentgraph_llm::Tool for #name {
+            impl ::agentgraph_llm::Tool for #ty {
                 #spec
                 #state
                 #call
@@ -42,17 +44,17 @@ pub(super) fn tool(tool: &ToolFunction) -> TokenStream {
 
 /// A tool of the same name that cannot run.
 pub(super) fn fallback(tool: &ToolFunction) -> TokenStream {
-    let ToolFunction { cfgs, function, .. } = tool;
-    let name = &function.sig.ident;
-    let structure = structure(tool);
+    let cfgs = &tool.cfgs;
+    let ty = type_name(tool);
+    let value = value(tool);
     quote! {
-        #structure
+        #value
 
         #(#cfgs)*
         #[allow(unused_variables)]
         const _: () = {
             #[::agentgraph_llm::__private::async_trait]
-            impl ::agentgraph_llm::Tool for #name {
+            impl ::agentgraph_llm::Tool for #ty {
                 fn spec(&self) -> ::agentgraph_llm::ToolSpec {
                     loop {}
                 }
@@ -68,24 +70,40 @@ pub(super) fn fallback(tool: &ToolFunction) -> TokenStream {
     }
 }
 
-fn structure(tool: &ToolFunction) -> TokenStream {
+/// The type of the tool. Its name is one that nobody writes, so it collides with no module and no type.
+fn type_name(tool: &ToolFunction) -> Ident {
+    format_ident!("__tool_{}", tool.function.sig.ident.unraw(), span = tool.function.sig.ident.span())
+}
+
+/// The function that returns the tool. A unit struct or a constant of the tool's name would be shorter to use,
+/// but would turn every `let weather = ..` of the module into a pattern that matches the tool.
+fn value(tool: &ToolFunction) -> TokenStream {
     let ToolFunction { cfgs, docs, function, .. } = tool;
     let (vis, name) = (&function.vis, &function.sig.ident);
+    let ty = type_name(tool);
     quote! {
         #(#cfgs)*
         #(#docs)*
-        #[allow(non_camel_case_types)]
+        #vis const fn #name() -> #ty {
+            #ty {}
+        }
+
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(non_camel_case_types, dead_code)]
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
-        #vis struct #name;
+        #vis struct #ty {}
     }
 }
 
 fn run(tool: &ToolFunction) -> TokenStream {
     let mut function = tool.function.clone();
     function.sig.ident = Ident::new("run", tool.function.sig.ident.span());
+    // By value, so that a lifetime left out of the output is still that of an argument.
+    function.sig.inputs.insert(0, syn::parse_quote!(self));
     quote! {
         /// The function of the tool.
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, dead_code)]
         #function
     }
 }
@@ -95,26 +113,27 @@ fn run(tool: &ToolFunction) -> TokenStream {
 fn checks(tool: &ToolFunction) -> TokenStream {
     let signature = &tool.function.sig;
     let parameters = tool.parameters.iter().map(|parameter| match parameter {
-        Parameter::Argument(Argument { ty, .. }) => {
+        Parameter::Argument(argument) => {
+            let ty = &argument.ty;
             quote_spanned!(ty.span()=> ::agentgraph_llm::__private::is_argument::<#ty>();)
         }
         Parameter::Injected(Injected { ty, .. }) => {
             quote_spanned!(ty.span()=> ::agentgraph_llm::__private::is_injected::<#ty>();)
         }
     });
-    let (ty, span) = output(tool);
+    let (output, span) = output(tool);
     let output = match tool.returns_result() {
-        true => quote_spanned!(span=> ::agentgraph_llm::__private::is_result::<#ty>();),
-        false => quote_spanned!(span=> ::agentgraph_llm::__private::is_output::<#ty>();),
+        true => quote_spanned!(span=> ::agentgraph_llm::__private::is_result::<#output>();),
+        false => quote_spanned!(span=> ::agentgraph_llm::__private::is_output::<#output>();),
     };
-    let name = &signature.ident;
+    let ty = type_name(tool);
     let names: Vec<_> =
         (0..signature.inputs.len()).map(|number| format_ident!("argument_{number}")).collect();
     let types = signature.inputs.iter().filter_map(typed);
     let generics = &signature.generics;
     let future = signature.asyncness.map(|_| {
         let check =
-            quote_spanned!(name.span()=> ::agentgraph_llm::__private::is_future(#name::run(#(#names),*)););
+            quote_spanned!(signature.ident.span()=> ::agentgraph_llm::__private::is_future(#ty {}.run(#(#names),*)););
         quote! {
             #[allow(dead_code)]
             fn future #generics (#(#names: #types),*) {
@@ -175,7 +194,6 @@ fn state(tool: &ToolFunction) -> Option<TokenStream> {
 }
 
 fn call(tool: &ToolFunction) -> TokenStream {
-    let name = &tool.function.sig.ident;
     let values: Vec<_> = (0..tool.parameters.len()).map(|number| format_ident!("__value_{number}")).collect();
     let arguments = read_arguments(tool, &values);
     let injected = tool.parameters.iter().zip(&values).filter_map(|(parameter, value)| {
@@ -187,7 +205,7 @@ fn call(tool: &ToolFunction) -> TokenStream {
         Some(Injected { passed: Passed::Pointee, .. }) => quote!(&*#value),
         _ => quote!(#value),
     });
-    let output = quote!(#name::run(#(#passed),*));
+    let output = quote!(self.run(#(#passed),*));
     let output = finished(tool, output);
     quote! {
         async fn call(

@@ -11,5 +11,5 @@ async fn second(item: impl ToString) -> String {
 }
 
 fn main() {
-    let _ = (first.spec(), second.spec());
+    let _ = (first().spec(), second().spec());
 }

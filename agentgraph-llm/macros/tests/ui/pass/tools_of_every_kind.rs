@@ -91,14 +91,19 @@ fn local() -> String {
     fn inside(inner: Inner) -> String {
         inner.value.to_string()
     }
-    inside.spec().name + &inside::run(Inner { value: 1 })
+    inside().spec().name + &inside().run(Inner { value: 1 })
 }
 
+/// A module of the same name.
+pub mod parse {}
+
 fn main() {
+    let injected_by_name = injected;
+    let (lifetimes, match_) = (lifetimes(), r#match());
     assert_eq!(local(), "inside1");
     let tools: Vec<Box<dyn Tool>> =
-        vec![Box::new(input), Box::new(r#match), Box::new(lifetimes), Box::new(injected), Box::new(parse)];
+        vec![Box::new(input()), Box::new(match_), Box::new(lifetimes), Box::new(injected_by_name()), Box::new(parse())];
     let names: Vec<_> = tools.iter().map(|tool| tool.spec().name).collect();
     assert_eq!(names, ["input", "match", "lifetimes", "inject-all", "parse"]);
-    assert_eq!(r#match::run("a".to_owned(), None), "a");
+    assert_eq!(r#match().run("a".to_owned(), None), "a");
 }
