@@ -85,6 +85,8 @@ mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
+#[cfg(any(feature = "mcp", feature = "mcp-server"))]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
@@ -100,6 +102,7 @@ mod telemetry;
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
+mod tool_macro;
 
 pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
@@ -127,6 +130,12 @@ pub use tool::{
     ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
+pub use tool_macro::{FromToolCall, IntoTool};
+
+pub use agentgraph_llm_macros::tool;
+
+#[doc(hidden)]
+pub use tool_macro::written as __private;
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]
