@@ -127,7 +127,8 @@ fn malformed_arguments_go_back_as_they_came_unless_the_server_cannot_read_them()
     let mut call = ToolUse::new("c", "f", json!({}));
     call.input = ToolInput::Malformed("{\"city\": \"Os".to_owned());
     let request = ChatRequest::new([Message::new(Role::Assistant, [call])]);
-    let arguments = |profile: Profile| messages(&request, &profile)[0]["tool_calls"][0]["function"]["arguments"].take();
+    let arguments =
+        |profile: Profile| messages(&request, &profile)[0]["tool_calls"][0]["function"]["arguments"].take();
     assert_eq!(arguments(Profile::openai()), "{\"city\": \"Os");
     assert_eq!(arguments(Profile::ollama()), r#"{"INVALID_JSON":"{\"city\": \"Os"}"#);
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod requests;
+#[path = "../wires/server.rs"]
 mod server;
 mod talk;
 
