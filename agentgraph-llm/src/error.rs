@@ -97,6 +97,8 @@ codes! {
     AnswerRejected = "E_LLM_ANSWER_REJECTED", false;
     /// A scripted model has no replies left.
     ScriptExhausted = "E_LLM_SCRIPT_EXHAUSTED", false;
+    /// A recording has no such exchange, or its file cannot be read or written.
+    Recording = "E_LLM_RECORDING", false;
 }
 
 impl fmt::Display for Code {

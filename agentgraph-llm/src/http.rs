@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::model::{ChatEvent, ChatResponse};
 
 pub use clock::{Clock, SystemClock};
+pub use connection::http_client_builder;
 pub(crate) use connection::{Connection, Wire, variable};
 pub(crate) use endpoint::{Call, Endpoint};
 pub(crate) use key::KeySource;

@@ -44,6 +44,7 @@
 //! | [`schema`] | JSON Schemas in the forms that providers accept |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
+//! | [`recording`] | [`Recording`]: exchanges with a model, recorded once and replayed in tests |
 //! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
 //!
 //! # What is promised
@@ -84,6 +85,7 @@ pub mod message;
 pub mod model;
 pub mod node;
 pub mod prelude;
+pub mod recording;
 pub mod retry;
 pub mod schema;
 pub mod scripted;
@@ -95,7 +97,7 @@ pub mod tool_loop;
 
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
-pub use http::{Authentication, Clock, KeyProvider, SystemClock};
+pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
@@ -109,6 +111,7 @@ pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
 };
+pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};

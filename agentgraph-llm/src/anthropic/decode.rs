@@ -29,10 +29,11 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     let Some(content) = fields.take_as::<Vec<WireValue>>("content") else {
         return Err(undecodable("the answer has no list of `content`", body));
     };
-    let usage = fields.take_as::<Object>("usage").map(|usage| WireUsage::default().updated(&usage));
+    let mut usage = WireUsage::default();
+    usage.update(fields.take_as("usage").unwrap_or_default());
     let mut response =
         ResponseHead::take(&mut fields).into_response(content.into_iter().map(|raw| block(raw.0)));
-    response.usage = usage.unwrap_or_default().normalised();
+    usage.add_to(&mut response);
     response.stop = stop_reason(fields.take_as("stop_reason"));
     keep_rest(&mut response, fields);
     Ok(response)
@@ -151,36 +152,35 @@ pub(super) fn stop_reason(reason: Option<String>) -> StopReason {
     }
 }
 
-/// Counts in Anthropic's sense: `input` excludes tokens read from or written to the cache.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WireUsage {
-    input: u64,
-    output: u64,
-    cache_write: u64,
-    cache_read: u64,
-    thinking: u64,
-}
+/// The usage object of a response. Its `input_tokens` exclude tokens read from or written to the cache.
+#[derive(Debug, Default)]
+pub(super) struct WireUsage(Object);
 
 impl WireUsage {
     /// Later counts of a stream are totals, so they replace earlier ones; absent counts stay.
-    pub(super) fn updated(mut self, fields: &Object) -> Self {
-        let replace = |name: &str, count: &mut u64| *count = fields.get_as(name).unwrap_or(*count);
-        replace("input_tokens", &mut self.input);
-        replace("output_tokens", &mut self.output);
-        replace("cache_creation_input_tokens", &mut self.cache_write);
-        replace("cache_read_input_tokens", &mut self.cache_read);
-        if let Some(details) = fields.get_as::<Object>("output_tokens_details") {
-            self.thinking = details.get_as("thinking_tokens").unwrap_or(self.thinking);
+    pub(super) fn update(&mut self, fields: Object) {
+        for (name, value) in fields.iter() {
+            if value.get() != "null" || self.0.get(name).is_none() {
+                self.0.set(name, value.clone());
+            }
         }
-        self
     }
 
-    pub(super) fn normalised(self) -> Usage {
-        let input_total = self.input.saturating_add(self.cache_write).saturating_add(self.cache_read);
-        let mut usage = Usage::new(input_total, self.output);
-        usage.input_cached_read = self.cache_read;
-        usage.input_cache_write = self.cache_write;
-        usage.output_reasoning = self.thinking;
+    pub(super) fn add_to(self, response: &mut ChatResponse) {
+        response.usage = self.normalised();
+        response.raw_usage = (!self.0.is_empty()).then(|| self.0.to_json());
+    }
+
+    fn normalised(&self) -> Usage {
+        let count = |name| self.0.get_as::<u64>(name).unwrap_or_default();
+        let cache_read = count("cache_read_input_tokens");
+        let cache_write = count("cache_creation_input_tokens");
+        let input_total = count("input_tokens").saturating_add(cache_write).saturating_add(cache_read);
+        let mut usage = Usage::new(input_total, count("output_tokens"));
+        usage.input_cached_read = cache_read;
+        usage.input_cache_write = cache_write;
+        let details = self.0.get_as::<Object>("output_tokens_details").unwrap_or_default();
+        usage.output_reasoning = details.get_as("thinking_tokens").unwrap_or_default();
         usage
     }
 }

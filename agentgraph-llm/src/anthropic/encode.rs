@@ -111,7 +111,7 @@ fn output_config(request: &ChatRequest) -> Option<RawJson> {
     if let Some(effort) = &request.effort {
         config.set("effort", RawJson::string(level(effort)));
     }
-    (config.iter().next().is_some()).then(|| config.to_json())
+    (!config.is_empty()).then(|| config.to_json())
 }
 
 /// The API has no level below `low`.

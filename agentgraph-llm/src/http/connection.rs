@@ -129,21 +129,33 @@ pub(crate) fn variable(var: impl Fn(&str) -> Option<String>, name: &str) -> Opti
     var(name).filter(|value| !value.trim().is_empty())
 }
 
-/// Builds a client that follows no redirects: a redirect would send the conversation to another host.
-fn client(base: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
+/// The beginning of an HTTP client for the `http_client` of a model's builder, to add a proxy, certificates or a
+/// pool of one's own: with TLS, a connect timeout of 5 s, and without redirects, which would send the conversation
+/// to another host.
+///
+/// ```
+/// use agentgraph_llm::AnthropicModel;
+///
+/// let client = agentgraph_llm::http_client_builder().pool_max_idle_per_host(2).build()?;
+/// let model = AnthropicModel::builder().api_key("sk-not-a-real-key").model("m").http_client(client);
+/// assert!(model.build().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn http_client_builder() -> reqwest::ClientBuilder {
     // An error means that a provider is installed already; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = reqwest::Client::builder()
+    reqwest::Client::builder()
         .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(timeouts.connect);
+        .connect_timeout(Timeouts::default().connect)
+}
+
+fn client(base: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
+    let mut builder = http_client_builder().connect_timeout(timeouts.connect);
     if base_url::is_loopback(base) {
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| {
-        let message = format!("the HTTP client cannot be built: {}", chain(&error));
-        Error::new(Code::Config, message)
-    })
+    builder.build().map_err(|error| config(format!("the HTTP client cannot be built: {}", chain(&error))))
 }
 
 fn config(message: impl Into<String>) -> Error {

@@ -47,9 +47,8 @@ macro_rules! connection_settings {
                 self
             }
 
-            /// Sets the HTTP client, for a proxy, own certificates, or a pool shared by models. Its own connect
-            /// timeout applies, and it must not follow redirects, which would send the conversation to another
-            /// host.
+            /// Sets the HTTP client, for a proxy, own certificates, or a pool shared by models. Begin it with
+            /// [`http_client_builder`]($crate::http_client_builder). Its own connect timeout applies.
             pub fn http_client(mut self, client: $crate::HttpClient) -> Self {
                 self.connection.client = Some(client);
                 self
