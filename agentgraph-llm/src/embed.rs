@@ -1,6 +1,6 @@
-//! Models that turn texts into vectors, for the search in a [store](agentgraph::checkpoint::store).
+//! Models that turn texts into vectors, for the search in a [store](agentgraph::store).
 //!
-//! [`GeminiEmbedder`](crate::GeminiEmbedder) is an [`Embedder`](agentgraph::checkpoint::store::Embedder) over
+//! [`GeminiEmbedder`](crate::GeminiEmbedder) is an [`Embedder`](agentgraph::store::Embedder) over
 //! the connection that the chat models have.
 
 use crate::error::{Code, Error, Result};

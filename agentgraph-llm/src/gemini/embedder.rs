@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use agentgraph::checkpoint::store::Embedder;
+use agentgraph::store::Embedder;
 use async_trait::async_trait;
 
 use super::builder::{self, config};
@@ -19,7 +19,7 @@ const MAX_BATCH: usize = 100;
 /// A Gemini model that turns texts into vectors, for a store that finds similar texts. Cheap to clone.
 ///
 /// ```no_run
-/// use agentgraph::checkpoint::store::{MemoryStore, VectorIndex};
+/// use agentgraph::store::{MemoryStore, VectorIndex};
 /// use agentgraph_llm::GeminiEmbedder;
 ///
 /// # fn run() -> agentgraph_llm::Result<()> {
@@ -120,7 +120,7 @@ impl fmt::Debug for GeminiEmbedder {
 /// default.
 ///
 /// ```
-/// use agentgraph::checkpoint::store::Embedder;
+/// use agentgraph::store::Embedder;
 /// use agentgraph_llm::GeminiEmbedder;
 ///
 /// let embedder = GeminiEmbedder::builder()
