@@ -10,7 +10,9 @@ use std::fmt;
 use std::time::Duration;
 
 use agentgraph::Terminal;
+use agentgraph::node::Interrupted;
 
+use crate::message::Message;
 use crate::model::Usage;
 
 /// A boxed error of any type.
@@ -87,6 +89,8 @@ codes! {
     BadTool = "E_LLM_BAD_TOOL", false;
     /// A tool returned a fatal error; [`source`](std::error::Error::source) is that error.
     ToolFailed = "E_LLM_TOOL_FAILED", true;
+    /// A middleware cannot do its work here, or waits for an answer.
+    Middleware = "E_LLM_MIDDLEWARE", false;
     /// The result of a model call or of a tool cannot be stored as a durable step.
     DurableStep = "E_LLM_DURABLE_STEP", false;
     /// A prompt's template cannot be read.
@@ -95,6 +99,14 @@ codes! {
     MissingValue = "E_LLM_MISSING_VALUE", false;
     /// All answers of a model were refused.
     AnswerRejected = "E_LLM_ANSWER_REJECTED", false;
+    /// The answer of a person does not fit the question.
+    AnswerMismatch = "E_LLM_ANSWER_MISMATCH", false;
+    /// An agent reached its limit of calls.
+    CallLimit = "E_LLM_CALL_LIMIT", false;
+    /// An agent reached its limit of money.
+    Budget = "E_LLM_BUDGET", false;
+    /// A text contains personal data that must not pass.
+    PiiFound = "E_LLM_PII", false;
     /// A scripted model has no replies left.
     ScriptExhausted = "E_LLM_SCRIPT_EXHAUSTED", false;
     /// A recording has no such exchange, or its file cannot be read or written.
@@ -126,6 +138,7 @@ struct Inner {
     retry_after: Option<Duration>,
     retryable: bool,
     usage: Usage,
+    messages: Vec<Message>,
     source: Option<BoxError>,
     /// The source of an error that has no other one and is not retryable.
     terminal: Terminal,
@@ -143,6 +156,7 @@ impl Error {
             retry_after: None,
             retryable,
             usage: Usage::default(),
+            messages: Vec::new(),
             source: None,
             terminal: Terminal::new("the same request would fail again"),
         }))
@@ -175,6 +189,12 @@ impl Error {
     /// Adds the usage of the calls before the error. For authors of models and loops; the caller counts it.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.0.usage += usage;
+        self
+    }
+
+    /// Sets the messages before the error. For authors of loops.
+    pub fn with_messages(mut self, messages: Vec<Message>) -> Self {
+        self.0.messages = messages;
         self
     }
 
@@ -230,6 +250,13 @@ impl Error {
     /// [`ToolLoop`](crate::ToolLoop). Zero for a single call.
     pub fn usage(&self) -> Usage {
         self.0.usage
+    }
+
+    /// The messages that a [`ToolLoop`](crate::ToolLoop) added to the conversation before the error. Each call in
+    /// them has a result, so the conversation can be sent again with these at its end. They are not part of
+    /// the error's texts.
+    pub fn messages(&self) -> &[Message] {
+        &self.0.messages
     }
 
     /// Whether the same request may succeed later.
@@ -300,6 +327,7 @@ impl fmt::Debug for Error {
             .field("retry_after", &inner.retry_after)
             .field("retryable", &inner.retryable)
             .field("usage", &inner.usage)
+            .field("messages", &inner.messages.len())
             .field("source", &inner.source)
             .finish()
     }
@@ -312,6 +340,13 @@ impl StdError for Error {
             None if self.0.retryable => None,
             None => Some(&self.0.terminal),
         }
+    }
+}
+
+/// While there is no answer, the node returns with this error, and the engine reports the question.
+impl From<Interrupted> for Error {
+    fn from(waits: Interrupted) -> Self {
+        Error::new(Code::Middleware, "it waits for the answer to a question").with_source(waits)
     }
 }
 

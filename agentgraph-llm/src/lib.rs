@@ -76,7 +76,9 @@
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
 //! chooses the exporter.
 
+pub mod agent;
 pub mod anthropic;
+pub mod conversation;
 pub mod embed;
 mod error;
 pub mod gemini;
@@ -84,9 +86,13 @@ mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
+#[cfg(any(feature = "mcp", feature = "mcp-server"))]
+pub mod mcp;
 pub mod message;
+pub mod middleware;
 pub mod model;
 pub mod node;
+pub mod openai;
 pub mod prelude;
 pub mod recording;
 pub mod retry;
@@ -97,7 +103,9 @@ mod telemetry;
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
+mod tool_macro;
 
+pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
 pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModelBuilder};
@@ -107,6 +115,7 @@ pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
     ToolInput, ToolResult, ToolUse,
 };
+pub use middleware::{Hooks, Jump, Middleware, ModelRequest, NextModel, NextTool, Slot, Turn};
 pub use model::{
     AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
@@ -118,8 +127,17 @@ pub use node::{
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
-pub use tool::{FnTool, Tool, ToolError, ToolOutput, ToolSpec};
+pub use tool::{
+    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolNode,
+    ToolOutput, ToolSpec,
+};
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
+pub use tool_macro::{FromToolCall, IntoTool};
+
+pub use agentgraph_llm_macros::tool;
+
+#[doc(hidden)]
+pub use tool_macro::written as __private;
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]

@@ -1,18 +1,31 @@
 //! A tool that a model may call, its description for the model, and its errors.
 
+mod arguments;
+mod call;
+mod command;
+pub(crate) mod execution;
 mod function;
+mod limits;
+mod node;
 mod spec;
 
 use std::fmt;
 
+use agentgraph::node::Interrupted;
+use agentgraph::{Command, State};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::BoxError;
 use crate::json::RawJson;
 use crate::message::Block;
 
+pub use call::{NoContext, ToolCall};
+pub use command::{AnyCommand, StateType};
 pub use function::FnTool;
+pub use limits::{LimitedTool, ToolExt};
+pub use node::{IsToolNode, MessageChannels, ToolNode};
 pub use spec::ToolSpec;
 
 /// A tool that a model may call. Object-safe; most tools are a [`FnTool`] over an async closure.
@@ -21,12 +34,18 @@ pub trait Tool: Send + Sync {
     /// The description of the tool for the model.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs the tool with the arguments of one call. They are valid JSON, but are not checked against the
-    /// schema.
+    /// The state that the tool reads, or of which it returns commands. Building a `ToolNode`
+    /// or an `Agent` over another state fails.
+    fn state(&self) -> Option<StateType> {
+        None
+    }
+
+    /// Runs the tool with the arguments of one call. They are a JSON object. They are checked against the
+    /// schema only with the feature `validate`.
     ///
     /// # Errors
     /// [`ToolError`] says which errors the model reads and which end the loop.
-    async fn call(&self, input: &RawJson) -> Result<ToolOutput, ToolError>;
+    async fn call(&self, input: &RawJson, call: &ToolCall) -> Result<ToolOutput, ToolError>;
 }
 
 macro_rules! forward {
@@ -37,8 +56,12 @@ macro_rules! forward {
                 (**self).spec()
             }
 
-            async fn call(&self, input: &RawJson) -> Result<ToolOutput, ToolError> {
-                (**self).call(input).await
+            fn state(&self) -> Option<StateType> {
+                (**self).state()
+            }
+
+            async fn call(&self, input: &RawJson, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+                (**self).call(input, call).await
             }
         })*
     };
@@ -52,8 +75,16 @@ forward!(&T, Box<T>, std::sync::Arc<T>);
 pub struct ToolOutput {
     /// The content for the model.
     pub content: Vec<Block>,
-    /// Whether the loop ends with this output instead of calling the model again.
+    /// A value for the program, which no model sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<Value>,
+    /// Whether the loop ends with this output instead of calling the model again. If a message has several
+    /// calls, all that were run must say so.
     pub return_direct: bool,
+    /// A change of the graph's state, or a choice of the next node. Only a `ToolNode` and an
+    /// `Agent` can apply it.
+    #[serde(skip)]
+    pub command: Option<AnyCommand>,
 }
 
 impl ToolOutput {
@@ -64,7 +95,7 @@ impl ToolOutput {
 
     /// An output of these blocks.
     pub fn new(content: impl IntoIterator<Item = impl Into<Block>>) -> Self {
-        ToolOutput { content: content.into_iter().map(Into::into).collect(), return_direct: false }
+        ToolOutput { content: content.into_iter().map(Into::into).collect(), ..ToolOutput::default() }
     }
 
     /// An output of one value as JSON text.
@@ -73,6 +104,18 @@ impl ToolOutput {
     /// [`ToolError::Fatal`] if the value cannot be written as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
         Ok(ToolOutput::text(serde_json::to_string(value)?))
+    }
+
+    /// Sets the value for the program.
+    pub fn with_artifact(mut self, artifact: impl Into<Value>) -> Self {
+        self.artifact = Some(artifact.into());
+        self
+    }
+
+    /// Sets the change of the graph's state.
+    pub fn with_command<S: State>(mut self, command: Command<S>) -> Self {
+        self.command = Some(AnyCommand::of(command));
+        self
     }
 
     /// Marks the output as the one that ends the loop.
@@ -142,6 +185,20 @@ impl ToolError {
     /// A failed call; the model reads the reason.
     pub fn failed(why: impl fmt::Display) -> Self {
         ToolError::Failed(why.to_string())
+    }
+
+    /// Whether the call waits for the answer to a question. Such an error is passed on as it is: a retry would
+    /// only meet it again.
+    pub fn is_interrupt(&self) -> bool {
+        let ToolError::Fatal(error) = self else { return false };
+        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&**error);
+        while let Some(error) = next {
+            if error.is::<Interrupted>() {
+                return true;
+            }
+            next = error.source();
+        }
+        false
     }
 
     /// An error that ends the loop.

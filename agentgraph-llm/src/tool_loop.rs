@@ -17,25 +17,31 @@
 //!   error as its result, which the model reads, and the loop continues.
 //! - A [`ToolChoice`](crate::ToolChoice) that forces a call holds for the first round only. If it held for all rounds, no model
 //!   could finish.
-//! - However the loop ends, each call has a result, so the conversation can be sent again.
+//! - However the loop ends, each call has a result, so the conversation can be sent again. After an error,
+//!   [`Error::messages`](crate::Error::messages) has the messages so far.
+//! - A tool that panics has failed; the other calls go on.
 
 mod calls;
 mod durable;
 
 use std::fmt;
+use std::sync::Arc;
 
 use agentgraph::Ctx;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::stream::truncated;
 use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
 };
+use crate::tool_macro::IntoTool;
+use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
-use calls::Toolbox;
+use calls::Calls;
 use durable::DurableSteps;
 
 /// The default limit of rounds.
@@ -72,11 +78,12 @@ pub const DEFAULT_MAX_CONCURRENCY: usize = 16;
 /// ```
 pub struct ToolLoop<'a> {
     model: &'a dyn ChatModel,
-    tools: Vec<Box<dyn Tool + 'a>>,
+    tools: Vec<Arc<dyn Tool + 'a>>,
     max_rounds: usize,
     max_concurrency: usize,
     ids: MessageIds,
     handler: Option<EventHandler<'a>>,
+    ctx: Option<Ctx>,
     steps: Option<DurableSteps>,
 }
 
@@ -102,8 +109,9 @@ pub struct ToolLoopOutcome {
     pub ended: LoopEnd,
 }
 
-/// The reason for the end of a tool loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for the end of a tool loop, or of a run of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LoopEnd {
     /// The model finished its answer.
@@ -116,6 +124,8 @@ pub enum LoopEnd {
     LimitReached,
     /// The output of a tool is the answer.
     ReturnedDirectly,
+    /// A middleware of the agent ended the run.
+    Jumped,
 }
 
 impl<'a> ToolLoop<'a> {
@@ -128,19 +138,20 @@ impl<'a> ToolLoop<'a> {
             max_concurrency: DEFAULT_MAX_CONCURRENCY,
             ids: MessageIds::default(),
             handler: None,
+            ctx: None,
             steps: None,
         }
     }
 
     /// Adds a tool.
-    pub fn tool(mut self, tool: impl Tool + 'a) -> Self {
-        self.tools.push(Box::new(tool));
+    pub fn tool<Form>(mut self, tool: impl IntoTool<Form, Tool: 'a>) -> Self {
+        self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 
     /// Adds tools, such as a `&Vec<Arc<dyn Tool>>`.
     pub fn tools(mut self, tools: impl IntoIterator<Item = impl Tool + 'a>) -> Self {
-        self.tools.extend(tools.into_iter().map(|tool| Box::new(tool) as Box<dyn Tool + 'a>));
+        self.tools.extend(tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool + 'a>));
         self
     }
 
@@ -216,6 +227,12 @@ impl<'a> ToolLoop<'a> {
     /// ```
     pub fn durable(mut self, ctx: &Ctx, name: impl Into<String>) -> Self {
         self.steps = Some(DurableSteps::new(ctx.clone(), name.into()));
+        self.ctx(ctx)
+    }
+
+    /// Gives the tools the context of the node in which the loop runs: see [`ToolCall::ctx`](crate::ToolCall::ctx).
+    pub fn ctx(mut self, ctx: &Ctx) -> Self {
+        self.ctx = Some(ctx.clone());
         self
     }
 
@@ -223,42 +240,58 @@ impl<'a> ToolLoop<'a> {
     /// the result "unknown tool".
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` before the first call if two tools have one name, or a name or schema cannot be sent.
-    /// `E_LLM_TOOL_FAILED` if a tool failed fatally, with the tool's error as [`cause`](crate::Error::cause),
-    /// after all calls of that message ended. `E_LLM_DURABLE_STEP` if a [durable](Self::durable) loop cannot
-    /// store or find its results. The model's own errors. [`Error::usage`](crate::Error::usage)
-    /// has the usage of the rounds before the error.
+    /// `E_LLM_BAD_TOOL` before the first call if two tools have one name, or a name or schema cannot be sent, and
+    /// after a call whose output has a command. `E_LLM_TOOL_FAILED` if a tool failed fatally, with the tool's
+    /// error as [`cause`](crate::Error::cause), after all calls of that message ended. `E_LLM_DURABLE_STEP` if a
+    /// [durable](Self::durable) loop cannot store or find its results. The model's own errors.
+    /// [`Error::usage`](crate::Error::usage) has the usage of the rounds before the error, and
+    /// [`Error::messages`](crate::Error::messages) what the loop added to the conversation.
     pub async fn run(self, mut request: ChatRequest) -> Result<ToolLoopOutcome> {
-        let toolbox = Toolbox::new(&self.tools, &mut request)?;
-        let mut added = Vec::new();
-        let mut usage = Usage::default();
-        let mut rounds = 0;
+        let toolbox = Toolbox::new(self.tools.iter().cloned())?;
+        for spec in toolbox.specs() {
+            if request.tools.iter().any(|offered| offered.name == spec.name) {
+                return Err(execution::same_name(&spec.name));
+            }
+            request.tools.push(spec);
+        }
+        let mut progress = Progress::default();
+        match self.rounds(&toolbox, request, &mut progress).await {
+            Ok((response, step, ended)) => Ok(ToolLoopOutcome {
+                messages: progress.added,
+                response,
+                direct: step.direct,
+                usage: progress.usage,
+                rounds: progress.rounds,
+                ended,
+            }),
+            Err(error) => Err(error.with_usage(progress.usage).with_messages(progress.added)),
+        }
+    }
+
+    async fn rounds(
+        &self,
+        toolbox: &Toolbox<'_>,
+        mut request: ChatRequest,
+        progress: &mut Progress,
+    ) -> Result<(ChatResponse, RoundOutcome, LoopEnd)> {
         loop {
-            rounds += 1;
-            let response = self.ask(&request).await.map_err(|error| error.with_usage(usage))?;
-            usage += response.usage;
-            let mut push = |message: &Message| {
-                request.messages.push(message.clone());
-                added.push(message.clone());
-            };
-            push(&response.message);
-            let step = self.step(&toolbox, &response, rounds).await;
-            let step = step.map_err(|error| error.with_usage(usage))?;
+            progress.rounds += 1;
+            let response = self.ask(&request).await?;
+            progress.usage += response.usage;
+            progress.add(&mut request, &response.message);
+            let mut step = self.step(toolbox, &response, progress.rounds).await;
             if request.tool_choice.is_forced() {
                 request.tool_choice.mode = ToolMode::Auto;
             }
             if !step.results.is_empty() {
-                push(&Message::tool_results(step.results).with_id(self.ids.next_id()));
+                let results = Message::tool_results(std::mem::take(&mut step.results));
+                progress.add(&mut request, &results.with_id(self.ids.next_id()));
+            }
+            if let Some(fatal) = step.fatal {
+                return Err(fatal);
             }
             if let Some(ended) = step.ended {
-                return Ok(ToolLoopOutcome {
-                    messages: added,
-                    response,
-                    direct: step.direct,
-                    usage,
-                    rounds,
-                    ended,
-                });
+                return Ok((response, step, ended));
             }
         }
     }
@@ -275,34 +308,50 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Handles one response.
-    async fn step(
-        &self,
-        toolbox: &Toolbox<'_>,
-        response: &ChatResponse,
-        rounds: usize,
-    ) -> Result<RoundOutcome> {
+    async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> RoundOutcome {
         let last_round = rounds >= self.max_rounds;
         if response.message.tool_uses().next().is_none() {
-            return Ok(RoundOutcome::without_calls(&response.stop, last_round));
+            return RoundOutcome::without_calls(&response.stop, last_round);
         }
         if response.stop == StopReason::Refusal {
-            return Ok(RoundOutcome::refuse_calls(
-                response,
-                LoopEnd::Refused,
-                "not run: the answer ended in a refusal",
-            ));
+            let why = "not run: the answer ended in a refusal";
+            return RoundOutcome::refuse_calls(response, LoopEnd::Refused, why);
         }
         if last_round {
             let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
-            return Ok(RoundOutcome::refuse_calls(response, LoopEnd::LimitReached, &why));
+            return RoundOutcome::refuse_calls(response, LoopEnd::LimitReached, &why);
         }
-        let outputs = toolbox.run_all(response, self.max_concurrency, self.steps.as_ref()).await?;
-        let direct = outputs
+        let calls = Calls {
+            toolbox,
+            at_once: self.max_concurrency,
+            ctx: self.ctx.as_ref(),
+            steps: self.steps.as_ref(),
+        };
+        let outcome = calls.run(response).await;
+        let direct = outcome
+            .done
             .iter()
             .find_map(|(_, output)| output.as_ref().filter(|output| output.return_direct))
             .cloned();
         let ended = direct.is_some().then_some(LoopEnd::ReturnedDirectly);
-        Ok(RoundOutcome { results: outputs.into_iter().map(|(result, _)| result).collect(), direct, ended })
+        let fatal = outcome.fatal;
+        let results = outcome.done.into_iter().map(|(result, _)| result).collect();
+        RoundOutcome { results, direct, ended, fatal }
+    }
+}
+
+/// What a loop has done so far.
+#[derive(Default)]
+struct Progress {
+    added: Vec<Message>,
+    usage: Usage,
+    rounds: usize,
+}
+
+impl Progress {
+    fn add(&mut self, request: &mut ChatRequest, message: &Message) {
+        request.messages.push(message.clone());
+        self.added.push(message.clone());
     }
 }
 
@@ -326,6 +375,7 @@ struct RoundOutcome {
     results: Vec<ToolResult>,
     direct: Option<ToolOutput>,
     ended: Option<LoopEnd>,
+    fatal: Option<Error>,
 }
 
 impl RoundOutcome {
@@ -337,12 +387,12 @@ impl RoundOutcome {
             stop if stop.is_truncated() => Some(LoopEnd::Truncated),
             _ => Some(LoopEnd::Finished),
         };
-        RoundOutcome { results: Vec::new(), direct: None, ended }
+        RoundOutcome { results: Vec::new(), direct: None, ended, fatal: None }
     }
 
     fn refuse_calls(response: &ChatResponse, ended: LoopEnd, why: &str) -> Self {
         let results = response.message.tool_uses().map(|call| ToolResult::error(&call.id, why)).collect();
-        RoundOutcome { results, direct: None, ended: Some(ended) }
+        RoundOutcome { results, direct: None, ended: Some(ended), fatal: None }
     }
 }
 

@@ -10,10 +10,12 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{Tool, ToolError, ToolOutput, ToolSpec};
+use agentgraph::State;
+
+use super::{StateType, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 use crate::json::RawJson;
 
-type Call = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type Call = dyn Fn(&RawJson, &ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
 /// A tool over an async closure. The type of its argument gives the schema, and arguments of another shape
 /// are returned to the model as an error. Cheap to clone.
@@ -36,11 +38,12 @@ type Call = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>
 ///     Ok::<_, ToolError>(total.to_string())
 /// });
 ///
+/// let call = ToolCall::detached("call-1", "add");
 /// let input = RawJson::parse_text(r#"{"a": 2, "b": 3}"#)?;
-/// assert_eq!(add.call(&input).await.unwrap(), ToolOutput::text("5"));
+/// assert_eq!(add.call(&input, &call).await.unwrap(), ToolOutput::text("5"));
 ///
 /// let input = RawJson::parse_text(r#"{"a": "two"}"#)?;
-/// assert!(matches!(add.call(&input).await, Err(ToolError::InvalidArguments(_))));
+/// assert!(matches!(add.call(&input, &call).await, Err(ToolError::InvalidArguments(_))));
 /// # Ok(())
 /// # }
 /// ```
@@ -62,6 +65,7 @@ type Call = dyn Fn(&RawJson) -> BoxFuture<'static, Result<ToolOutput, ToolError>
 #[derive(Clone)]
 pub struct FnTool {
     spec: ToolSpec,
+    state: Option<StateType>,
     call: Arc<Call>,
 }
 
@@ -92,13 +96,64 @@ impl FnTool {
         Output: Into<ToolOutput>,
         E: Into<ToolError>,
     {
-        let call = move |input: &RawJson| -> BoxFuture<'static, _> {
+        FnTool::over(spec, move |args, _: &ToolCall| function(args))
+    }
+
+    /// A tool whose closure also gets the [`ToolCall`]: its id, the context of the node, and the state. None of
+    /// it is in the schema, so a model cannot forge it.
+    ///
+    /// ```
+    /// use agentgraph_llm::prelude::*;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Payment {
+    ///     euros: u32,
+    /// }
+    ///
+    /// let pay = FnTool::with_call("pay", "Pays.", async |payment: Payment, call: ToolCall| {
+    ///     let question = format!("pay {} euros?", payment.euros);
+    ///     let yes: bool = call.ctx()?.interrupt_as(call.id(), question)?;
+    ///     Ok::<_, ToolError>(if yes { "paid" } else { "not paid: a person said no" })
+    /// });
+    /// # let _ = pay;
+    /// ```
+    pub fn with_call<Args, F, Fut, Output, E>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
+    where
+        Args: DeserializeOwned + JsonSchema,
+        F: Fn(Args, ToolCall) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, E>> + Send + 'static,
+        Output: Into<ToolOutput>,
+        E: Into<ToolError>,
+    {
+        let spec = ToolSpec::of::<Args>(name, description);
+        FnTool::over(spec, move |args, call: &ToolCall| function(args, call.clone()))
+    }
+
+    /// Declares that the tool reads or writes the state `S`. Building a graph over another state then fails.
+    pub fn for_state<S: State>(mut self) -> Self {
+        self.state = Some(StateType::of::<S>());
+        self
+    }
+
+    fn over<Args, F, Fut, Output, E>(spec: ToolSpec, function: F) -> Self
+    where
+        Args: DeserializeOwned,
+        F: Fn(Args, &ToolCall) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, E>> + Send + 'static,
+        Output: Into<ToolOutput>,
+        E: Into<ToolError>,
+    {
+        let call = move |input: &RawJson, call: &ToolCall| -> BoxFuture<'static, _> {
             match input.parse::<Args>() {
-                Ok(args) => function(args).map(|done| done.map(Into::into).map_err(Into::into)).boxed(),
+                Ok(args) => function(args, call).map(|done| done.map(Into::into).map_err(Into::into)).boxed(),
                 Err(error) => futures_util::future::ready(Err(ToolError::invalid_arguments(error))).boxed(),
             }
         };
-        FnTool { spec, call: Arc::new(call) }
+        FnTool { spec, state: None, call: Arc::new(call) }
     }
 }
 
@@ -108,8 +163,12 @@ impl Tool for FnTool {
         self.spec.clone()
     }
 
-    async fn call(&self, input: &RawJson) -> Result<ToolOutput, ToolError> {
-        (self.call)(input).await
+    fn state(&self) -> Option<StateType> {
+        self.state
+    }
+
+    async fn call(&self, input: &RawJson, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        (self.call)(input, call).await
     }
 }
 

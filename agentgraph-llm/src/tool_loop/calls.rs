@@ -1,128 +1,72 @@
-//! The execution of the calls of one assistant message.
+//! The calls of one assistant message: all at once, up to a limit, each with a result.
 
-use std::collections::BTreeMap;
-
+use agentgraph::Ctx;
 use futures_util::{StreamExt, stream};
-use tracing::Instrument;
 
 use crate::error::{Code, Error, Result};
-use crate::json::RawJson;
-use crate::message::{Block, ToolInput, ToolResult, ToolUse};
-use crate::model::{ChatRequest, ChatResponse};
-use crate::telemetry;
-use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::message::{ToolResult, ToolUse};
+use crate::model::ChatResponse;
+use crate::tool::execution::{self, CallOutcome, Toolbox};
+use crate::tool::{ToolCall, ToolError, ToolOutput};
 use crate::tool_loop::durable::DurableSteps;
 
-/// The tools of a loop, by name.
-pub(super) struct Toolbox<'a> {
-    tools: BTreeMap<String, &'a (dyn Tool + 'a)>,
+/// The calls of one response.
+pub(super) struct Calls<'a> {
+    pub(super) toolbox: &'a Toolbox<'a>,
+    pub(super) at_once: usize,
+    pub(super) ctx: Option<&'a Ctx>,
+    pub(super) steps: Option<&'a DurableSteps>,
 }
 
-/// The result for the model, and the output if the call succeeded.
-type CallOutcome = (ToolResult, Option<ToolOutput>);
+/// The results in the order of the calls, and the first fatal error. A call with a fatal error has a result
+/// too, so that the conversation can be sent again.
+pub(super) struct CallsOutcome {
+    pub(super) done: Vec<CallOutcome>,
+    pub(super) fatal: Option<Error>,
+}
 
-impl<'a> Toolbox<'a> {
-    /// Checks the tools and adds them to the request.
-    pub(super) fn new(list: &'a [Box<dyn Tool + 'a>], request: &mut ChatRequest) -> Result<Self> {
-        let mut tools = BTreeMap::new();
-        for tool in list {
-            let spec = tool.spec();
-            spec.check()?;
-            let taken = request.tools.iter().any(|offered| offered.name == spec.name);
-            if taken {
-                let message = format!("two tools are named `{}`: give one of them another name", spec.name);
-                return Err(Error::new(Code::BadTool, message));
-            }
-            tools.insert(spec.name.clone(), &**tool);
-            request.tools.push(spec);
-        }
-        Ok(Toolbox { tools })
-    }
-
-    /// Runs all calls of a message, up to the limit at the same time. A fatal error is returned after every
-    /// call has ended, so that no call is cut in the middle.
-    pub(super) async fn run_all(
-        &self,
-        response: &ChatResponse,
-        at_once: usize,
-        steps: Option<&DurableSteps>,
-    ) -> Result<Vec<CallOutcome>> {
-        let cut = cut_call(response);
+impl Calls<'_> {
+    /// Runs all calls of a message. Each call ends, so that none is cut in the middle.
+    pub(super) async fn run(&self, response: &ChatResponse) -> CallsOutcome {
+        let cut = execution::cut_call(response);
         let calls = response.message.tool_uses();
         let calls = calls.map(|call| {
             let work = self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call)));
-            DurableSteps::tool(steps, &call.name, work)
+            DurableSteps::tool(self.steps, &call.name, work)
         });
         // Built before any of them runs: a stream that creates futures of borrowed calls is not provably
         // `Send`.
         let calls: Vec<_> = calls.collect();
-        let done: Vec<Result<CallOutcome>> = stream::iter(calls).buffered(at_once).collect().await;
-        done.into_iter().collect()
+        let ended: Vec<Result<CallOutcome>> = stream::iter(calls).buffered(self.at_once).collect().await;
+        let mut outcome = CallsOutcome { done: Vec::with_capacity(ended.len()), fatal: None };
+        for (call, ended) in response.message.tool_uses().zip(ended) {
+            outcome.done.push(ended.unwrap_or_else(|error| {
+                outcome.fatal.get_or_insert(error);
+                (ToolResult::error(&call.id, "the call failed and ended the run"), None)
+            }));
+        }
+        outcome
     }
 
-    async fn run_one(&self, call: &ToolUse, cut: bool) -> Result<CallOutcome> {
-        let span = telemetry::tool_span(call);
-        let outcome = if cut { Err(cut_off()) } else { self.call(call).instrument(span.clone()).await };
-        match outcome {
-            Ok(output) => Ok((result(call, &output), Some(output))),
-            Err(error) => {
-                telemetry::record_tool_error(&span, &error);
-                shown_to_model(call, error).map(|result| (result, None))
+    async fn run_one(&self, asked: &ToolUse, cut: bool) -> Result<CallOutcome> {
+        let done = if cut {
+            Err(execution::cut_off())
+        } else {
+            let mut call = ToolCall::of(asked);
+            if let Some(ctx) = self.ctx {
+                call = call.with_ctx(ctx.clone());
             }
-        }
-    }
-
-    async fn call(&self, call: &ToolUse) -> Result<ToolOutput, ToolError> {
-        let Some(tool) = self.tools.get(&call.name) else {
-            return Err(ToolError::Failed(self.unknown(&call.name)));
+            execution::run(self.toolbox, None, asked, call).await.and_then(without_command)
         };
-        tool.call(arguments(call)?).await
-    }
-
-    fn unknown(&self, name: &str) -> String {
-        if self.tools.is_empty() {
-            return format!("there is no tool `{name}`; there are no tools");
-        }
-        let names: Vec<_> = self.tools.keys().map(|known| format!("`{known}`")).collect();
-        format!("there is no tool `{name}`; there are {}", names.join(", "))
+        execution::outcome(asked, done)
     }
 }
 
-/// The call that a token limit cut: the last block of such a message, even if it is valid JSON.
-fn cut_call(response: &ChatResponse) -> Option<&ToolUse> {
-    response.message.content.last().filter(|_| response.stop.is_truncated()).and_then(Block::as_tool_use)
-}
-
-fn cut_off() -> ToolError {
-    ToolError::Failed(
-        "not run: the answer reached the token limit in the middle of this call; make the call again with shorter \
-         arguments"
-            .to_owned(),
-    )
-}
-
-fn arguments(call: &ToolUse) -> Result<&RawJson, ToolError> {
-    match &call.input {
-        ToolInput::Json(json) if json.is_object() => Ok(json),
-        ToolInput::Json(_) => Err(ToolError::invalid_arguments("they must be a JSON object")),
-        ToolInput::Malformed(text) => {
-            let why =
-                RawJson::parse_text(text.as_str()).err().map(|error| error.to_string()).unwrap_or_default();
-            Err(ToolError::invalid_arguments(format!("they are not JSON: {why}")))
-        }
+/// A loop is no graph: it can neither change a state nor go to a node.
+fn without_command(output: ToolOutput) -> Result<ToolOutput, ToolError> {
+    if output.command.is_none() {
+        return Ok(output);
     }
-}
-
-fn result(call: &ToolUse, output: &ToolOutput) -> ToolResult {
-    ToolResult::new(&call.id, output.content.iter().cloned())
-}
-
-fn shown_to_model(call: &ToolUse, error: ToolError) -> Result<ToolResult> {
-    match error {
-        ToolError::Fatal(cause) => {
-            let message = format!("tool `{}` failed: {cause}", call.name);
-            Err(Error::new(Code::ToolFailed, message).with_source(cause))
-        }
-        told => Ok(ToolResult::error(&call.id, told.to_string())),
-    }
+    let message = "a tool of a `ToolLoop` returned a command: use the tool in a `ToolNode` or an `Agent`";
+    Err(ToolError::fatal(Error::new(Code::BadTool, message)))
 }

@@ -1,0 +1,120 @@
+//! Calls and their results in a conversation: which calls are open, and a conversation that can be sent.
+//!
+//! A state may hold the results of one answer in several messages, because each call stores its own. Providers
+//! want them in one message, right after the answer, in the order of the calls, and none missing.
+
+use std::collections::HashMap;
+
+use crate::message::{Block, Message, Role, ToolResult, ToolUse};
+
+/// The calls of the last answer that have no result yet, in order. A conversation that went on after the answer
+/// has no open calls.
+///
+/// ```
+/// use agentgraph_llm::{Message, Role, ToolResult, ToolUse, conversation};
+/// use serde_json::json;
+///
+/// let call = |id: &str| ToolUse::new(id, "search", json!({}));
+/// let answer = Message::new(Role::Assistant, [call("call-1"), call("call-2")]);
+/// let result = Message::tool_results([ToolResult::text("call-1", "found")]);
+///
+/// let messages = [Message::user("find both"), answer, result];
+/// let open: Vec<_> = conversation::open_calls(&messages).iter().map(|call| call.id.as_str()).collect();
+/// assert_eq!(open, ["call-2"]);
+/// ```
+pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
+    let Some(at) = messages.iter().rposition(|message| !is_results(message)) else { return Vec::new() };
+    if messages[at].role != Role::Assistant {
+        return Vec::new();
+    }
+    let answered = |call: &&ToolUse| {
+        !messages[at + 1..].iter().flat_map(Message::results).any(|result| result.tool_use_id == call.id)
+    };
+    messages[at].tool_uses().filter(answered).collect()
+}
+
+/// The conversation as a provider accepts it: after each answer with calls comes one message with the results of
+/// all of them, in the order of the calls. A call without a result gets an error as its result.
+///
+/// An [`Agent`](crate::Agent) does this before each request, so a conversation that was cancelled, abandoned or
+/// stopped by a limit goes on. The stored conversation is not changed.
+///
+/// ```
+/// use agentgraph_llm::{Message, Role, ToolUse, conversation};
+/// use serde_json::json;
+///
+/// let answer = Message::new(Role::Assistant, [ToolUse::new("call-1", "pay", json!({}))]);
+/// let messages = conversation::complete(&[Message::user("pay"), answer, Message::user("never mind")]);
+/// let result = messages[2].results().next().unwrap();
+/// assert!(result.is_error && result.tool_use_id == "call-1");
+/// assert_eq!(messages[3].text(), "never mind");
+/// ```
+pub fn complete(messages: &[Message]) -> Vec<Message> {
+    let mut complete = Vec::with_capacity(messages.len() + 1);
+    let mut rest = messages;
+    while let Some((message, after)) = rest.split_first() {
+        rest = after;
+        complete.push(message.clone());
+        if message.role != Role::Assistant || message.tool_uses().next().is_none() {
+            continue;
+        }
+        let end = rest.iter().position(|next| next.role == Role::Assistant).unwrap_or(rest.len());
+        let (turn, after) = rest.split_at(end);
+        complete_turn(message, turn, &mut complete);
+        rest = after;
+    }
+    complete
+}
+
+/// Adds the messages after an answer: its results first, then the rest.
+fn complete_turn(answer: &Message, turn: &[Message], complete: &mut Vec<Message>) {
+    let mut results: HashMap<&str, &ToolResult> = HashMap::new();
+    let mut id = None;
+    for message in turn {
+        for result in message.results() {
+            id.get_or_insert(&message.id);
+            results.insert(&result.tool_use_id, result);
+        }
+    }
+    let id = id.cloned().unwrap_or_else(|| format!("{}:results", answer.id));
+    let all = answer.tool_uses().map(|call| match results.get(call.id.as_str()) {
+        Some(result) => (*result).clone(),
+        None => unanswered(call),
+    });
+    complete.push(Message::tool_results(all).with_id(id));
+    let is_moved = |block: &Block| {
+        let result = block.as_tool_result();
+        result.is_some_and(|result| answer.tool_uses().any(|call| call.id == result.tool_use_id))
+    };
+    for message in turn {
+        if !message.content.iter().any(is_moved) {
+            complete.push(message.clone());
+            continue;
+        }
+        let mut rest = message.clone();
+        rest.content.retain(|block| !is_moved(block));
+        if !rest.content.is_empty() {
+            rest.id = format!("{}:rest", message.id);
+            complete.push(rest);
+        }
+    }
+}
+
+fn unanswered(call: &ToolUse) -> ToolResult {
+    ToolResult::error(
+        &call.id,
+        "no result: the run was stopped before this call ended; it may have taken effect",
+    )
+}
+
+fn is_results(message: &Message) -> bool {
+    !message.content.is_empty() && message.content.iter().all(|block| block.as_tool_result().is_some())
+}
+
+/// A message with the result of one call. Its id follows from the call, so storing it again changes nothing.
+pub(crate) fn result_message(messages: &[Message], result: ToolResult) -> Message {
+    let holds = |message: &&Message| message.tool_uses().any(|call| call.id == result.tool_use_id);
+    let answer = messages.iter().rev().find(holds).map_or("", |message| message.id.as_str());
+    let id = format!("{answer}:{}", result.tool_use_id);
+    Message::new(Role::User, [result]).with_id(id)
+}

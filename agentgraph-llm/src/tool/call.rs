@@ -1,0 +1,136 @@
+//! One call of a tool, as the tool and the middleware around it see it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use agentgraph::{Ctx, Snapshot, State};
+
+use super::ToolError;
+use crate::json::RawJson;
+use crate::message::{ToolInput, ToolUse};
+
+/// One call of a tool: its id, its arguments, and the node in which it runs. Cheap to clone.
+///
+/// The model chooses name and arguments. The rest comes from the graph, so a model cannot forge it.
+///
+/// ```
+/// use agentgraph_llm::ToolCall;
+/// use serde_json::json;
+///
+/// let call = ToolCall::detached("call-1", "weather").with_input(json!({"city": "Oslo"}));
+/// assert_eq!((call.id(), call.name()), ("call-1", "weather"));
+/// assert_eq!(call.input().get(), r#"{"city":"Oslo"}"#);
+/// assert!(call.ctx().is_err(), "it runs in no graph");
+/// ```
+#[derive(Clone)]
+pub struct ToolCall {
+    id: Arc<str>,
+    name: Arc<str>,
+    input: RawJson,
+    ctx: Option<Ctx>,
+    /// A `Snapshot<S>`.
+    state: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl ToolCall {
+    /// A call outside of a graph, with `{}` as its arguments. For tests and scripts.
+    pub fn detached(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        let input = RawJson::empty_object();
+        ToolCall { id: id.into(), name: name.into(), input, ctx: None, state: None }
+    }
+
+    /// The call of a model, if its arguments are JSON.
+    pub(crate) fn of(call: &ToolUse) -> Self {
+        let detached = ToolCall::detached(call.id.as_str(), call.name.as_str());
+        match &call.input {
+            ToolInput::Json(input) => detached.with_input(input.clone()),
+            ToolInput::Malformed(_) => detached,
+        }
+    }
+
+    /// The same call with other arguments.
+    #[must_use]
+    pub fn with_input(mut self, input: impl Into<RawJson>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    /// The same call in a node.
+    #[must_use]
+    pub fn with_ctx(mut self, ctx: Ctx) -> Self {
+        self.ctx = Some(ctx);
+        self
+    }
+
+    /// The same call with a state to read.
+    #[must_use]
+    pub fn with_state<S: State>(mut self, state: Snapshot<S>) -> Self {
+        self.state = Some(Arc::new(state));
+        self
+    }
+
+    /// The id of the call, which the result refers to. The provider chooses it.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name of the tool, as the model wrote it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The arguments.
+    pub fn input(&self) -> &RawJson {
+        &self.input
+    }
+
+    /// The context of the node that runs the call: for questions, the store, durable steps and events.
+    ///
+    /// # Errors
+    /// [`ToolError::Fatal`] with a [`NoContext`] if the call does not run in a node, or if the loop in the node
+    /// was not given its context.
+    pub fn ctx(&self) -> Result<&Ctx, ToolError> {
+        self.ctx.as_ref().ok_or_else(|| NoContext { tool: self.name.to_string() }.into())
+    }
+
+    /// The state of the graph at the start of the superstep, if it is an `S`. A tool that cannot work without
+    /// it says so in [`Tool::state`](super::Tool::state), so that building the graph fails and not the call.
+    pub fn state<S: State>(&self) -> Option<&S> {
+        self.snapshot().map(|snapshot| &**snapshot)
+    }
+
+    /// The state as [`state`](ToolCall::state) returns it, shared, to be kept after the call.
+    pub fn snapshot<S: State>(&self) -> Option<&Snapshot<S>> {
+        self.state.as_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = out.debug_struct("ToolCall");
+        parts.field("id", &self.id).field("name", &self.name).field("input", &self.input);
+        parts.field("in_node", &self.ctx.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// The error of [`ToolCall::ctx`] outside of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoContext {
+    /// The tool that asked for the context.
+    pub tool: String,
+}
+
+impl fmt::Display for NoContext {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "tool `{}` needs the context of a node: run it in a `ToolNode` or an `Agent`, or give the loop its \
+             context with `ToolLoop::ctx`",
+            self.tool
+        )
+    }
+}
+
+impl std::error::Error for NoContext {}
