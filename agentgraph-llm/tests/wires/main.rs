@@ -7,6 +7,7 @@
 mod anthropic_messages;
 mod openai_chat;
 mod openai_responses;
+mod gemini;
 mod server;
 mod wire;
 
