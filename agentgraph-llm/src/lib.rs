@@ -74,6 +74,7 @@
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
 //! chooses the exporter.
 
+pub mod agent;
 pub mod anthropic;
 pub mod conversation;
 mod error;
@@ -95,6 +96,7 @@ pub mod template;
 pub mod tool;
 pub mod tool_loop;
 
+pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
 pub use http::{Clock, SystemClock};
@@ -116,8 +118,8 @@ pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{
-    AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolOutput,
-    ToolSpec,
+    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError,
+    ToolExt, ToolNode, ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 

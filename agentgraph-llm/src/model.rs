@@ -16,6 +16,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 
+pub(crate) use ask::Form;
 pub use ask::{AskExt, Asked};
 pub use effort::Effort;
 pub use info::{Capabilities, ModelInfo};

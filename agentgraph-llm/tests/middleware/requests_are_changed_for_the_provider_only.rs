@@ -47,7 +47,8 @@ async fn anthropic_gets_four_marks_in_their_places() {
     let body: Value = anthropic::encode("m", &request, false).parse().unwrap();
     let mark = json!({"type": "ephemeral"});
     assert_eq!(body["system"][0]["cache_control"], mark);
-    let on_tools: Vec<_> = request.tools.iter().map(|tool| tool.extra.get("cache_control").is_some()).collect();
+    let on_tools: Vec<_> =
+        request.tools.iter().map(|tool| tool.extra.get("cache_control").is_some()).collect();
     assert_eq!(on_tools, [false, true]);
     assert_eq!(body["messages"][2]["content"][0]["cache_control"], mark);
     assert_eq!(body["messages"][4]["content"][0]["cache_control"], mark);
