@@ -7,9 +7,9 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Authentication, Error, MessageIds};
 
 use crate::anthropic_messages::AnthropicMessages;
+use crate::gemini::Gemini;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_responses::OpenAiResponses;
-use crate::gemini::Gemini;
 use crate::server::{Server, Waits};
 
 pub const KEY: &str = "sk-hunter2-hunter2";
