@@ -116,7 +116,8 @@ pub use node::{
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{
-    AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec,
+    AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolOutput,
+    ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use tool_macro::{FromToolCall, IntoTool};

@@ -37,9 +37,9 @@ use crate::model::stream::truncated;
 use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
 };
-use crate::tool_macro::IntoTool;
 use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
+use crate::tool_macro::IntoTool;
 use calls::Calls;
 use durable::DurableSteps;
 
@@ -304,12 +304,7 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Handles one response.
-    async fn step(
-        &self,
-        toolbox: &Toolbox<'_>,
-        response: &ChatResponse,
-        rounds: usize,
-    ) -> RoundOutcome {
+    async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> RoundOutcome {
         let last_round = rounds >= self.max_rounds;
         if response.message.tool_uses().next().is_none() {
             return RoundOutcome::without_calls(&response.stop, last_round);
