@@ -27,6 +27,7 @@ fn resource_block(resource: ResourceContents) -> Block {
         ResourceContents::BlobResourceContents { mime_type, blob, .. } => {
             media_block(Media::base64(mime_type.as_deref().unwrap_or("application/octet-stream"), blob))
         }
+        other => Block::text(serde_json::to_string(&other).unwrap_or_default()),
     }
 }
 

@@ -100,10 +100,8 @@ impl ServerHandler for Handler {
 fn answer(name: &str, result: Result<ToolOutput, ToolError>) -> Result<CallToolResponse, ErrorData> {
     let result = match result {
         Ok(output) => {
-            let content = output.content.iter().map(content::from_block).collect();
-            let mut result = CallToolResult::success(content);
-            result.structured_content = output.artifact;
-            result
+            // The artifact stays here: it is not for models, and a client may show all that it gets to one.
+            CallToolResult::success(output.content.iter().map(content::from_block).collect())
         }
         Err(ToolError::Fatal(error)) => {
             tracing::error!(tool = name, %error, "a tool failed");
