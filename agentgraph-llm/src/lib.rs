@@ -130,8 +130,8 @@ pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{
-    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolNode,
-    ToolOutput, ToolSpec,
+    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError,
+    ToolExt, ToolNode, ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use tool_macro::{FromToolCall, IntoTool};
