@@ -41,6 +41,7 @@
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
+//! | [`schema`] | JSON Schemas in the forms that providers accept |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
 //! | [`recording`] | [`Recording`]: exchanges with a model, recorded once and replayed in tests |
@@ -82,24 +83,29 @@ mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
+#[cfg(any(feature = "mcp", feature = "mcp-server"))]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
 pub mod node;
+pub mod openai;
 pub mod prelude;
 pub mod recording;
 pub mod retry;
+pub mod schema;
 pub mod scripted;
 mod sse;
 mod telemetry;
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
+mod tool_macro;
 
 pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
-pub use http::{Clock, SystemClock};
+pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
@@ -122,7 +128,17 @@ pub use tool::{
     ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
+pub use tool_macro::{FromToolCall, IntoTool};
+
+pub use agentgraph_llm_macros::tool;
+
+#[doc(hidden)]
+pub use tool_macro::written as __private;
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]
 pub use secrecy::SecretString;
+
+/// The HTTP client that a model can be given.
+#[doc(no_inline)]
+pub use reqwest::Client as HttpClient;

@@ -113,7 +113,7 @@ impl ScriptedModel {
     }
 
     fn traced(&self, request: ChatRequest) -> Result<ChatResponse> {
-        let span = telemetry::chat_span("scripted", &self.name, &request, true);
+        let span = telemetry::chat_span(&self.info(), &request);
         let result = span.in_scope(|| self.answer(request));
         telemetry::record_chat(&span, result.as_ref());
         result

@@ -8,20 +8,21 @@ use tracing::field::Empty;
 
 use crate::error::Error;
 use crate::message::ToolUse;
-use crate::model::{ChatRequest, ChatResponse};
+use crate::model::{ChatRequest, ChatResponse, ModelInfo};
 use crate::tool::ToolError;
 
 /// The span of one model call.
-pub(crate) fn chat_span(provider: &'static str, model: &str, request: &ChatRequest, stream: bool) -> Span {
+pub(crate) fn chat_span(info: &ModelInfo, request: &ChatRequest) -> Span {
+    let model = info.model.as_str();
     let span = tracing::info_span!(
         "chat",
         otel.name = format_args!("chat {model}"),
         otel.kind = "client",
         otel.status_code = Empty,
         gen_ai.operation.name = "chat",
-        gen_ai.provider.name = provider,
+        gen_ai.provider.name = &*info.provider,
         gen_ai.request.model = model,
-        gen_ai.request.stream = stream,
+        gen_ai.request.stream = true,
         gen_ai.request.max_tokens = Empty,
         gen_ai.request.temperature = Empty,
         gen_ai.response.id = Empty,

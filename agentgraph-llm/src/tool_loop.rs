@@ -38,6 +38,7 @@ use crate::model::stream::truncated;
 use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
 };
+use crate::tool_macro::IntoTool;
 use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
 use calls::Calls;
@@ -143,8 +144,8 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Adds a tool.
-    pub fn tool(mut self, tool: impl Tool + 'a) -> Self {
-        self.tools.push(Arc::new(tool));
+    pub fn tool<Form>(mut self, tool: impl IntoTool<Form, Tool: 'a>) -> Self {
+        self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 
@@ -307,12 +308,7 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Handles one response.
-    async fn step(
-        &self,
-        toolbox: &Toolbox<'_>,
-        response: &ChatResponse,
-        rounds: usize,
-    ) -> RoundOutcome {
+    async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> RoundOutcome {
         let last_round = rounds >= self.max_rounds;
         if response.message.tool_uses().next().is_none() {
             return RoundOutcome::without_calls(&response.stop, last_round);

@@ -2,8 +2,10 @@
 
 use crate::json::{Extra, Object, RawJson};
 use crate::message::{Block, Media, MediaSource, Message, Role, TextBlock, ToolInput, ToolResult, ToolUse};
-use crate::model::{ChatRequest, ToolChoice, ToolMode};
+use crate::model::{ChatRequest, Effort, ModelInfo, ToolChoice, ToolMode};
 use crate::tool::ToolSpec;
+
+use super::PROVIDER;
 
 /// The limit of output tokens for a request that has none.
 pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
@@ -15,6 +17,7 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 ///   them.
 /// - Consecutive messages of one role become one message, with tool results first, because the API requires
 ///   all results of a turn in one message before any text.
+/// - A message of another model is sent [as this one may get it](Message::for_model).
 /// - System messages become part of the request's `system`, wherever they are in the conversation.
 /// - Arguments that are not a JSON object cannot be sent; they become `{"INVALID_JSON": "..."}`.
 /// - The request's `extra` fields come last and replace fields of the same name.
@@ -29,13 +32,55 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// );
 /// ```
 pub fn encode(model: &str, request: &ChatRequest, stream: bool) -> RawJson {
+    let mut body = body(model, request);
+    if stream {
+        body.set("stream", serde_json::Value::Bool(true));
+    }
+    body.with_all(&request.extra).to_json()
+}
+
+/// Encodes a request as the JSON body of a request that counts its tokens: without the settings that have no
+/// influence on them, which that endpoint refuses.
+///
+/// ```
+/// use agentgraph_llm::{ChatRequest, anthropic};
+///
+/// let body = anthropic::encode_count("claude-test", &ChatRequest::user("Hi").with_max_tokens(50));
+/// assert_eq!(
+///     body.get(),
+///     r#"{"model":"claude-test","messages":[{"role":"user","content":[{"type":"text","text":"Hi"}]}]}"#
+/// );
+/// ```
+pub fn encode_count(model: &str, request: &ChatRequest) -> RawJson {
+    let mut body = body(model, request).with_all(&request.extra);
+    for name in NOT_COUNTED {
+        body.take(name);
+    }
+    body.to_json()
+}
+
+/// The fields of a request that the endpoint which counts tokens does not have.
+const NOT_COUNTED: [&str; 10] = [
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop_sequences",
+    "metadata",
+    "service_tier",
+    "inference_geo",
+    "container",
+    "diagnostics",
+];
+
+fn body(model: &str, request: &ChatRequest) -> Object {
     let mut body = Object::default()
         .with("model", RawJson::string(model))
         .with("max_tokens", number(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)));
     if let Some(system) = system(request) {
         body.set("system", system);
     }
-    body.set("messages", messages(&request.messages));
+    body.set("messages", messages(&request.messages, &ModelInfo::new(PROVIDER, model)));
     if !request.tools.is_empty() {
         body.set("tools", array(request.tools.iter().map(tool)));
         if let Some(choice) = tool_choice(&request.tool_choice) {
@@ -45,13 +90,36 @@ pub fn encode(model: &str, request: &ChatRequest, stream: bool) -> RawJson {
     if let Some(temperature) = request.temperature {
         body.set("temperature", number(temperature));
     }
+    if let Some(share) = request.top_p {
+        body.set("top_p", number(share));
+    }
     if !request.stop.is_empty() {
         body.set("stop_sequences", array(request.stop.iter().map(|stop| RawJson::string(stop))));
     }
-    if stream {
-        body.set("stream", serde_json::Value::Bool(true));
+    if let Some(config) = output_config(request) {
+        body.set("output_config", config);
     }
-    body.with_all(&request.extra).to_json()
+    body
+}
+
+fn output_config(request: &ChatRequest) -> Option<RawJson> {
+    let mut config = Object::default();
+    if let Some(output) = &request.output {
+        let format = object("json_schema").with("schema", output.schema.clone());
+        config.set("format", format.to_json());
+    }
+    if let Some(effort) = &request.effort {
+        config.set("effort", RawJson::string(level(effort)));
+    }
+    (!config.is_empty()).then(|| config.to_json())
+}
+
+/// The API has no level below `low`.
+fn level(effort: &Effort) -> &str {
+    match effort {
+        Effort::Minimal => Effort::Low.as_str(),
+        effort => effort.as_str(),
+    }
 }
 
 fn array(items: impl Iterator<Item = RawJson>) -> RawJson {
@@ -82,9 +150,10 @@ fn system(request: &ChatRequest) -> Option<RawJson> {
     }
 }
 
-fn messages(messages: &[Message]) -> RawJson {
+fn messages(messages: &[Message], model: &ModelInfo) -> RawJson {
+    let messages: Vec<_> = messages.iter().map(|message| message.for_model(model)).collect();
     let mut turns: Vec<(&str, Vec<&Block>)> = Vec::new();
-    for message in messages {
+    for message in &messages {
         let role = match message.role {
             Role::System => continue,
             Role::User => "user",
@@ -177,11 +246,17 @@ fn medium(kind: &str, media: &Media) -> Object {
 }
 
 fn tool(spec: &ToolSpec) -> RawJson {
-    Object::default()
+    if let Some(raw) = &spec.raw {
+        return raw.clone();
+    }
+    let mut fields = Object::default()
         .with("name", RawJson::string(&spec.name))
         .with("description", RawJson::string(&spec.description))
-        .with("input_schema", spec.input_schema.clone())
-        .to_json()
+        .with("input_schema", spec.input_schema.clone());
+    if let Some(strict) = spec.strict {
+        fields.set("strict", serde_json::Value::Bool(strict));
+    }
+    fields.with_all(&spec.extra).to_json()
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<RawJson> {

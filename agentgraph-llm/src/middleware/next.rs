@@ -96,7 +96,8 @@ impl NextTool<'_> {
             None => self.tools.call(call).await,
             Some(middleware) => {
                 let tools = Arc::clone(&self.tools);
-                let next = NextTool { chain: Arc::clone(&self.chain), at: self.at + 1, tools, of: PhantomData };
+                let next =
+                    NextTool { chain: Arc::clone(&self.chain), at: self.at + 1, tools, of: PhantomData };
                 middleware.wrap_tool(call, next).await
             }
         }

@@ -217,7 +217,8 @@ impl Turn {
     /// `E_LLM_MIDDLEWARE` outside of a graph.
     pub fn ctx(&self) -> Result<&Ctx> {
         self.start.ctx.as_ref().ok_or_else(|| {
-            let message = format!("middleware `{}` needs the context of a node: run it in an agent", self.middleware);
+            let message =
+                format!("middleware `{}` needs the context of a node: run it in an agent", self.middleware);
             Error::new(Code::Middleware, message)
         })
     }

@@ -28,7 +28,8 @@ pub(super) struct SchemaCheck(jsonschema::Validator);
 impl SchemaCheck {
     pub(super) fn new(spec: &ToolSpec) -> Result<Self> {
         jsonschema::validator_for(&spec.input_schema).map(SchemaCheck).map_err(|error| {
-            let message = format!("the schema of tool `{}` cannot be used to check arguments: {error}", spec.name);
+            let message =
+                format!("the schema of tool `{}` cannot be used to check arguments: {error}", spec.name);
             crate::error::Error::new(crate::error::Code::BadTool, message)
         })
     }

@@ -101,7 +101,8 @@ impl AnyCommand {
         match taken.and_then(|command| command.downcast::<Command<S>>().ok()) {
             Some(command) => Ok(*command),
             None => {
-                let message = "the command of a tool's output was applied before: return a new one from each call";
+                let message =
+                    "the command of a tool's output was applied before: return a new one from each call";
                 Err(Error::new(Code::BadTool, message))
             }
         }

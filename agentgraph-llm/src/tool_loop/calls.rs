@@ -6,8 +6,8 @@ use futures_util::{StreamExt, stream};
 use crate::error::{Code, Error, Result};
 use crate::message::{ToolResult, ToolUse};
 use crate::model::ChatResponse;
-use crate::tool::{ToolCall, ToolError, ToolOutput};
 use crate::tool::execution::{self, CallOutcome, Toolbox};
+use crate::tool::{ToolCall, ToolError, ToolOutput};
 use crate::tool_loop::durable::DurableSteps;
 
 /// The calls of one response.

@@ -1,0 +1,22 @@
+//! What the code written by `#[tool]` needs at run time. It does not know the loops and graphs that run tools.
+
+mod arguments;
+mod inject;
+mod into_tool;
+mod output;
+mod schema;
+
+pub use inject::FromToolCall;
+pub use into_tool::IntoTool;
+
+/// The names that the code written by `#[tool]` uses. Not for people; may change with every release.
+pub mod written {
+    pub use async_trait::async_trait;
+
+    pub use super::arguments::{Argument, Given, is_argument};
+    pub use super::inject::{inject, is_injected};
+    pub use super::output::{
+        Failure, Outcome, Output, from_output, from_result, is_future, is_output, is_result,
+    };
+    pub use super::schema::ArgumentsSchema;
+}
