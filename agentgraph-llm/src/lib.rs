@@ -38,7 +38,11 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`openai`] | [`OpenAiModel`](openai::OpenAiModel) (Responses), [`OpenAiChatModel`](openai::OpenAiChatModel) (Chat Completions and compatible servers), their codecs, [`OpenAiEmbedder`](openai::OpenAiEmbedder) |
 //! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
+//! | [`named`] | [`ModelName`]: `openai:gpt-...`, for programs whose user chooses the model |
+//! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph |
+//! | [`middleware`] | [`Middleware`], and those that are built in: people decide, limits, retries, summaries, personal data, money, rates |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
@@ -65,11 +69,6 @@
 //!   until their first event.
 //! - *No key is in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
 //!
-//! # What is not here
-//!
-//! Wire formats of other providers, prepared agents, middleware, MCP. The loop is not a graph: its rounds are
-//! not checkpointed.
-//!
 //! # Traces
 //!
 //! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`. Their fields have the
@@ -93,6 +92,7 @@ pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
+pub mod named;
 pub mod node;
 pub mod openai;
 pub mod prelude;
@@ -122,6 +122,7 @@ pub use model::{
     AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
 };
+pub use named::{ModelName, NamedModel, Provider};
 pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
