@@ -38,6 +38,7 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
@@ -80,7 +81,9 @@
 pub mod agent;
 pub mod anthropic;
 pub mod conversation;
+pub mod embed;
 mod error;
+pub mod gemini;
 mod http;
 mod json;
 pub mod json_in_text;
@@ -107,6 +110,7 @@ mod tool_macro;
 pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
+pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModelBuilder};
 pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
@@ -126,8 +130,8 @@ pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{
-    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolNode,
-    ToolOutput, ToolSpec,
+    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError,
+    ToolExt, ToolNode, ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use tool_macro::{FromToolCall, IntoTool};
