@@ -42,7 +42,9 @@ impl Wire for Gemini {
     fn call(&self, pieces: &[String]) -> Vec<String> {
         let inner = pieces.iter().map(|piece| &piece[1..piece.len() - 1]).collect::<String>();
         let args: String = serde_json::from_str(&format!("\"{inner}\"")).unwrap();
-        events([format!("{{\"functionCall\":{{\"id\":\"f1\",\"name\":\"find\",\"args\":{args}}}}}")].into_iter())
+        events(
+            [format!("{{\"functionCall\":{{\"id\":\"f1\",\"name\":\"find\",\"args\":{args}}}}}")].into_iter(),
+        )
     }
 
     fn streams_arguments(&self) -> bool {
