@@ -91,7 +91,7 @@ fn value() -> BoxedStrategy<Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1024) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(160) })]
 
     #[test]
     fn what_a_strict_schema_accepts_the_original_accepts(
