@@ -74,7 +74,9 @@
 //!
 //! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`. Their fields have the
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
-//! chooses the exporter.
+//! chooses the exporter. Tokens and times of model calls are also events of the target
+//! `agentgraph_llm::metrics`, at the level trace, which the metrics layer of `tracing-opentelemetry` turns into
+//! the histograms of the conventions.
 
 pub mod agent;
 pub mod anthropic;
@@ -128,8 +130,8 @@ pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{
-    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolNode,
-    ToolOutput, ToolSpec,
+    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError,
+    ToolExt, ToolNode, ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use tool_macro::{FromToolCall, IntoTool};

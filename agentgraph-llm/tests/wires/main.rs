@@ -6,6 +6,8 @@
 
 mod anthropic_messages;
 mod gemini;
+mod openai_chat;
+mod openai_responses;
 mod server;
 mod wire;
 
