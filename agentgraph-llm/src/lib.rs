@@ -38,6 +38,7 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`openai`] | [`OpenAiModel`] over the Responses API, [`OpenAiChatModel`] over Chat Completions for OpenAI and every compatible server, [`OpenAiEmbedder`]; the pure codecs under them |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
@@ -120,6 +121,7 @@ pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
 };
+pub use openai::{OpenAiChatModel, OpenAiEmbedder, OpenAiModel};
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
