@@ -5,9 +5,7 @@ mod builder;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ServerPeerInfo, SubscriptionFilter,
-};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ServerPeerInfo, SubscriptionFilter};
 use rmcp::service::{NotificationContext, Peer, RunningService};
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::{Mutex, watch};
@@ -79,12 +77,11 @@ impl McpClient {
     ) -> Self {
         let peer = running.peer().clone();
         let builder::Settings { server, timeout, prefix, .. } = settings;
-        let client = McpClient {
+        McpClient {
             connection: Arc::new(Connection { server, timeout, peer, running: Mutex::new(Some(running)) }),
             prefix: prefix.map(Into::into),
             changes,
-        };
-        client
+        }
     }
 
     /// The tools that the server offers now.

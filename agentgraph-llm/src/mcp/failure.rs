@@ -13,7 +13,9 @@ pub(super) fn of_connecting(server: &str, error: ClientInitializeError) -> Error
     let (code, remedy) = match &error {
         error if error.is_authorization_required() => (Code::Auth, "set a valid token"),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => (Code::Config, "set another `protocol`"),
-        ClientInitializeError::ConnectionClosed(_) => (Code::Connection, "see what the server wrote to its stderr"),
+        ClientInitializeError::ConnectionClosed(_) => {
+            (Code::Connection, "see what the server wrote to its stderr")
+        }
         ClientInitializeError::TransportError { .. } => (Code::Connection, "check that the server runs"),
         ClientInitializeError::JsonRpcError(_) => (Code::BadRequest, "set another `protocol`"),
         _ => (Code::Decode, "check that it is an MCP server"),
@@ -40,9 +42,10 @@ pub(super) fn of_call(server: &str, error: ServiceError) -> ToolError {
             ToolError::invalid_arguments(error.message)
         }
         ServiceError::McpError(error) => ToolError::failed(error.message),
-        ServiceError::Cancelled { reason } => {
-            ToolError::failed(format!("the server cancelled the call: {}", reason.as_deref().unwrap_or("no reason")))
-        }
+        ServiceError::Cancelled { reason } => ToolError::failed(format!(
+            "the server cancelled the call: {}",
+            reason.as_deref().unwrap_or("no reason")
+        )),
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => closed(server).into(),
         other => of_request(server, "answer the call", other).into(),
     }
@@ -50,8 +53,9 @@ pub(super) fn of_call(server: &str, error: ServiceError) -> ToolError {
 
 /// The error after the end of a connection.
 pub(super) fn closed(server: &str) -> Error {
-    let message =
-        format!("the connection to the MCP server `{server}` has ended: connect again, with a new `McpClient`");
+    let message = format!(
+        "the connection to the MCP server `{server}` has ended: connect again, with a new `McpClient`"
+    );
     Error::new(Code::Connection, message).with_retryable(false)
 }
 

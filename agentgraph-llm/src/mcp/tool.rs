@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, JsonObject,
-    RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
+    JsonObject, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions};
-use rmcp::RoleClient;
 use serde_json::Value;
 
 use super::client::Connection;
@@ -27,7 +27,8 @@ pub struct McpTool {
 
 impl McpTool {
     pub(super) fn new(connection: Arc<Connection>, name: String, definition: rmcp::model::Tool) -> Self {
-        let description = definition.description.as_deref().or(definition.title.as_deref()).unwrap_or_default();
+        let description =
+            definition.description.as_deref().or(definition.title.as_deref()).unwrap_or_default();
         let schema = Value::Object((*definition.input_schema).clone());
         let spec = Arc::new(ToolSpec::new(name, description, schema));
         McpTool { connection, spec, definition: Arc::new(definition) }
@@ -101,7 +102,10 @@ fn output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
 
 impl fmt::Debug for McpTool {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("McpTool").field("server", &self.connection.server()).field("spec", &self.spec).finish()
+        out.debug_struct("McpTool")
+            .field("server", &self.connection.server())
+            .field("spec", &self.spec)
+            .finish()
     }
 }
 

@@ -193,13 +193,6 @@ fn by_attribute(ty: &Type) -> Injected {
     }
 }
 
-impl Injected {
-    /// The `S` of a `Snapshot<S>`.
-    pub(super) fn state(&self) -> Option<&Type> {
-        last_segment(&self.ty).filter(|last| last.ident == "Snapshot").and_then(first_generic)
-    }
-}
-
 fn last_segment(ty: &Type) -> Option<&PathSegment> {
     match ty {
         Type::Path(path) => path.path.segments.last(),

@@ -15,6 +15,7 @@ use tokio::process::Command;
 
 use super::{Listener, McpClient, listen};
 use crate::error::{Code, Error, Result};
+use crate::http::Timeouts;
 use crate::mcp::failure;
 
 /// The era of the protocol.
@@ -205,7 +206,8 @@ async fn start(
 fn spawn(command: Command, stderr: Stdio, server: &str) -> Result<TokioChildProcess> {
     let spawned = TokioChildProcess::builder(command).stderr(stderr).spawn();
     let (process, _) = spawned.map_err(|error| {
-        let message = format!("the MCP server `{server}` cannot be started ({error}): check the program's name");
+        let message =
+            format!("the MCP server `{server}` cannot be started ({error}): check the program's name");
         Error::new(Code::Config, message).with_source(error)
     })?;
     Ok(process)
@@ -216,13 +218,13 @@ fn http(
     bearer: Option<SecretString>,
     headers: Vec<(String, SecretString)>,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     if let Some(token) = bearer {
         config = config.auth_header(token.expose_secret());
     }
     let headers: Result<HashMap<_, _>> = headers.iter().map(|(name, value)| header(name, value)).collect();
     let config = config.custom_headers(headers?);
-    Ok(StreamableHttpClientTransport::with_client(client()?, config))
+    Ok(StreamableHttpClientTransport::with_client(client(&url)?, config))
 }
 
 fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)> {
@@ -232,9 +234,8 @@ fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)>
     Ok((HeaderName::try_from(name).map_err(|_| invalid())?, sent))
 }
 
-/// A client without redirects, which would carry headers with keys elsewhere.
-fn client() -> Result<reqwest::Client> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
-    client.map_err(|error| Error::new(Code::Config, "the HTTP client cannot be built").with_source(error))
+fn client(url: &str) -> Result<reqwest::Client> {
+    let invalid =
+        |_| Error::new(Code::Config, "the address of an MCP server is no URL: begin it with `https://`");
+    crate::http::client(&reqwest::Url::parse(url).map_err(invalid)?, Timeouts::default())
 }

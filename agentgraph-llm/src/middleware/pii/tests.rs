@@ -69,7 +69,6 @@ proptest! {
         let rule = rule(PiiKind::pattern("x", expression).unwrap());
         prop_assert_eq!(in_pieces(&rule, &text, &cuts).concat(), redacted(expression, &text));
     }
-
 }
 
 proptest! {
@@ -93,7 +92,6 @@ proptest! {
         let is_open = outcomes[0] == format!("{sure}[REDACTED_X]");
         prop_assert!(common == sure || (is_open && common == outcomes[0]), "{sure:?} {common:?}");
     }
-
 }
 
 proptest! {
