@@ -38,7 +38,7 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
-//! | [`openai`] | [`OpenAiModel`](openai::OpenAiModel) (Responses), [`OpenAiChatModel`](openai::OpenAiChatModel) (Chat Completions and compatible servers), their codecs, [`OpenAiEmbedder`](openai::OpenAiEmbedder) |
+//! | [`openai`] | [`OpenAiModel`] over the Responses API, [`OpenAiChatModel`] over Chat Completions for OpenAI and every compatible server, [`OpenAiEmbedder`]; the pure codecs under them |
 //! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
 //! | [`named`] | [`ModelName`]: `openai:gpt-...`, for programs whose user chooses the model |
 //! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph |
@@ -127,6 +127,7 @@ pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
 };
+pub use openai::{OpenAiChatModel, OpenAiEmbedder, OpenAiModel};
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
