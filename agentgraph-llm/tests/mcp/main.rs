@@ -4,6 +4,7 @@
 mod dead_servers_never_hang_a_call;
 mod http_servers_answer_loopback_only;
 mod lists_follow_the_server;
+mod reference_servers;
 mod results_become_blocks;
 mod scripted_server;
 mod served_tools_are_plain_tools;
