@@ -99,8 +99,18 @@ codes! {
     MissingValue = "E_LLM_MISSING_VALUE", false;
     /// All answers of a model were refused.
     AnswerRejected = "E_LLM_ANSWER_REJECTED", false;
+    /// The answer of a person does not fit the question.
+    AnswerMismatch = "E_LLM_ANSWER_MISMATCH", false;
+    /// An agent reached its limit of calls.
+    CallLimit = "E_LLM_CALL_LIMIT", false;
+    /// An agent reached its limit of money.
+    Budget = "E_LLM_BUDGET", false;
+    /// A text contains personal data that must not pass.
+    PiiFound = "E_LLM_PII", false;
     /// A scripted model has no replies left.
     ScriptExhausted = "E_LLM_SCRIPT_EXHAUSTED", false;
+    /// A recording has no such exchange, or its file cannot be read or written.
+    Recording = "E_LLM_RECORDING", false;
 }
 
 impl fmt::Display for Code {
@@ -193,6 +203,12 @@ impl Error {
         let source = source.into();
         self.0.retryable &= !has_terminal(&*source);
         self.0.source = Some(source);
+        self
+    }
+
+    /// Adds a text at the end of the message.
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        self.0.message.push_str(note);
         self
     }
 

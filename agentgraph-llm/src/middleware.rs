@@ -17,9 +17,28 @@
 //! A wrap runs inside the node that makes the call. Only the stream that the outermost wrap returns is heard
 //! outside: a wrap may ask other models, or throw an answer away, in silence.
 
+mod attempts;
+mod budget;
+mod context_editing;
+mod fallback;
+mod human;
+mod idempotency;
+mod limit_count;
+mod model_call_limit;
+mod model_retry;
 mod next;
+mod pii;
+mod prompt_caching;
+mod rate_limit;
 mod request;
+mod response_cache;
+mod retry_rule;
 mod slot;
+mod summarization;
+mod todo_list;
+mod tool_call_limit;
+mod tool_retry;
+mod tool_selector;
 mod turn;
 
 use std::sync::Arc;
@@ -30,11 +49,29 @@ use crate::error::Result;
 use crate::model::ChatStream;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 
+pub use budget::{Budget, Money, Price, PriceTable};
+pub use context_editing::ContextEditing;
+pub use fallback::ModelFallback;
+pub use human::{
+    Answer, AskMode, AskedCall, Decision, HumanInTheLoop, Question, ToolPolicy, Verdict, VerdictKind,
+};
+pub use idempotency::{IdempotencyKeys, idempotency_key};
+pub use model_call_limit::{AtLimit, ModelCallLimit};
+pub use model_retry::{ModelRetry, OnFailure};
 pub(crate) use next::Chain;
 pub use next::{NextModel, NextTool};
+pub use pii::{Pii, PiiKind, PiiPlace, PiiStrategy};
+pub use prompt_caching::PromptCaching;
+pub use rate_limit::{Permit, RateLimitedModel, RateLimiter};
 pub use request::ModelRequest;
+pub use response_cache::ResponseCache;
 pub use slot::Slot;
 pub(crate) use slot::Slots;
+pub use summarization::{Extent, Summarization};
+pub use todo_list::{Todo, TodoList, TodoStatus};
+pub use tool_call_limit::{AboveLimit, ToolCallLimit};
+pub use tool_retry::ToolRetry;
+pub use tool_selector::ToolSelector;
 pub use turn::Turn;
 pub(crate) use turn::{MessageEdits, TurnStart};
 

@@ -1,6 +1,7 @@
 //! The contract of a chat model: a request goes in, a response comes out as a stream.
 
 mod ask;
+mod canonical;
 mod effort;
 mod info;
 mod limits;
@@ -15,6 +16,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 
+pub(crate) use ask::Form;
 pub use ask::{AskExt, Asked};
 pub use effort::Effort;
 pub use info::{Capabilities, ModelInfo};

@@ -6,6 +6,7 @@ mod command;
 pub(crate) mod execution;
 mod function;
 mod limits;
+mod node;
 mod spec;
 
 use std::fmt;
@@ -24,6 +25,7 @@ pub use call::{NoContext, ToolCall};
 pub use command::{AnyCommand, StateType};
 pub use function::FnTool;
 pub use limits::{LimitedTool, ToolExt};
+pub use node::{IsToolNode, MessageChannels, ToolNode};
 pub use spec::ToolSpec;
 
 /// A tool that a model may call. Object-safe; most tools are a [`FnTool`] over an async closure.

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use agentgraph::Ctx;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::message::{Message, MessageIds, ToolResult};
@@ -108,8 +109,9 @@ pub struct ToolLoopOutcome {
     pub ended: LoopEnd,
 }
 
-/// The reason for the end of a tool loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for the end of a tool loop, or of a run of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LoopEnd {
     /// The model finished its answer.
@@ -122,6 +124,8 @@ pub enum LoopEnd {
     LimitReached,
     /// The output of a tool is the answer.
     ReturnedDirectly,
+    /// A middleware of the agent ended the run.
+    Jumped,
 }
 
 impl<'a> ToolLoop<'a> {

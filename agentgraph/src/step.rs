@@ -12,7 +12,7 @@ use crate::context::edits::Edits;
 use crate::error::{BoxError, Code, Error};
 use crate::json_state::{JsonState, JsonUpdate};
 use crate::record::header::StoredLimits;
-use crate::state::State;
+use crate::state::{State, StateError};
 use crate::words::{EditError, Timeouts};
 use agentgraph_checkpoint::delta;
 
@@ -242,6 +242,56 @@ impl<S: State> Command<S> {
     ) -> Self {
         self.edits.push(Box::new(edit));
         self
+    }
+
+    /// Adds another command: its update is applied after this one's, its targets are added, and its edits are
+    /// made last. If one of them [replaces the edges](Command::goto) or leaves for the
+    /// [parent](Command::parent), the result does. Of two updates of the parent the later one counts.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Words { #[reduce(append)] seen: Vec<String> }
+    /// async fn both() -> Result<Command<Words>> {
+    ///     let tea = Command::update(Words::update().seen(["tea"]));
+    ///     let milk = Command::update(Words::update().seen(["milk"])).goto(END);
+    ///     Ok(tea.and(milk)?)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("both", both.targets([END])).edge(START, "both").compile()?;
+    /// let words = graph.invoke(Words::update()).await?.into_finished()?;
+    /// assert_eq!(words.seen, ["tea", "milk"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the updates cannot be combined, which cannot happen to a derived state.
+    pub fn and(mut self, later: Command<S>) -> Result<Self, StateError>
+    where
+        S: State<Schema: Default>,
+    {
+        match (&mut self.update, later.update) {
+            (Some(update), Some(later)) => S::compose(&S::Schema::default(), update, later)?,
+            (None, later) => self.update = later,
+            (Some(_), None) => {}
+        }
+        self.targets.extend(later.targets);
+        self.replaces_edges |= later.replaces_edges;
+        self.edits.extend(later.edits);
+        self.parent = match (self.parent, later.parent) {
+            (Some(parent), Some(later)) if later.update.is_none() => Some(parent),
+            (parent, later) => later.or(parent),
+        };
+        Ok(self)
+    }
+
+    /// Whether the command chooses where to go: [`goto`](Command::goto) or [`parent`](Command::parent).
+    pub fn replaces_edges(&self) -> bool {
+        self.replaces_edges
     }
 
     /// Goes to these targets *beside* the node's edges. Its dispatches come before those of the node's

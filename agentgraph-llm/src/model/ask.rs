@@ -98,9 +98,9 @@ pub struct Asked<T> {
 }
 
 /// The form of an answer, and the way in which the model is told.
-struct Form {
-    spec: OutputSpec,
-    is_native: bool,
+pub(crate) struct Form {
+    pub(crate) spec: OutputSpec,
+    pub(crate) is_native: bool,
     /// The value is the field `value` of an object, because providers take objects only.
     is_wrapped: bool,
 }
@@ -111,7 +111,7 @@ struct Wrapped<T> {
 }
 
 impl Form {
-    fn of<T: JsonSchema>(is_native: bool) -> Self {
+    pub(crate) fn of<T: JsonSchema>(is_native: bool) -> Self {
         let mut spec = OutputSpec::of::<T>();
         let is_wrapped = spec.schema.get("type").and_then(Value::as_str) != Some("object");
         if is_wrapped {
@@ -130,7 +130,7 @@ impl Form {
         request.tool_choice = ToolChoice::tool(&self.spec.name).one_at_a_time();
     }
 
-    fn read<T: DeserializeOwned>(&self, response: &ChatResponse) -> Result<T, String> {
+    pub(crate) fn read<T: DeserializeOwned>(&self, response: &ChatResponse) -> Result<T, String> {
         if response.stop.is_truncated() {
             return Err("the answer reached the token limit".to_owned());
         }

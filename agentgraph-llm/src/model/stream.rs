@@ -17,6 +17,8 @@ use crate::model::ChatResponse;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+// Only the last event of a stream is large.
+#[allow(clippy::large_enum_variant)]
 pub enum ChatEvent {
     /// More text.
     TextDelta {

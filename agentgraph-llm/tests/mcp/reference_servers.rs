@@ -18,7 +18,9 @@ fn peer(variable: &str) -> Command {
 
 fn find<'a>(tools: &'a [McpTool], name: &str) -> &'a McpTool {
     let found = tools.iter().find(|tool| tool.server_name() == name);
-    found.unwrap_or_else(|| panic!("no `{name}` among {:?}", tools.iter().map(McpTool::name).collect::<Vec<_>>()))
+    found.unwrap_or_else(|| {
+        panic!("no `{name}` among {:?}", tools.iter().map(McpTool::name).collect::<Vec<_>>())
+    })
 }
 
 #[tokio::test]
@@ -36,10 +38,19 @@ async fn the_server_with_everything() {
         assert!(sum.content[0].as_text().unwrap().contains('5'), "{sum:?}");
         let image = call(find(&tools, "get-tiny-image"), json!({})).await.unwrap();
         assert!(image.content.iter().any(|block| matches!(block, Block::Image(_))), "{image:?}");
-        let weather = call(find(&tools, "get-structured-content"), json!({"location": "New York"})).await.unwrap();
-        assert!(weather.artifact.as_ref().is_some_and(|value| value["temperature"].is_number()), "{weather:?}");
+        let weather =
+            call(find(&tools, "get-structured-content"), json!({"location": "New York"})).await.unwrap();
+        assert!(
+            weather.artifact.as_ref().is_some_and(|value| value["temperature"].is_number()),
+            "{weather:?}"
+        );
         let links = call(find(&tools, "get-resource-links"), json!({"count": 2})).await.unwrap();
-        assert!(links.content.iter().any(|block| block.as_text().is_some_and(|text| text.contains("resource_link"))));
+        assert!(
+            links
+                .content
+                .iter()
+                .any(|block| block.as_text().is_some_and(|text| text.contains("resource_link")))
+        );
         let wrong = call(find(&tools, "get-sum"), json!({"a": "two"})).await;
         assert!(matches!(wrong, Err(ToolError::Failed(_) | ToolError::InvalidArguments(_))), "{wrong:?}");
         client.close().await;
@@ -92,6 +103,9 @@ async fn check_python(client: McpClient, version: &str) {
     assert_eq!(sum.content, [Block::text("5")]);
     assert_eq!(sum.artifact, Some(json!({"result": 5})));
     let failed = call(find(&tools, "fail"), json!({})).await;
-    assert!(matches!(&failed, Err(ToolError::Failed(why)) if why.contains("Error executing tool fail")), "{failed:?}");
+    assert!(
+        matches!(&failed, Err(ToolError::Failed(why)) if why.contains("Error executing tool fail")),
+        "{failed:?}"
+    );
     client.close().await;
 }

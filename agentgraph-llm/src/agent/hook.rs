@@ -1,0 +1,126 @@
+//! A hook of a middleware as a node.
+
+use std::sync::Arc;
+
+use agentgraph::{Command, Ctx, Snapshot};
+
+use super::plan::{Next, Plan};
+use super::state::{AgentChange, AgentChannels, RecordChange};
+use crate::conversation;
+use crate::error::Result;
+use crate::listening;
+use crate::message::Message;
+use crate::middleware::{Hooks, Jump, Middleware, Turn, TurnStart};
+use crate::tool_loop::LoopEnd;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HookKind {
+    BeforeAgent,
+    BeforeModel,
+    AfterModel,
+    AfterAgent,
+}
+
+impl HookKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            HookKind::BeforeAgent => "before_agent",
+            HookKind::BeforeModel => "before_model",
+            HookKind::AfterModel => "after_model",
+            HookKind::AfterAgent => "after_agent",
+        }
+    }
+
+    pub(super) fn is_in(self, hooks: Hooks) -> bool {
+        match self {
+            HookKind::BeforeAgent => hooks.has_before_agent(),
+            HookKind::BeforeModel => hooks.has_before_model(),
+            HookKind::AfterModel => hooks.has_after_model(),
+            HookKind::AfterAgent => hooks.has_after_agent(),
+        }
+    }
+
+    /// The last middleware is the first to see what comes back.
+    pub(super) fn is_reversed(self) -> bool {
+        matches!(self, HookKind::AfterModel | HookKind::AfterAgent)
+    }
+}
+
+/// One hook of one middleware.
+pub(super) struct HookNode {
+    pub(super) plan: Arc<Plan>,
+    pub(super) middleware: Arc<dyn Middleware>,
+    pub(super) kind: HookKind,
+    /// The next node; `None` if the conversation decides.
+    pub(super) next: Option<String>,
+}
+
+impl HookNode {
+    pub(super) async fn run<S: AgentChannels>(&self, ctx: Ctx, state: Snapshot<S>) -> Result<Command<S>> {
+        let mut turn = Turn::new(self.middleware.name().to_owned(), turn_start(ctx, &state));
+        // Models that a hook asks are not the agent's voice.
+        let jump = listening::silently(self.call(&mut turn)).await?;
+        Ok(self.go(turn, jump, &state))
+    }
+
+    async fn call(&self, turn: &mut Turn) -> Result<Jump> {
+        match self.kind {
+            HookKind::BeforeAgent => self.middleware.before_agent(turn).await,
+            HookKind::BeforeModel => self.middleware.before_model(turn).await,
+            HookKind::AfterModel => self.middleware.after_model(turn).await,
+            HookKind::AfterAgent => self.middleware.after_agent(turn).await.map(|_| Jump::Next),
+        }
+    }
+
+    fn go<S: AgentChannels>(&self, turn: Turn, jump: Jump, state: &S) -> Command<S> {
+        let messages = turn.messages().to_vec();
+        let (edits, slots) = turn.into_changes();
+        let mut change = AgentChange::of_messages(edits);
+        if let Some((thread, run)) = slots {
+            change.thread = Some(RecordChange::slots(thread));
+            change.run = Some(RecordChange::slots(run));
+        }
+        let next = match (jump, &self.next) {
+            (Jump::Next, Some(next)) => return Command::update(S::change(change)).goto(next.clone()),
+            (Jump::Next, None) => after_answer(&messages, state),
+            (Jump::Model, _) => Next::Model,
+            (Jump::Tools, _) if conversation::open_calls(&messages).is_empty() => Next::Model,
+            (Jump::Tools, _) => Next::Tools,
+            (Jump::End, _) => {
+                change.run_mut().end = Some(LoopEnd::Jumped);
+                Next::End
+            }
+        };
+        self.plan.go(change, next, &messages)
+    }
+}
+
+/// The way after the last hook.
+fn after_answer<S: AgentChannels>(messages: &[Message], state: &S) -> Next {
+    let run = state.run_record();
+    Next::after(messages, run.end.is_some(), run.goes_on)
+}
+
+fn turn_start<S: AgentChannels>(ctx: Ctx, state: &Snapshot<S>) -> TurnStart {
+    let (thread, run) = (state.thread_record(), state.run_record());
+    TurnStart {
+        messages: Arc::new(StateMessages(state.clone())),
+        slots: thread.slots().clone(),
+        run_slots: run.slots().clone(),
+        stop: run.stop.clone(),
+        usage: thread.usage,
+        run_usage: run.usage,
+        last_usage: run.last_usage,
+        rounds: thread.rounds,
+        run_rounds: run.rounds,
+        ctx: Some(ctx),
+    }
+}
+
+struct StateMessages<S>(Snapshot<S>);
+
+impl<S: AgentChannels> AsRef<[Message]> for StateMessages<S> {
+    fn as_ref(&self) -> &[Message] {
+        self.0.messages()
+    }
+}

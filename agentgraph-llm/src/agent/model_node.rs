@@ -1,0 +1,201 @@
+//! The node that asks the model.
+
+use agentgraph::{Command, Ctx, Snapshot};
+
+use super::form::{self, Judgement};
+use super::plan::{Next, Plan};
+use super::state::{AgentChange, AgentChannels, AnswerFacts, RecordChange};
+use crate::conversation;
+use crate::error::{Code, Error, Result};
+use crate::listening;
+use crate::message::{Message, ToolResult};
+use crate::middleware::{ModelRequest, NextModel};
+use crate::model::{ChatResponse, StopReason, ToolMode};
+use crate::tool::execution;
+use crate::tool_loop::LoopEnd;
+
+/// Asks the model, and answers the calls that cannot be run.
+pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot<S>) -> Result<Command<S>> {
+    let left = plan.rounds_left(&*state);
+    if left == 0 {
+        let mut change = AgentChange::default();
+        change.run_mut().end = Some(LoopEnd::LimitReached);
+        return Ok(plan.go(change, Next::End, &[]));
+    }
+    let request = plan.request(ctx.clone(), &*state);
+    // Only what the outermost wrap returns is heard.
+    let stream = listening::silently(NextModel::first(&plan.chain).run(request)).await?;
+    let response = stream.into_response().await?;
+    ctx.spend("tokens", response.usage.total());
+    let misfits = state.run_record().misfits;
+    let answer = Answer::of(plan, response, left == 1, misfits)?;
+    Ok(answer.into_command(plan))
+}
+
+impl Plan {
+    /// The answers that the limits still allow.
+    fn rounds_left<S: AgentChannels>(&self, state: &S) -> u64 {
+        let run = self.limits.run_rounds.saturating_sub(state.run_record().rounds);
+        let thread =
+            self.limits.thread_rounds.map(|limit| limit.saturating_sub(state.thread_record().rounds));
+        thread.map_or(run, |thread| thread.min(run))
+    }
+
+    fn request<S: AgentChannels>(&self, ctx: Ctx, state: &S) -> ModelRequest {
+        let mut request = self.settings.clone();
+        request.messages.extend(conversation::complete(state.messages()));
+        request.tools.extend(self.toolbox.specs());
+        if state.run_record().rounds > 0 && request.tool_choice.is_forced() {
+            request.tool_choice.mode = ToolMode::Auto;
+        }
+        if let Some(form) = &self.form {
+            form.add_to(&mut request);
+        }
+        ModelRequest::new(self.model.clone(), request).with_ctx(ctx)
+    }
+}
+
+/// An answer of the model, and what follows from it.
+struct Answer {
+    response: ChatResponse,
+    /// The results of calls that are not run.
+    results: Vec<ToolResult>,
+    feedback: Option<Message>,
+    end: Option<LoopEnd>,
+    output: Option<crate::json::RawJson>,
+    goes_on: bool,
+    is_misfit: bool,
+}
+
+impl Answer {
+    fn of(plan: &Plan, response: ChatResponse, is_last: bool, misfits: u32) -> Result<Self> {
+        let mut answer = Answer {
+            response,
+            results: Vec::new(),
+            feedback: None,
+            end: None,
+            output: None,
+            goes_on: false,
+            is_misfit: false,
+        };
+        if answer.response.stop == StopReason::Refusal {
+            answer.refuse_calls("not run: the answer ended in a refusal");
+            answer.end = Some(LoopEnd::Refused);
+        } else if answer.response.stop == StopReason::PauseTurn && !answer.has_calls() {
+            answer.goes_on = true;
+        } else {
+            answer.judge(plan, misfits)?;
+        }
+        if is_last && answer.end.is_none() {
+            let why = format!("not run: the limit of {} answers was reached", plan.limits.run_rounds);
+            answer.refuse_calls(&why);
+            answer.end = Some(LoopEnd::LimitReached);
+        }
+        Ok(answer)
+    }
+
+    fn judge(&mut self, plan: &Plan, misfits: u32) -> Result<()> {
+        if let Some(cut) = execution::cut_call(&self.response) {
+            self.results.push(ToolResult::error(&cut.id, execution::cut_off().to_string()));
+        }
+        let Some(form) = &plan.form else {
+            if !self.has_calls() {
+                self.end = Some(self.natural_end());
+            }
+            return Ok(());
+        };
+        match form.judge(&self.response) {
+            Judgement::Fits(value, results) => {
+                self.output = Some(value);
+                self.add_results(results);
+                self.end = Some(LoopEnd::Finished);
+            }
+            Judgement::NotYet(results) => self.add_results(results),
+            Judgement::Misfit { why, .. } if misfits >= plan.limits.misfits => {
+                return Err(rejected(misfits, &why));
+            }
+            Judgement::Misfit { why, results } => {
+                if results.is_empty() {
+                    self.feedback = Some(form::feedback(&self.response.message, &why));
+                }
+                self.add_results(results);
+                self.goes_on = true;
+                self.is_misfit = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_calls(&self) -> bool {
+        self.response.message.tool_uses().next().is_some()
+    }
+
+    fn natural_end(&self) -> LoopEnd {
+        if self.response.stop.is_truncated() { LoopEnd::Truncated } else { LoopEnd::Finished }
+    }
+
+    /// Adds results of calls that have none.
+    fn add_results(&mut self, results: impl IntoIterator<Item = ToolResult>) {
+        for result in results {
+            if !self.results.iter().any(|known| known.tool_use_id == result.tool_use_id) {
+                self.results.push(result);
+            }
+        }
+    }
+
+    fn refuse_calls(&mut self, why: &str) {
+        let calls = self.response.message.tool_uses();
+        let refused: Vec<_> = calls.map(|call| ToolResult::error(&call.id, why)).collect();
+        self.add_results(refused);
+    }
+
+    fn into_command<S: AgentChannels>(self, plan: &Plan) -> Command<S> {
+        let ChatResponse { message, stop, usage, .. } = self.response;
+        let answer = [message];
+        let results = self.results.into_iter().map(|result| conversation::result_message(&answer, result));
+        let after: Vec<_> = results.chain(self.feedback).collect();
+        let messages: Vec<_> = answer.into_iter().chain(after).collect();
+        let next = Next::after(&messages, self.end.is_some(), self.goes_on);
+        let facts = AnswerFacts { usage, stop, goes_on: self.goes_on, is_misfit: self.is_misfit };
+        let thread = RecordChange { answer: Some(facts.clone()), ..RecordChange::default() };
+        let run = RecordChange {
+            answer: Some(facts),
+            end: self.end,
+            output: self.output,
+            ..RecordChange::default()
+        };
+        let change = AgentChange {
+            put: messages.clone(),
+            thread: Some(thread),
+            run: Some(run),
+            ..AgentChange::default()
+        };
+        match &plan.ways.after_model {
+            Some(hook) => Command::update(S::change(change)).goto(hook.clone()),
+            None => plan.go(change, next, &messages),
+        }
+    }
+}
+
+impl Next {
+    /// The way after an answer and what was added to it.
+    pub(super) fn after(messages: &[Message], is_ended: bool, goes_on: bool) -> Self {
+        if is_ended {
+            return Next::End;
+        }
+        if !conversation::open_calls(messages).is_empty() {
+            return Next::Tools;
+        }
+        let was_answered = messages.last().is_some_and(|message| message.results().next().is_some());
+        if goes_on || was_answered { Next::Model } else { Next::End }
+    }
+}
+
+fn rejected(misfits: u32, why: &str) -> Error {
+    let message = format!(
+        "{} answers of the model did not have the form of the agent's output ({why}): describe the fields of the type \
+         in doc comments, or use another model",
+        misfits + 1
+    );
+    Error::new(Code::AnswerRejected, message)
+}

@@ -1,0 +1,217 @@
+//! The graph of an agent: its nodes, and the ways between them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use agentgraph::node::{IntoNode, Node};
+use agentgraph::{Command, CompiledGraph, Ctx, END, START, Snapshot, StateGraph};
+
+use super::form::OutputForm;
+use super::hook::{HookKind, HookNode};
+use super::model_node;
+use super::state::{AgentChange, AgentChannels};
+use super::{Agent, CompiledAgent, Limits};
+use crate::error::{Code, Error, Result};
+use crate::message::Message;
+use crate::middleware::{Chain, Middleware};
+use crate::model::{ChatModel, ChatRequest};
+use crate::tool::ToolNode;
+use crate::tool::execution::{Toolbox, same_name};
+
+pub(super) const MODEL: &str = "model";
+pub(super) const TOOLS: &str = "tools";
+
+/// An agent as its nodes share it.
+pub(super) struct Plan {
+    pub(super) name: String,
+    pub(super) model: Arc<dyn ChatModel>,
+    pub(super) settings: ChatRequest,
+    pub(super) toolbox: Arc<Toolbox<'static>>,
+    pub(super) chain: Chain,
+    pub(super) form: Option<OutputForm>,
+    pub(super) limits: Limits,
+    pub(super) ways: Ways,
+}
+
+/// The nodes to which the parts of an agent lead.
+pub(super) struct Ways {
+    /// The first hook before the model, or the model.
+    pub(super) round: String,
+    /// The first hook after the model, if there is one.
+    pub(super) after_model: Option<String>,
+    /// The first hook after the agent, or END.
+    pub(super) end: String,
+}
+
+/// Where an agent goes after an answer and its hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Tools,
+    Model,
+    End,
+}
+
+impl Plan {
+    /// The update together with the way to go.
+    pub(super) fn go<S: AgentChannels>(
+        &self,
+        change: AgentChange,
+        next: Next,
+        messages: &[Message],
+    ) -> Command<S> {
+        let command = Command::update(S::change(change));
+        match next {
+            Next::Model => command.goto(self.ways.round.clone()),
+            Next::End => command.goto(self.ways.end.clone()),
+            Next::Tools => command.goto(ToolNode::dispatch(TOOLS, messages)),
+        }
+    }
+}
+
+/// One hook of one middleware.
+struct Hook {
+    kind: HookKind,
+    middleware: Arc<dyn Middleware>,
+    node: String,
+}
+
+/// The hooks of one kind, in the order in which they run.
+fn hooks(chain: &Chain, kind: HookKind) -> Vec<Hook> {
+    let all = chain.iter().filter(|middleware| kind.is_in(middleware.hooks()));
+    let hook = |middleware: &Arc<dyn Middleware>| {
+        let node = format!("{}.{}", middleware.name(), kind.name());
+        Hook { kind, middleware: Arc::clone(middleware), node }
+    };
+    if kind.is_reversed() { all.rev().map(hook).collect() } else { all.map(hook).collect() }
+}
+
+pub(super) fn compile<T, S: AgentChannels>(agent: Agent<T, S>) -> Result<CompiledAgent<T, S>> {
+    let Agent { name, model, mut settings, tools, server_tools, middleware, form, limits, of: _ } = agent;
+    check_names(&middleware)?;
+    let toolbox = Toolbox::new(tools.into_iter().chain(middleware.iter().flat_map(|added| added.tools())))?;
+    toolbox.check_state::<S>()?;
+    settings.tools.extend(server_tools);
+    let other_tools = settings.tools.iter().map(|spec| spec.name.as_str());
+    let artificial = form.as_ref().and_then(OutputForm::tool);
+    if let Some(tool) = other_tools.chain(artificial).find(|tool| toolbox.contains(tool)) {
+        return Err(same_name(tool));
+    }
+    let toolbox = Arc::new(toolbox);
+    let chain: Chain = middleware.into();
+    let hooks = Hooks::of(&chain);
+    let ways = Ways {
+        round: first(&hooks.before_model).unwrap_or(MODEL).to_owned(),
+        after_model: first(&hooks.after_model).map(str::to_owned),
+        end: first(&hooks.after_agent).unwrap_or(END).to_owned(),
+    };
+    let plan = Arc::new(Plan { name, model, settings, toolbox, chain, form, limits, ways });
+    build::<S>(&plan, hooks).map(CompiledAgent::new)
+}
+
+/// The hooks of an agent, each list in the order in which it runs.
+struct Hooks {
+    before_agent: Vec<Hook>,
+    before_model: Vec<Hook>,
+    after_model: Vec<Hook>,
+    after_agent: Vec<Hook>,
+}
+
+impl Hooks {
+    fn of(chain: &Chain) -> Self {
+        Hooks {
+            before_agent: hooks(chain, HookKind::BeforeAgent),
+            before_model: hooks(chain, HookKind::BeforeModel),
+            after_model: hooks(chain, HookKind::AfterModel),
+            after_agent: hooks(chain, HookKind::AfterAgent),
+        }
+    }
+}
+
+fn first(hooks: &[Hook]) -> Option<&str> {
+    hooks.first().map(|hook| hook.node.as_str())
+}
+
+/// Nodes and slots are found by the names of middleware.
+fn check_names(middleware: &[Arc<dyn Middleware>]) -> Result<()> {
+    let mut names = BTreeSet::new();
+    match middleware.iter().find(|middleware| !names.insert(middleware.name())) {
+        None => Ok(()),
+        Some(twice) => {
+            let message =
+                format!("two middleware are named `{}`: give one of them another name", twice.name());
+            Err(Error::new(Code::Config, message))
+        }
+    }
+}
+
+fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks) -> Result<CompiledGraph<S>> {
+    let ways = &plan.ways;
+    let decided = [ways.round.as_str(), TOOLS, ways.end.as_str()];
+    let mut graph = StateGraph::<S>::with_schema(S::Schema::default());
+    let mut start = ways.round.clone();
+    if let Some(first) = first(&hooks.before_agent) {
+        start = first.to_owned();
+    }
+    graph = add_chain(graph, plan, hooks.before_agent, Some(&ways.round));
+    graph = add_chain(graph, plan, hooks.before_model, Some(MODEL));
+    graph = graph
+        .node(MODEL, model_node::<S>(plan).targets(ways.after_model.as_deref().into_iter().chain(decided)));
+    graph = add_chain(graph, plan, hooks.after_model, None);
+    // A command of a tool ends the agent or asks the model again; it knows no other node of an agent.
+    let tools = ToolNode::of(Arc::clone(&plan.toolbox), Arc::clone(&plan.chain)).direct_to(&ways.end);
+    let tools = IntoNode::<S, _>::targets(tools, [&*ways.round, &*ways.end, END]);
+    graph = graph.node(TOOLS, tools).edge(START, start).edge(TOOLS, ways.round.clone());
+    graph = add_chain(graph, plan, hooks.after_agent, Some(END));
+    graph.compile().map_err(|problems| {
+        Error::new(Code::Config, format!("the graph of agent `{}` has problems: {problems}", plan.name))
+            .with_source(problems)
+    })
+}
+
+/// Adds hooks, each leading to the next and the last to `then`. Without it, the state after the last hook
+/// decides.
+fn add_chain<S: AgentChannels>(
+    mut graph: StateGraph<S>,
+    plan: &Arc<Plan>,
+    hooks: Vec<Hook>,
+    then: Option<&str>,
+) -> StateGraph<S> {
+    let names: Vec<_> = hooks.iter().map(|hook| hook.node.clone()).collect();
+    for (at, hook) in hooks.into_iter().enumerate() {
+        let next = names.get(at + 1).map(String::as_str).or(then).map(str::to_owned);
+        let targets = [next.as_deref(), Some(&plan.ways.round), Some(TOOLS), Some(&plan.ways.end)];
+        let targets: Vec<String> = targets.into_iter().flatten().map(str::to_owned).collect();
+        let Hook { kind, middleware, node: name } = hook;
+        let node = hook_node::<S>(HookNode { plan: Arc::clone(plan), middleware, kind, next });
+        let node = if kind == HookKind::AfterAgent {
+            node.targets(last_targets(&targets))
+        } else {
+            node.targets(targets)
+        };
+        // Calls that return directly reach the end while others may still go on.
+        let node = if kind == HookKind::AfterAgent && at == 0 { node.defer() } else { node };
+        graph = graph.node(name, node);
+    }
+    graph
+}
+
+/// The hooks after the agent do not jump.
+fn last_targets(targets: &[String]) -> Vec<String> {
+    targets.iter().take(1).cloned().collect()
+}
+
+fn hook_node<S: AgentChannels>(hook: HookNode) -> Node<S> {
+    let hook = Arc::new(hook);
+    IntoNode::<S, _>::into_node(move |ctx: Ctx, state: Snapshot<S>| {
+        let hook = Arc::clone(&hook);
+        async move { hook.run(ctx, state).await }
+    })
+}
+
+fn model_node<S: AgentChannels>(plan: &Arc<Plan>) -> Node<S> {
+    let plan = Arc::clone(plan);
+    IntoNode::<S, _>::into_node(move |ctx: Ctx, state: Snapshot<S>| {
+        let plan = Arc::clone(&plan);
+        async move { model_node::run(&plan, ctx, state).await }
+    })
+}

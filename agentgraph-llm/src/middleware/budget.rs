@@ -1,0 +1,123 @@
+//! A limit of money.
+
+mod price;
+
+use async_trait::async_trait;
+
+use super::model_call_limit::AtLimit;
+use super::{Hooks, Jump, Middleware, Turn};
+use crate::error::{Code, Error, Result};
+use crate::message::{Message, Role};
+
+pub use price::{Money, Price, PriceTable};
+
+/// Limits what the answers of an agent's models cost, for a run, for a thread, or for both. The prices are
+/// yours, and so is the unit of money; all sums are exact.
+///
+/// It is checked before each request, so one answer may exceed the limit, and none follows. Requests that other
+/// middleware makes, and answers that broke off, are not counted: no usage is known.
+///
+/// ```
+/// use agentgraph_llm::middleware::{Budget, Middleware, Money, Price, PriceTable, Turn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agentgraph_llm::Result<()> {
+/// // In cents per million tokens.
+/// let prices = PriceTable::new().with("claude-large", Price::new(300, 1500).with_cache(30, 375));
+/// let budget = Budget::new(prices).per_run(Money::units(20)).per_thread(Money::units(500));
+///
+/// let mut turn = Turn::detached(budget.name(), []);
+/// budget.before_model(&mut turn).await?;
+/// assert_eq!(Budget::spent(&mut turn)?, Money::default());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Budget {
+    prices: PriceTable,
+    run: Option<Money>,
+    thread: Option<Money>,
+    at_limit: AtLimit,
+}
+
+impl Budget {
+    /// Counts the cost by these prices, without a limit. At a limit, the run fails with `E_LLM_BUDGET`.
+    pub fn new(prices: PriceTable) -> Self {
+        Budget { prices, run: None, thread: None, at_limit: AtLimit::Error }
+    }
+
+    /// Sets the limit of a run.
+    pub fn per_run(mut self, limit: Money) -> Self {
+        self.run = Some(limit);
+        self
+    }
+
+    /// Sets the limit of a thread.
+    pub fn per_thread(mut self, limit: Money) -> Self {
+        self.thread = Some(limit);
+        self
+    }
+
+    /// Sets what happens when a limit is reached.
+    pub fn at_limit(mut self, action: AtLimit) -> Self {
+        self.at_limit = action;
+        self
+    }
+
+    /// What the thread has spent so far, in a turn of this middleware.
+    ///
+    /// # Errors
+    /// `E_LLM_MIDDLEWARE` if the stored value is not an amount.
+    pub fn spent(turn: &mut Turn) -> Result<Money> {
+        Ok(turn.slot().get()?.unwrap_or_default())
+    }
+
+    fn reached(&self, turn: &mut Turn) -> Result<Option<Error>> {
+        let thread = Budget::spent(turn)?;
+        let run = turn.run_slot::<Money>().get()?.unwrap_or_default();
+        let limits = [("run", self.run, run), ("thread", self.thread, thread)];
+        let reached = limits.into_iter().find_map(|(of, limit, spent)| {
+            let limit = limit.filter(|limit| spent >= *limit)?;
+            let message = format!(
+                "the budget of {} per {of} is used up ({} spent): raise it, or ask for less",
+                limit.as_units(),
+                spent.as_units()
+            );
+            Some(Error::new(Code::Budget, message))
+        });
+        Ok(reached)
+    }
+}
+
+#[async_trait]
+impl Middleware for Budget {
+    fn name(&self) -> &str {
+        "budget"
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE.before_model().after_model()
+    }
+
+    async fn before_model(&self, turn: &mut Turn) -> Result<Jump> {
+        match (self.reached(turn)?, self.at_limit) {
+            (None, _) => Ok(Jump::Next),
+            (Some(error), AtLimit::Error) => Err(error),
+            (Some(error), AtLimit::End) => {
+                turn.push(Message::assistant(error.message()));
+                Ok(Jump::End)
+            }
+        }
+    }
+
+    async fn after_model(&self, turn: &mut Turn) -> Result<Jump> {
+        let answer = turn.messages().iter().rev().find(|message| message.role == Role::Assistant);
+        let model = answer.and_then(|answer| answer.origin.as_ref()).map(|origin| origin.model.clone());
+        let cost = self.prices.of(&model.unwrap_or_default())?.cost(&turn.last_usage());
+        let thread = Budget::spent(turn)?.plus(cost);
+        turn.slot().set(&thread)?;
+        let run = turn.run_slot::<Money>().get()?.unwrap_or_default().plus(cost);
+        turn.run_slot().set(&run)?;
+        Ok(Jump::Next)
+    }
+}

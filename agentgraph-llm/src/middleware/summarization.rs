@@ -1,0 +1,196 @@
+//! The older part of a long conversation becomes a summary.
+
+mod cut;
+mod transcript;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Hooks, Jump, Middleware, Turn};
+use crate::error::{Code, Error, Result};
+use crate::message::{Message, Role};
+use crate::model::{AskExt, ChatModel, ChatRequest, TokenCount};
+
+/// How much of a conversation. A fraction is of the tokens that a model takes, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Extent {
+    /// This many tokens, by estimate.
+    Tokens(u64),
+    /// This many messages.
+    Messages(usize),
+    /// This part of the context window: see [`Summarization::context_window`].
+    Fraction(f64),
+}
+
+/// Replaces the older part of a long conversation by a summary, which a model writes and the thread stores. The
+/// last messages stay as they are, byte for byte: thinking keeps its signature, and no call is separated from
+/// its result. System messages stay, too.
+///
+/// ```
+/// use agentgraph_llm::middleware::{Extent, Middleware, Summarization, Turn};
+/// use agentgraph_llm::prelude::*;
+/// use std::sync::Arc;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agentgraph_llm::Result<()> {
+/// let model = ScriptedModel::new(["They greeted each other."]);
+/// let summary = Summarization::new(Arc::new(model), Extent::Messages(3)).keep(Extent::Messages(1));
+///
+/// let said = ["Hi", "Hello", "How are you?"].map(Message::user);
+/// let mut turn = Turn::detached(summary.name(), said);
+/// summary.before_model(&mut turn).await?;
+/// assert!(turn.messages()[0].text().contains("They greeted each other."));
+/// assert_eq!(turn.messages()[1].text(), "How are you?");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Summarization {
+    model: Arc<dyn ChatModel>,
+    triggers: Vec<Extent>,
+    keep: Extent,
+    trim: Option<u64>,
+    window: Option<u64>,
+    prompt: String,
+}
+
+const PROMPT: &str = "\
+Summarise the conversation below for an assistant that continues it and cannot see it. Keep the user's goals and \
+wishes, decisions and their reasons, facts, names, numbers, paths and results that are still needed, and what is \
+left to do. Leave out greetings and what was replaced later. Reply with the summary only.";
+
+impl Summarization {
+    /// Summarises with this model when a conversation has at least this extent; keeps the last 20 messages,
+    /// and shows the model the last 4000 tokens of what is summarised.
+    pub fn new(model: Arc<dyn ChatModel>, trigger: Extent) -> Self {
+        Summarization {
+            model,
+            triggers: vec![trigger],
+            keep: Extent::Messages(20),
+            trim: Some(4000),
+            window: None,
+            prompt: PROMPT.to_owned(),
+        }
+    }
+
+    /// Summarises also when a conversation has this extent.
+    pub fn or_at(mut self, trigger: Extent) -> Self {
+        self.triggers.push(trigger);
+        self
+    }
+
+    /// Sets how much stays. If it would begin between a call and its result, it begins at the call.
+    pub fn keep(mut self, extent: Extent) -> Self {
+        self.keep = extent;
+        self
+    }
+
+    /// Sets how many tokens of the older part the model sees, from its end; `None` for all.
+    pub fn trim(mut self, tokens: Option<u64>) -> Self {
+        self.trim = tokens;
+        self
+    }
+
+    /// Sets the tokens that fractions are of. The default is what the summarising model takes.
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Sets the instructions for the summary. The conversation follows as text.
+    pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.prompt = prompt.into();
+        self
+    }
+
+    fn is_due(&self, messages: &[Message]) -> Result<bool> {
+        let tokens = tokens(messages);
+        for trigger in &self.triggers {
+            let is_reached = match self.in_tokens(*trigger)? {
+                Ok(limit) => tokens >= limit,
+                Err(count) => messages.len() >= count,
+            };
+            if is_reached {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn cut(&self, messages: &[Message]) -> Result<usize> {
+        let wanted = match self.in_tokens(self.keep)? {
+            Ok(limit) => cut::cut_by_tokens(messages, limit, TokenCount::of_message),
+            Err(count) => messages.len().saturating_sub(count),
+        };
+        Ok(cut::safe_cut(messages, wanted))
+    }
+
+    /// The extent in tokens, or else its number of messages.
+    fn in_tokens(&self, extent: Extent) -> Result<Result<u64, usize>> {
+        Ok(match extent {
+            Extent::Tokens(tokens) => Ok(tokens),
+            Extent::Messages(count) => Err(count),
+            Extent::Fraction(fraction) => Ok((self.window()? as f64 * fraction.clamp(0.0, 1.0)) as u64),
+        })
+    }
+
+    fn window(&self) -> Result<u64> {
+        let info = self.model.info();
+        self.window.or(info.capabilities.max_input_tokens).ok_or_else(|| {
+            let message = format!(
+                "the context window of `{}` is not known, so a fraction of it cannot be taken: set it with \
+                 `Summarization::context_window`",
+                info.model
+            );
+            Error::new(Code::Config, message)
+        })
+    }
+
+    async fn summarise(&self, old: &[Message]) -> Result<Message> {
+        let text = format!("{}\n\n{}", self.prompt, transcript::of(old, self.trim));
+        let response = self.model.chat(ChatRequest::user(text)).await?;
+        Ok(Message::user(format!("Summary of the conversation so far:\n\n{}", response.message.text())))
+    }
+}
+
+fn tokens(messages: &[Message]) -> u64 {
+    messages.iter().map(TokenCount::of_message).fold(0, u64::saturating_add)
+}
+
+#[async_trait]
+impl Middleware for Summarization {
+    fn name(&self) -> &str {
+        "summarization"
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE.before_model()
+    }
+
+    async fn before_model(&self, turn: &mut Turn) -> Result<Jump> {
+        if !self.is_due(turn.messages())? {
+            return Ok(Jump::Next);
+        }
+        let (old, kept) = turn.messages().split_at(self.cut(turn.messages())?);
+        let (instructions, old): (Vec<_>, Vec<_>) =
+            old.iter().cloned().partition(|message| message.role == Role::System);
+        if old.is_empty() {
+            return Ok(Jump::Next);
+        }
+        let kept = kept.to_vec();
+        let summary = self.summarise(&old).await?;
+        turn.set_messages(instructions.into_iter().chain([summary]).chain(kept));
+        Ok(Jump::Next)
+    }
+}
+
+impl fmt::Debug for Summarization {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = out.debug_struct("Summarization");
+        parts.field("model", &self.model.info().model).field("triggers", &self.triggers);
+        parts.field("keep", &self.keep).field("trim", &self.trim).finish_non_exhaustive()
+    }
+}

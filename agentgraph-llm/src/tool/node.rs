@@ -1,0 +1,264 @@
+//! [`ToolNode`]: the calls of a model's answer as a node of a graph.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agentgraph::node::{IntoNode, Node};
+use agentgraph::{Command, Ctx, Dispatch, Input, Snapshot, State};
+use futures_util::{StreamExt, stream};
+
+use super::execution::{self, CallOutcome, Toolbox};
+use super::{AnyCommand, Tool, ToolCall};
+use crate::conversation;
+use crate::error::{Code, Error, Result};
+use crate::message::{Message, ToolUse};
+use crate::middleware::{Chain, Middleware};
+use crate::tool_loop::DEFAULT_MAX_CONCURRENCY;
+
+/// A state that holds a conversation.
+///
+/// [`agent_channels!`](crate::agent_channels) implements it for a state that can also be the state of an
+/// [`Agent`](crate::Agent).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say where its messages are",
+    label = "needs `MessageChannels`",
+    note = "implement `MessageChannels` over a field `#[reduce(by_id)] messages: Vec<Message>`"
+)]
+pub trait MessageChannels: State<Schema: Default> {
+    /// The conversation.
+    fn messages(&self) -> &[Message];
+
+    /// An update that replaces messages by their ids, and adds the others at the end.
+    fn add_messages(messages: Vec<Message>) -> Self::Update;
+
+    /// An update with the results of calls. `direct` has the ids of the calls whose output is the answer.
+    fn add_results(results: Vec<Message>, direct: Vec<String>) -> Self::Update {
+        let _ = direct;
+        Self::add_messages(results)
+    }
+}
+
+/// A node that runs the calls of the model's last answer and adds their results to the conversation.
+///
+/// Reached by an edge, it runs all open calls at once and adds one message with their results, in the order of
+/// the calls. Reached by a [`dispatch`](ToolNode::dispatch), it runs one call. Then each call is a task of its
+/// own: its result is stored when it is done, and a finished call never runs again.
+///
+/// - An unknown tool, arguments that do not fit, a failed tool and a panic are results that the model reads.
+///   [`ToolError::Fatal`](crate::ToolError::Fatal) fails the node, after the other calls have ended; a question
+///   to a person stops the run.
+/// - The [command](crate::ToolOutput::command) of a tool is applied with the result of its call. The node adds the
+///   result, the command need not.
+/// - If all calls that were run return [directly](crate::ToolOutput::return_direct), the node goes to
+///   [`direct_to`](ToolNode::direct_to) in the place of its edges.
+///
+/// ```
+/// use agentgraph::prelude::*;
+/// use agentgraph_llm::prelude::*;
+/// use agentgraph_llm::{MessageChannels, ToolNode, conversation};
+/// # use schemars::JsonSchema;
+/// # use serde::{Deserialize, Serialize};
+/// # use serde_json::json;
+///
+/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// struct Chat {
+///     #[reduce(by_id)]
+///     messages: Vec<Message>,
+/// }
+///
+/// impl MessageChannels for Chat {
+///     fn messages(&self) -> &[Message] {
+///         &self.messages
+///     }
+///     fn add_messages(messages: Vec<Message>) -> ChatUpdate {
+///         Chat::update().messages(messages)
+///     }
+/// }
+///
+/// async fn ask(chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
+///     let response = model.chat(ChatRequest::new(conversation::complete(&chat.messages))).await?;
+///     Ok(Chat::update().messages([response.message]))
+/// }
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct City {
+///     city: String,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let weather = FnTool::new("weather", "The weather of today.", async |place: City| {
+///     Ok::<_, ToolError>(format!("snow in {}", place.city))
+/// });
+/// let oslo = Reply::tool_call("weather", json!({"city": "Oslo"}));
+/// let model = ScriptedModel::new([oslo.and_tool_call("weather", json!({"city": "Bergen"})), Reply::text("Take a coat.")]);
+///
+/// let graph = StateGraph::new()
+///     .node("ask", ask)
+///     .node("tools", ToolNode::new([weather])?)
+///     .edge(START, "ask")
+///     .branch("ask", |chat: &Chat| ToolNode::dispatch("tools", &chat.messages), ["tools"])
+///     .edge("tools", "ask")
+///     .dep(model)
+///     .compile()?;
+///
+/// let chat = graph.invoke(Chat::update().messages([Message::user("A coat or not?")])).await?.into_finished()?;
+/// let results: Vec<_> = chat.messages.iter().flat_map(Message::results).map(|result| result.as_text()).collect();
+/// assert_eq!(results, ["snow in Oslo", "snow in Bergen"]);
+/// assert_eq!(chat.messages.last().unwrap().text(), "Take a coat.");
+/// # Ok(())
+/// # }
+/// ```
+pub struct ToolNode {
+    toolbox: Arc<Toolbox<'static>>,
+    chain: Chain,
+    max_concurrency: usize,
+    direct_to: String,
+}
+
+impl ToolNode {
+    /// A node over these tools.
+    ///
+    /// # Errors
+    /// `E_LLM_BAD_TOOL` if two tools have one name, or a name or schema cannot be sent.
+    pub fn new(tools: impl IntoIterator<Item = impl Tool + 'static>) -> Result<Self> {
+        let tools = tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        Ok(ToolNode::of(Arc::new(Toolbox::new(tools)?), Arc::from([])))
+    }
+
+    pub(crate) fn of(toolbox: Arc<Toolbox<'static>>, chain: Chain) -> Self {
+        let direct_to = agentgraph::END.to_owned();
+        ToolNode { toolbox, chain, max_concurrency: DEFAULT_MAX_CONCURRENCY, direct_to }
+    }
+
+    /// Wraps each call in these: [`Middleware::wrap_tool`]. The first is the outermost. Their hooks are not
+    /// called.
+    pub fn middleware(mut self, middleware: impl IntoIterator<Item = impl Middleware + 'static>) -> Self {
+        let added = middleware.into_iter().map(|added| Arc::new(added) as Arc<dyn Middleware>);
+        self.chain = self.chain.iter().cloned().chain(added).collect();
+        self
+    }
+
+    /// Limits the number of calls that run at the same time in one task (16 if not set, at least 1).
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.max_concurrency = calls.max(1);
+        self
+    }
+
+    /// Sets the node to which calls that return directly go (`END` if not set).
+    pub fn direct_to(mut self, target: impl Into<String>) -> Self {
+        self.direct_to = target.into();
+        self
+    }
+
+    /// Checks that the tools can work on the state `S`. A call of a tool for another state fails the node.
+    ///
+    /// # Errors
+    /// `E_LLM_BAD_TOOL` with the name of the tool and the two states.
+    pub fn check_state<S: State>(&self) -> Result<()> {
+        self.toolbox.check_state::<S>()
+    }
+
+    /// One dispatch to `node` for each open call of a conversation, for a branch or a command. Empty if the last
+    /// answer has no open calls, and then a branch ends.
+    pub fn dispatch(node: &str, messages: &[Message]) -> Vec<Dispatch> {
+        let calls = conversation::open_calls(messages);
+        calls.into_iter().map(|call| Dispatch::new(node.to_owned(), call.id.clone())).collect()
+    }
+
+    async fn run<S: MessageChannels>(
+        &self,
+        ctx: Ctx,
+        state: Snapshot<S>,
+        only: Option<Input<String>>,
+    ) -> Result<Command<S>> {
+        self.check_state::<S>()?;
+        let open = conversation::open_calls(state.messages());
+        let calls: Vec<&ToolUse> = match &only {
+            None => open,
+            Some(Input(id)) => open.into_iter().filter(|call| call.id == *id).collect(),
+        };
+        if let (Some(Input(id)), []) = (&only, calls.as_slice()) {
+            return Err(no_such_call(id));
+        }
+        let running: Vec<_> = calls.iter().map(|call| self.run_one(call, &ctx, &state)).collect();
+        let ended: Vec<_> = stream::iter(running).buffered(self.max_concurrency).collect().await;
+        let done = ended.into_iter().collect::<Result<Vec<CallOutcome>>>()?;
+        self.command(state.messages(), &calls, done, only.is_some())
+    }
+
+    async fn run_one<S: MessageChannels>(
+        &self,
+        asked: &ToolUse,
+        ctx: &Ctx,
+        state: &Snapshot<S>,
+    ) -> Result<CallOutcome> {
+        let call = ToolCall::of(asked).with_ctx(ctx.clone()).with_state(state.clone());
+        let chain = Some((&self.chain, &self.toolbox));
+        execution::outcome(asked, execution::run(&self.toolbox, chain, asked, call).await)
+    }
+
+    /// The results, then the commands of the tools in the order of the calls.
+    fn command<S: MessageChannels>(
+        &self,
+        messages: &[Message],
+        calls: &[&ToolUse],
+        done: Vec<CallOutcome>,
+        is_dispatched: bool,
+    ) -> Result<Command<S>> {
+        let is_direct =
+            |(_, output): &CallOutcome| output.as_ref().is_some_and(|output| output.return_direct);
+        let all_direct = !done.is_empty() && done.iter().all(is_direct);
+        let direct = calls.iter().zip(&done).filter(|(_, done)| is_direct(done));
+        let direct: Vec<_> = direct.map(|(call, _)| call.id.clone()).collect();
+        let (results, outputs): (Vec<_>, Vec<_>) = done.into_iter().unzip();
+        let results: Vec<Message> = if is_dispatched {
+            results.into_iter().map(|result| conversation::result_message(messages, result)).collect()
+        } else if results.is_empty() {
+            Vec::new()
+        } else {
+            vec![Message::tool_results(results)]
+        };
+        let mut command = Command::update(S::add_results(results, direct));
+        let commands = outputs.into_iter().flatten().filter_map(|output| output.command);
+        for added in commands.map(AnyCommand::into_command::<S>) {
+            command = command.and(added?).map_err(|error| {
+                Error::new(Code::BadTool, "the commands of two tools cannot be combined").with_source(error)
+            })?;
+        }
+        if all_direct && !command.replaces_edges() {
+            command = command.goto(self.direct_to.clone());
+        }
+        Ok(command)
+    }
+}
+
+fn no_such_call(id: &str) -> Error {
+    let message = format!(
+        "a tool node was dispatched for the call `{id}`, which is not open in the last answer of the conversation: \
+         dispatch it with `ToolNode::dispatch`"
+    );
+    Error::new(Code::BadTool, message)
+}
+
+/// Marks the implementation of [`IntoNode`] for [`ToolNode`].
+#[derive(Debug)]
+pub struct IsToolNode;
+
+impl<S: MessageChannels> IntoNode<S, IsToolNode> for ToolNode {
+    fn into_node(self) -> Node<S> {
+        let tools = Arc::new(self);
+        IntoNode::<S, _>::into_node(move |ctx: Ctx, state: Snapshot<S>, only: Option<Input<String>>| {
+            let tools = Arc::clone(&tools);
+            async move { tools.run(ctx, state, only).await }
+        })
+    }
+}
+
+impl fmt::Debug for ToolNode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<_> = self.toolbox.specs().map(|spec| spec.name).collect();
+        let mut parts = out.debug_struct("ToolNode");
+        parts.field("tools", &tools).field("max_concurrency", &self.max_concurrency).finish_non_exhaustive()
+    }
+}
