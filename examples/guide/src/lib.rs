@@ -22,6 +22,7 @@ pages! {
     Http = "docs/guide/http.md"
     Steering = "docs/guide/steering.md"
     Caching = "docs/guide/caching.md"
+    Tools = "docs/guide/tools.md"
     StructuredOutput = "docs/guide/structured-output.md"
     Reducers = "docs/guide/reducers.md"
     JsonGraphs = "docs/guide/json-graphs.md"
