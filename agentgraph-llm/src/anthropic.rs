@@ -11,19 +11,19 @@ mod failure;
 mod stream;
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use tracing::Instrument;
 
 use crate::error::Result;
-use crate::http::{Decoder, Endpoint};
-use crate::message::{MessageIds, Origin};
-use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelInfo};
-use crate::telemetry;
+use crate::http::{Call, Decoder, Dialect, Endpoint, LimitHeaders, QuotaHeaders};
+use crate::model::{
+    Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, TokenCount,
+};
 
 pub use builder::AnthropicModelBuilder;
-pub use decode::decode;
-pub use encode::encode;
+pub use decode::{decode, decode_count};
+pub use encode::{encode, encode_count};
 pub use stream::StreamDecoder;
 
 /// The default model, and the only place in this workspace that names a real one. The provider retires
@@ -39,12 +39,32 @@ pub use stream::StreamDecoder;
 /// ```
 pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 
+const PROVIDER: &str = "anthropic";
+
+const DIALECT: Dialect = Dialect {
+    refusal: failure::from_status,
+    request_id: "request-id",
+    limits: Some(LimitHeaders {
+        requests: QuotaHeaders {
+            limit: "anthropic-ratelimit-requests-limit",
+            remaining: "anthropic-ratelimit-requests-remaining",
+            reset: "anthropic-ratelimit-requests-reset",
+        },
+        tokens: QuotaHeaders {
+            limit: "anthropic-ratelimit-tokens-limit",
+            remaining: "anthropic-ratelimit-tokens-remaining",
+            reset: "anthropic-ratelimit-tokens-reset",
+        },
+    }),
+};
+
 /// A model behind Anthropic's Messages API, or a server compatible with it. Cheap to clone.
 ///
 /// A failed call is retried (twice by default) after the statuses 408, 409, 429, 5xx and 529 and after
-/// connection failures. The server's wishes (`x-should-retry`, `retry-after-ms`, and `retry-after` up to one
-/// minute) take precedence over the back-off, which is 0.5 s, doubled up to 8 s. Billing errors are not
-/// retried, and neither is a stream after its first event.
+/// connection failures. The server's wishes (`x-should-retry`, `retry-after-ms` and `retry-after`) take
+/// precedence over the back-off, which is 0.5 s, doubled up to 8 s. A call whose server asks for a longer wait
+/// than the [longest](AnthropicModelBuilder::longest_wait) gives up at once. Billing errors are not retried, and
+/// neither is a stream after its first event.
 ///
 /// ```no_run
 /// use agentgraph_llm::anthropic::DEFAULT_MODEL;
@@ -61,8 +81,7 @@ pub struct AnthropicModel {
     model: String,
     temperature: Option<f32>,
     max_tokens: u32,
-    endpoint: Endpoint,
-    ids: MessageIds,
+    endpoint: Arc<Endpoint>,
 }
 
 impl AnthropicModel {
@@ -71,8 +90,8 @@ impl AnthropicModel {
         AnthropicModelBuilder::default()
     }
 
-    /// The settings of a model with the key in `ANTHROPIC_API_KEY` and, if set, the address in
-    /// `ANTHROPIC_BASE_URL`.
+    /// The settings of a model with the key in `ANTHROPIC_API_KEY`, or else the token in `ANTHROPIC_AUTH_TOKEN`,
+    /// and, if set, the address in `ANTHROPIC_BASE_URL`.
     ///
     /// # Errors
     /// `E_LLM_CONFIG` if there is no key.
@@ -90,23 +109,22 @@ impl AnthropicModel {
 #[async_trait]
 impl ChatModel for AnthropicModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo::new("anthropic", self.model.clone())
+        let capabilities = Capabilities::new().structured_output().token_count();
+        ModelInfo::new(PROVIDER, self.model.clone()).with(capabilities)
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
         let request = self.with_defaults(request);
-        let span = telemetry::chat_span("anthropic", &self.model, &request, true);
         let body = encode(&self.model, &request, true).get().to_owned();
-        let result = self.endpoint.stream(body, || StreamDecoder::new().message_ids(self.ids.clone()));
-        let result = result.instrument(span.clone()).await;
-        if let Err(error) = &result {
-            telemetry::record_chat(&span, Err(error));
-        }
-        let origin = Origin::new("anthropic", self.model.clone());
-        Ok(result?.map_response(|mut response| {
-            response.message.origin = Some(origin);
-            response
-        }))
+        let url = self.endpoint.url("messages");
+        let call = Call { url, body, info: self.info(), request: &request };
+        self.endpoint.stream(call, StreamDecoder::new).await
+    }
+
+    async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
+        let body = encode_count(&self.model, request);
+        let url = self.endpoint.url("messages/count_tokens");
+        self.endpoint.send(&url, body.get(), decode_count).await
     }
 }
 
@@ -122,15 +140,17 @@ impl Decoder for StreamDecoder {
     fn next_event(&mut self) -> Option<Result<ChatEvent>> {
         StreamDecoder::next_event(self)
     }
+
+    fn whole(&self, body: &[u8]) -> Result<ChatResponse> {
+        decode(body)
+    }
 }
 
 impl fmt::Debug for AnthropicModel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("AnthropicModel")
             .field("model", &self.model)
-            .field("url", &self.endpoint.url.as_str())
-            .field("timeouts", &self.endpoint.timeouts)
-            .field("policy", &self.endpoint.policy)
+            .field("endpoint", &self.endpoint)
             .finish_non_exhaustive()
     }
 }

@@ -206,6 +206,12 @@ impl Error {
         self
     }
 
+    /// Adds a text at the end of the message.
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        self.0.message.push_str(note);
+        self
+    }
+
     /// Removes every occurrence of a text from the message.
     pub(crate) fn without_text(mut self, secret: &str) -> Self {
         if !secret.is_empty() {

@@ -6,6 +6,7 @@
 
 mod extra;
 mod object;
+mod pieces;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 
 pub use extra::Extra;
 pub(crate) use object::{Object, WireValue};
+pub(crate) use pieces::TextPieces;
 
 /// One JSON value as text, valid and otherwise unchanged. Cheap to clone.
 ///

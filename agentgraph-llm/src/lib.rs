@@ -38,9 +38,11 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
+//! | [`schema`] | JSON Schemas in the forms that providers accept |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
 //! | [`recording`] | [`Recording`]: exchanges with a model, recorded once and replayed in tests |
@@ -72,34 +74,44 @@
 //!
 //! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`. Their fields have the
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
-//! chooses the exporter.
+//! chooses the exporter. Tokens and times of model calls are also events of the target
+//! `agentgraph_llm::metrics`, at the level trace, which the metrics layer of `tracing-opentelemetry` turns into
+//! the histograms of the conventions.
 
 pub mod agent;
 pub mod anthropic;
 pub mod conversation;
+pub mod embed;
 mod error;
+pub mod gemini;
 mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
+#[cfg(any(feature = "mcp", feature = "mcp-server"))]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
 pub mod node;
+pub mod openai;
 pub mod prelude;
 pub mod recording;
 pub mod retry;
+pub mod schema;
 pub mod scripted;
 mod sse;
 mod telemetry;
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
+mod tool_macro;
 
 pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
-pub use http::{Clock, SystemClock};
+pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModelBuilder};
+pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
     Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
@@ -122,7 +134,17 @@ pub use tool::{
     ToolExt, ToolNode, ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
+pub use tool_macro::{FromToolCall, IntoTool};
+
+pub use agentgraph_llm_macros::tool;
+
+#[doc(hidden)]
+pub use tool_macro::written as __private;
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]
 pub use secrecy::SecretString;
+
+/// The HTTP client that a model can be given.
+#[doc(no_inline)]
+pub use reqwest::Client as HttpClient;

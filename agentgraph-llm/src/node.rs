@@ -36,6 +36,7 @@ use crate::model::{ChatModel, ChatRequest};
 use crate::template::Template;
 use crate::tool::Tool;
 use crate::tool_loop::{DEFAULT_MAX_CONCURRENCY, DEFAULT_MAX_ROUNDS};
+use crate::tool_macro::IntoTool;
 use tries::Call;
 
 pub use answer::{Answer, Attempt, Exchange};
@@ -188,8 +189,8 @@ impl<O: 'static, S> LlmNode<O, S> {
     }
 
     /// Adds a tool that the model may call before it answers; see [`ToolLoop`](crate::ToolLoop).
-    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
-        self.tools.push(Arc::new(tool));
+    pub fn tool<Form>(mut self, tool: impl IntoTool<Form, Tool: 'static>) -> Self {
+        self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 

@@ -12,3 +12,4 @@ pub use crate::model::{
 pub use crate::scripted::{Reply, ScriptedModel};
 pub use crate::tool::{FnTool, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec};
 pub use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
+pub use agentgraph_llm_macros::tool;

@@ -40,6 +40,7 @@ use crate::model::{
 };
 use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
+use crate::tool_macro::IntoTool;
 use calls::Calls;
 use durable::DurableSteps;
 
@@ -143,8 +144,8 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Adds a tool.
-    pub fn tool(mut self, tool: impl Tool + 'a) -> Self {
-        self.tools.push(Arc::new(tool));
+    pub fn tool<Form>(mut self, tool: impl IntoTool<Form, Tool: 'a>) -> Self {
+        self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 

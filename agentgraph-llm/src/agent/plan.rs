@@ -157,7 +157,9 @@ fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks) -> Result<CompiledGra
     graph = graph
         .node(MODEL, model_node::<S>(plan).targets(ways.after_model.as_deref().into_iter().chain(decided)));
     graph = add_chain(graph, plan, hooks.after_model, None);
+    // A command of a tool ends the agent or asks the model again; it knows no other node of an agent.
     let tools = ToolNode::of(Arc::clone(&plan.toolbox), Arc::clone(&plan.chain)).direct_to(&ways.end);
+    let tools = IntoNode::<S, _>::targets(tools, [&*ways.round, &*ways.end, END]);
     graph = graph.node(TOOLS, tools).edge(START, start).edge(TOOLS, ways.round.clone());
     graph = add_chain(graph, plan, hooks.after_agent, Some(END));
     graph.compile().map_err(|problems| {

@@ -3,10 +3,8 @@
 
 use crate::error::{Code, Error, Result};
 use crate::json::{Object, RawJson, WireValue};
-use crate::message::{
-    Block, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse,
-};
-use crate::model::{ChatResponse, StopReason, Usage};
+use crate::message::{Block, Message, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse};
+use crate::model::{ChatResponse, StopReason, TokenCount, Usage};
 
 use super::failure;
 
@@ -27,20 +25,36 @@ use super::failure;
 /// # Ok::<(), agentgraph_llm::Error>(())
 /// ```
 pub fn decode(body: &[u8]) -> Result<ChatResponse> {
-    let mut fields = parse_object(body)?;
-    if fields.get_as::<String>("type").as_deref() == Some("error") {
-        return Err(failure::from_event(&fields));
-    }
+    let mut fields = parse_answer(body)?;
     let Some(content) = fields.take_as::<Vec<WireValue>>("content") else {
         return Err(undecodable("the answer has no list of `content`", body));
     };
-    let usage = fields.take_as::<Object>("usage").map(|usage| WireUsage::default().updated(&usage));
-    let mut response = ResponseHead::take(&mut fields)
-        .into_response(&MessageIds::default(), content.into_iter().map(|raw| block(raw.0)));
-    response.usage = usage.unwrap_or_default().normalised();
+    let mut usage = WireUsage::default();
+    usage.update(fields.take_as("usage").unwrap_or_default());
+    let mut response =
+        ResponseHead::take(&mut fields).into_response(content.into_iter().map(|raw| block(raw.0)));
+    usage.add_to(&mut response);
     response.stop = stop_reason(fields.take_as("stop_reason"));
     keep_rest(&mut response, fields);
     Ok(response)
+}
+
+/// Reads the body of an answer with the number of tokens of a request.
+///
+/// # Errors
+/// `E_LLM_DECODE` if the body has no number `input_tokens`; the provider's error if the body is one.
+///
+/// ```
+/// use agentgraph_llm::anthropic;
+///
+/// let count = anthropic::decode_count(br#"{"input_tokens": 2095}"#)?;
+/// assert_eq!((count.tokens, count.is_exact), (2095, true));
+/// # Ok::<(), agentgraph_llm::Error>(())
+/// ```
+pub fn decode_count(body: &[u8]) -> Result<TokenCount> {
+    let fields = parse_answer(body)?;
+    let tokens = fields.get_as("input_tokens");
+    tokens.map(TokenCount::exact).ok_or_else(|| undecodable("the answer has no `input_tokens`", body))
 }
 
 /// The id and the model of a response.
@@ -56,12 +70,8 @@ impl ResponseHead {
         ResponseHead { id: text("id"), model: text("model") }
     }
 
-    pub(super) fn into_response(
-        self,
-        ids: &MessageIds,
-        content: impl Iterator<Item = Block>,
-    ) -> ChatResponse {
-        let message = Message::new(Role::Assistant, content).with_id(ids.next_id());
+    pub(super) fn into_response(self, content: impl Iterator<Item = Block>) -> ChatResponse {
+        let message = Message::new(Role::Assistant, content);
         let response = ChatResponse::new(message, StopReason::Other(String::new()));
         response.with_model(self.model).with_response_id(self.id)
     }
@@ -73,6 +83,15 @@ pub(super) fn keep_rest(response: &mut ChatResponse, rest: Object) {
         if !matches!(name, "type" | "role") && value.get() != "null" {
             response.extra.insert(name, value.clone());
         }
+    }
+}
+
+/// The object of an answer that is not an error.
+fn parse_answer(body: &[u8]) -> Result<Object> {
+    let fields = parse_object(body)?;
+    match fields.get_as::<String>("type").as_deref() {
+        Some("error") => Err(failure::from_event(&fields)),
+        _ => Ok(fields),
     }
 }
 
@@ -133,36 +152,35 @@ pub(super) fn stop_reason(reason: Option<String>) -> StopReason {
     }
 }
 
-/// Counts in Anthropic's sense: `input` excludes tokens read from or written to the cache.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WireUsage {
-    input: u64,
-    output: u64,
-    cache_write: u64,
-    cache_read: u64,
-    thinking: u64,
-}
+/// The usage object of a response. Its `input_tokens` exclude tokens read from or written to the cache.
+#[derive(Debug, Default)]
+pub(super) struct WireUsage(Object);
 
 impl WireUsage {
     /// Later counts of a stream are totals, so they replace earlier ones; absent counts stay.
-    pub(super) fn updated(mut self, fields: &Object) -> Self {
-        let replace = |name: &str, count: &mut u64| *count = fields.get_as(name).unwrap_or(*count);
-        replace("input_tokens", &mut self.input);
-        replace("output_tokens", &mut self.output);
-        replace("cache_creation_input_tokens", &mut self.cache_write);
-        replace("cache_read_input_tokens", &mut self.cache_read);
-        if let Some(details) = fields.get_as::<Object>("output_tokens_details") {
-            self.thinking = details.get_as("thinking_tokens").unwrap_or(self.thinking);
+    pub(super) fn update(&mut self, fields: Object) {
+        for (name, value) in fields.iter() {
+            if value.get() != "null" || self.0.get(name).is_none() {
+                self.0.set(name, value.clone());
+            }
         }
-        self
     }
 
-    pub(super) fn normalised(self) -> Usage {
-        let input_total = self.input.saturating_add(self.cache_write).saturating_add(self.cache_read);
-        let mut usage = Usage::new(input_total, self.output);
-        usage.input_cached_read = self.cache_read;
-        usage.input_cache_write = self.cache_write;
-        usage.output_reasoning = self.thinking;
+    pub(super) fn add_to(self, response: &mut ChatResponse) {
+        response.usage = self.normalised();
+        response.raw_usage = (!self.0.is_empty()).then(|| self.0.to_json());
+    }
+
+    fn normalised(&self) -> Usage {
+        let count = |name| self.0.get_as::<u64>(name).unwrap_or_default();
+        let cache_read = count("cache_read_input_tokens");
+        let cache_write = count("cache_creation_input_tokens");
+        let input_total = count("input_tokens").saturating_add(cache_write).saturating_add(cache_read);
+        let mut usage = Usage::new(input_total, count("output_tokens"));
+        usage.input_cached_read = cache_read;
+        usage.input_cache_write = cache_write;
+        let details = self.0.get_as::<Object>("output_tokens_details").unwrap_or_default();
+        usage.output_reasoning = details.get_as("thinking_tokens").unwrap_or_default();
         usage
     }
 }

@@ -1,9 +1,14 @@
 //! A request as the body of Anthropic's Messages API.
 
+use serde_json::Value;
+
 use crate::json::{Extra, Object, RawJson};
 use crate::message::{Block, Media, MediaSource, Message, Role, TextBlock, ToolInput, ToolResult, ToolUse};
-use crate::model::{ChatRequest, ToolChoice, ToolMode};
+use crate::model::{ChatRequest, Effort, ModelInfo, OutputSpec, ToolChoice, ToolMode};
+use crate::schema::{self, SchemaProfile};
 use crate::tool::ToolSpec;
+
+use super::PROVIDER;
 
 /// The limit of output tokens for a request that has none.
 pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
@@ -15,8 +20,12 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 ///   them.
 /// - Consecutive messages of one role become one message, with tool results first, because the API requires
 ///   all results of a turn in one message before any text.
+/// - A message of another model is sent [as this one may get it](Message::for_model).
 /// - System messages become part of the request's `system`, wherever they are in the conversation.
 /// - Arguments that are not a JSON object cannot be sent; they become `{"INVALID_JSON": "..."}`.
+/// - Schemas of answers and of strict tools are [rewritten](crate::schema) for the API. An answer's schema that
+///   is only a hint, or that the API cannot enforce, becomes an instruction at the end of `system`; a tool's
+///   that it cannot enforce is sent without strictness.
 /// - The request's `extra` fields come last and replace fields of the same name.
 ///
 /// ```
@@ -29,13 +38,55 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// );
 /// ```
 pub fn encode(model: &str, request: &ChatRequest, stream: bool) -> RawJson {
+    let mut body = body(model, request);
+    if stream {
+        body.set("stream", Value::Bool(true));
+    }
+    body.with_all(&request.extra).to_json()
+}
+
+/// Encodes a request as the JSON body of a request that counts its tokens: without the settings that have no
+/// influence on them, which that endpoint refuses.
+///
+/// ```
+/// use agentgraph_llm::{ChatRequest, anthropic};
+///
+/// let body = anthropic::encode_count("claude-test", &ChatRequest::user("Hi").with_max_tokens(50));
+/// assert_eq!(
+///     body.get(),
+///     r#"{"model":"claude-test","messages":[{"role":"user","content":[{"type":"text","text":"Hi"}]}]}"#
+/// );
+/// ```
+pub fn encode_count(model: &str, request: &ChatRequest) -> RawJson {
+    let mut body = body(model, request).with_all(&request.extra);
+    for name in NOT_COUNTED {
+        body.take(name);
+    }
+    body.to_json()
+}
+
+/// The fields of a request that the endpoint which counts tokens does not have.
+const NOT_COUNTED: [&str; 10] = [
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop_sequences",
+    "metadata",
+    "service_tier",
+    "inference_geo",
+    "container",
+    "diagnostics",
+];
+
+fn body(model: &str, request: &ChatRequest) -> Object {
     let mut body = Object::default()
         .with("model", RawJson::string(model))
         .with("max_tokens", number(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)));
     if let Some(system) = system(request) {
         body.set("system", system);
     }
-    body.set("messages", messages(&request.messages));
+    body.set("messages", messages(&request.messages, &ModelInfo::new(PROVIDER, model)));
     if !request.tools.is_empty() {
         body.set("tools", array(request.tools.iter().map(tool)));
         if let Some(choice) = tool_choice(&request.tool_choice) {
@@ -45,13 +96,53 @@ pub fn encode(model: &str, request: &ChatRequest, stream: bool) -> RawJson {
     if let Some(temperature) = request.temperature {
         body.set("temperature", number(temperature));
     }
+    if let Some(share) = request.top_p {
+        body.set("top_p", number(share));
+    }
     if !request.stop.is_empty() {
         body.set("stop_sequences", array(request.stop.iter().map(|stop| RawJson::string(stop))));
     }
-    if stream {
-        body.set("stream", serde_json::Value::Bool(true));
+    if let Some(config) = output_config(request) {
+        body.set("output_config", config);
     }
-    body.with_all(&request.extra).to_json()
+    body
+}
+
+fn output_config(request: &ChatRequest) -> Option<RawJson> {
+    let mut config = Object::default();
+    if let Some(schema) = request.output.as_ref().and_then(enforced) {
+        let format = object("json_schema").with("schema", schema);
+        config.set("format", format.to_json());
+    }
+    if let Some(effort) = &request.effort {
+        config.set("effort", RawJson::string(level(effort)));
+    }
+    (!config.is_empty()).then(|| config.to_json())
+}
+
+/// The schema of an answer, if it is to be enforced and the API can do that.
+fn enforced(output: &OutputSpec) -> Option<Value> {
+    let transformed = output.strict.then(|| schema::transform(&output.schema, SchemaProfile::Anthropic));
+    transformed.filter(|transformed| transformed.is_strict).map(|transformed| transformed.schema)
+}
+
+/// The instruction that takes the place of a schema which is not enforced. The API has no other form of a hint.
+fn hint(output: &OutputSpec) -> Option<Block> {
+    let text = || {
+        format!(
+            "Answer with JSON only, without any other text. It follows this JSON Schema: {}",
+            output.schema
+        )
+    };
+    enforced(output).is_none().then(|| Block::text(text()))
+}
+
+/// The API has no level below `low`.
+fn level(effort: &Effort) -> &str {
+    match effort {
+        Effort::Minimal => Effort::Low.as_str(),
+        effort => effort.as_str(),
+    }
 }
 
 fn array(items: impl Iterator<Item = RawJson>) -> RawJson {
@@ -60,7 +151,7 @@ fn array(items: impl Iterator<Item = RawJson>) -> RawJson {
 
 /// Through the number's own type: `0.2_f32` becomes `0.2` and not the nearest double of it.
 fn number(number: impl serde::Serialize) -> RawJson {
-    RawJson::from_value(&number).unwrap_or_else(|_| serde_json::Value::Null.into())
+    RawJson::from_value(&number).unwrap_or_else(|_| Value::Null.into())
 }
 
 fn object(kind: &str) -> Object {
@@ -70,7 +161,9 @@ fn object(kind: &str) -> Object {
 fn system(request: &ChatRequest) -> Option<RawJson> {
     let head = request.system.iter().map(|text| TextBlock::new(text).into());
     let rest = request.messages.iter().filter(|message| message.role == Role::System);
-    let all: Vec<Block> = head.chain(rest.flat_map(|message| message.content.iter().cloned())).collect();
+    let hint = request.output.as_ref().and_then(hint);
+    let said = head.chain(rest.flat_map(|message| message.content.iter().cloned()));
+    let all: Vec<Block> = said.chain(hint).collect();
     match &all[..] {
         [Block::Text(TextBlock { text, extra })] if extra.is_empty() && !is_blank(text, extra) => {
             Some(RawJson::string(text))
@@ -82,9 +175,10 @@ fn system(request: &ChatRequest) -> Option<RawJson> {
     }
 }
 
-fn messages(messages: &[Message]) -> RawJson {
+fn messages(messages: &[Message], model: &ModelInfo) -> RawJson {
+    let messages: Vec<_> = messages.iter().map(|message| message.for_model(model)).collect();
     let mut turns: Vec<(&str, Vec<&Block>)> = Vec::new();
-    for message in messages {
+    for message in &messages {
         let role = match message.role {
             Role::System => continue,
             Role::User => "user",
@@ -158,7 +252,7 @@ fn tool_result(result: &ToolResult) -> Object {
         fields.set("content", RawJson::array(&content));
     }
     if result.is_error {
-        fields.set("is_error", serde_json::Value::Bool(true));
+        fields.set("is_error", Value::Bool(true));
     }
     fields
 }
@@ -177,11 +271,21 @@ fn medium(kind: &str, media: &Media) -> Object {
 }
 
 fn tool(spec: &ToolSpec) -> RawJson {
-    Object::default()
+    if let Some(raw) = &spec.raw {
+        return raw.clone();
+    }
+    let sent = match spec.strict {
+        Some(true) => schema::transform_arguments(&spec.input_schema, SchemaProfile::Anthropic),
+        _ => schema::transform_arguments(&spec.input_schema, SchemaProfile::Plain),
+    };
+    let mut fields = Object::default()
         .with("name", RawJson::string(&spec.name))
         .with("description", RawJson::string(&spec.description))
-        .with("input_schema", spec.input_schema.clone())
-        .to_json()
+        .with("input_schema", sent.schema);
+    if spec.strict.is_some() {
+        fields.set("strict", Value::Bool(sent.is_strict));
+    }
+    fields.with_all(&spec.extra).to_json()
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<RawJson> {
@@ -193,9 +297,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<RawJson> {
         ToolMode::None => return Some(object("none").to_json()),
     };
     Some(match choice.parallel {
-        Some(parallel) => {
-            fields.with("disable_parallel_tool_use", serde_json::Value::Bool(!parallel)).to_json()
-        }
+        Some(parallel) => fields.with("disable_parallel_tool_use", Value::Bool(!parallel)).to_json(),
         None => fields.to_json(),
     })
 }

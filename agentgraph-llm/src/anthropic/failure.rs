@@ -1,16 +1,30 @@
 //! Anthropic's errors as [`Error`]s with a code.
 
+use reqwest::header::HeaderMap;
+
 use crate::error::{Code, Error};
 use crate::json::Object;
 
 /// A longer message of a provider is cut.
 const MAX_MESSAGE: usize = 500;
 
-/// Phrases that identify a billing error among the statuses 400 and 429. Billing errors are not retryable.
+/// Values of `error.details.error_code` that identify a billing error, whatever the status. Billing errors are
+/// not retryable.
+const MONEY_CODES: [&str; 4] = [
+    "enforced_spend_limit_reached",
+    "contract_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+];
+
+/// Phrases that identify a billing error without such a code.
 const MONEY: [&str; 4] = ["credit balance", "spend limit", "spending limit", "api usage limits"];
 
+/// Phrases of an error for too many tokens, which has the status of any wrong request.
+const TOO_LARGE: [&str; 2] = ["prompt is too long", "exceed context limit"];
+
 /// The error of an unsuccessful HTTP response.
-pub(crate) fn from_status(status: u16, body: &[u8]) -> Error {
+pub(crate) fn from_status(status: u16, _headers: &HeaderMap, body: &[u8]) -> Error {
     let fields = std::str::from_utf8(body).ok().and_then(|text| Object::parse(text).ok());
     let detail = fields.as_ref().map(Detail::of).unwrap_or_default();
     let code = if detail.is_about_money() { Code::Billing } else { code_of_status(status, &detail) };
@@ -24,7 +38,7 @@ pub(crate) fn from_status(status: u16, body: &[u8]) -> Error {
 /// The error of an `error` event in a stream, or of an error body with a success status.
 pub(crate) fn from_event(fields: &Object) -> Error {
     let detail = Detail::of(fields);
-    let code = if detail.is_about_money() { Code::Billing } else { code_of_kind(&detail.kind) };
+    let code = if detail.is_about_money() { Code::Billing } else { code_of_kind(&detail) };
     let error = error(code, &detail);
     match fields.get_as::<String>("request_id") {
         Some(id) => error.with_request_id(id),
@@ -35,6 +49,8 @@ pub(crate) fn from_event(fields: &Object) -> Error {
 #[derive(Default)]
 struct Detail {
     kind: String,
+    /// The stable name of the cause, if the server gives one.
+    cause: String,
     message: String,
 }
 
@@ -44,18 +60,30 @@ impl Detail {
             return Detail::default();
         };
         let text = |name| error.get_as::<String>(name).unwrap_or_default();
-        Detail { kind: text("type"), message: text("message").chars().take(MAX_MESSAGE).collect() }
+        let details = error.get_as::<Object>("details").unwrap_or_default();
+        Detail {
+            kind: text("type"),
+            cause: details.get_as("error_code").unwrap_or_default(),
+            message: text("message").chars().take(MAX_MESSAGE).collect(),
+        }
     }
 
     fn is_about_money(&self) -> bool {
+        match self.cause.as_str() {
+            "" => self.kind == "billing_error" || self.says(&MONEY),
+            cause => self.kind == "billing_error" || MONEY_CODES.contains(&cause),
+        }
+    }
+
+    fn says(&self, phrases: &[&str]) -> bool {
         let message = self.message.to_lowercase();
-        self.kind == "billing_error" || MONEY.iter().any(|phrase| message.contains(phrase))
+        phrases.iter().any(|phrase| message.contains(phrase))
     }
 }
 
 fn code_of_status(status: u16, detail: &Detail) -> Code {
     match status {
-        400 if detail.message.contains("prompt is too long") => Code::TooLarge,
+        400 if detail.says(&TOO_LARGE) => Code::TooLarge,
         401 => Code::Auth,
         402 => Code::Billing,
         403 => Code::Permission,
@@ -71,8 +99,9 @@ fn code_of_status(status: u16, detail: &Detail) -> Code {
     }
 }
 
-fn code_of_kind(kind: &str) -> Code {
-    match kind {
+fn code_of_kind(detail: &Detail) -> Code {
+    match detail.kind.as_str() {
+        "invalid_request_error" if detail.says(&TOO_LARGE) => Code::TooLarge,
         "invalid_request_error" => Code::BadRequest,
         "authentication_error" => Code::Auth,
         "permission_error" => Code::Permission,
@@ -87,13 +116,10 @@ fn code_of_kind(kind: &str) -> Code {
 
 fn error(code: Code, detail: &Detail) -> Error {
     let what = advice(code);
-    let Detail { kind, message } = detail;
-    let said = match (kind.as_str(), message.as_str()) {
-        ("", "") => String::new(),
-        ("", message) => format!("; the server says: {message}"),
-        (kind, "") => format!("; the server says: {kind}"),
-        (kind, message) => format!("; the server says: {kind}: {message}"),
-    };
+    let Detail { kind, cause, message } = detail;
+    let said = [kind, cause, message].map(String::as_str).into_iter().filter(|part| !part.is_empty());
+    let said = said.collect::<Vec<_>>().join(": ");
+    let said = if said.is_empty() { said } else { format!("; the server says: {said}") };
     Error::new(code, format!("{what}{said}"))
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::error::{Code, Error, Result};
 use crate::http::MAX_BODY;
 use crate::json::{Object, WireValue};
-use crate::message::MessageIds;
+use crate::message::Block;
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, StopReason};
 use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
@@ -37,19 +37,18 @@ use super::failure;
 #[derive(Debug)]
 pub struct StreamDecoder {
     sse: SseParser,
-    events: VecDeque<Result<ChatEvent>>,
+    events: EventQueue,
     done: bool,
     /// The number of bytes received.
     size: usize,
     answer: PartialResponse,
-    ids: MessageIds,
 }
 
 #[derive(Debug, Default)]
 struct PartialResponse {
     head: ResponseHead,
     rest: Object,
-    blocks: BTreeMap<usize, Assembly>,
+    blocks: BTreeMap<usize, Slot>,
     usage: WireUsage,
     stop: Option<String>,
 }
@@ -65,14 +64,7 @@ impl StreamDecoder {
     pub fn new() -> Self {
         let sse = SseParser::new(MAX_EVENT);
         let answer = PartialResponse::default();
-        let ids = MessageIds::default();
-        StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer, ids }
-    }
-
-    /// Sets the source of the message's id.
-    pub fn message_ids(mut self, ids: MessageIds) -> Self {
-        self.ids = ids;
-        self
+        StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer }
     }
 
     /// Adds bytes, split at any place. Bytes after the last event are ignored. An event of more than 32 MiB
@@ -126,89 +118,104 @@ impl StreamDecoder {
         if self.done || data.trim_ascii().is_empty() {
             return;
         }
-        match decode::parse_object(data).and_then(|event| self.answer.take(event)) {
-            Ok(Progress::Nothing) => {}
-            Ok(Progress::Event(event)) => self.events.push_back(Ok(event)),
-            Ok(Progress::Finish) => {
-                self.done = true;
-                let finished = std::mem::take(&mut self.answer).finish(&self.ids);
-                self.events.push_back(Ok(finished));
-            }
+        match decode::parse_object(data).and_then(|event| self.answer.take(event, &mut self.events)) {
+            Ok(Progress::More) => {}
+            Ok(Progress::Finish) => match std::mem::take(&mut self.answer).finish(&mut self.events) {
+                Ok(()) => self.done = true,
+                Err(error) => self.fail(error),
+            },
             Err(error) => self.fail(error),
         }
     }
 }
 
+type EventQueue = VecDeque<Result<ChatEvent>>;
+
 enum Progress {
-    Nothing,
-    Event(ChatEvent),
+    More,
     Finish,
 }
 
-impl From<Option<ChatEvent>> for Progress {
-    fn from(event: Option<ChatEvent>) -> Self {
-        event.map_or(Progress::Nothing, Progress::Event)
-    }
+/// A block of the response.
+#[derive(Debug)]
+enum Slot {
+    Open(Assembly),
+    Closed(Block),
 }
 
 impl PartialResponse {
-    fn take(&mut self, mut event: Object) -> Result<Progress> {
+    fn take(&mut self, mut event: Object, events: &mut EventQueue) -> Result<Progress> {
         match event.get_as::<String>("type").unwrap_or_default().as_str() {
-            "message_start" => self.start(event.take_as("message").unwrap_or_default()),
-            "content_block_start" => self.start_block(&event),
-            "content_block_delta" => self.extend_block(&event),
-            "message_delta" => {
-                self.update(event);
-                Ok(Progress::Nothing)
-            }
-            "message_stop" => Ok(Progress::Finish),
-            "error" => Err(failure::from_event(&event)),
-            _ => Ok(Progress::Nothing),
+            "message_start" => self.start(event.take_as("message").unwrap_or_default())?,
+            "content_block_start" => events.extend(self.start_block(&event)?.map(Ok)),
+            "content_block_delta" => events.extend(self.extend_block(&event)?.map(Ok)),
+            "content_block_stop" => events.extend(self.close_block(index(&event)?)?.map(Ok)),
+            "message_delta" => self.update(event),
+            "message_stop" => return Ok(Progress::Finish),
+            "error" => return Err(failure::from_event(&event)),
+            _ => {}
         }
+        Ok(Progress::More)
     }
 
-    fn start(&mut self, mut message: Object) -> Result<Progress> {
+    fn start(&mut self, mut message: Object) -> Result<()> {
         self.head = ResponseHead::take(&mut message);
         if let Some(usage) = message.take_as::<Object>("usage") {
-            self.usage = self.usage.updated(&usage);
+            self.usage.update(usage);
         }
-        for (index, raw) in
-            message.take_as::<Vec<WireValue>>("content").unwrap_or_default().into_iter().enumerate()
-        {
-            self.blocks.insert(index, Assembly::new(&raw.0)?);
+        let content = message.take_as::<Vec<WireValue>>("content").unwrap_or_default();
+        for (index, raw) in content.into_iter().enumerate() {
+            self.blocks.insert(index, Slot::Open(Assembly::new(&raw.0)?));
         }
         self.stop = message.take_as("stop_reason");
         self.rest = message;
-        Ok(Progress::Nothing)
+        Ok(())
     }
 
-    fn start_block(&mut self, event: &Object) -> Result<Progress> {
+    fn start_block(&mut self, event: &Object) -> Result<Option<ChatEvent>> {
         let index = index(event)?;
         let Some(raw) = event.get("content_block") else {
             return Err(broken("`content_block_start` without a block"));
         };
         let block = Assembly::new(raw)?;
         let started = block.started(index);
-        match self.blocks.insert(index, block) {
+        match self.blocks.insert(index, Slot::Open(block)) {
             Some(_) => Err(broken(&format!("block {index} started twice"))),
-            None => Ok(started.into()),
+            None => Ok(started),
         }
     }
 
-    fn extend_block(&mut self, event: &Object) -> Result<Progress> {
+    fn extend_block(&mut self, event: &Object) -> Result<Option<ChatEvent>> {
         let index = index(event)?;
-        let Some(block) = self.blocks.get_mut(&index) else {
-            return Err(broken(&format!("a delta for block {index}, which did not start")));
-        };
         let Some(delta) = event.get_as::<Object>("delta") else {
             return Err(broken("`content_block_delta` without a delta"));
         };
-        Ok(block.extend(index, delta).into())
+        match self.blocks.get_mut(&index) {
+            Some(Slot::Open(block)) => block.extend(index, delta),
+            Some(Slot::Closed(_)) => Err(broken(&format!("a delta for block {index}, which ended before"))),
+            None => Err(broken(&format!("a delta for block {index}, which did not start"))),
+        }
+    }
+
+    /// Ends a block. One that no event has shown yet becomes an event.
+    fn close_block(&mut self, index: usize) -> Result<Option<ChatEvent>> {
+        let block = match self.blocks.remove(&index) {
+            Some(Slot::Open(block)) => block.finish()?,
+            Some(closed) => {
+                self.blocks.insert(index, closed);
+                return Ok(None);
+            }
+            None => return Ok(None),
+        };
+        let is_shown = matches!(block, Block::Text(_) | Block::Thinking(_) | Block::ToolUse(_));
+        let event = (!is_shown).then(|| ChatEvent::Block { index, block: block.clone() });
+        self.blocks.insert(index, Slot::Closed(block));
+        Ok(event)
     }
 
     fn update(&mut self, mut event: Object) {
         if let Some(usage) = event.get_as::<Object>("usage") {
-            self.usage = self.usage.updated(&usage);
+            self.usage.update(usage);
         }
         let mut delta = event.take_as::<Object>("delta").unwrap_or_default();
         self.stop = delta.take_as("stop_reason").or(self.stop.take());
@@ -218,15 +225,23 @@ impl PartialResponse {
         }
     }
 
-    fn finish(self, ids: &MessageIds) -> ChatEvent {
-        let mut response = self.head.into_response(ids, self.blocks.into_values().map(Assembly::finish));
-        response.usage = self.usage.normalised();
+    fn finish(mut self, events: &mut EventQueue) -> Result<()> {
+        for index in self.blocks.keys().copied().collect::<Vec<_>>() {
+            events.extend(self.close_block(index)?.map(Ok));
+        }
+        let blocks = self.blocks.into_values().filter_map(|slot| match slot {
+            Slot::Closed(block) => Some(block),
+            Slot::Open(_) => None,
+        });
+        let mut response = self.head.into_response(blocks);
+        self.usage.add_to(&mut response);
         response.stop = match self.stop {
             Some(reason) => decode::stop_reason(Some(reason)),
             None => StopReason::Other(String::new()),
         };
         decode::keep_rest(&mut response, self.rest);
-        ChatEvent::Finished(response)
+        events.push_back(Ok(ChatEvent::Finished(response)));
+        Ok(())
     }
 }
 

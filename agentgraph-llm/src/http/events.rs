@@ -1,65 +1,94 @@
-//! The events of a streamed response, read from its connection.
+//! The events of one response, read from its connection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use futures_util::stream;
-use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use tracing::Span;
+use tokio::time::Instant;
 
+use super::endpoint::Opened;
 use super::{Decoder, Endpoint, chain};
 use crate::error::{Code, Error, Result};
-use crate::model::{ChatEvent, ChatStream};
-use crate::telemetry;
+use crate::message::Origin;
+use crate::model::stream::events_of;
+use crate::model::{ChatEvent, ChatResponse, ChatStream, ModelInfo};
+use crate::telemetry::ChatTrace;
 
-/// The events of one streamed response.
+/// The events of one response.
 pub(super) struct Events<D> {
-    endpoint: Endpoint,
-    response: Response,
+    endpoint: Arc<Endpoint>,
+    opened: Opened,
+    origin: Origin,
     decoder: D,
-    /// The first event, which was read before the stream was returned.
-    first: Option<ChatEvent>,
+    /// Events that were read before the stream was returned.
+    first: VecDeque<ChatEvent>,
 }
 
 impl<D: Decoder> Events<D> {
-    /// Waits for the first event.
-    pub(super) async fn begin(endpoint: Endpoint, response: Response, decoder: D) -> Result<Self> {
-        check_is_stream(response.headers())?;
-        let mut events = Events { endpoint, response, decoder, first: None };
-        let first = events.read_next().await?;
-        events.first = Some(first);
+    /// Waits for the first event, or for the whole of a response that is not a stream.
+    pub(super) async fn begin(
+        endpoint: Arc<Endpoint>,
+        opened: Opened,
+        info: &ModelInfo,
+        decoder: D,
+        deadline: Option<Instant>,
+    ) -> Result<Self> {
+        let kind = media_type(opened.response.headers());
+        let mut events = Events { endpoint, opened, origin: info.into(), decoder, first: VecDeque::new() };
+        events.first = match kind.as_str() {
+            "application/json" => events.read_whole(deadline).await?,
+            "text/html" => return Err(events.complete_error(no_stream(&kind))),
+            _ => VecDeque::from([events.read_next().await?]),
+        };
         Ok(events)
     }
 
     /// The span stays open until the stream ends or is dropped, and records its end.
-    pub(super) fn into_stream(self, span: Span) -> ChatStream {
-        ChatStream::new(stream::unfold((self, span), async |(mut events, span)| {
-            let item = match events.first.take() {
+    pub(super) fn into_stream(self, trace: ChatTrace) -> ChatStream {
+        ChatStream::new(stream::unfold((self, trace), async |(mut events, trace)| {
+            let item = match events.first.pop_front() {
                 Some(first) => Ok(first),
                 None => events.read_next().await,
             };
-            match &item {
-                Ok(ChatEvent::Finished(response)) => telemetry::record_chat(&span, Ok(response)),
-                Ok(_) => {}
-                Err(error) => telemetry::record_chat(&span, Err(error)),
-            }
-            Some((item, (events, span)))
+            trace.record(item.as_ref());
+            Some((item, (events, trace)))
         }))
+    }
+
+    async fn read_whole(&mut self, deadline: Option<Instant>) -> Result<VecDeque<ChatEvent>> {
+        let endpoint = &self.endpoint;
+        let body = endpoint.in_time(deadline, endpoint.read(&mut self.opened.response)).await;
+        match body.and_then(|body| self.decoder.whole(&body)) {
+            Ok(mut response) => {
+                self.complete(&mut response);
+                Ok(events_of(&response).into())
+            }
+            Err(error) => Err(self.complete_error(error)),
+        }
     }
 
     async fn read_next(&mut self) -> Result<ChatEvent> {
         loop {
-            if let Some(event) = self.decoder.next_event() {
-                return event.map_err(|error| self.endpoint.redacted(error));
-            }
-            match self.read_piece().await? {
-                Some(piece) => self.decoder.push(piece.as_ref()),
-                None => self.decoder.end(),
+            match self.decoder.next_event() {
+                Some(Ok(ChatEvent::Finished(mut response))) => {
+                    self.complete(&mut response);
+                    return Ok(ChatEvent::Finished(response));
+                }
+                Some(Ok(event)) => return Ok(event),
+                Some(Err(error)) => return Err(self.complete_error(error)),
+                None => match self.read_piece().await {
+                    Ok(Some(piece)) => self.decoder.push(piece.as_ref()),
+                    Ok(None) => self.decoder.end(),
+                    Err(error) => return Err(self.complete_error(error)),
+                },
             }
         }
     }
 
     async fn read_piece(&mut self) -> Result<Option<impl AsRef<[u8]> + use<D>>> {
         let idle = self.endpoint.timeouts.idle;
-        match tokio::time::timeout(idle, self.response.chunk()).await {
+        match tokio::time::timeout(idle, self.opened.response.chunk()).await {
             Err(_) => {
                 let message = format!(
                     "the stream was silent for {idle:?}: try again, or set a longer `idle_timeout(..)`"
@@ -79,16 +108,30 @@ impl<D: Decoder> Events<D> {
             Ok(Ok(piece)) => Ok(piece),
         }
     }
+
+    /// Adds to a response what is not in its body.
+    fn complete(&self, response: &mut ChatResponse) {
+        let Endpoint { ids, dialect, clock, .. } = &*self.endpoint;
+        let headers = self.opened.response.headers();
+        response.message.id = ids.next_id();
+        response.message.origin = Some(self.origin.clone());
+        response.request_id = self.opened.request_id(&self.endpoint).map(str::to_owned);
+        response.limits = dialect.limits.and_then(|limits| limits.read(headers, clock.now()));
+    }
+
+    fn complete_error(&self, error: Error) -> Error {
+        self.opened.complete(&self.endpoint, error)
+    }
 }
 
-/// Without this check, a web page or a JSON body would look like a stream that was cut.
-fn check_is_stream(headers: &HeaderMap) -> Result<()> {
+fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !matches!(kind, "text/html" | "application/json") {
-        return Ok(());
-    }
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Without this error, a web page would look like a stream that was cut.
+fn no_stream(kind: &str) -> Error {
     let message =
         format!("the server answered with {kind} instead of a stream of events: check the base URL");
-    Err(Error::new(Code::Decode, message))
+    Error::new(Code::Decode, message)
 }

@@ -28,6 +28,10 @@ impl Object {
         serde_json::from_str(text)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&RawJson> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }

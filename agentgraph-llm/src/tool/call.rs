@@ -97,7 +97,12 @@ impl ToolCall {
     /// The state of the graph at the start of the superstep, if it is an `S`. A tool that cannot work without
     /// it says so in [`Tool::state`](super::Tool::state), so that building the graph fails and not the call.
     pub fn state<S: State>(&self) -> Option<&S> {
-        self.state.as_ref()?.downcast_ref::<Snapshot<S>>().map(|snapshot| &**snapshot)
+        self.snapshot().map(|snapshot| &**snapshot)
+    }
+
+    /// The state as [`state`](ToolCall::state) returns it, shared, to be kept after the call.
+    pub fn snapshot<S: State>(&self) -> Option<&Snapshot<S>> {
+        self.state.as_ref()?.downcast_ref()
     }
 }
 

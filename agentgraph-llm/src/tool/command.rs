@@ -62,7 +62,7 @@ impl Eq for StateType {}
 ///     basket: Vec<String>,
 /// }
 ///
-/// let command = Command::update(Shop::update().basket(["tea"]));
+/// let command = Command::<Shop>::update(Shop::update().basket(["tea"]));
 /// let output = ToolOutput::text("put into the basket").with_command(command);
 /// assert!(output.command.is_some());
 /// ```

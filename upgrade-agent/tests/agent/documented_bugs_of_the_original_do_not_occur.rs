@@ -118,15 +118,15 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("S16 nodes change the state they were given", APART, "conversations_at_once_in_one_process_do_not_mix"),
 ];
 
-const THIS: &str = "tests/documented_bugs_of_the_original_do_not_occur.rs";
-const APART: &str = "tests/conversation_turns_do_not_mix.rs";
-const CONFIRMATIONS: &str = "tests/confirmations_flow_as_recorded.rs";
-const FLOWS: &str = "tests/flows_of_the_graph_document_are_reproduced.rs";
-const GRAPH: &str = "tests/flows_run_on_the_graph_as_specified.rs";
-const OFFLINE: &str = "tests/offline_model_completes_whole_flows.rs";
-const REPLIES: &str = "tests/conversation_answers_count_as_whole_messages.rs";
-const REQUESTS: &str = "tests/requests_flow_as_recorded.rs";
-const SIMULATIONS: &str = "tests/simulations_flow_as_recorded.rs";
+const THIS: &str = "tests/agent/documented_bugs_of_the_original_do_not_occur.rs";
+const APART: &str = "tests/agent/conversation_turns_do_not_mix.rs";
+const CONFIRMATIONS: &str = "tests/agent/confirmations_flow_as_recorded.rs";
+const FLOWS: &str = "tests/agent/flows_of_the_graph_document_are_reproduced.rs";
+const GRAPH: &str = "tests/agent/flows_run_on_the_graph_as_specified.rs";
+const OFFLINE: &str = "tests/offline_model/offline_model_completes_whole_flows.rs";
+const REPLIES: &str = "tests/agent/conversation_answers_count_as_whole_messages.rs";
+const REQUESTS: &str = "tests/agent/requests_flow_as_recorded.rs";
+const SIMULATIONS: &str = "tests/agent/simulations_flow_as_recorded.rs";
 
 #[test]
 fn every_bug_has_a_test_that_exists() {

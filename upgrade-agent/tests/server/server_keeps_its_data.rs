@@ -90,7 +90,7 @@ async fn child_server() {
 
 fn spawn_child(dir: &TempDir) -> (Child, String) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_server", "--ignored", "--nocapture"])
+        .args(["--exact", "server_keeps_its_data::child_server", "--ignored", "--nocapture"])
         .env(CHILD_FILE, dir.file())
         .stdout(Stdio::piped())
         .spawn()

@@ -1,0 +1,8 @@
+use agentgraph_llm::tool;
+
+#[tool]
+struct Weather {
+    city: String,
+}
+
+fn main() {}

@@ -1,0 +1,269 @@
+//! Requests to one server, with retries.
+
+use std::fmt;
+use std::sync::Arc;
+
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
+use reqwest::{Response, StatusCode, Url};
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
+
+use super::events::Events;
+use super::key::{KeyHeader, SentKey};
+use super::{Clock, Decoder, Dialect, MAX_BODY, Policy, Timeouts, base_url, chain, retry};
+use crate::error::{Code, Error, Result};
+use crate::message::MessageIds;
+use crate::model::{ChatRequest, ChatStream, ModelInfo};
+use crate::telemetry::ChatTrace;
+
+/// The client of one server.
+pub(crate) struct Endpoint {
+    pub(super) client: reqwest::Client,
+    pub(super) base: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) key: KeyHeader,
+    pub(super) timeouts: Timeouts,
+    pub(super) policy: Policy,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: MessageIds,
+    pub(super) dialect: Dialect,
+}
+
+/// The request of a message.
+pub(crate) struct Call<'a> {
+    pub(crate) url: Url,
+    pub(crate) body: String,
+    pub(crate) info: ModelInfo,
+    /// The request that `body` is made of, for the span.
+    pub(crate) request: &'a ChatRequest,
+}
+
+impl Endpoint {
+    /// The address of a path below the base URL, such as `messages`. A query is added by the caller.
+    pub(crate) fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        base_url::extend(&mut url, path);
+        url
+    }
+
+    /// Sends a body and reads the body of the response with `read`.
+    pub(crate) async fn send<T>(
+        &self,
+        url: &Url,
+        body: &str,
+        read: impl Fn(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            match self.try_send(url, body, &read).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.wait_or_give_up(error, &mut tries).await?,
+            }
+        }
+    }
+
+    /// Requests a message. It returns after the first event. A failure before that is retried like any other;
+    /// a failure after it ends the stream, because events that were shown cannot be taken back.
+    ///
+    /// The response gets its message id, its origin, the id of the request and the rate limits here, and the
+    /// call has its span.
+    pub(crate) async fn stream<D: Decoder>(
+        self: &Arc<Self>,
+        call: Call<'_>,
+        decoder: impl Fn() -> D,
+    ) -> Result<ChatStream> {
+        let trace = ChatTrace::begin(call.info.clone(), call.request);
+        match self.begin_stream(&call, decoder).instrument(trace.span().clone()).await {
+            Ok(events) => {
+                trace.record_first_piece();
+                Ok(events.into_stream(trace))
+            }
+            Err(error) => {
+                trace.end(Err(&error));
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_stream<D: Decoder>(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        decoder: impl Fn() -> D,
+    ) -> Result<Events<D>> {
+        let mut tries = 0;
+        loop {
+            match self.try_stream(call, decoder()).await {
+                Ok(events) => return Ok(events),
+                Err(error) => self.wait_or_give_up(error, &mut tries).await?,
+            }
+        }
+    }
+
+    async fn wait_or_give_up(&self, error: Error, tries: &mut u32) -> Result<()> {
+        let (code, status) = (error.code(), error.status());
+        let wait = self.policy.wait(error, *tries, self.clock.jitter())?;
+        *tries += 1;
+        tracing::debug!(%code, status, retry = *tries, ?wait, "trying the call again");
+        self.clock.sleep(wait).await;
+        Ok(())
+    }
+
+    async fn try_send<T>(&self, url: &Url, body: &str, read: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
+        let opened = async {
+            let mut opened = self.open(url, body).await?;
+            let bytes = self.read(&mut opened.response).await?;
+            Ok((opened, bytes))
+        };
+        let (opened, bytes) = self.in_time(self.deadline(), opened).await?;
+        read(&bytes).map_err(|error| opened.complete(self, error))
+    }
+
+    async fn try_stream<D: Decoder>(self: &Arc<Self>, call: &Call<'_>, decoder: D) -> Result<Events<D>> {
+        let deadline = self.deadline();
+        let opened = self.in_time(deadline, self.open(&call.url, &call.body)).await?;
+        Events::begin(Arc::clone(self), opened, &call.info, decoder, deadline).await
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.timeouts.total)
+    }
+
+    /// Waits for `work`, but not beyond the total timeout.
+    pub(super) async fn in_time<T>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let Some(deadline) = deadline else { return work.await };
+        timeout_at(deadline, work).await.unwrap_or_else(|_| {
+            let host = self.base.host_str().unwrap_or_default();
+            let message =
+                format!("no answer from {host} within {:?}: set a longer `timeout(..)`", self.timeouts.total);
+            Err(Error::new(Code::Timeout, message))
+        })
+    }
+
+    /// Sends a body and waits for the head of a successful response.
+    async fn open(&self, url: &Url, body: &str) -> Result<Opened> {
+        let mut headers = self.headers.clone();
+        let key = self.key.add_to(&mut headers).await?;
+        let request = self.client.post(url.clone()).headers(headers).body(body.to_owned());
+        let response = request.send().await.map_err(|error| self.transport(error))?;
+        let mut opened = Opened { response, key };
+        let status = opened.response.status();
+        let encoding = encoding(opened.response.headers());
+        if status.is_success() {
+            return match encoding {
+                None => Ok(opened),
+                Some(encoding) => Err(opened.complete(self, compressed(&encoding))),
+            };
+        }
+        // If the body cannot be read, the status is enough.
+        let body = match encoding {
+            None => self.read(&mut opened.response).await.unwrap_or_default(),
+            Some(_) => Vec::new(),
+        };
+        Err(opened.complete(self, self.refusal(status, opened.response.headers(), &body)))
+    }
+
+    pub(super) async fn read(&self, response: &mut Response) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| self.transport(error))? {
+            if body.len() + piece.len() > MAX_BODY {
+                let message = format!("the answer has more than {MAX_BODY} bytes: check the base URL");
+                return Err(Error::new(Code::Decode, message));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        let mut error = if status.is_redirection() {
+            let message = "the server redirects, which is not followed: correct the base URL";
+            Error::new(Code::BadRequest, message).with_status(status.as_u16())
+        } else {
+            (self.dialect.refusal)(status.as_u16(), headers, body)
+        };
+        if let Some(wait) = retry::asked_wait(headers, self.clock.now()) {
+            error = error.with_retry_after(wait);
+        }
+        // A retry does not help against a billing error, even if the server asks for one.
+        match retry::verdict(headers).filter(|again| !again || !error.is_billing()) {
+            Some(verdict) => error.with_retryable(verdict),
+            None => error,
+        }
+    }
+
+    pub(super) fn transport(&self, error: reqwest::Error) -> Error {
+        let host = self.base.host_str().unwrap_or_default();
+        let error = error.without_url();
+        let why = chain(&error);
+        if error.is_timeout() && error.is_connect() {
+            let message =
+                format!("no connection to {host} in time: check the network and the base URL ({why})");
+            Error::new(Code::Timeout, message)
+        } else if error.is_timeout() {
+            // The driver gives its own client no other timeout.
+            let message =
+                "the HTTP client's own timeout expired: set a longer one in `http_client(..)`, or none";
+            Error::new(Code::Timeout, message)
+        } else if error.is_connect() {
+            let message = format!("no connection to {host}: check the network and the base URL ({why})");
+            Error::new(Code::Connection, message)
+        } else {
+            let message = format!("the connection to {host} broke: try again ({why})");
+            Error::new(Code::Connection, message)
+        }
+    }
+}
+
+/// A response whose head was read.
+pub(super) struct Opened {
+    pub(super) response: Response,
+    pub(super) key: SentKey,
+}
+
+impl Opened {
+    /// Adds the request's id to an error, and removes the key from it.
+    pub(super) fn complete(&self, endpoint: &Endpoint, error: Error) -> Error {
+        let error = match self.request_id(endpoint) {
+            Some(id) => error.with_request_id(id),
+            None => error,
+        };
+        self.key.redact(error)
+    }
+
+    pub(super) fn request_id(&self, endpoint: &Endpoint) -> Option<&str> {
+        self.response.headers().get(endpoint.dialect.request_id)?.to_str().ok()
+    }
+}
+
+/// The compression of a body, if it has one. The client removes the header from bodies that it reads.
+fn encoding(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(CONTENT_ENCODING)?;
+    let name = String::from_utf8_lossy(value.as_bytes()).trim().to_lowercase();
+    (!name.is_empty() && name != "identity").then_some(name)
+}
+
+fn compressed(encoding: &str) -> Error {
+    let cure = match encoding {
+        "gzip" if !cfg!(feature = "gzip") => "enable the feature `gzip` of this crate, or ",
+        _ => "",
+    };
+    let message = format!(
+        "the answer is compressed (content-encoding: {encoding}), which was not asked for: {cure}turn off the \
+         compression in the server or in the proxy before it"
+    );
+    Error::new(Code::Decode, message)
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Endpoint")
+            .field("url", &self.base.as_str())
+            .field("timeouts", &self.timeouts)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

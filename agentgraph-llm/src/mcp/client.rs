@@ -1,0 +1,195 @@
+//! A connection to an MCP server.
+
+mod builder;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ServerPeerInfo, SubscriptionFilter};
+use rmcp::service::{NotificationContext, Peer, RunningService};
+use rmcp::{ClientHandler, RoleClient};
+use tokio::sync::{Mutex, watch};
+
+use super::tool::McpTool;
+use super::{failure, names};
+use crate::error::{Code, Error, Result};
+
+pub use builder::{McpClientBuilder, McpProtocol};
+
+/// A connection to an MCP server. Cheap to clone; clones and the tools share one connection, which is closed
+/// when the last of them is dropped.
+///
+/// ```no_run
+/// use agentgraph_llm::mcp::McpClient;
+/// use agentgraph_llm::prelude::*;
+/// use std::process::Command;
+///
+/// # async fn example(model: AnthropicModel) -> agentgraph_llm::Result<()> {
+/// let mut command = Command::new("npx");
+/// command.args(["-y", "@modelcontextprotocol/server-everything"]);
+/// let server = McpClient::command(command).prefix("everything").connect().await?;
+///
+/// let mut agent = ToolLoop::new(&model);
+/// for tool in server.tools().await? {
+///     agent = agent.tool(tool);
+/// }
+/// let outcome = agent.run(ChatRequest::user("2 + 3?")).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct McpClient {
+    connection: Arc<Connection>,
+    prefix: Option<Arc<str>>,
+    /// Counts the changes of the server's list.
+    changes: watch::Receiver<u64>,
+}
+
+/// What tools and clients share.
+pub(super) struct Connection {
+    server: String,
+    timeout: Duration,
+    peer: Peer<RoleClient>,
+    running: Mutex<Option<RunningService<RoleClient, Listener>>>,
+}
+
+impl Connection {
+    /// The program or the address, for messages.
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The limit of one call.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(super) fn peer(&self) -> &Peer<RoleClient> {
+        &self.peer
+    }
+}
+
+impl McpClient {
+    fn new(
+        running: RunningService<RoleClient, Listener>,
+        changes: watch::Receiver<u64>,
+        settings: builder::Settings,
+    ) -> Self {
+        let peer = running.peer().clone();
+        let builder::Settings { server, timeout, prefix, .. } = settings;
+        McpClient {
+            connection: Arc::new(Connection { server, timeout, peer, running: Mutex::new(Some(running)) }),
+            prefix: prefix.map(Into::into),
+            changes,
+        }
+    }
+
+    /// The tools that the server offers now.
+    ///
+    /// # Errors
+    /// If the server does not answer, or if two tools have the same name after the prefix was added.
+    pub async fn tools(&self) -> Result<Vec<McpTool>> {
+        let Connection { server, timeout, peer, .. } = &*self.connection;
+        let what = "list its tools";
+        let asked = tokio::time::timeout(*timeout, peer.list_all_tools()).await;
+        let listed = asked.map_err(|_| failure::late(server, what, *timeout))?;
+        let listed = listed.map_err(|error| failure::of_request(server, what, error))?;
+        let mut tools: Vec<McpTool> = Vec::with_capacity(listed.len());
+        for definition in listed {
+            let name = names::for_models(self.prefix.as_deref(), &definition.name);
+            if let Some(twin) = tools.iter().find(|tool| tool.name() == name) {
+                return Err(same_name(server, &name, twin.server_name(), &definition.name));
+            }
+            tools.push(McpTool::new(Arc::clone(&self.connection), name, definition));
+        }
+        Ok(tools)
+    }
+
+    /// Waits until the server says that its list of tools has changed. Changes since the last return of this
+    /// method count; read the new list with [`tools`](McpClient::tools).
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub async fn tools_changed(&mut self) -> Result<()> {
+        self.changes.changed().await.map_err(|_| failure::closed(&self.connection.server))
+    }
+
+    /// The server's advice for the use of its tools, for the system prompt.
+    pub fn instructions(&self) -> Option<String> {
+        self.peer_info()?.instructions.clone()
+    }
+
+    /// The version of the protocol that client and server speak, such as `2025-11-25`.
+    pub fn protocol_version(&self) -> Option<String> {
+        self.peer_info().map(|info| info.protocol_version.as_str().to_owned())
+    }
+
+    fn peer_info(&self) -> Option<Arc<ServerPeerInfo>> {
+        self.connection.peer.peer_info()
+    }
+
+    /// Whether the connection has ended: the server's process has exited, or [`close`](McpClient::close) was
+    /// called. Calls then fail.
+    pub fn is_closed(&self) -> bool {
+        self.connection.peer.is_transport_closed()
+    }
+
+    /// Ends the connection and waits for the end of the server's process: a few seconds for it to exit by
+    /// itself, then it is killed.
+    pub async fn close(&self) {
+        if let Some(running) = self.connection.running.lock().await.take() {
+            // The task of the connection cannot fail in a way that the caller could act on.
+            let _ = running.cancel().await;
+        }
+    }
+}
+
+impl std::fmt::Debug for McpClient {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("McpClient")
+            .field("server", &self.connection.server)
+            .field("prefix", &self.prefix)
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+fn same_name(server: &str, name: &str, one: &str, other: &str) -> Error {
+    let message = format!(
+        "the tools `{one}` and `{other}` of the MCP server `{server}` would both be named `{name}`: wrap one of them in \
+         a tool of your own"
+    );
+    Error::new(Code::BadTool, message)
+}
+
+/// Hears the notifications of the server. It answers no requests: not for a model, and not for a person.
+pub(super) struct Listener {
+    changes: watch::Sender<u64>,
+}
+
+impl Listener {
+    fn new() -> (Self, watch::Receiver<u64>) {
+        let (changes, heard) = watch::channel(0);
+        (Listener { changes }, heard)
+    }
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let client = Implementation::new("agentgraph", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), client)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}
+
+/// Asks a server without a handshake for its notifications; it sends none by itself.
+async fn listen(peer: Peer<RoleClient>, changes: watch::Sender<u64>) {
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let Ok(mut notifications) = peer.listen(filter).await else { return };
+    while let Ok(Some(_)) = notifications.next().await {
+        changes.send_modify(|count| *count += 1);
+    }
+}

@@ -1,0 +1,241 @@
+//! The settings of a connection.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::process::Command;
+
+use super::{Listener, McpClient, listen};
+use crate::error::{Code, Error, Result};
+use crate::http::Timeouts;
+use crate::mcp::failure;
+
+/// The era of the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum McpProtocol {
+    /// The newest that the server speaks. A server of the older era that does not answer to an unknown request
+    /// costs ten seconds.
+    #[default]
+    Auto,
+    /// With the `initialize` handshake: versions up to 2025-11-25.
+    Handshake,
+    /// Without a handshake: version 2026-07-28.
+    Stateless,
+}
+
+impl From<McpProtocol> for ClientLifecycleMode {
+    fn from(protocol: McpProtocol) -> Self {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        match protocol {
+            McpProtocol::Auto => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+            McpProtocol::Handshake => ClientLifecycleMode::Initialize,
+            McpProtocol::Stateless => ClientLifecycleMode::Discover { preferred_versions },
+        }
+    }
+}
+
+pub(super) struct Settings {
+    /// The program or the address, for messages.
+    pub(super) server: String,
+    pub(super) prefix: Option<String>,
+    pub(super) timeout: Duration,
+    connect_timeout: Duration,
+    protocol: McpProtocol,
+}
+
+enum Transport {
+    Process { command: Command, stderr: Stdio },
+    Http { url: String, bearer: Option<SecretString>, headers: Vec<(String, SecretString)> },
+}
+
+/// The settings of a [`McpClient`]: see [`McpClient::command`] and [`McpClient::http`].
+pub struct McpClientBuilder {
+    settings: Settings,
+    transport: Transport,
+}
+
+impl McpClient {
+    /// A server that is a program: it is started, and spoken to over its standard input and output. It ends
+    /// with the client. Its standard error is that of this process.
+    ///
+    /// The program gets the environment of this process, with all keys in it, unless the command says
+    /// otherwise (`env_clear`).
+    pub fn command(command: impl Into<Command>) -> McpClientBuilder {
+        let command = command.into();
+        let server = command.as_std().get_program().to_string_lossy().into_owned();
+        McpClientBuilder::new(server, Transport::Process { command, stderr: Stdio::inherit() })
+    }
+
+    /// A server at an address, over streamable HTTP.
+    pub fn http(url: impl Into<String>) -> McpClientBuilder {
+        let url = url.into();
+        // The query may contain a key.
+        let server = url.split(['?', '#']).next().unwrap_or_default().to_owned();
+        McpClientBuilder::new(server, Transport::Http { url, bearer: None, headers: Vec::new() })
+    }
+}
+
+impl McpClientBuilder {
+    fn new(server: String, transport: Transport) -> Self {
+        let settings = Settings {
+            server,
+            prefix: None,
+            timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(30),
+            protocol: McpProtocol::default(),
+        };
+        McpClientBuilder { settings, transport }
+    }
+
+    /// Sets a prefix for the names of the tools, so that tools of several servers have different names:
+    /// `read` with the prefix `files` is `files_read`.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Sets the limit of a call, and of a request for the list of tools. Default: 60 seconds.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.timeout = limit;
+        self
+    }
+
+    /// Sets the limit for the start of the server and the first exchange with it. Default: 30 seconds.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.settings.connect_timeout = limit;
+        self
+    }
+
+    /// Sets the era of the protocol.
+    pub fn protocol(mut self, protocol: McpProtocol) -> Self {
+        self.settings.protocol = protocol;
+        self
+    }
+
+    /// Sets a token, which is sent as `Authorization: Bearer`. Only for HTTP.
+    pub fn bearer(mut self, token: impl Into<SecretString>) -> Self {
+        if let Transport::Http { bearer, .. } = &mut self.transport {
+            *bearer = Some(token.into());
+        }
+        self
+    }
+
+    /// Adds a header to every request. Only for HTTP.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<SecretString>) -> Self {
+        if let Transport::Http { headers, .. } = &mut self.transport {
+            headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Sets where the standard error of the program goes. Only for a command.
+    pub fn stderr(mut self, target: impl Into<Stdio>) -> Self {
+        if let Transport::Process { stderr, .. } = &mut self.transport {
+            *stderr = target.into();
+        }
+        self
+    }
+
+    /// Starts or reaches the server.
+    ///
+    /// # Errors
+    /// `E_LLM_CONFIG` if the program cannot be started or a setting is invalid, `E_LLM_AUTH`,
+    /// `E_LLM_CONNECTION`, and `E_LLM_TIMEOUT` if the server does not answer in time.
+    pub async fn connect(self) -> Result<McpClient> {
+        let McpClientBuilder { settings, transport } = self;
+        let (listener, heard) = Listener::new();
+        let changes = listener.changes.clone();
+        let secrets = transport.secrets();
+        let limit = settings.connect_timeout;
+        let connecting = tokio::time::timeout(limit, start(listener, transport, &settings));
+        let connected = connecting.await.map_err(|_| failure::late(&settings.server, "answer", limit));
+        let running = connected.and_then(|connected| connected).map_err(|error| without(error, &secrets))?;
+        if let Some(info) = running.peer().peer_info()
+            && !info.protocol_version.has_initialize()
+            && info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+        {
+            tokio::spawn(listen(running.peer().clone(), changes));
+        }
+        Ok(McpClient::new(running, heard, settings))
+    }
+}
+
+impl Transport {
+    fn secrets(&self) -> Vec<SecretString> {
+        match self {
+            Transport::Process { .. } => Vec::new(),
+            Transport::Http { bearer, headers, .. } => {
+                bearer.iter().chain(headers.iter().map(|(_, value)| value)).cloned().collect()
+            }
+        }
+    }
+}
+
+fn without(error: Error, secrets: &[SecretString]) -> Error {
+    secrets.iter().fold(error, |error, secret| error.without_text(secret.expose_secret()))
+}
+
+async fn start(
+    listener: Listener,
+    transport: Transport,
+    settings: &Settings,
+) -> Result<RunningService<RoleClient, Listener>> {
+    let protocol = settings.protocol.into();
+    let started = match transport {
+        Transport::Process { command, stderr } => {
+            let process = spawn(command, stderr, &settings.server)?;
+            listener.serve_with_lifecycle(process, protocol).await
+        }
+        Transport::Http { url, bearer, headers } => {
+            let http = http(url, bearer, headers)?;
+            listener.serve_with_lifecycle(http, protocol).await
+        }
+    };
+    started.map_err(|error: ClientInitializeError| failure::of_connecting(&settings.server, error))
+}
+
+fn spawn(command: Command, stderr: Stdio, server: &str) -> Result<TokioChildProcess> {
+    let spawned = TokioChildProcess::builder(command).stderr(stderr).spawn();
+    let (process, _) = spawned.map_err(|error| {
+        let message =
+            format!("the MCP server `{server}` cannot be started ({error}): check the program's name");
+        Error::new(Code::Config, message).with_source(error)
+    })?;
+    Ok(process)
+}
+
+fn http(
+    url: String,
+    bearer: Option<SecretString>,
+    headers: Vec<(String, SecretString)>,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+    if let Some(token) = bearer {
+        config = config.auth_header(token.expose_secret());
+    }
+    let headers: Result<HashMap<_, _>> = headers.iter().map(|(name, value)| header(name, value)).collect();
+    let config = config.custom_headers(headers?);
+    Ok(StreamableHttpClientTransport::with_client(client(&url)?, config))
+}
+
+fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)> {
+    let invalid = || Error::new(Code::Config, format!("the header `{name}` of an MCP server cannot be sent"));
+    let mut sent = HeaderValue::from_str(value.expose_secret()).map_err(|_| invalid())?;
+    sent.set_sensitive(true);
+    Ok((HeaderName::try_from(name).map_err(|_| invalid())?, sent))
+}
+
+fn client(url: &str) -> Result<reqwest::Client> {
+    let invalid =
+        |_| Error::new(Code::Config, "the address of an MCP server is no URL: begin it with `https://`");
+    crate::http::client(&reqwest::Url::parse(url).map_err(invalid)?, Timeouts::default())
+}

@@ -1,0 +1,127 @@
+//! A tool of an MCP server.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
+    JsonObject, RequestId, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions};
+use serde_json::Value;
+
+use super::client::Connection;
+use super::{content, failure};
+use crate::json::RawJson;
+use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
+
+/// A tool of an MCP server. Cheap to clone; it keeps the connection open.
+#[derive(Clone)]
+pub struct McpTool {
+    connection: Arc<Connection>,
+    spec: Arc<ToolSpec>,
+    definition: Arc<rmcp::model::Tool>,
+}
+
+impl McpTool {
+    pub(super) fn new(connection: Arc<Connection>, name: String, definition: rmcp::model::Tool) -> Self {
+        let description =
+            definition.description.as_deref().or(definition.title.as_deref()).unwrap_or_default();
+        let schema = Value::Object((*definition.input_schema).clone());
+        let spec = Arc::new(ToolSpec::new(name, description, schema));
+        McpTool { connection, spec, definition: Arc::new(definition) }
+    }
+
+    /// The name that models see: the client's prefix and the server's name.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// The name that the server knows.
+    pub fn server_name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The server's definition, with its title, its annotations and the schema of its structured output. The
+    /// annotations, such as `readOnlyHint`, are claims of the server.
+    pub fn definition(&self) -> Value {
+        serde_json::to_value(&*self.definition).unwrap_or_default()
+    }
+
+    async fn ask(&self, arguments: JsonObject) -> Result<ServerResult, ToolError> {
+        let params = CallToolRequestParams::new(self.definition.name.clone()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let peer = self.connection.peer();
+        let server = self.connection.server();
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(|error| failure::of_call(server, error))?;
+        let mut abandoned = CancelIfDropped { peer, id: Some(handle.id.clone()) };
+        let answer = handle.await_response().await;
+        abandoned.id = None;
+        answer.map_err(|error| failure::of_call(server, error))
+    }
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    fn spec(&self) -> ToolSpec {
+        (*self.spec).clone()
+    }
+
+    async fn call(&self, input: &RawJson, _: &ToolCall) -> Result<ToolOutput, ToolError> {
+        let arguments = input.parse().map_err(ToolError::invalid_arguments)?;
+        let limit = self.connection.timeout();
+        let late = |_| ToolError::failed(format!("the tool took longer than {limit:?} and was stopped"));
+        let answer = tokio::time::timeout(limit, self.ask(arguments)).await.map_err(late)??;
+        match answer {
+            ServerResult::CallToolResult(result) => output(result),
+            ServerResult::InputRequiredResult(_) => Err(ToolError::failed(
+                "the tool asks a person for further input, which cannot be given here; try without it",
+            )),
+            ServerResult::CreateTaskResult(_) => {
+                Err(ToolError::failed("the tool runs in the background and gives no result here"))
+            }
+            // A result with a kind of content that `rmcp` does not know.
+            ServerResult::CustomResult(result) => content::unknown_result(result.0),
+            ServerResult::EmptyResult(_) => Ok(ToolOutput::default()),
+            _ => Err(ToolError::fatal(failure::of_request(
+                self.connection.server(),
+                "answer the call",
+                rmcp::ServiceError::UnexpectedResponse,
+            ))),
+        }
+    }
+}
+
+fn output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
+    let blocks = result.content.into_iter().map(content::to_block);
+    content::output(blocks.collect(), result.structured_content, result.is_error == Some(true))
+}
+
+impl fmt::Debug for McpTool {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("McpTool")
+            .field("server", &self.connection.server())
+            .field("spec", &self.spec)
+            .finish()
+    }
+}
+
+/// Tells the server that nobody waits for a call any more: after a timeout, or when the run was cancelled.
+struct CancelIfDropped<'a> {
+    peer: &'a Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for CancelIfDropped<'_> {
+    fn drop(&mut self) {
+        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
+        let peer = self.peer.clone();
+        runtime.spawn(async move {
+            let reason = Some("the caller stopped waiting".to_owned());
+            let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).await;
+        });
+    }
+}

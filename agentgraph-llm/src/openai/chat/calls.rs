@@ -1,0 +1,176 @@
+//! The tool calls of a streamed message. Servers differ in how they say which call a piece belongs to.
+
+use crate::error::Result;
+use crate::json::{Object, RawJson};
+use crate::message::{Block, MessageIds, ToolInput, ToolUse};
+use crate::model::ChatEvent;
+
+use crate::openai::pieces::Pieces;
+use crate::openai::wire::{broken, extend, merged};
+
+/// A piece of a call as the server sent it.
+pub(super) struct Piece {
+    /// The position of the call, which is missing, null or always 0 in some servers.
+    index: Option<u64>,
+    id: String,
+    kind: Option<String>,
+    name: String,
+    arguments: Option<RawJson>,
+    raw: RawJson,
+    rest: Object,
+}
+
+impl Piece {
+    pub(super) fn parse(raw: RawJson) -> Result<Self> {
+        let mut rest = Object::parse(raw.get()).map_err(|_| broken("a tool call that is not an object"))?;
+        let index = rest.take("index").and_then(|index| index.parse().ok());
+        let id = rest.take("id").map(|id| id.parse::<String>().unwrap_or_else(|_| id.get().to_owned()));
+        let kind = rest.take("type").and_then(|kind| kind.parse().ok());
+        let mut function: Object = rest.take_as("function").unwrap_or_default();
+        let name = function.take("name").and_then(|name| name.parse().ok());
+        let arguments = function.take("arguments").filter(|value| value.get() != "null");
+        Ok(Piece {
+            index,
+            id: id.filter(|id| id != "null").unwrap_or_default(),
+            kind,
+            name: name.unwrap_or_default(),
+            arguments,
+            raw,
+            rest,
+        })
+    }
+
+    pub(super) fn has_index(&self) -> bool {
+        self.index.is_some()
+    }
+
+    /// Whether it cannot be the start of a call.
+    pub(super) fn only_continues(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty()
+    }
+
+    fn is_function(&self) -> bool {
+        self.kind.as_deref().is_none_or(|kind| kind.is_empty() || kind == "function")
+    }
+}
+
+/// A call in progress.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    input: Pieces,
+    /// Arguments that no event has shown yet.
+    unshown: String,
+    is_started: bool,
+    rest: Object,
+    /// A call that is no function call, unchanged.
+    raw: Option<RawJson>,
+}
+
+impl Call {
+    /// Whether a piece continues this call, which is the last one of its index or of the message.
+    pub(super) fn takes(&self, piece: &Piece) -> bool {
+        let is_complete = self.input.text.trim_start().starts_with('{')
+            && RawJson::parse_text(self.input.text.clone()).is_ok();
+        let has_new_name = !piece.name.is_empty() && !self.name.is_empty();
+        let starts_empty = has_new_name && self.input.text.trim().is_empty();
+        if !piece.id.is_empty() && !self.id.is_empty() {
+            // Some servers invent an id for each piece; a call that is not complete goes on.
+            return piece.id == self.id || !(is_complete || starts_empty || self.raw.is_some());
+        }
+        // The same name again is the server's habit while the arguments are incomplete, and a new call after.
+        let is_another = has_new_name && (is_complete || (starts_empty && piece.index.is_none()));
+        !is_another
+    }
+
+    pub(super) fn has_id_of(&self, piece: &Piece) -> bool {
+        !piece.id.is_empty() && self.id == piece.id
+    }
+
+    pub(super) fn has_index_of(&self, piece: &Piece) -> bool {
+        self.index == piece.index
+    }
+
+    /// Adds a piece. The events of the call at this position of the message.
+    pub(super) fn push(&mut self, piece: Piece, index: usize, out: &mut Vec<ChatEvent>) -> Result<()> {
+        if self.raw.is_some() || !piece.is_function() {
+            let raw = without_index(&piece.raw);
+            self.raw = Some(match self.raw.take() {
+                Some(old) => merged("", old, raw),
+                None => raw,
+            });
+            return Ok(());
+        }
+        self.index = self.index.or(piece.index);
+        if self.id.is_empty() {
+            self.id = piece.id;
+        }
+        self.add_name(&piece.name)?;
+        for (name, value) in piece.rest.iter() {
+            extend(&mut self.rest, name, value.clone());
+        }
+        if let Some(arguments) = piece.arguments {
+            let piece = self.input.push_arguments(&arguments)?;
+            self.unshown += &piece;
+        }
+        if !self.unshown.is_empty() {
+            self.show(index, out);
+        }
+        Ok(())
+    }
+
+    /// A name comes whole, repeated, or in pieces before the arguments.
+    fn add_name(&mut self, name: &str) -> Result<()> {
+        if name.is_empty() || name == self.name {
+            return Ok(());
+        }
+        if self.is_started || !self.input.text.is_empty() {
+            return Err(broken("a tool call whose name changes"));
+        }
+        self.name += name;
+        Ok(())
+    }
+
+    fn show(&mut self, index: usize, out: &mut Vec<ChatEvent>) {
+        if self.id.is_empty() || self.name.is_empty() {
+            return;
+        }
+        if !self.is_started {
+            self.is_started = true;
+            out.push(ChatEvent::ToolUseStarted { index, id: self.id.clone(), name: self.name.clone() });
+        }
+        if !self.unshown.is_empty() {
+            out.push(ChatEvent::ToolInputDelta { index, json: std::mem::take(&mut self.unshown) });
+        }
+    }
+
+    pub(super) fn finish(mut self, index: usize, out: &mut Vec<ChatEvent>) -> Result<Block> {
+        if let Some(raw) = self.raw {
+            let block = Block::Unknown(raw);
+            out.push(ChatEvent::Block { index, block: block.clone() });
+            return Ok(block);
+        }
+        if self.id.is_empty() {
+            // The result has to name its call, so a call without an id gets one.
+            self.id = format!("call_{}", MessageIds::default().next_id());
+        }
+        self.show(index, out);
+        let text = self.input.finish()?;
+        let input = match text.trim() {
+            "" => ToolInput::Json(RawJson::empty_object()),
+            _ => ToolInput::from_text(text),
+        };
+        let mut call = ToolUse::new(self.id, self.name, RawJson::empty_object());
+        call.input = input;
+        call.extra = self.rest.into_extra();
+        Ok(call.into())
+    }
+}
+
+fn without_index(raw: &RawJson) -> RawJson {
+    let fields = Object::parse(raw.get()).ok();
+    let without = fields.and_then(|mut fields| fields.take("index").map(|_| fields.to_json()));
+    without.unwrap_or_else(|| raw.clone())
+}

@@ -1,0 +1,140 @@
+//! A whole response of the Responses API.
+
+use crate::error::{Code, Error, Result};
+use crate::json::{Object, RawJson};
+use crate::message::{Block, Message, Role, TextBlock};
+use crate::model::{ChatResponse, StopReason, TokenCount};
+
+use super::items;
+use crate::openai::wire::{self, filled, parse_object, take_some, text_of, undecodable};
+use crate::openai::{failure, usage};
+
+/// Reads the body of a successful, unstreamed answer.
+///
+/// # Errors
+/// `E_LLM_DECODE` if the body is not a JSON object with a list `output`; the provider's error if the response
+/// failed or was cancelled.
+///
+/// ```
+/// use agentgraph_llm::{StopReason, openai};
+///
+/// let body = br#"{"id": "resp_1", "model": "m", "status": "completed", "output": [{"type": "message", "id": "msg_1",
+///     "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "Hi", "annotations": []}]}],
+///     "usage": {"input_tokens": 10, "output_tokens": 1}}"#;
+/// let response = openai::responses::decode(body)?;
+/// assert_eq!((response.message.text().as_str(), &response.stop), ("Hi", &StopReason::EndTurn));
+/// assert_eq!(response.usage.input_total, 10);
+/// # Ok::<(), agentgraph_llm::Error>(())
+/// ```
+pub fn decode(body: &[u8]) -> Result<ChatResponse> {
+    let mut fields = parse_object(body)?;
+    let output = take_some(&mut fields, "output").and_then(|output| wire::items(&output));
+    if failure::says_error(&fields) {
+        return Err(failure::from_event(&fields));
+    }
+    let Some(output) = output else {
+        return Err(undecodable("the answer has no list of `output`", body));
+    };
+    response(fields, "", output.into_iter().flat_map(items::blocks).collect())
+}
+
+/// Reads the body of a token count.
+///
+/// # Errors
+/// `E_LLM_DECODE` if it has no number `input_tokens`.
+///
+/// ```
+/// use agentgraph_llm::{TokenCount, openai};
+///
+/// let count = openai::responses::decode_count(br#"{"object": "response.input_tokens", "input_tokens": 7}"#)?;
+/// assert_eq!(count, TokenCount::exact(7));
+/// # Ok::<(), agentgraph_llm::Error>(())
+/// ```
+pub fn decode_count(body: &[u8]) -> Result<TokenCount> {
+    let tokens = parse_object(body)?.get_as("input_tokens");
+    tokens.map(TokenCount::exact).ok_or_else(|| undecodable("the answer has no `input_tokens`", body))
+}
+
+/// Fields that repeat the request, or say nothing.
+const REPEATED: [&str; 26] = [
+    "object",
+    "instructions",
+    "input",
+    "tools",
+    "tool_choice",
+    "text",
+    "temperature",
+    "top_p",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "max_tool_calls",
+    "store",
+    "background",
+    "truncation",
+    "reasoning",
+    "user",
+    "prompt",
+    "previous_response_id",
+    "conversation",
+    "top_logprobs",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+    "stream",
+    "include",
+];
+
+/// The response of these blocks. `status` is used if the response has none.
+pub(super) fn response(mut fields: Object, status: &str, content: Vec<Block>) -> Result<ChatResponse> {
+    let status = fields.take_as::<String>("status").unwrap_or_else(|| status.to_owned());
+    if status == "failed" {
+        return Err(failure::from_event(&fields));
+    }
+    if status == "cancelled" {
+        return Err(Error::new(Code::Server, "the response was cancelled at the provider: ask again"));
+    }
+    let stop = stop_reason(&status, &fields, &content);
+    let mut text = |name| fields.take_as::<String>(name).unwrap_or_default();
+    let (id, model) = (text("id"), text("model"));
+    let usage = take_some(&mut fields, "usage");
+    let mut response = ChatResponse::new(Message::new(Role::Assistant, content), stop)
+        .with_model(model)
+        .with_response_id(id);
+    response.usage = usage.as_ref().map(usage::normalised).unwrap_or_default();
+    response.raw_usage = usage;
+    for (name, value) in fields.iter() {
+        if !REPEATED.contains(&name) && !matches!(value.get(), "null" | "{}" | "[]") {
+            response.extra.insert(name, value.clone());
+        }
+    }
+    Ok(response)
+}
+
+fn stop_reason(status: &str, fields: &Object, content: &[Block]) -> StopReason {
+    if matches!(status, "" | "completed") {
+        return if content.iter().any(|block| block.as_tool_use().is_some()) {
+            StopReason::ToolUse
+        } else if content.iter().any(is_refusal) {
+            StopReason::Refusal
+        } else {
+            StopReason::EndTurn
+        };
+    }
+    let details: Object = fields.get_as("incomplete_details").unwrap_or_default();
+    match filled(&details, "reason").as_deref() {
+        Some("max_output_tokens") => StopReason::MaxTokens,
+        Some("content_filter") => StopReason::Refusal,
+        Some(reason) => StopReason::Other(reason.to_owned()),
+        None => StopReason::Other(status.to_owned()),
+    }
+}
+
+fn is_refusal(block: &Block) -> bool {
+    matches!(block, Block::Text(TextBlock { extra, .. }) if text_of(extra, "type").as_deref() == Some("refusal"))
+}
+
+/// A list of items from a field that may be missing.
+pub(super) fn output(fields: &mut Object) -> Vec<RawJson> {
+    take_some(fields, "output").and_then(|output| wire::items(&output)).unwrap_or_default()
+}

@@ -1,0 +1,16 @@
+//! Agents and tool nodes.
+#![allow(missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod a_finished_call_never_runs_again;
+mod a_request_holds_a_complete_conversation;
+mod agents_are_nodes_and_are_heard;
+mod answers_have_the_form_of_their_type;
+mod calls_of_one_answer_run_together;
+mod hooks_run_in_order_ask_and_jump;
+mod killed_processes_go_on;
+mod loops_keep_what_happened;
+mod runs_end_at_their_limits;
+mod support;
+mod tools_read_and_change_the_state;
+mod wraps_are_nested;

@@ -1,0 +1,7 @@
+//! Schemas in the forms that providers accept.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod each_dialect_gets_what_it_accepts;
+mod serialised_values_are_accepted_and_mutated_ones_refused;
+mod types;
+mod what_cannot_be_strict_is_said;

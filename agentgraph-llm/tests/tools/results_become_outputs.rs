@@ -1,0 +1,92 @@
+use agentgraph::prelude::*;
+use agentgraph_llm::BoxError;
+use agentgraph_llm::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::call;
+
+#[tool]
+fn say_text() -> &'static str {
+    "plain"
+}
+
+#[tool]
+async fn say_value() -> Value {
+    json!({"a": 1})
+}
+
+#[tool]
+async fn say_block() -> Block {
+    Block::Image(Media::bytes("image/png", b"png"))
+}
+
+#[tool]
+async fn say_all() -> ToolOutput {
+    ToolOutput::text("shown").with_artifact(json!({"hidden": true})).returned_directly()
+}
+
+type MyResult<T> = std::result::Result<T, ToolError>;
+
+#[tool]
+fn parsed(text: String) -> std::result::Result<String, std::num::ParseIntError> {
+    Ok((text.parse::<i64>()? + 1).to_string())
+}
+
+#[tool]
+async fn told(why: String) -> MyResult<String> {
+    Err(ToolError::failed(why))
+}
+
+#[tokio::test]
+async fn every_form_of_output_is_converted() {
+    assert_eq!(call(&say_text(), "{}").await.unwrap(), ToolOutput::text("plain"));
+    assert_eq!(call(&say_value(), "{}").await.unwrap(), ToolOutput::text(r#"{"a":1}"#));
+    let image = Block::Image(Media::bytes("image/png", b"png"));
+    assert_eq!(call(&say_block(), "{}").await.unwrap(), ToolOutput::new([image]));
+    let output = call(&say_all(), "{}").await.unwrap();
+    assert!(output.return_direct && output.artifact == Some(json!({"hidden": true})));
+}
+
+#[tokio::test]
+async fn errors_keep_their_kind() {
+    assert_eq!(call(&parsed(), r#"{"text": "41"}"#).await.unwrap(), ToolOutput::text("42"));
+    let Err(ToolError::Fatal(error)) = call(&parsed(), r#"{"text": "x"}"#).await else { panic!() };
+    assert!(error.is::<std::num::ParseIntError>());
+    let failed = call(&told(), r#"{"why": "closed"}"#).await;
+    assert!(matches!(failed, Err(ToolError::Failed(why)) if why == "closed"));
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Shop {
+    paid: String,
+}
+
+/// Pays.
+#[tool]
+async fn pay(ctx: Ctx, euros: u32) -> std::result::Result<String, ToolError> {
+    let yes: bool = ctx.interrupt(format!("pay {euros} euros?"))?;
+    Ok(if yes { "paid" } else { "refused" }.to_owned())
+}
+
+async fn checkout(ctx: Ctx) -> std::result::Result<ShopUpdate, BoxError> {
+    let call = ToolCall::detached("call-1", "pay").with_ctx(ctx);
+    match pay().call(&json!({"euros": 5}).into(), &call).await {
+        Ok(output) => Ok(Shop::update().paid(output.content[0].as_text().unwrap_or_default())),
+        Err(error) => {
+            assert!(error.is_interrupt());
+            let ToolError::Fatal(error) = error else { panic!("{error}") };
+            Err(error)
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_in_a_tool_stops_the_run_and_gets_its_answer() {
+    let graph = StateGraph::new().node("checkout", checkout).edge(START, "checkout").compile().unwrap();
+    let graph = graph.checkpointer(MemorySaver::new());
+    let asked = graph.invoke(Shop::update()).thread("t").await.unwrap();
+    assert_eq!(asked.interrupts()[0].value, "pay 5 euros?");
+    let shop = graph.resume(true).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(shop.paid, "paid");
+}

@@ -1,0 +1,20 @@
+//! One table of behaviours for all wires, through the real HTTP driver against a scripted server.
+//!
+//! A row is a test that runs with every [`wire::Wire`] of [`wire::WIRES`]. A new wire implements the trait in a
+//! file beside `anthropic_messages.rs` and is added to the list there.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
+
+mod anthropic_messages;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
+mod server;
+mod wire;
+
+mod answers_in_another_form_are_read_or_refused_by_name;
+mod calls_end_in_time;
+mod failed_calls_are_retried_only_if_that_can_help;
+mod keys_are_sent_and_shown_nowhere;
+mod responses_have_what_their_headers_say;
+mod streams_are_read_however_they_are_cut;
+mod text_cut_between_utf16_units_comes_out_whole;
