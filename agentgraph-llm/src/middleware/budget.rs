@@ -14,6 +14,8 @@ pub use price::{Money, Price, PriceTable};
 /// Limits what the answers of an agent's models cost, for a run, for a thread, or for both. The prices are
 /// yours, and so is the unit of money; all sums are exact.
 ///
+/// A run that failed at a limit goes on with `proceed()` once the limit is raised.
+///
 /// It is checked before each request, so one answer may exceed the limit, and none follows. Requests that other
 /// middleware makes, and answers that broke off, are not counted: no usage is known.
 ///
