@@ -36,6 +36,9 @@
 //! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
+//! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own |
+//! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls |
+//! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
@@ -66,8 +69,7 @@
 //!
 //! # What is not here
 //!
-//! Wire formats of other providers, prepared agents, middleware, MCP. The loop is not a graph: its rounds are
-//! not checkpointed.
+//! A [`ToolLoop`] is not a graph: its rounds are checkpointed only as durable steps. An [`Agent`] is one.
 //!
 //! # Traces
 //!

@@ -38,9 +38,9 @@ use crate::model::stream::truncated;
 use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
 };
-use crate::tool_macro::IntoTool;
 use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
+use crate::tool_macro::IntoTool;
 use calls::Calls;
 use durable::DurableSteps;
 

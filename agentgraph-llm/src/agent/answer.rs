@@ -75,7 +75,8 @@ impl<T, S: AgentChannels> AgentAnswer<T, S> {
             }
         };
         value.map_err(|problem| {
-            let message = format!("the run ended without an answer of the form ({:?}): {problem}", self.end());
+            let message =
+                format!("the run ended without an answer of the form ({:?}): {problem}", self.end());
             Error::new(Code::AnswerRejected, message).with_usage(self.usage())
         })
     }

@@ -36,7 +36,8 @@ impl Plan {
     /// The answers that the limits still allow.
     fn rounds_left<S: AgentChannels>(&self, state: &S) -> u64 {
         let run = self.limits.run_rounds.saturating_sub(state.run_record().rounds);
-        let thread = self.limits.thread_rounds.map(|limit| limit.saturating_sub(state.thread_record().rounds));
+        let thread =
+            self.limits.thread_rounds.map(|limit| limit.saturating_sub(state.thread_record().rounds));
         thread.map_or(run, |thread| thread.min(run))
     }
 
@@ -110,7 +111,9 @@ impl Answer {
                 self.end = Some(LoopEnd::Finished);
             }
             Judgement::NotYet(results) => self.add_results(results),
-            Judgement::Misfit { why, .. } if misfits >= plan.limits.misfits => return Err(rejected(misfits, &why)),
+            Judgement::Misfit { why, .. } if misfits >= plan.limits.misfits => {
+                return Err(rejected(misfits, &why));
+            }
             Judgement::Misfit { why, results } => {
                 if results.is_empty() {
                     self.feedback = Some(form::feedback(&self.response.message, &why));
@@ -161,8 +164,12 @@ impl Answer {
             output: self.output,
             ..RecordChange::default()
         };
-        let change =
-            AgentChange { put: messages.clone(), thread: Some(thread), run: Some(run), ..AgentChange::default() };
+        let change = AgentChange {
+            put: messages.clone(),
+            thread: Some(thread),
+            run: Some(run),
+            ..AgentChange::default()
+        };
         match &plan.ways.after_model {
             Some(hook) => Command::update(S::change(change)).goto(hook.clone()),
             None => plan.go(change, next, &messages),

@@ -137,7 +137,8 @@ fn check_names(middleware: &[Arc<dyn Middleware>]) -> Result<()> {
     match middleware.iter().find(|middleware| !names.insert(middleware.name())) {
         None => Ok(()),
         Some(twice) => {
-            let message = format!("two middleware are named `{}`: give one of them another name", twice.name());
+            let message =
+                format!("two middleware are named `{}`: give one of them another name", twice.name());
             Err(Error::new(Code::Config, message))
         }
     }
@@ -153,14 +154,16 @@ fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks) -> Result<CompiledGra
     }
     graph = add_chain(graph, plan, hooks.before_agent, Some(&ways.round));
     graph = add_chain(graph, plan, hooks.before_model, Some(MODEL));
-    graph = graph.node(MODEL, model_node::<S>(plan).targets(ways.after_model.as_deref().into_iter().chain(decided)));
+    graph = graph
+        .node(MODEL, model_node::<S>(plan).targets(ways.after_model.as_deref().into_iter().chain(decided)));
     graph = add_chain(graph, plan, hooks.after_model, None);
     // A command of a tool ends the agent or asks the model again; it knows no other node of an agent.
     let tools = ToolNode::of(Arc::clone(&plan.toolbox), Arc::clone(&plan.chain)).direct_to(&ways.end);
     let tools = IntoNode::<S, _>::targets(tools, [&*ways.round, &*ways.end, END]);
     graph = graph.node(TOOLS, tools).edge(START, start).edge(TOOLS, ways.round.clone());
     graph = add_chain(graph, plan, hooks.after_agent, Some(END));
-    graph.compile().map_err(|problems| {
+    let compiled = graph.compile().map(|graph| graph.agent_name(&plan.name));
+    compiled.map_err(|problems| {
         Error::new(Code::Config, format!("the graph of agent `{}` has problems: {problems}", plan.name))
             .with_source(problems)
     })
@@ -181,7 +184,11 @@ fn add_chain<S: AgentChannels>(
         let targets: Vec<String> = targets.into_iter().flatten().map(str::to_owned).collect();
         let Hook { kind, middleware, node: name } = hook;
         let node = hook_node::<S>(HookNode { plan: Arc::clone(plan), middleware, kind, next });
-        let node = if kind == HookKind::AfterAgent { node.targets(last_targets(&targets)) } else { node.targets(targets) };
+        let node = if kind == HookKind::AfterAgent {
+            node.targets(last_targets(&targets))
+        } else {
+            node.targets(targets)
+        };
         // Calls that return directly reach the end while others may still go on.
         let node = if kind == HookKind::AfterAgent && at == 0 { node.defer() } else { node };
         graph = graph.node(name, node);

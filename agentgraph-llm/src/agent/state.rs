@@ -140,9 +140,7 @@ macro_rules! agent_channels {
                 &self.run_record
             }
 
-            fn change(
-                change: $crate::agent::AgentChange,
-            ) -> <$state as $crate::agent::State>::Update {
+            fn change(change: $crate::agent::AgentChange) -> <$state as $crate::agent::State>::Update {
                 let $crate::agent::AgentChange { put, removed, replaced, thread, run, .. } = change;
                 let mut update = <$state>::update();
                 if let Some(messages) = replaced {

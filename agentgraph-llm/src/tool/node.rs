@@ -206,7 +206,8 @@ impl ToolNode {
         done: Vec<CallOutcome>,
         is_dispatched: bool,
     ) -> Result<Command<S>> {
-        let is_direct = |(_, output): &CallOutcome| output.as_ref().is_some_and(|output| output.return_direct);
+        let is_direct =
+            |(_, output): &CallOutcome| output.as_ref().is_some_and(|output| output.return_direct);
         let all_direct = !done.is_empty() && done.iter().all(is_direct);
         let direct = calls.iter().zip(&done).filter(|(_, done)| is_direct(done));
         let direct: Vec<_> = direct.map(|(call, _)| call.id.clone()).collect();

@@ -32,7 +32,8 @@ async fn a_cancelled_call_is_answered_as_an_error_in_the_next_run() {
     let sent = &model.requests()[1].messages;
     let roles: Vec<_> = sent.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::User]);
-    let answered: Vec<_> = sent[2].results().map(|result| (result.tool_use_id.as_str(), result.is_error)).collect();
+    let answered: Vec<_> =
+        sent[2].results().map(|result| (result.tool_use_id.as_str(), result.is_error)).collect();
     assert_eq!(answered.len(), 2);
     assert_eq!(answered[1], ("call-2", true));
     assert_eq!(sent[3].text(), "forget it");

@@ -29,12 +29,16 @@ async fn an_agent_over_another_state_is_embedded() {
         |state: AgentState| Report::update().parts([AgentAnswer::<String>::from(state).text()]),
     );
     let split = async |report: Snapshot<Report>| {
-        Command::<Report>::to(report.topics.iter().map(|topic| Dispatch::new("write", topic.clone())).collect::<Vec<_>>())
+        Command::<Report>::to(
+            report.topics.iter().map(|topic| Dispatch::new("write", topic.clone())).collect::<Vec<_>>(),
+        )
     };
-    let graph = StateGraph::new().node("split", split.targets(["write"])).node("write", writer).edge(START, "split");
+    let graph =
+        StateGraph::new().node("split", split.targets(["write"])).node("write", writer).edge(START, "split");
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
     let topics = vec!["tea".to_owned(), "rain".to_owned()];
-    let report = graph.invoke(Report::update().topics(topics)).thread("t").await.unwrap().into_finished().unwrap();
+    let report =
+        graph.invoke(Report::update().topics(topics)).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(report.parts, ["about tea", "about rain"]);
     assert_eq!(log.len(), 2);
 }
@@ -72,7 +76,9 @@ async fn the_model_is_heard_piece_by_piece_under_its_node() {
 async fn server_tools_are_offered_and_never_run_here() {
     let log = Log::default();
     let search = ToolSpec::server("web_search", json!({"type": "web_search", "name": "web_search"}));
-    let used = Block::Unknown(json!({"type": "server_tool_use", "id": "s-1", "name": "web_search", "input": {}}).into());
+    let used = Block::Unknown(
+        json!({"type": "server_tool_use", "id": "s-1", "name": "web_search", "input": {}}).into(),
+    );
     let model = ScriptedModel::new([Reply::block(used).and_text("found")]);
     let agent = Agent::new(model.clone()).tool(echo("echo", &log)).server_tool(search).compile().unwrap();
     let answer = agent.invoke("go").await.unwrap().into_finished().unwrap();

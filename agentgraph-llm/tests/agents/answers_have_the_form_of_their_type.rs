@@ -30,7 +30,8 @@ impl ChatModel for Native {
 async fn a_model_with_structured_output_gets_the_form_and_no_tool() {
     let log = Log::default();
     let model = ScriptedModel::new([calls("echo", [1]), Reply::text(r#"{"coat": true}"#)]);
-    let agent = Agent::new(Native(model.clone())).tool(echo("echo", &log)).output::<Advice>().compile().unwrap();
+    let agent =
+        Agent::new(Native(model.clone())).tool(echo("echo", &log)).output::<Advice>().compile().unwrap();
     let answer = agent.invoke("a coat?").await.unwrap().into_finished().unwrap();
     assert_eq!(answer.value().unwrap(), Advice { coat: true });
     let request = &model.requests()[0];
@@ -46,7 +47,11 @@ async fn any_other_model_answers_by_a_call() {
     let answer = agent.invoke("a coat?").await.unwrap().into_finished().unwrap();
     assert_eq!((answer.value().unwrap(), answer.end()), (Advice { coat: true }, LoopEnd::Finished));
     assert_eq!(model.requests()[0].tool_choice.mode, ToolMode::Any);
-    assert_eq!(results(&answer.state.messages), ["call-1: 1", "call-2: accepted"], "the conversation can go on");
+    assert_eq!(
+        results(&answer.state.messages),
+        ["call-1: 1", "call-2: accepted"],
+        "the conversation can go on"
+    );
 }
 
 #[tokio::test]
@@ -81,7 +86,8 @@ async fn an_answer_beside_other_calls_waits_for_their_results() {
 async fn a_run_without_an_answer_of_the_form_says_so() {
     let log = Log::default();
     let model = ScriptedModel::from_fn(|_| calls("echo", [1]));
-    let agent = Agent::new(model).tool(echo("echo", &log)).output::<Advice>().max_rounds(2).compile().unwrap();
+    let agent =
+        Agent::new(model).tool(echo("echo", &log)).output::<Advice>().max_rounds(2).compile().unwrap();
     let answer = agent.invoke("a coat?").await.unwrap().into_finished().unwrap();
     let error = answer.value().unwrap_err();
     assert_eq!((error.code(), answer.end()), (Code::AnswerRejected, LoopEnd::LimitReached));

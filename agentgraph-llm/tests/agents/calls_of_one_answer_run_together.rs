@@ -37,7 +37,12 @@ async fn run(tools: Vec<Arc<dyn Tool>>, answer: Reply, by_dispatch: bool) -> Res
     } else {
         graph.edge(START, "tools")
     };
-    graph.compile()?.invoke(Chat::update().messages([response.message])).await?.into_finished().map_err(Into::into)
+    graph
+        .compile()?
+        .invoke(Chat::update().messages([response.message]))
+        .await?
+        .into_finished()
+        .map_err(Into::into)
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +79,8 @@ async fn the_calls_run_at_the_same_time() {
 #[tokio::test]
 async fn a_call_that_cannot_run_or_fails_is_answered_and_the_others_go_on() {
     let log = Log::default();
-    let fails = FnTool::new("fails", "", async |_: Number| Err::<String, _>(ToolError::failed("no such city")));
+    let fails =
+        FnTool::new("fails", "", async |_: Number| Err::<String, _>(ToolError::failed("no such city")));
     let panics = FnTool::new("panics", "", async |number: Number| {
         assert!(number.n > 100, "secret of the program");
         Ok::<_, ToolError>("large")
@@ -109,7 +115,9 @@ async fn a_call_that_cannot_run_or_fails_is_answered_and_the_others_go_on() {
 
 #[tokio::test]
 async fn a_fatal_error_fails_the_node_with_its_type() {
-    let fatal = FnTool::new("fatal", "", async |_: Number| Ok::<String, ToolError>(std::fs::read_to_string("/nowhere")?));
+    let fatal = FnTool::new("fatal", "", async |_: Number| {
+        Ok::<String, ToolError>(std::fs::read_to_string("/nowhere")?)
+    });
     let error = run(vec![Arc::new(fatal)], calls("fatal", [1]), true).await.unwrap_err();
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*error);
     let mut found = false;
@@ -147,7 +155,8 @@ async fn tools_of_one_name_and_of_another_state_are_refused() {
 #[cfg(feature = "validate")]
 #[tokio::test]
 async fn arguments_are_checked_against_the_bounds_of_the_schema() {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 5}}, "required": ["n"]});
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 5}}, "required": ["n"]});
     let spec = agentgraph_llm::ToolSpec::new("small", "", schema);
     let small = FnTool::with_spec(spec, async |number: Number| Ok::<_, ToolError>(number.n.to_string()));
     let chat = run(vec![Arc::new(small)], calls("small", [5, 6]), true).await.unwrap();

@@ -44,7 +44,8 @@ async fn hooks_before_run_first_to_last_and_hooks_after_last_to_first() {
     let log = Log::default();
     let model = ScriptedModel::new([calls("echo", [1]), Reply::text("done")]);
     let agent = Agent::new(model).tool(echo("echo", &log));
-    let agent = agent.middleware(Logs("a", log.clone())).middleware(Logs("b", log.clone())).compile().unwrap();
+    let agent =
+        agent.middleware(Logs("a", log.clone())).middleware(Logs("b", log.clone())).compile().unwrap();
     agent.invoke("go").await.unwrap().into_finished().unwrap();
     let round = ["a before_model", "b before_model", "b after_model", "a after_model"];
     let expected: Vec<_> = ["a before_agent", "b before_agent"]
@@ -64,7 +65,10 @@ type HookFn = dyn Fn(&mut Turn) -> agentgraph_llm::Result<Jump> + Send + Sync;
 struct One(Hooks, Box<HookFn>);
 
 impl One {
-    fn new(hooks: Hooks, hook: impl Fn(&mut Turn) -> agentgraph_llm::Result<Jump> + Send + Sync + 'static) -> Self {
+    fn new(
+        hooks: Hooks,
+        hook: impl Fn(&mut Turn) -> agentgraph_llm::Result<Jump> + Send + Sync + 'static,
+    ) -> Self {
         One(hooks, Box::new(hook))
     }
 }
@@ -132,7 +136,10 @@ async fn a_hook_jumps_to_the_end_the_model_and_the_tools() {
     let model = ScriptedModel::new([Reply::text("five")]);
     let agent = Agent::new(model).tool(echo("echo", &log)).middleware(seeded).compile().unwrap();
     let answer = agent.invoke("go").await.unwrap().into_finished().unwrap();
-    assert_eq!((answer.text(), results(&answer.state.messages)), ("five".to_owned(), vec!["seed: 5".to_owned()]));
+    assert_eq!(
+        (answer.text(), results(&answer.state.messages)),
+        ("five".to_owned(), vec!["seed: 5".to_owned()])
+    );
 }
 
 #[tokio::test]
@@ -150,7 +157,8 @@ async fn an_answer_to_a_hook_does_not_pay_the_model_again() {
     let approve = One::new(Hooks::NONE.after_model(), |turn| {
         let calls: Vec<_> = turn.open_calls().into_iter().cloned().collect();
         // All questions are asked before the first error is returned.
-        let answers: Vec<_> = calls.iter().map(|call| turn.interrupt_as::<bool>(&call.id, &call.input)).collect();
+        let answers: Vec<_> =
+            calls.iter().map(|call| turn.interrupt_as::<bool>(&call.id, &call.input)).collect();
         for (call, answer) in calls.iter().zip(answers) {
             if !answer? {
                 turn.answer(ToolResult::error(&call.id, "a person said no"));
@@ -166,7 +174,8 @@ async fn an_answer_to_a_hook_does_not_pay_the_model_again() {
     assert_eq!(keys, ["call-1", "call-2", "call-3"], "an approval is named by its call");
     assert_eq!((model.requests().len(), log.len()), (1, 0));
 
-    let answers = asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() != Some("call-2")));
+    let answers =
+        asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() != Some("call-2")));
     let answer = agent.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(model.requests().len(), 2, "the first answer was paid once");
     assert_eq!(log.lines(), ["echo 1", "echo 3"]);
@@ -180,7 +189,11 @@ async fn an_answered_answer_goes_back_to_the_model_and_an_edited_call_is_what_ru
     let log = Log::default();
     let edit = One::new(Hooks::NONE.after_model(), |turn| {
         let Some(call) = turn.open_calls().first().copied().cloned() else { return Ok(Jump::Next) };
-        turn.edit_call(agentgraph_llm::ToolUse::new(call.id, call.name, RawJson::parse_text(r#"{"n": 7}"#).unwrap()));
+        turn.edit_call(agentgraph_llm::ToolUse::new(
+            call.id,
+            call.name,
+            RawJson::parse_text(r#"{"n": 7}"#).unwrap(),
+        ));
         Ok(Jump::Next)
     });
     let model = ScriptedModel::new([calls("echo", [1]), Reply::text("done")]);
@@ -258,7 +271,8 @@ async fn the_end_hooks_run_once_although_some_calls_return_directly() {
     });
     let both = calls("direct", [1]).and_tool_call("echo", serde_json::json!({"n": 2}));
     let model = ScriptedModel::new([both, Reply::text("done")]);
-    let agent = Agent::new(model).tool(direct).tool(echo("echo", &Log::default())).middleware(Logs("a", log.clone()));
+    let agent =
+        Agent::new(model).tool(direct).tool(echo("echo", &Log::default())).middleware(Logs("a", log.clone()));
     let answer = agent.compile().unwrap().invoke("go").await.unwrap().into_finished().unwrap();
     assert_eq!(answer.text(), "done");
     assert_eq!(log.lines().iter().filter(|line| line.ends_with("after_agent")).count(), 1);

@@ -22,7 +22,10 @@ fn note(folder: &Path, line: &str) {
 async fn agent(folder: PathBuf, hangs: bool) -> CompiledAgent {
     let model = ScriptedModel::from_fn(move |request| match rounds(request) {
         10 => answer_to(request, vec![Block::text("all paid")]),
-        n => answer_to(request, vec![agentgraph_llm::ToolUse::new(format!("pay-{n}"), "pay", json!({"n": n})).into()]),
+        n => answer_to(
+            request,
+            vec![agentgraph_llm::ToolUse::new(format!("pay-{n}"), "pay", json!({"n": n})).into()],
+        ),
     });
     let saver = SqliteSaver::open(folder.join("threads.db")).await.unwrap();
     let pay = FnTool::new("pay", "Pays.", move |number: Number| {

@@ -44,7 +44,8 @@ async fn a_panic_fails_its_call_only() {
         assert!(number.n > 100, "too small");
         Ok::<_, ToolError>("large")
     });
-    let model = ScriptedModel::new([calls("panics", [1]).and_tool_call("echo", json!({"n": 2})), Reply::text("ok")]);
+    let model =
+        ScriptedModel::new([calls("panics", [1]).and_tool_call("echo", json!({"n": 2})), Reply::text("ok")]);
     let run = ToolLoop::new(&model).tool(panics).tool(echo("echo", &log)).run(ChatRequest::user("go"));
     let texts = results(&run.await.unwrap().messages);
     assert!(texts[0].contains("panicked"), "{texts:?}");
@@ -73,10 +74,14 @@ async fn a_tool_is_limited_in_time_and_size() {
     let large = FnTool::new("large", "", async |_: Number| Ok::<_, ToolError>("é".repeat(100)));
     let answer = calls("slow", [1]).and_tool_call("large", json!({"n": 1}));
     let model = ScriptedModel::new([answer, Reply::text("ok")]);
-    let tools = ToolLoop::new(&model).tool(slow.timeout(Duration::from_secs(5))).tool(large.max_result_bytes(11));
+    let tools =
+        ToolLoop::new(&model).tool(slow.timeout(Duration::from_secs(5))).tool(large.max_result_bytes(11));
     let texts = results(&tools.run(ChatRequest::user("go")).await.unwrap().messages);
     assert_eq!(texts[0], "call-1: the tool took longer than 5s and was stopped");
-    assert_eq!(texts[1], "call-2: ééééé[the result was cut: 10 of 200 bytes are shown; ask for less at a time]");
+    assert_eq!(
+        texts[1],
+        "call-2: ééééé[the result was cut: 10 of 200 bytes are shown; ask for less at a time]"
+    );
 }
 
 #[tokio::test]

@@ -48,7 +48,8 @@ async fn the_count_of_a_run_survives_its_suspension() {
         let yes: bool = call.ctx()?.interrupt("go on?")?;
         Ok::<_, ToolError>(yes.to_string())
     });
-    let agent = Agent::new(endless()).tool(ask).max_rounds(3).compile().unwrap().checkpointer(MemorySaver::new());
+    let agent =
+        Agent::new(endless()).tool(ask).max_rounds(3).compile().unwrap().checkpointer(MemorySaver::new());
     let mut outcome = agent.invoke("go").thread("t").await.unwrap();
     let mut answers = 0;
     while !outcome.interrupts().is_empty() {
@@ -82,7 +83,11 @@ async fn a_cut_call_is_answered_and_not_run() {
     let answer = agent.invoke("go").await.unwrap().into_finished().unwrap();
     assert_eq!(log.lines(), ["echo 1"]);
     assert_eq!(answer.text(), "shorter now");
-    assert!(results(&answer.state.messages).iter().any(|result| result.contains("call-2: not run: the answer reached")));
+    assert!(
+        results(&answer.state.messages)
+            .iter()
+            .any(|result| result.contains("call-2: not run: the answer reached"))
+    );
 
     let model = ScriptedModel::new([Reply::text("and the").with_stop(StopReason::MaxTokens)]);
     let answer = Agent::new(model).compile().unwrap().invoke("go").await.unwrap().into_finished().unwrap();
@@ -102,8 +107,12 @@ async fn calls_of_a_refusal_are_not_run() {
 #[tokio::test]
 async fn tokens_count_against_the_budget_of_the_run() {
     let log = Log::default();
-    let agent = Agent::new(endless()).tool(echo("echo", &log)).compile().unwrap().checkpointer(MemorySaver::new());
+    let agent =
+        Agent::new(endless()).tool(echo("echo", &log)).compile().unwrap().checkpointer(MemorySaver::new());
     let budget = agentgraph::Budget::new().units("tokens", 25);
     let outcome = agent.invoke("go").thread("t").budget(budget).await.unwrap();
-    assert!(matches!(outcome, Outcome::Stopped { reason: agentgraph::StopReason::Budget, .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, Outcome::Stopped { reason: agentgraph::StopReason::Budget, .. }),
+        "{outcome:?}"
+    );
 }

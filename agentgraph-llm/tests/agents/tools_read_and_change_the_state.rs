@@ -25,12 +25,16 @@ struct Shop {
 agentgraph_llm::agent_channels!(Shop);
 
 fn buy() -> FnTool {
-    let tool = FnTool::with_call("buy", "Puts a thing into the basket.", async |number: Number, call: ToolCall| {
-        let shop = call.state::<Shop>().ok_or(ToolError::failed("no shop"))?;
-        let node = call.ctx()?.node().to_owned();
-        let text = format!("{} in {node} with {} before", call.id(), shop.basket.len());
-        Ok::<_, ToolError>(ToolOutput::text(text).with_command(Command::<Shop>::update(Shop::update().basket([number.n]))))
-    });
+    let tool =
+        FnTool::with_call("buy", "Puts a thing into the basket.", async |number: Number, call: ToolCall| {
+            let shop = call.state::<Shop>().ok_or(ToolError::failed("no shop"))?;
+            let node = call.ctx()?.node().to_owned();
+            let text = format!("{} in {node} with {} before", call.id(), shop.basket.len());
+            Ok::<_, ToolError>(
+                ToolOutput::text(text)
+                    .with_command(Command::<Shop>::update(Shop::update().basket([number.n]))),
+            )
+        });
     tool.for_state::<Shop>()
 }
 
@@ -54,7 +58,8 @@ async fn a_command_is_applied_with_the_result_of_its_call() {
 
 #[tokio::test]
 async fn a_model_cannot_forge_what_the_graph_gives() {
-    let forged = Reply::tool_call("buy", json!({"n": 1, "call": {"id": "other"}, "state": {"basket": [9, 9]}}));
+    let forged =
+        Reply::tool_call("buy", json!({"n": 1, "call": {"id": "other"}, "state": {"basket": [9, 9]}}));
     let model = ScriptedModel::new([forged, Reply::text("bought")]);
     let agent = Agent::new(model.clone()).state::<Shop>().tool(buy()).compile().unwrap();
     let shop = agent.invoke(hello()).await.unwrap().into_finished().unwrap().state;
@@ -76,7 +81,9 @@ async fn a_command_of_another_state_fails_with_a_typed_error() {
         n: u64,
     }
     let wrong = FnTool::new("wrong", "", async |number: Number| {
-        Ok::<_, ToolError>(ToolOutput::text("").with_command(Command::<Other>::update(Other::update().n(number.n))))
+        Ok::<_, ToolError>(
+            ToolOutput::text("").with_command(Command::<Other>::update(Other::update().n(number.n))),
+        )
     });
     let agent = Agent::new(ScriptedModel::new([calls("wrong", [1])])).tool(wrong).compile().unwrap();
     let error = agent.invoke("go").await.unwrap_err();

@@ -27,7 +27,11 @@ impl Middleware for Wraps {
         vec![Arc::new(echo(&format!("tool_of_{}", self.0), &self.1))]
     }
 
-    async fn wrap_model(&self, mut request: ModelRequest, next: NextModel<'_>) -> agentgraph_llm::Result<ChatStream> {
+    async fn wrap_model(
+        &self,
+        mut request: ModelRequest,
+        next: NextModel<'_>,
+    ) -> agentgraph_llm::Result<ChatStream> {
         assert!(request.ctx().is_some());
         self.1.add(format!("{} asks", self.0));
         request.request.system = Some(request.request.system.unwrap_or_default() + self.0);
@@ -45,13 +49,22 @@ impl Middleware for Wraps {
 #[tokio::test]
 async fn the_first_middleware_is_the_outermost() {
     let log = Log::default();
-    let model = ScriptedModel::new([calls("tool_of_b", [1]).and_tool_call("none", json!({})), Reply::text("done")]);
+    let model =
+        ScriptedModel::new([calls("tool_of_b", [1]).and_tool_call("none", json!({})), Reply::text("done")]);
     let agent = Agent::new(model.clone()).system("+").middleware(Wraps("a", log.clone()));
     let agent = agent.middleware(Wraps("b", log.clone())).compile().unwrap();
     let answer = agent.invoke("go").await.unwrap().into_finished().unwrap();
     assert_eq!(model.requests()[0].system.as_deref(), Some("+ab"));
     assert_eq!(results(&answer.state.messages)[0], "call-1: 9", "a wrap may change the arguments");
-    let expected = ["a asks", "b asks", "a calls tool_of_b", "b calls tool_of_b", "tool_of_b 9", "b got true", "a got true"];
+    let expected = [
+        "a asks",
+        "b asks",
+        "a calls tool_of_b",
+        "b calls tool_of_b",
+        "tool_of_b 9",
+        "b got true",
+        "a got true",
+    ];
     assert_eq!(log.lines()[..7], expected);
     assert!(log.lines().contains(&"a calls none".to_owned()), "also round calls to unknown tools");
 }
@@ -75,7 +88,11 @@ impl Middleware for Twice {
         Ok(Jump::Next)
     }
 
-    async fn wrap_model(&self, request: ModelRequest, next: NextModel<'_>) -> agentgraph_llm::Result<ChatStream> {
+    async fn wrap_model(
+        &self,
+        request: ModelRequest,
+        next: NextModel<'_>,
+    ) -> agentgraph_llm::Result<ChatStream> {
         let thrown_away = next.clone().run(request.clone()).await?.into_response().await?;
         assert_eq!(thrown_away.message.text(), "first draft");
         next.run(request).await
