@@ -1,4 +1,4 @@
-//! Chat models, tools, a bounded tool loop, and nodes that call models, for graphs of `agentgraph`.
+//! Chat models of four wires, tools, agents with middleware, and nodes that call models, for graphs of `agentgraph`.
 //!
 //! ```
 //! use agentgraph_llm::prelude::*;
@@ -38,13 +38,14 @@
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
 //! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
+//! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own |
+//! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls; built in: people decide, limits, retries, summaries, personal data, money, rates |
+//! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
 //! | [`openai`] | [`OpenAiModel`] over the Responses API, [`OpenAiChatModel`] over Chat Completions for OpenAI and every compatible server, [`OpenAiEmbedder`]; the pure codecs under them |
 //! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
 //! | [`named`] | [`ModelName`]: `openai:gpt-...`, for programs whose user chooses the model |
-//! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph |
-//! | [`middleware`] | [`Middleware`], and those that are built in: people decide, limits, retries, summaries, personal data, money, rates |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
@@ -70,6 +71,10 @@
 //! - *A retry never repeats output that was shown.* Calls are retried by the provider's rules, streams only
 //!   until their first event.
 //! - *No key is in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
+//!
+//! # What is not here
+//!
+//! A [`ToolLoop`] is not a graph: its rounds are checkpointed only as durable steps. An [`Agent`] is one.
 //!
 //! # Traces
 //!

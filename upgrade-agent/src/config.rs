@@ -248,7 +248,10 @@ fn model_name(text: &str) -> Result<ModelName, ConfigError> {
     text.parse().or_else(|error: agentgraph_llm::Error| {
         let provider = text.split_once(':').map(|(provider, _)| provider);
         if provider.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')) {
-            return Err(ConfigError::Value { from: MODEL_NAME.flag.to_owned(), why: error.message().to_owned() });
+            return Err(ConfigError::Value {
+                from: MODEL_NAME.flag.to_owned(),
+                why: error.message().to_owned(),
+            });
         }
         Ok(ModelName::new(Provider::Anthropic, text))
     })

@@ -17,6 +17,8 @@ pages! {
     FirstGraph = "docs/first-graph.md"
     #[cfg(feature = "encryption")]
     Encryption = "docs/encryption.md"
+    Models = "docs/guide/models.md"
+    Agents = "docs/guide/agents.md"
     Testing = "docs/guide/testing.md"
     Tracing = "docs/guide/tracing.md"
     Http = "docs/guide/http.md"

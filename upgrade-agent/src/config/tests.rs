@@ -79,12 +79,17 @@ fn an_api_key_selects_the_language_model_unless_offline_is_set() {
 #[test]
 fn a_provider_before_the_name_selects_wire_key_and_address() {
     let folder = Folder::new();
-    let vars = [("OPENAI_API_KEY", "sk-o"), ("OPENAI_BASE_URL", "http://localhost:1"), ("ANTHROPIC_API_KEY", "sk-a")];
+    let vars = [
+        ("OPENAI_API_KEY", "sk-o"),
+        ("OPENAI_BASE_URL", "http://localhost:1"),
+        ("ANTHROPIC_API_KEY", "sk-a"),
+    ];
     let model = |text: &str, vars: &[(&'static str, &'static str)]| {
         let flags = Flags { model: Some(text.to_owned()), ..folder.flags() };
         Config::collect(&flags, &env(vars)).map(|config| config.model)
     };
-    for (text, provider) in [("openai:gpt-x", Provider::OpenAi), ("openai-chat:gpt-x", Provider::OpenAiChat)] {
+    for (text, provider) in [("openai:gpt-x", Provider::OpenAi), ("openai-chat:gpt-x", Provider::OpenAiChat)]
+    {
         let found = model(text, &vars).unwrap().unwrap();
         assert_eq!((found.name.provider, found.name.model.as_str()), (provider, "gpt-x"));
         assert_eq!(found.key.unwrap().expose_secret(), "sk-o");
