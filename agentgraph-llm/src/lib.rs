@@ -1,30 +1,26 @@
 //! Chat models of four wires, tools, agents with middleware, and nodes that call models, for graphs of `agentgraph`.
 //!
 //! ```
+//! use agentgraph::prelude::*;
 //! use agentgraph_llm::prelude::*;
-//! use schemars::JsonSchema;
-//! use serde::Deserialize;
 //! use serde_json::json;
 //!
-//! #[derive(Deserialize, JsonSchema)]
-//! struct Sum {
-//!     a: i64,
-//!     b: i64,
+//! /// Adds two numbers.
+//! #[tool]
+//! async fn add(a: i64, b: i64) -> Result<String, ToolError> {
+//!     let total = a.checked_add(b).ok_or(ToolError::failed("the sum is too large"))?;
+//!     Ok(total.to_string())
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> agentgraph_llm::Result<()> {
-//! let add = FnTool::new("add", "Adds two numbers.", async |sum: Sum| {
-//!     let total = sum.a.checked_add(sum.b).ok_or(ToolError::failed("the sum is too large"))?;
-//!     Ok::<_, ToolError>(total.to_string())
-//! });
-//!
+//! # async fn main() -> Result<()> {
 //! // In a program: `AnthropicModel::from_env()?.model("claude-...").build()?`
 //! let model = ScriptedModel::new([Reply::tool_call("add", json!({"a": 2, "b": 3})), Reply::text("It is 5.")]);
 //!
-//! let outcome = ToolLoop::new(&model).tool(add).run(ChatRequest::user("2 + 3?")).await?;
-//! assert_eq!(outcome.text(), "It is 5.");
-//! assert_eq!(outcome.messages[1].results().next().unwrap().as_text(), "5");
+//! let agent = Agent::new(model).tool(add()).compile()?;
+//! let answer = agent.invoke("2 + 3?").await?.into_finished()?;
+//! assert_eq!(answer.text(), "It is 5.");
+//! assert_eq!(answer.state.messages[2].results().next().unwrap().as_text(), "5");
 //! # Ok(())
 //! # }
 //! ```
