@@ -23,6 +23,7 @@ pages! {
     Steering = "docs/guide/steering.md"
     Caching = "docs/guide/caching.md"
     StructuredOutput = "docs/guide/structured-output.md"
+    Middleware = "docs/guide/middleware.md"
     Reducers = "docs/guide/reducers.md"
     JsonGraphs = "docs/guide/json-graphs.md"
     Policies = "docs/guide/policies.md"
