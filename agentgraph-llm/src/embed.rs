@@ -1,7 +1,7 @@
 //! Models that turn texts into vectors, for the search in a [store](agentgraph::store).
 //!
-//! [`GeminiEmbedder`](crate::GeminiEmbedder) is an [`Embedder`](agentgraph::store::Embedder) over
-//! the connection that the chat models have.
+//! [`OpenAiEmbedder`](crate::OpenAiEmbedder) and [`GeminiEmbedder`](crate::GeminiEmbedder) are
+//! [`Embedder`](agentgraph::store::Embedder)s over the connection that the chat models have.
 
 use crate::error::{Code, Error, Result};
 

@@ -1,4 +1,4 @@
-//! Chat models, tools, a bounded tool loop, and nodes that call models, for graphs of `agentgraph`.
+//! Chat models of four wires, tools, agents with middleware, and nodes that call models, for graphs of `agentgraph`.
 //!
 //! ```
 //! use agentgraph_llm::prelude::*;
@@ -36,9 +36,16 @@
 //! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
 //! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
+//! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
+//! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
+//! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own |
+//! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls; built in: people decide, limits, retries, summaries, personal data, money, rates |
+//! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`openai`] | [`OpenAiModel`] over the Responses API, [`OpenAiChatModel`] over Chat Completions for OpenAI and every compatible server, [`OpenAiEmbedder`]; the pure codecs under them |
 //! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
+//! | [`named`] | [`ModelName`]: `openai:gpt-...`, for programs whose user chooses the model |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
@@ -67,8 +74,7 @@
 //!
 //! # What is not here
 //!
-//! Wire formats of other providers, prepared agents, middleware, MCP. The loop is not a graph: its rounds are
-//! not checkpointed.
+//! A [`ToolLoop`] is not a graph: its rounds are checkpointed only as durable steps. An [`Agent`] is one.
 //!
 //! # Traces
 //!
@@ -93,6 +99,7 @@ pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
+pub mod named;
 pub mod node;
 pub mod openai;
 pub mod prelude;
@@ -122,10 +129,12 @@ pub use model::{
     AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
 };
+pub use named::{ModelName, NamedModel, Provider};
 pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
 };
+pub use openai::{OpenAiChatModel, OpenAiEmbedder, OpenAiModel};
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;

@@ -9,6 +9,7 @@ pub use crate::middleware::{Jump, Middleware, Turn};
 pub use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, ToolChoice, Usage,
 };
+pub use crate::openai::{OpenAiChatModel, OpenAiModel};
 pub use crate::scripted::{Reply, ScriptedModel};
 pub use crate::tool::{FnTool, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec};
 pub use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};

@@ -74,8 +74,14 @@ async fn a_loop_gives_one_tree_of_spans_with_names_numbers_and_errors() {
     });
     let node = tracing::info_span!("node");
     let request = ChatRequest::user("swordfish").with_max_tokens(50);
-    let run = ToolLoop::new(&model).tool(wait).on_event(async |_| {}).run(request);
+    let run = ToolLoop::new(&model).tool(wait.clone()).on_event(async |_| {}).run(request);
     tracing::Instrument::instrument(run, node).await.unwrap_err();
+
+    let model = ScriptedModel::new([Reply::tool_call("wait", json!({})), Reply::text("swordfish")]);
+    let agent = Agent::new(model).name("clerk").tool(wait.clone()).compile().unwrap();
+    let closed_loop = std::mem::take(&mut *closed.0.lock().unwrap());
+    agent.invoke("swordfish").await.unwrap();
+    an_agent_is_one_tree_below_its_run(&std::mem::replace(&mut *closed.0.lock().unwrap(), closed_loop));
 
     let closed = closed.0.lock().unwrap();
     let count = |name: &str| closed.iter().filter(|(path, _)| path == name).count();
@@ -117,4 +123,20 @@ async fn a_loop_gives_one_tree_of_spans_with_names_numbers_and_errors() {
     );
     assert!(wait["gen_ai.tool.call.id"].starts_with("call-") && !wait.contains_key("error.type"));
     assert_eq!(tool("missing").unwrap().1["error.type"], "failed");
+}
+
+fn an_agent_is_one_tree_below_its_run(closed: &[(String, Fields)]) {
+    let count = |name: &str| closed.iter().filter(|(path, _)| path == name).count();
+    assert_eq!(
+        (count("- > run"), count("attempt > chat"), count("attempt > execute_tool")),
+        (1, 2, 1),
+        "{closed:?}"
+    );
+    let run = &closed.iter().find(|(path, _)| path == "- > run").unwrap().1;
+    assert_eq!(run["otel.name"], "invoke_agent clerk");
+    assert_eq!(
+        (run["gen_ai.operation.name"].as_str(), run["gen_ai.agent.name"].as_str()),
+        ("invoke_agent", "clerk")
+    );
+    assert!(!format!("{closed:?}").contains("swordfish"), "content is in no span");
 }

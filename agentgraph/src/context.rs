@@ -78,6 +78,8 @@ pub(crate) struct GraphShared {
     pub(crate) services: Arc<dyn Services>,
     /// The long-term memory of its nodes.
     pub(crate) store: Option<Arc<dyn Store>>,
+    /// The name of the agent that it is, for the spans of its runs.
+    pub(crate) agent: Option<Arc<str>>,
 }
 
 /// The data shared by the tasks of one run. One field per part, each with its own lock where it changes, so

@@ -162,7 +162,8 @@ fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks) -> Result<CompiledGra
     let tools = IntoNode::<S, _>::targets(tools, [&*ways.round, &*ways.end, END]);
     graph = graph.node(TOOLS, tools).edge(START, start).edge(TOOLS, ways.round.clone());
     graph = add_chain(graph, plan, hooks.after_agent, Some(END));
-    graph.compile().map_err(|problems| {
+    let compiled = graph.compile().map(|graph| graph.agent_name(&plan.name));
+    compiled.map_err(|problems| {
         Error::new(Code::Config, format!("the graph of agent `{}` has problems: {problems}", plan.name))
             .with_source(problems)
     })

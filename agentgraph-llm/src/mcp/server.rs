@@ -5,11 +5,11 @@ mod handler;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use agentgraph::CancellationToken;
 use rmcp::ServiceExt;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use crate::error::{BoxError, Code, Error, Result};
 use crate::tool::Tool;

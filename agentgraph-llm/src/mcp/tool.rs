@@ -13,7 +13,7 @@ use rmcp::service::{Peer, PeerRequestOptions};
 use serde_json::Value;
 
 use super::client::Connection;
-use super::{content, failure};
+use super::content;
 use crate::json::RawJson;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 
@@ -56,11 +56,11 @@ impl McpTool {
         let peer = self.connection.peer();
         let server = self.connection.server();
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let handle = sent.map_err(|error| failure::of_call(server, error))?;
+        let handle = sent.map_err(|error| server.call_failed(error))?;
         let mut abandoned = CancelIfDropped { peer, id: Some(handle.id.clone()) };
         let answer = handle.await_response().await;
         abandoned.id = None;
-        answer.map_err(|error| failure::of_call(server, error))
+        answer.map_err(|error| server.call_failed(error))
     }
 }
 
@@ -86,11 +86,7 @@ impl Tool for McpTool {
             // A result with a kind of content that `rmcp` does not know.
             ServerResult::CustomResult(result) => content::unknown_result(result.0),
             ServerResult::EmptyResult(_) => Ok(ToolOutput::default()),
-            _ => Err(ToolError::fatal(failure::of_request(
-                self.connection.server(),
-                "answer the call",
-                rmcp::ServiceError::UnexpectedResponse,
-            ))),
+            _ => Err(self.connection.server().call_failed(rmcp::ServiceError::UnexpectedResponse)),
         }
     }
 }
@@ -103,7 +99,7 @@ fn output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
 impl fmt::Debug for McpTool {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("McpTool")
-            .field("server", &self.connection.server())
+            .field("server", &self.connection.server().name)
             .field("spec", &self.spec)
             .finish()
     }

@@ -171,7 +171,9 @@ async fn an_interrupt_in_one_of_three_calls_does_not_repeat_the_others() {
     let asked = agent.invoke("go").thread("t").await.unwrap();
     let [open] = asked.interrupts() else { panic!("{asked:?}") };
     assert_eq!((open.key.as_deref(), open.value.as_str()), (Some("call-2"), Some("pay?")));
-    assert_eq!(log.lines(), ["pay call-1", "pay call-3"]);
+    let mut paid = log.lines();
+    paid.sort();
+    assert_eq!(paid, ["pay call-1", "pay call-3"]);
 
     let answer = agent.resume(true).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(log.len(), 2, "finished calls did not run again");

@@ -360,6 +360,10 @@ async fn a_whole_message_may_come_as_a_chunk_or_instead_of_a_stream() {
             {"id": "b", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}]});
     let in_stream = hear_chat(Profile::openai(), sse_done(std::slice::from_ref(&whole))).await.response();
     assert_eq!(in_stream.message.tool_uses().count(), 2);
+    let mut cut = whole.clone();
+    cut["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = json!("{\"x\"");
+    let cut = hear_chat(Profile::openai(), sse_done(&[cut])).await.response();
+    assert_eq!(cut.message.tool_uses().count(), 2);
     let (model, _server) = chat_model(Profile::openai(), Reply::json(200, "", &whole.to_string())).await;
     let instead = hear(&model).await.response();
     assert_eq!(instead.message.content, in_stream.message.content);

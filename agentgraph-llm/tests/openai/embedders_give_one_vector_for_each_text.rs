@@ -52,6 +52,12 @@ async fn vectors_that_are_missing_doubled_or_malformed_are_an_error() {
 }
 
 #[tokio::test]
+async fn vectors_of_another_length_name_the_setting() {
+    let (vectors, _server) = embed(vec![json!({"data": [{"index": 0, "embedding": [1, 2, 3]}]})], 1).await;
+    assert!(vectors.unwrap_err().contains(".dimensions(..)"));
+}
+
+#[tokio::test]
 async fn no_texts_need_no_request() {
     let (vectors, server) = embed(Vec::new(), 0).await;
     assert_eq!((vectors.unwrap().len(), server.requests().len()), (0, 0));

@@ -131,6 +131,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         sessions: sessions.into(),
         services: Arc::new(SystemServices),
         store: None,
+        agent: None,
     };
     Ok((Compiled { core, shared }, wiring))
 }

@@ -176,6 +176,7 @@ fn lay_out<S: State>(
         sessions: sessions.into(),
         services: Arc::new(SystemServices),
         store: None,
+        agent: None,
     };
     Compiled { core, shared }
 }

@@ -127,7 +127,7 @@ impl<S: State> CallPlan<S> {
 
     /// Runs it in its span. Apart from the other way, the future of which stays small without a span.
     async fn run_in_span(self, events: Option<Arc<EventQueue<S>>>) -> Result<Outcome<S>, Error> {
-        let span = run_span(self.thread.as_deref());
+        let span = run_span(self.thread.as_deref(), self.graph.shared.agent.as_deref());
         let outcome = match self.choose_drive(events, &span) {
             Ok(Drive::Alone(mut ready)) => {
                 let driven = ready.drive_to_the_end().instrument(span.clone()).await;

@@ -120,6 +120,15 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
+    /// Names the agent that the graph is. The spans of its runs are then `invoke_agent <name>` and not
+    /// `invoke_workflow`.
+    #[must_use]
+    pub fn agent_name(mut self, name: impl AsRef<str>) -> Self {
+        let agent = Some(Arc::from(name.as_ref()));
+        self.shared = Arc::new(GraphShared { agent, ..self.copy_shared() });
+        self
+    }
+
     fn copy_shared(&self) -> GraphShared {
         GraphShared {
             names: Arc::clone(&self.shared.names),
@@ -127,6 +136,7 @@ impl<S: State> CompiledGraph<S> {
             sessions: Arc::clone(&self.shared.sessions),
             services: Arc::clone(&self.shared.services),
             store: self.shared.store.clone(),
+            agent: self.shared.agent.clone(),
         }
     }
 

@@ -9,12 +9,15 @@ use crate::words::Outcome;
 use agentgraph_checkpoint::RunId;
 
 /// The span of a call on a thread. Its run is recorded when it is known.
-pub(super) fn run_span(thread: Option<&str>) -> Span {
+pub(super) fn run_span(thread: Option<&str>, agent: Option<&str>) -> Span {
+    let operation = if agent.is_some() { "invoke_agent" } else { "invoke_workflow" };
+    let name = agent.map_or_else(|| operation.to_owned(), |agent| format!("{operation} {agent}"));
     tracing::info_span!(
         target: "agentgraph",
         "run",
-        otel.name = "invoke_workflow",
-        gen_ai.operation.name = "invoke_workflow",
+        otel.name = name,
+        gen_ai.operation.name = operation,
+        gen_ai.agent.name = agent,
         gen_ai.conversation.id = thread,
         thread,
         run = Empty,

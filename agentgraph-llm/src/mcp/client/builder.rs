@@ -16,7 +16,7 @@ use tokio::process::Command;
 use super::{Listener, McpClient, listen};
 use crate::error::{Code, Error, Result};
 use crate::http::Timeouts;
-use crate::mcp::failure;
+use crate::mcp::failure::Server;
 
 /// The era of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,8 +44,7 @@ impl From<McpProtocol> for ClientLifecycleMode {
 }
 
 pub(super) struct Settings {
-    /// The program or the address, for messages.
-    pub(super) server: String,
+    pub(super) server: Server,
     pub(super) prefix: Option<String>,
     pub(super) timeout: Duration,
     connect_timeout: Duration,
@@ -71,23 +70,30 @@ impl McpClient {
     /// otherwise (`env_clear`).
     pub fn command(command: impl Into<Command>) -> McpClientBuilder {
         let command = command.into();
-        let server = command.as_std().get_program().to_string_lossy().into_owned();
-        McpClientBuilder::new(server, Transport::Process { command, stderr: Stdio::inherit() })
+        let name = command.as_std().get_program().to_string_lossy().into_owned();
+        McpClientBuilder::new(name, Transport::Process { command, stderr: Stdio::inherit() })
     }
 
     /// A server at an address, over streamable HTTP.
     pub fn http(url: impl Into<String>) -> McpClientBuilder {
         let url = url.into();
         // The query may contain a key.
-        let server = url.split(['?', '#']).next().unwrap_or_default().to_owned();
-        McpClientBuilder::new(server, Transport::Http { url, bearer: None, headers: Vec::new() })
+        let name = url.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let mut builder = McpClientBuilder::new(
+            name.clone(),
+            Transport::Http { url: url.clone(), bearer: None, headers: Vec::new() },
+        );
+        if url != name {
+            builder.settings.server.secrets.push(url.into());
+        }
+        builder
     }
 }
 
 impl McpClientBuilder {
-    fn new(server: String, transport: Transport) -> Self {
+    fn new(name: String, transport: Transport) -> Self {
         let settings = Settings {
-            server,
+            server: Server { name, secrets: Vec::new() },
             prefix: None,
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(30),
@@ -151,14 +157,14 @@ impl McpClientBuilder {
     /// `E_LLM_CONFIG` if the program cannot be started or a setting is invalid, `E_LLM_AUTH`,
     /// `E_LLM_CONNECTION`, and `E_LLM_TIMEOUT` if the server does not answer in time.
     pub async fn connect(self) -> Result<McpClient> {
-        let McpClientBuilder { settings, transport } = self;
+        let McpClientBuilder { mut settings, transport } = self;
         let (listener, heard) = Listener::new();
         let changes = listener.changes.clone();
-        let secrets = transport.secrets();
+        settings.server.secrets.extend(transport.secrets());
         let limit = settings.connect_timeout;
         let connecting = tokio::time::timeout(limit, start(listener, transport, &settings));
-        let connected = connecting.await.map_err(|_| failure::late(&settings.server, "answer", limit));
-        let running = connected.and_then(|connected| connected).map_err(|error| without(error, &secrets))?;
+        let connected = connecting.await.map_err(|_| settings.server.late("answer", limit));
+        let running = connected.and_then(|connected| connected)?;
         if let Some(info) = running.peer().peer_info()
             && !info.protocol_version.has_initialize()
             && info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
@@ -180,10 +186,6 @@ impl Transport {
     }
 }
 
-fn without(error: Error, secrets: &[SecretString]) -> Error {
-    secrets.iter().fold(error, |error, secret| error.without_text(secret.expose_secret()))
-}
-
 async fn start(
     listener: Listener,
     transport: Transport,
@@ -192,7 +194,7 @@ async fn start(
     let protocol = settings.protocol.into();
     let started = match transport {
         Transport::Process { command, stderr } => {
-            let process = spawn(command, stderr, &settings.server)?;
+            let process = spawn(command, stderr, &settings.server.name)?;
             listener.serve_with_lifecycle(process, protocol).await
         }
         Transport::Http { url, bearer, headers } => {
@@ -200,7 +202,7 @@ async fn start(
             listener.serve_with_lifecycle(http, protocol).await
         }
     };
-    started.map_err(|error: ClientInitializeError| failure::of_connecting(&settings.server, error))
+    started.map_err(|error: ClientInitializeError| settings.server.not_connected(&error))
 }
 
 fn spawn(command: Command, stderr: Stdio, server: &str) -> Result<TokioChildProcess> {

@@ -122,6 +122,8 @@ impl PartialResponse {
         choice.take("finish_reason");
         let delta = take_some(&mut choice, "delta");
         let message = take_some(&mut choice, "message");
+        // A message in a stream is whole: each of its calls is a call of its own.
+        let is_whole = is_whole || delta.is_none();
         if let Some(raw) = delta.or(message) {
             let message = Object::parse(raw.get()).map_err(|_| broken("a message that is not an object"))?;
             self.add_message(message, is_whole, out)?;
