@@ -113,9 +113,14 @@ impl Middleware for Budget {
     }
 
     async fn after_model(&self, turn: &mut Turn) -> Result<Jump> {
+        let usage = turn.last_usage();
+        if usage.total() == 0 {
+            // An answer from a cache, or one that no model wrote.
+            return Ok(Jump::Next);
+        }
         let answer = turn.messages().iter().rev().find(|message| message.role == Role::Assistant);
         let model = answer.and_then(|answer| answer.origin.as_ref()).map(|origin| origin.model.clone());
-        let cost = self.prices.of(&model.unwrap_or_default())?.cost(&turn.last_usage());
+        let cost = self.prices.of(&model.unwrap_or_default())?.cost(&usage);
         let thread = Budget::spent(turn)?.plus(cost);
         turn.slot().set(&thread)?;
         let run = turn.run_slot::<Money>().get()?.unwrap_or_default().plus(cost);

@@ -26,6 +26,7 @@ pages! {
     Caching = "docs/guide/caching.md"
     Tools = "docs/guide/tools.md"
     StructuredOutput = "docs/guide/structured-output.md"
+    Middleware = "docs/guide/middleware.md"
     Reducers = "docs/guide/reducers.md"
     JsonGraphs = "docs/guide/json-graphs.md"
     Policies = "docs/guide/policies.md"
