@@ -1,5 +1,6 @@
 //! An MCP server for one's own tools.
 
+mod graph;
 mod handler;
 
 use std::net::SocketAddr;

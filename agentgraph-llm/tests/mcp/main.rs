@@ -1,7 +1,10 @@
 //! MCP: a client's view of servers, and a server's view of clients.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![cfg(unix)]
 
 mod dead_servers_never_hang_a_call;
+mod graphs_are_served_as_tools;
 mod http_servers_answer_loopback_only;
 mod lists_follow_the_server;
 mod reference_servers;

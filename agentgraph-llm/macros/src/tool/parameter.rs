@@ -14,7 +14,7 @@ const INJECTED: &[&str] = &["Ctx", "ToolCall", "Snapshot", "CallContext", "Dep",
 
 pub(super) enum Parameter {
     Argument(Box<Argument>),
-    Injected(Injected),
+    Injected(Box<Injected>),
 }
 
 /// A value that the model gives.
@@ -75,7 +75,7 @@ impl Parameter {
                         "an injected value has no default: only arguments of the model have one",
                     );
                 }
-                Parameter::Injected(injected)
+                Parameter::Injected(Box::new(injected))
             }
             None => Parameter::Argument(Box::new(Argument {
                 name: argument_name(&parameter.pat, mistakes),

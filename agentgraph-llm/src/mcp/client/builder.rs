@@ -15,7 +15,6 @@ use tokio::process::Command;
 
 use super::{Listener, McpClient, listen};
 use crate::error::{Code, Error, Result};
-use crate::http::Timeouts;
 use crate::mcp::failure::Server;
 
 /// The era of the protocol.
@@ -53,7 +52,14 @@ pub(super) struct Settings {
 
 enum Transport {
     Process { command: Command, stderr: Stdio },
-    Http { url: String, bearer: Option<SecretString>, headers: Vec<(String, SecretString)> },
+    Http(Address),
+}
+
+struct Address {
+    url: String,
+    client: Option<reqwest::Client>,
+    bearer: Option<SecretString>,
+    headers: Vec<(String, SecretString)>,
 }
 
 /// The settings of a [`McpClient`]: see [`McpClient::command`] and [`McpClient::http`].
@@ -79,10 +85,8 @@ impl McpClient {
         let url = url.into();
         // The query may contain a key.
         let name = url.split(['?', '#']).next().unwrap_or_default().to_owned();
-        let mut builder = McpClientBuilder::new(
-            name.clone(),
-            Transport::Http { url: url.clone(), bearer: None, headers: Vec::new() },
-        );
+        let address = Address { url: url.clone(), client: None, bearer: None, headers: Vec::new() };
+        let mut builder = McpClientBuilder::new(name.clone(), Transport::Http(address));
         if url != name {
             builder.settings.server.secrets.push(url.into());
         }
@@ -129,16 +133,25 @@ impl McpClientBuilder {
 
     /// Sets a token, which is sent as `Authorization: Bearer`. Only for HTTP.
     pub fn bearer(mut self, token: impl Into<SecretString>) -> Self {
-        if let Transport::Http { bearer, .. } = &mut self.transport {
-            *bearer = Some(token.into());
+        if let Transport::Http(address) = &mut self.transport {
+            address.bearer = Some(token.into());
+        }
+        self
+    }
+
+    /// Sets the HTTP client, such as one from [`http_client_builder`](crate::http_client_builder) with a proxy or
+    /// certificates of your own. Only for HTTP.
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        if let Transport::Http(address) = &mut self.transport {
+            address.client = Some(client);
         }
         self
     }
 
     /// Adds a header to every request. Only for HTTP.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<SecretString>) -> Self {
-        if let Transport::Http { headers, .. } = &mut self.transport {
-            headers.push((name.into(), value.into()));
+        if let Transport::Http(address) = &mut self.transport {
+            address.headers.push((name.into(), value.into()));
         }
         self
     }
@@ -179,7 +192,7 @@ impl Transport {
     fn secrets(&self) -> Vec<SecretString> {
         match self {
             Transport::Process { .. } => Vec::new(),
-            Transport::Http { bearer, headers, .. } => {
+            Transport::Http(Address { bearer, headers, .. }) => {
                 bearer.iter().chain(headers.iter().map(|(_, value)| value)).cloned().collect()
             }
         }
@@ -197,8 +210,8 @@ async fn start(
             let process = spawn(command, stderr, &settings.server.name)?;
             listener.serve_with_lifecycle(process, protocol).await
         }
-        Transport::Http { url, bearer, headers } => {
-            let http = http(url, bearer, headers)?;
+        Transport::Http(address) => {
+            let http = http(address)?;
             listener.serve_with_lifecycle(http, protocol).await
         }
     };
@@ -215,18 +228,16 @@ fn spawn(command: Command, stderr: Stdio, server: &str) -> Result<TokioChildProc
     Ok(process)
 }
 
-fn http(
-    url: String,
-    bearer: Option<SecretString>,
-    headers: Vec<(String, SecretString)>,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+fn http(address: Address) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+    let Address { url, client: given, bearer, headers } = address;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     if let Some(token) = bearer {
         config = config.auth_header(token.expose_secret());
     }
     let headers: Result<HashMap<_, _>> = headers.iter().map(|(name, value)| header(name, value)).collect();
     let config = config.custom_headers(headers?);
-    Ok(StreamableHttpClientTransport::with_client(client(&url)?, config))
+    let client = given.map_or_else(|| client(&url), Ok)?;
+    Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
 fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)> {
@@ -237,7 +248,14 @@ fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)>
 }
 
 fn client(url: &str) -> Result<reqwest::Client> {
-    let invalid =
-        |_| Error::new(Code::Config, "the address of an MCP server is no URL: begin it with `https://`");
-    crate::http::client(&reqwest::Url::parse(url).map_err(invalid)?, Timeouts::default())
+    let invalid = "the address of an MCP server is no URL: begin it with `https://` or `http://`";
+    let url = reqwest::Url::parse(url).map_err(|_| Error::new(Code::Config, invalid))?;
+    let mut builder = crate::http_client_builder();
+    // A proxy is for the network, and not for servers on this machine.
+    if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+        builder = builder.no_proxy();
+    }
+    builder
+        .build()
+        .map_err(|error| Error::new(Code::Config, format!("the HTTP client cannot be built: {error}")))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -82,7 +82,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let served = self.tools.get(&*request.name).ok_or_else(|| self.unknown(&request.name))?;
-        let input = RawJson::from(Value::Object(request.arguments.unwrap_or_else(JsonObject::new)));
+        let input = RawJson::from(Value::Object(request.arguments.unwrap_or_default()));
         let call = ToolCall::detached(context.id.to_string(), &*request.name).with_input(input.clone());
         // A panic would leave the client without an answer.
         let running = AssertUnwindSafe(served.tool.call(&input, &call)).catch_unwind();
