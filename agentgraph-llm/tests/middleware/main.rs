@@ -1,4 +1,6 @@
 //! What the built-in middleware promises, alone and in an agent.
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers_of_equal_requests_are_made_once;
 mod broken_answers_begin_again_and_leave_no_trace;
