@@ -35,7 +35,7 @@
 //! |---|---|
 //! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
-//! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
+//! | [`mod@tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own |
 //! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls |
 //! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
