@@ -96,9 +96,10 @@ fn every_reason_to_finish_is_named_or_kept() {
 fn a_blocked_prompt_is_a_refusal_without_content() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": []},
         "usageMetadata": {"promptTokenCount": 7}});
-    for response in
-        [stream(&[blocked.clone()]).unwrap(), gemini::decode(blocked.to_string().as_bytes()).unwrap()]
-    {
+    for response in [
+        stream(std::slice::from_ref(&blocked)).unwrap(),
+        gemini::decode(blocked.to_string().as_bytes()).unwrap(),
+    ] {
         assert_eq!((response.stop, response.message.content.len()), (StopReason::Refusal, 0));
         assert_eq!(response.usage.input_total, 7);
         assert!(response.extra.get("promptFeedback").unwrap().get().contains("SAFETY"));
