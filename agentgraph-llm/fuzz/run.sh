@@ -19,6 +19,6 @@ case $1 in
     anthropic_stream) seeds=../tests/anthropic/wire ;;
 esac
 ulimit -s 1024
-mkdir -p work found "corpus/$1"
+mkdir -p work found
 "$fuzzer" -max_total_time="${2:-300}" -max_len=4096 -rss_limit_mb=600 -timeout=5 -artifact_prefix=found/ \
-    work "corpus/$1" ${seeds:+"$seeds"}
+    work ${seeds:+"$seeds"}
