@@ -35,7 +35,7 @@
 //! |---|---|
 //! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
-//! | [`tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
+//! | [`tool`](mod@tool) | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
 //! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
