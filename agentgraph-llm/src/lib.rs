@@ -31,7 +31,7 @@
 //! |---|---|
 //! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
-//! | [`mod@tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
+//! | [`tool`](mod@tool) | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
 //! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
 //! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own |

@@ -9,7 +9,8 @@ use crate::tool::{FnTool, ToolError, ToolOutput};
 
 impl McpServer {
     /// Adds a tool that runs a graph. `input` makes the graph's input of the arguments, `output` makes the result
-    /// of the final state. Each call is a run of its own, without a thread. A run that stops to ask fails the
+    /// of the final state. Each call is a run of its own, without a
+    /// thread, so the graph has no checkpointer. A run that stops to ask fails the
     /// call, because a client could not answer.
     ///
     /// ```
