@@ -36,6 +36,7 @@ use crate::error::Result;
 use crate::middleware::Middleware;
 use crate::model::{ChatModel, ChatRequest};
 use crate::tool::{Tool, ToolSpec};
+use crate::tool_macro::IntoTool;
 
 #[doc(hidden)]
 pub use agentgraph::State;
@@ -163,8 +164,8 @@ impl<T, S: AgentChannels> Agent<T, S> {
     }
 
     /// Adds a tool.
-    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
-        self.tools.push(Arc::new(tool));
+    pub fn tool<Form>(mut self, tool: impl IntoTool<Form, Tool: 'static>) -> Self {
+        self.tools.push(Arc::new(tool.into_tool()));
         self
     }
 

@@ -1,30 +1,26 @@
-//! Chat models, tools, a bounded tool loop, and nodes that call models, for graphs of `agentgraph`.
+//! Chat models of four wires, tools, agents with middleware, and nodes that call models, for graphs of `agentgraph`.
 //!
 //! ```
+//! use agentgraph::prelude::*;
 //! use agentgraph_llm::prelude::*;
-//! use schemars::JsonSchema;
-//! use serde::Deserialize;
 //! use serde_json::json;
 //!
-//! #[derive(Deserialize, JsonSchema)]
-//! struct Sum {
-//!     a: i64,
-//!     b: i64,
+//! /// Adds two numbers.
+//! #[tool]
+//! async fn add(a: i64, b: i64) -> Result<String, ToolError> {
+//!     let total = a.checked_add(b).ok_or(ToolError::failed("the sum is too large"))?;
+//!     Ok(total.to_string())
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> agentgraph_llm::Result<()> {
-//! let add = FnTool::new("add", "Adds two numbers.", async |sum: Sum| {
-//!     let total = sum.a.checked_add(sum.b).ok_or(ToolError::failed("the sum is too large"))?;
-//!     Ok::<_, ToolError>(total.to_string())
-//! });
-//!
+//! # async fn main() -> Result<()> {
 //! // In a program: `AnthropicModel::from_env()?.model("claude-...").build()?`
 //! let model = ScriptedModel::new([Reply::tool_call("add", json!({"a": 2, "b": 3})), Reply::text("It is 5.")]);
 //!
-//! let outcome = ToolLoop::new(&model).tool(add).run(ChatRequest::user("2 + 3?")).await?;
-//! assert_eq!(outcome.text(), "It is 5.");
-//! assert_eq!(outcome.messages[1].results().next().unwrap().as_text(), "5");
+//! let agent = Agent::new(model).tool(add()).compile()?;
+//! let answer = agent.invoke("2 + 3?").await?.into_finished()?;
+//! assert_eq!(answer.text(), "It is 5.");
+//! assert_eq!(answer.state.messages[2].results().next().unwrap().as_text(), "5");
 //! # Ok(())
 //! # }
 //! ```
@@ -36,11 +32,16 @@
 //! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
 //! | [`mod@tool`] | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
+//! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
+//! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
 //! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own |
-//! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls |
+//! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls; built in: people decide, limits, retries, summaries, personal data, money, rates |
 //! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
+//! | [`openai`] | [`OpenAiModel`] over the Responses API, [`OpenAiChatModel`] over Chat Completions for OpenAI and every compatible server, [`OpenAiEmbedder`]; the pure codecs under them |
+//! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
+//! | [`named`] | [`ModelName`]: `openai:gpt-...`, for programs whose user chooses the model |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
@@ -75,12 +76,16 @@
 //!
 //! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`. Their fields have the
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
-//! chooses the exporter.
+//! chooses the exporter. Tokens and times of model calls are also events of the target
+//! `agentgraph_llm::metrics`, at the level trace, which the metrics layer of `tracing-opentelemetry` turns into
+//! the histograms of the conventions.
 
 pub mod agent;
 pub mod anthropic;
 pub mod conversation;
+pub mod embed;
 mod error;
+pub mod gemini;
 mod http;
 mod json;
 pub mod json_in_text;
@@ -90,6 +95,7 @@ pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
+pub mod named;
 pub mod node;
 pub mod openai;
 pub mod prelude;
@@ -107,6 +113,7 @@ mod tool_macro;
 pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
+pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModelBuilder};
 pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
@@ -118,16 +125,18 @@ pub use model::{
     AskExt, Asked, Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, Effort,
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
 };
+pub use named::{ModelName, NamedModel, Provider};
 pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
 };
+pub use openai::{OpenAiChatModel, OpenAiEmbedder, OpenAiModel};
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use template::Template;
 pub use tool::{
-    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolNode,
-    ToolOutput, ToolSpec,
+    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError,
+    ToolExt, ToolNode, ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use tool_macro::{FromToolCall, IntoTool};

@@ -34,9 +34,9 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::model::{ChatModel, ChatRequest};
 use crate::template::Template;
-use crate::tool_macro::IntoTool;
 use crate::tool::Tool;
 use crate::tool_loop::{DEFAULT_MAX_CONCURRENCY, DEFAULT_MAX_ROUNDS};
+use crate::tool_macro::IntoTool;
 use tries::Call;
 
 pub use answer::{Answer, Attempt, Exchange};

@@ -5,11 +5,12 @@ pub use crate::agent::{Agent, AgentAnswer, AgentState, CompiledAgent};
 pub use crate::anthropic::AnthropicModel;
 pub use crate::json::RawJson;
 pub use crate::message::{Block, Media, Message, Role, ToolResult, ToolUse};
+pub use crate::middleware::{Jump, Middleware, Turn};
 pub use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, ToolChoice, Usage,
 };
+pub use crate::openai::{OpenAiChatModel, OpenAiModel};
 pub use crate::scripted::{Reply, ScriptedModel};
-pub use crate::middleware::{Jump, Middleware, Turn};
 pub use crate::tool::{FnTool, Tool, ToolCall, ToolError, ToolExt, ToolOutput, ToolSpec};
 pub use crate::tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use agentgraph_llm_macros::tool;

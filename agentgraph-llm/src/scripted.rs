@@ -12,7 +12,7 @@ use futures_util::stream;
 use crate::error::{Code, Error, Result};
 use crate::message::{MessageIds, Origin};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo};
-use crate::telemetry;
+use crate::telemetry::ChatTrace;
 
 pub use reply::Reply;
 
@@ -113,9 +113,9 @@ impl ScriptedModel {
     }
 
     fn traced(&self, request: ChatRequest) -> Result<ChatResponse> {
-        let span = telemetry::chat_span(&self.info(), &request);
-        let result = span.in_scope(|| self.answer(request));
-        telemetry::record_chat(&span, result.as_ref());
+        let trace = ChatTrace::begin(self.info(), &request);
+        let result = trace.span().in_scope(|| self.answer(request));
+        trace.end(result.as_ref());
         result
     }
 

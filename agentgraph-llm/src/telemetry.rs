@@ -1,18 +1,102 @@
-//! Spans with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, never content.
+//! Spans and metrics with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, never content.
+//!
+//! A metric is an event whose field is named after its kind and its name, `histogram.gen_ai...`: the form that
+//! the metrics layer of `tracing-opentelemetry` takes.
 //!
 //! `tracing` wants static span names, so the readable one (`chat claude-...`) is in `otel.name`, which the
 //! OpenTelemetry bridge takes as the span's name.
 
-use tracing::Span;
+use std::time::Instant;
+
 use tracing::field::Empty;
+use tracing::{Level, Span};
 
 use crate::error::Error;
 use crate::message::ToolUse;
-use crate::model::{ChatRequest, ChatResponse, ModelInfo};
+use crate::model::{ChatEvent, ChatRequest, ChatResponse, ModelInfo};
 use crate::tool::ToolError;
 
-/// The span of one model call.
-pub(crate) fn chat_span(info: &ModelInfo, request: &ChatRequest) -> Span {
+/// The target of the events that are metrics.
+const METRICS: &str = "agentgraph_llm::metrics";
+
+/// The span and the metrics of one model call.
+pub(crate) struct ChatTrace {
+    span: Span,
+    info: ModelInfo,
+    begun: Instant,
+}
+
+impl ChatTrace {
+    pub(crate) fn begin(info: ModelInfo, request: &ChatRequest) -> Self {
+        ChatTrace { span: chat_span(&info, request), info, begun: Instant::now() }
+    }
+
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Records an event of the response, or the error that ends it.
+    pub(crate) fn record(&self, event: Result<&ChatEvent, &Error>) {
+        match event {
+            Ok(ChatEvent::Finished(response)) => self.end(Ok(response)),
+            Ok(_) => {}
+            Err(error) => self.end(Err(error)),
+        }
+    }
+
+    /// Records the end of the call.
+    pub(crate) fn end(&self, result: Result<&ChatResponse, &Error>) {
+        match result {
+            Ok(response) => {
+                record_response(&self.span, response);
+                self.count_tokens("input", response.usage.input_total, response);
+                self.count_tokens("output", response.usage.output_total, response);
+            }
+            Err(error) => record_error(&self.span, error.code().as_str()),
+        }
+        tracing::event!(
+            target: METRICS,
+            parent: &self.span,
+            Level::TRACE,
+            histogram.gen_ai.client.operation.duration = self.begun.elapsed().as_secs_f64(),
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = &*self.info.provider,
+            gen_ai.request.model = self.info.model.as_str(),
+            "error.type" = result.err().map(|error| error.code().as_str()),
+        );
+    }
+
+    /// Records that the response began.
+    pub(crate) fn record_first_piece(&self) {
+        let waited = self.begun.elapsed().as_secs_f64();
+        self.span.record("gen_ai.response.time_to_first_chunk", waited);
+        tracing::event!(
+            target: METRICS,
+            parent: &self.span,
+            Level::TRACE,
+            histogram.gen_ai.client.operation.time_to_first_chunk = waited,
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = &*self.info.provider,
+            gen_ai.request.model = self.info.model.as_str(),
+        );
+    }
+
+    fn count_tokens(&self, kind: &str, tokens: u64, response: &ChatResponse) {
+        tracing::event!(
+            target: METRICS,
+            parent: &self.span,
+            Level::TRACE,
+            histogram.gen_ai.client.token.usage = tokens,
+            "gen_ai.token.type" = kind,
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = &*self.info.provider,
+            gen_ai.request.model = self.info.model.as_str(),
+            gen_ai.response.model = response.model.as_str(),
+        );
+    }
+}
+
+fn chat_span(info: &ModelInfo, request: &ChatRequest) -> Span {
     let model = info.model.as_str();
     let span = tracing::info_span!(
         "chat",
@@ -25,6 +109,8 @@ pub(crate) fn chat_span(info: &ModelInfo, request: &ChatRequest) -> Span {
         gen_ai.request.stream = true,
         gen_ai.request.max_tokens = Empty,
         gen_ai.request.temperature = Empty,
+        gen_ai.request.top_p = Empty,
+        gen_ai.response.time_to_first_chunk = Empty,
         gen_ai.response.id = Empty,
         gen_ai.response.model = Empty,
         gen_ai.response.finish_reasons = Empty,
@@ -41,15 +127,10 @@ pub(crate) fn chat_span(info: &ModelInfo, request: &ChatRequest) -> Span {
     if let Some(temperature) = request.temperature {
         span.record("gen_ai.request.temperature", f64::from(temperature));
     }
-    span
-}
-
-/// Records the end of a model call.
-pub(crate) fn record_chat(span: &Span, result: Result<&ChatResponse, &Error>) {
-    match result {
-        Ok(response) => record_response(span, response),
-        Err(error) => record_error(span, error.code().as_str()),
+    if let Some(share) = request.top_p {
+        span.record("gen_ai.request.top_p", f64::from(share));
     }
+    span
 }
 
 fn record_response(span: &Span, response: &ChatResponse) {

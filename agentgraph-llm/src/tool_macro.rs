@@ -13,10 +13,8 @@ pub use into_tool::IntoTool;
 pub mod written {
     pub use async_trait::async_trait;
 
-    pub use super::arguments::{Argument, Given, is_argument};
-    pub use super::inject::{inject, is_injected};
-    pub use super::output::{
-        Failure, Outcome, Output, from_output, from_result, is_future, is_output, is_result,
-    };
+    pub use super::arguments::{Access, Argument, Given, argument};
+    pub use super::inject::{Injection, injected};
+    pub use super::output::{Failure, Outcome, Output, future, outcome, output};
     pub use super::schema::ArgumentsSchema;
 }

@@ -70,6 +70,16 @@ async fn logs_at_the_finest_level_hold_neither_key_nor_conversation() {
         2,
         "the spans of the call and of the stream show their cost: {log}"
     );
+    for (metric, count) in [
+        ("histogram.gen_ai.client.token.usage=3 gen_ai.token.type=\"input\"", 2),
+        ("histogram.gen_ai.client.token.usage=0 gen_ai.token.type=\"output\"", 2),
+        ("histogram.gen_ai.client.operation.duration=", 2),
+        ("histogram.gen_ai.client.operation.time_to_first_chunk=", 2),
+    ] {
+        let lines =
+            log.lines().filter(|line| line.contains("agentgraph_llm::metrics") && line.contains(metric));
+        assert_eq!(lines.count(), count, "{metric} in {log}");
+    }
     for secret in ["hunter2", "swordfish", "mellon", "abracadabra"] {
         assert!(!log.contains(secret), "{secret} in {log}");
     }

@@ -3,7 +3,7 @@
 
 use agentgraph_llm::StopReason;
 use agentgraph_llm::prelude::*;
-use agentgraph_llm::{ChatResponse, Code, Error, MessageIds};
+use agentgraph_llm::{ChatResponse, Code, Error, MessageIds, Origin};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
@@ -59,7 +59,8 @@ async fn a_function_answers_from_the_request_and_a_response_is_given_as_it_is() 
     assert!(model.stream(two).await.unwrap_err().is_rate_limited());
     assert_eq!(model.requests().len(), 2);
 
-    let response = ChatResponse::new(Message::assistant("as it is"), StopReason::PauseTurn);
+    let message = Message::assistant("as it is").with_origin(Origin::new("other", "model"));
+    let response = ChatResponse::new(message, StopReason::PauseTurn);
     let given = ScriptedModel::new([response.clone()]).chat(ChatRequest::user("hi")).await.unwrap();
     assert_eq!(given, response);
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agentgraph_llm::anthropic::DEFAULT_MODEL;
+use agentgraph_llm::{ModelName, Provider};
 use secrecy::{ExposeSecret, SecretString};
 
 use file::FileConfig;
@@ -51,8 +52,8 @@ const MODEL_TIME: Key = Key {
     flag: "--model-timeout",
     variables: &["UPGRADE_AGENT_MODEL_TIMEOUT", "ANTHROPIC_API_TIMEOUT"],
 };
-const API_KEY: Key = Key { name: "api_key", flag: "", variables: &["ANTHROPIC_API_KEY"] };
-const BASE_URL: Key = Key { name: "base_url", flag: "", variables: &["ANTHROPIC_BASE_URL"] };
+/// The name of the model that needs no provider.
+const OFFLINE_MODEL: &str = "offline";
 const HEAT: Key =
     Key { name: "temperature", flag: "--temperature", variables: &["UPGRADE_AGENT_TEMPERATURE"] };
 const SURENESS: Key =
@@ -81,10 +82,11 @@ pub(crate) struct Flags {
     /// A file of settings [default: upgrade-agent.json in the data folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The language model's name [env: UPGRADE_AGENT_MODEL]
+    /// The language model: NAME of Anthropic, or anthropic:NAME, openai:NAME, openai-chat:NAME, gemini:NAME,
+    /// ollama:NAME, llama-cpp:NAME, vllm:NAME, or offline [env: UPGRADE_AGENT_MODEL]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The longest a model call may take, in seconds [env: UPGRADE_AGENT_MODEL_TIMEOUT] [default: 60]
+    /// The longest wait for a model to begin or to go on with its answer, in seconds [env: UPGRADE_AGENT_MODEL_TIMEOUT] [default: 60]
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(crate) model_timeout: Option<f64>,
     /// The temperature to ask the model for, from 0; newer models take none [env: UPGRADE_AGENT_TEMPERATURE]
@@ -125,10 +127,11 @@ pub(crate) struct Config {
 /// A language model.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelConfig {
-    pub(crate) key: SecretString,
+    pub(crate) name: ModelName,
+    /// None for servers that need no key.
+    pub(crate) key: Option<SecretString>,
     /// An address other than the provider's.
     pub(crate) base_url: Option<String>,
-    pub(crate) name: String,
     pub(crate) timeout: Duration,
 }
 
@@ -217,19 +220,41 @@ fn data_dir(flags: &Flags, sources: &mut Sources<'_>) -> Result<PathBuf, ConfigE
     sources.path(&DATA_DIR, flags.data_dir.clone(), in_file, of_user).ok_or(ConfigError::NoDataDir)
 }
 
+/// The offline model answers if it is asked for, and if no provider is named and there is no key.
 fn model(flags: &Flags, sources: &mut Sources<'_>) -> Result<Option<ModelConfig>, ConfigError> {
     let file = sources.file.0.clone();
     let offline = sources.truth(&OFFLINE, flags.offline.then_some(true), file.offline)?;
-    let key = sources.secret(&API_KEY);
-    let name = sources.text(&MODEL_NAME, flags.model.clone(), file.model, DEFAULT_MODEL);
+    let text = sources.text(&MODEL_NAME, flags.model.clone(), file.model, DEFAULT_MODEL);
+    let offline = offline || text.as_deref() == Some(OFFLINE_MODEL);
+    let name = model_name(text.as_deref().filter(|_| !offline).unwrap_or(DEFAULT_MODEL))?;
     let timeout = seconds(sources, &MODEL_TIME, flags.model_timeout, file.model_timeout, MODEL_TIMEOUT)?;
-    let base_url = sources.text(&BASE_URL, None, None, "Anthropic's own");
-    Ok(key.filter(|_| !offline).map(|key| ModelConfig {
-        key,
-        base_url,
-        name: name.unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
-        timeout,
-    }))
+    let provider = name.provider;
+    let key = sources.secret(&Key { name: "api_key", flag: "", variables: provider.key_variables() });
+    let address = Key { name: "base_url", flag: "", variables: provider.url_variables() };
+    let base_url = sources.text(&address, None, None, "the provider's own");
+    let has_provider = text.is_some_and(|text| text.parse::<ModelName>().is_ok());
+    if offline || (key.is_none() && !has_provider) {
+        return Ok(None);
+    }
+    if key.is_none() && provider.requires_key() {
+        let why = format!("needs a key in {}", provider.key_variables().join(" or "));
+        return Err(ConfigError::Value { from: format!("the model {name}"), why });
+    }
+    Ok(Some(ModelConfig { name, key, base_url, timeout }))
+}
+
+/// A name without a provider is one of Anthropic.
+fn model_name(text: &str) -> Result<ModelName, ConfigError> {
+    text.parse().or_else(|error: agentgraph_llm::Error| {
+        let provider = text.split_once(':').map(|(provider, _)| provider);
+        if provider.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')) {
+            return Err(ConfigError::Value {
+                from: MODEL_NAME.flag.to_owned(),
+                why: error.message().to_owned(),
+            });
+        }
+        Ok(ModelName::new(Provider::Anthropic, text))
+    })
 }
 
 /// The key and the secret are useless without each other.

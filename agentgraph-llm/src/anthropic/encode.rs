@@ -1,8 +1,11 @@
 //! A request as the body of Anthropic's Messages API.
 
+use serde_json::Value;
+
 use crate::json::{Extra, Object, RawJson};
 use crate::message::{Block, Media, MediaSource, Message, Role, TextBlock, ToolInput, ToolResult, ToolUse};
-use crate::model::{ChatRequest, Effort, ModelInfo, ToolChoice, ToolMode};
+use crate::model::{ChatRequest, Effort, ModelInfo, OutputSpec, ToolChoice, ToolMode};
+use crate::schema::{self, SchemaProfile};
 use crate::tool::ToolSpec;
 
 use super::PROVIDER;
@@ -20,6 +23,9 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// - A message of another model is sent [as this one may get it](Message::for_model).
 /// - System messages become part of the request's `system`, wherever they are in the conversation.
 /// - Arguments that are not a JSON object cannot be sent; they become `{"INVALID_JSON": "..."}`.
+/// - Schemas of answers and of strict tools are [rewritten](crate::schema) for the API. An answer's schema that
+///   is only a hint, or that the API cannot enforce, becomes an instruction at the end of `system`; a tool's
+///   that it cannot enforce is sent without strictness.
 /// - The request's `extra` fields come last and replace fields of the same name.
 ///
 /// ```
@@ -34,7 +40,7 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 pub fn encode(model: &str, request: &ChatRequest, stream: bool) -> RawJson {
     let mut body = body(model, request);
     if stream {
-        body.set("stream", serde_json::Value::Bool(true));
+        body.set("stream", Value::Bool(true));
     }
     body.with_all(&request.extra).to_json()
 }
@@ -104,14 +110,31 @@ fn body(model: &str, request: &ChatRequest) -> Object {
 
 fn output_config(request: &ChatRequest) -> Option<RawJson> {
     let mut config = Object::default();
-    if let Some(output) = &request.output {
-        let format = object("json_schema").with("schema", output.schema.clone());
+    if let Some(schema) = request.output.as_ref().and_then(enforced) {
+        let format = object("json_schema").with("schema", schema);
         config.set("format", format.to_json());
     }
     if let Some(effort) = &request.effort {
         config.set("effort", RawJson::string(level(effort)));
     }
     (!config.is_empty()).then(|| config.to_json())
+}
+
+/// The schema of an answer, if it is to be enforced and the API can do that.
+fn enforced(output: &OutputSpec) -> Option<Value> {
+    let transformed = output.strict.then(|| schema::transform(&output.schema, SchemaProfile::Anthropic));
+    transformed.filter(|transformed| transformed.is_strict).map(|transformed| transformed.schema)
+}
+
+/// The instruction that takes the place of a schema which is not enforced. The API has no other form of a hint.
+fn hint(output: &OutputSpec) -> Option<Block> {
+    let text = || {
+        format!(
+            "Answer with JSON only, without any other text. It follows this JSON Schema: {}",
+            output.schema
+        )
+    };
+    enforced(output).is_none().then(|| Block::text(text()))
 }
 
 /// The API has no level below `low`.
@@ -128,7 +151,7 @@ fn array(items: impl Iterator<Item = RawJson>) -> RawJson {
 
 /// Through the number's own type: `0.2_f32` becomes `0.2` and not the nearest double of it.
 fn number(number: impl serde::Serialize) -> RawJson {
-    RawJson::from_value(&number).unwrap_or_else(|_| serde_json::Value::Null.into())
+    RawJson::from_value(&number).unwrap_or_else(|_| Value::Null.into())
 }
 
 fn object(kind: &str) -> Object {
@@ -138,7 +161,9 @@ fn object(kind: &str) -> Object {
 fn system(request: &ChatRequest) -> Option<RawJson> {
     let head = request.system.iter().map(|text| TextBlock::new(text).into());
     let rest = request.messages.iter().filter(|message| message.role == Role::System);
-    let all: Vec<Block> = head.chain(rest.flat_map(|message| message.content.iter().cloned())).collect();
+    let hint = request.output.as_ref().and_then(hint);
+    let said = head.chain(rest.flat_map(|message| message.content.iter().cloned()));
+    let all: Vec<Block> = said.chain(hint).collect();
     match &all[..] {
         [Block::Text(TextBlock { text, extra })] if extra.is_empty() && !is_blank(text, extra) => {
             Some(RawJson::string(text))
@@ -227,7 +252,7 @@ fn tool_result(result: &ToolResult) -> Object {
         fields.set("content", RawJson::array(&content));
     }
     if result.is_error {
-        fields.set("is_error", serde_json::Value::Bool(true));
+        fields.set("is_error", Value::Bool(true));
     }
     fields
 }
@@ -249,12 +274,16 @@ fn tool(spec: &ToolSpec) -> RawJson {
     if let Some(raw) = &spec.raw {
         return raw.clone();
     }
+    let sent = match spec.strict {
+        Some(true) => schema::transform_arguments(&spec.input_schema, SchemaProfile::Anthropic),
+        _ => schema::transform_arguments(&spec.input_schema, SchemaProfile::Plain),
+    };
     let mut fields = Object::default()
         .with("name", RawJson::string(&spec.name))
         .with("description", RawJson::string(&spec.description))
-        .with("input_schema", spec.input_schema.clone());
-    if let Some(strict) = spec.strict {
-        fields.set("strict", serde_json::Value::Bool(strict));
+        .with("input_schema", sent.schema);
+    if spec.strict.is_some() {
+        fields.set("strict", Value::Bool(sent.is_strict));
     }
     fields.with_all(&spec.extra).to_json()
 }
@@ -268,9 +297,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<RawJson> {
         ToolMode::None => return Some(object("none").to_json()),
     };
     Some(match choice.parallel {
-        Some(parallel) => {
-            fields.with("disable_parallel_tool_use", serde_json::Value::Bool(!parallel)).to_json()
-        }
+        Some(parallel) => fields.with("disable_parallel_tool_use", Value::Bool(!parallel)).to_json(),
         None => fields.to_json(),
     })
 }

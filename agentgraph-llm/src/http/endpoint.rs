@@ -14,7 +14,7 @@ use super::{Clock, Decoder, Dialect, MAX_BODY, Policy, Timeouts, base_url, chain
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
 use crate::model::{ChatRequest, ChatStream, ModelInfo};
-use crate::telemetry;
+use crate::telemetry::ChatTrace;
 
 /// The client of one server.
 pub(crate) struct Endpoint {
@@ -72,11 +72,14 @@ impl Endpoint {
         call: Call<'_>,
         decoder: impl Fn() -> D,
     ) -> Result<ChatStream> {
-        let span = telemetry::chat_span(&call.info, call.request);
-        match self.begin_stream(&call, decoder).instrument(span.clone()).await {
-            Ok(events) => Ok(events.into_stream(span)),
+        let trace = ChatTrace::begin(call.info.clone(), call.request);
+        match self.begin_stream(&call, decoder).instrument(trace.span().clone()).await {
+            Ok(events) => {
+                trace.record_first_piece();
+                Ok(events.into_stream(trace))
+            }
             Err(error) => {
-                telemetry::record_chat(&span, Err(&error));
+                trace.end(Err(&error));
                 Err(error)
             }
         }
@@ -97,9 +100,10 @@ impl Endpoint {
     }
 
     async fn wait_or_give_up(&self, error: Error, tries: &mut u32) -> Result<()> {
+        let (code, status) = (error.code(), error.status());
         let wait = self.policy.wait(error, *tries, self.clock.jitter())?;
         *tries += 1;
-        tracing::debug!(retry = *tries, ?wait, "trying the call again");
+        tracing::debug!(%code, status, retry = *tries, ?wait, "trying the call again");
         self.clock.sleep(wait).await;
         Ok(())
     }
@@ -191,13 +195,18 @@ impl Endpoint {
         }
     }
 
-    fn transport(&self, error: reqwest::Error) -> Error {
+    pub(super) fn transport(&self, error: reqwest::Error) -> Error {
         let host = self.base.host_str().unwrap_or_default();
         let error = error.without_url();
         let why = chain(&error);
-        if error.is_timeout() {
+        if error.is_timeout() && error.is_connect() {
             let message =
                 format!("no connection to {host} in time: check the network and the base URL ({why})");
+            Error::new(Code::Timeout, message)
+        } else if error.is_timeout() {
+            // The driver gives its own client no other timeout.
+            let message =
+                "the HTTP client's own timeout expired: set a longer one in `http_client(..)`, or none";
             Error::new(Code::Timeout, message)
         } else if error.is_connect() {
             let message = format!("no connection to {host}: check the network and the base URL ({why})");

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use futures_util::stream;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use tokio::time::Instant;
-use tracing::Span;
 
 use super::endpoint::Opened;
 use super::{Decoder, Endpoint, chain};
@@ -14,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::message::Origin;
 use crate::model::stream::events_of;
 use crate::model::{ChatEvent, ChatResponse, ChatStream, ModelInfo};
-use crate::telemetry;
+use crate::telemetry::ChatTrace;
 
 /// The events of one response.
 pub(super) struct Events<D> {
@@ -46,18 +45,14 @@ impl<D: Decoder> Events<D> {
     }
 
     /// The span stays open until the stream ends or is dropped, and records its end.
-    pub(super) fn into_stream(self, span: Span) -> ChatStream {
-        ChatStream::new(stream::unfold((self, span), async |(mut events, span)| {
+    pub(super) fn into_stream(self, trace: ChatTrace) -> ChatStream {
+        ChatStream::new(stream::unfold((self, trace), async |(mut events, trace)| {
             let item = match events.first.pop_front() {
                 Some(first) => Ok(first),
                 None => events.read_next().await,
             };
-            match &item {
-                Ok(ChatEvent::Finished(response)) => telemetry::record_chat(&span, Ok(response)),
-                Ok(_) => {}
-                Err(error) => telemetry::record_chat(&span, Err(error)),
-            }
-            Some((item, (events, span)))
+            trace.record(item.as_ref());
+            Some((item, (events, trace)))
         }))
     }
 
@@ -100,6 +95,7 @@ impl<D: Decoder> Events<D> {
                 );
                 Err(Error::new(Code::Timeout, message))
             }
+            Ok(Err(error)) if error.is_timeout() => Err(self.endpoint.transport(error)),
             // The body ended before its announced length. For the reader this is the same as a missing last
             // event.
             Ok(Err(error)) => {

@@ -124,8 +124,12 @@ impl KeyHeader {
 
     /// Adds the key for one attempt to its headers, unless they have one.
     pub(super) async fn add_to(&self, headers: &mut HeaderMap) -> Result<SentKey> {
+        if let Some(value) = headers.get(&self.name) {
+            // Of `Bearer <token>` only the token is a secret.
+            let secret = value.to_str().ok().and_then(|value| value.split(' ').next_back());
+            return Ok(SentKey(secret.map(SecretString::from)));
+        }
         let key = match &self.source {
-            _ if headers.contains_key(&self.name) => return Ok(SentKey(None)),
             None => return Ok(SentKey(None)),
             Some(KeySource::Fixed(key)) => key.clone(),
             Some(KeySource::Provider(provider)) => provider.key().await?,

@@ -2,18 +2,17 @@
 
 mod builder;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ServerPeerInfo, SubscriptionFilter,
-};
-use rmcp::service::{NotificationContext, Peer, RunningService};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ServerPeerInfo, SubscriptionFilter};
+use rmcp::service::{NotificationContext, Peer, RunningService, RunningServiceCancellationToken};
 use rmcp::{ClientHandler, RoleClient};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 
+use super::failure::Server;
+use super::names;
 use super::tool::McpTool;
-use super::{failure, names};
 use crate::error::{Code, Error, Result};
 
 pub use builder::{McpClientBuilder, McpProtocol};
@@ -49,15 +48,29 @@ pub struct McpClient {
 
 /// What tools and clients share.
 pub(super) struct Connection {
-    server: String,
+    server: Server,
     timeout: Duration,
     peer: Peer<RoleClient>,
-    running: Mutex<Option<RunningService<RoleClient, Listener>>>,
+    stop: Mutex<Option<RunningServiceCancellationToken>>,
+    /// Whether the task of the connection has ended.
+    ended: watch::Receiver<bool>,
 }
 
 impl Connection {
-    /// The program or the address, for messages.
-    pub(super) fn server(&self) -> &str {
+    /// Ends the connection, without waiting for the end.
+    fn stop(&self) {
+        if let Some(stop) = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            stop.cancel();
+        }
+    }
+
+    /// Waits for the end of the connection, whoever ends it.
+    async fn end(&self) {
+        // An error means that the task is gone, and so ended.
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+    }
+
+    pub(super) fn server(&self) -> &Server {
         &self.server
     }
 
@@ -71,20 +84,31 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 impl McpClient {
     fn new(
         running: RunningService<RoleClient, Listener>,
         changes: watch::Receiver<u64>,
         settings: builder::Settings,
     ) -> Self {
-        let peer = running.peer().clone();
+        let (peer, stop) = (running.peer().clone(), Mutex::new(Some(running.cancellation_token())));
+        let (end, ended) = watch::channel(false);
+        tokio::spawn(async move {
+            // How it ended, the next call finds out.
+            let _ = running.waiting().await;
+            end.send_replace(true);
+        });
         let builder::Settings { server, timeout, prefix, .. } = settings;
-        let client = McpClient {
-            connection: Arc::new(Connection { server, timeout, peer, running: Mutex::new(Some(running)) }),
+        McpClient {
+            connection: Arc::new(Connection { server, timeout, peer, stop, ended }),
             prefix: prefix.map(Into::into),
             changes,
-        };
-        client
+        }
     }
 
     /// The tools that the server offers now.
@@ -95,13 +119,13 @@ impl McpClient {
         let Connection { server, timeout, peer, .. } = &*self.connection;
         let what = "list its tools";
         let asked = tokio::time::timeout(*timeout, peer.list_all_tools()).await;
-        let listed = asked.map_err(|_| failure::late(server, what, *timeout))?;
-        let listed = listed.map_err(|error| failure::of_request(server, what, error))?;
+        let listed = asked.map_err(|_| server.late(what, *timeout))?;
+        let listed = listed.map_err(|error| server.not_done(what, &error))?;
         let mut tools: Vec<McpTool> = Vec::with_capacity(listed.len());
         for definition in listed {
             let name = names::for_models(self.prefix.as_deref(), &definition.name);
             if let Some(twin) = tools.iter().find(|tool| tool.name() == name) {
-                return Err(same_name(server, &name, twin.server_name(), &definition.name));
+                return Err(same_name(&server.name, &name, twin.server_name(), &definition.name));
             }
             tools.push(McpTool::new(Arc::clone(&self.connection), name, definition));
         }
@@ -114,7 +138,12 @@ impl McpClient {
     /// # Errors
     /// If the connection has ended.
     pub async fn tools_changed(&mut self) -> Result<()> {
-        self.changes.changed().await.map_err(|_| failure::closed(&self.connection.server))
+        let closed = || self.connection.server.closed();
+        tokio::select! {
+            biased;
+            changed = self.changes.changed() => changed.map_err(|_| closed()),
+            () = self.connection.end() => Err(closed()),
+        }
     }
 
     /// The server's advice for the use of its tools, for the system prompt.
@@ -134,23 +163,21 @@ impl McpClient {
     /// Whether the connection has ended: the server's process has exited, or [`close`](McpClient::close) was
     /// called. Calls then fail.
     pub fn is_closed(&self) -> bool {
-        self.connection.peer.is_transport_closed()
+        *self.connection.ended.borrow() || self.connection.peer.is_transport_closed()
     }
 
     /// Ends the connection and waits for the end of the server's process: a few seconds for it to exit by
     /// itself, then it is killed.
     pub async fn close(&self) {
-        if let Some(running) = self.connection.running.lock().await.take() {
-            // The task of the connection cannot fail in a way that the caller could act on.
-            let _ = running.cancel().await;
-        }
+        self.connection.stop();
+        self.connection.end().await;
     }
 }
 
 impl std::fmt::Debug for McpClient {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("McpClient")
-            .field("server", &self.connection.server)
+            .field("server", &self.connection.server.name)
             .field("prefix", &self.prefix)
             .field("is_closed", &self.is_closed())
             .finish_non_exhaustive()

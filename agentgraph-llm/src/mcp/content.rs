@@ -1,11 +1,12 @@
 //! The contents of MCP as blocks, and back.
 
-#[cfg(feature = "mcp")]
-use crate::tool::{ToolError, ToolOutput};
 use rmcp::model::{ContentBlock, ResourceContents};
+#[cfg(feature = "mcp")]
 use serde_json::Value;
 
 use crate::message::{Block, Media, MediaSource};
+#[cfg(feature = "mcp")]
+use crate::tool::{ToolError, ToolOutput};
 
 #[cfg(feature = "mcp")]
 pub(super) fn to_block(content: ContentBlock) -> Block {
@@ -26,6 +27,7 @@ fn resource_block(resource: ResourceContents) -> Block {
         ResourceContents::BlobResourceContents { mime_type, blob, .. } => {
             media_block(Media::base64(mime_type.as_deref().unwrap_or("application/octet-stream"), blob))
         }
+        other => Block::text(serde_json::to_string(&other).unwrap_or_default()),
     }
 }
 
@@ -124,9 +126,4 @@ pub(super) fn from_block(block: &Block) -> ContentBlock {
         }
         other => ContentBlock::text(serde_json::to_string(other).unwrap_or_default()),
     }
-}
-
-#[cfg(feature = "mcp-server")]
-pub(super) fn structured(artifact: Option<Value>) -> Option<Value> {
-    artifact
 }

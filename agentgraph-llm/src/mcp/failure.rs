@@ -1,64 +1,94 @@
 //! The errors of `rmcp` as errors of this crate.
+//!
+//! An error of `rmcp` may show the whole address, with a key in it, and what the server wrote. So its text is
+//! cleaned, and the error itself is not kept as a source.
 
 use std::time::Duration;
 
 use rmcp::model::ErrorCode;
 use rmcp::service::{ClientInitializeError, ServiceError};
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::{Code, Error};
 use crate::tool::ToolError;
 
-/// The error of a connection that did not come about.
-pub(super) fn of_connecting(server: &str, error: ClientInitializeError) -> Error {
-    let (code, remedy) = match &error {
-        error if error.is_authorization_required() => (Code::Auth, "set a valid token"),
-        ClientInitializeError::NoCompatibleProtocolVersion { .. } => (Code::Config, "set another `protocol`"),
-        ClientInitializeError::ConnectionClosed(_) => (Code::Connection, "see what the server wrote to its stderr"),
-        ClientInitializeError::TransportError { .. } => (Code::Connection, "check that the server runs"),
-        ClientInitializeError::JsonRpcError(_) => (Code::BadRequest, "set another `protocol`"),
-        _ => (Code::Decode, "check that it is an MCP server"),
-    };
-    let message = format!("the MCP server `{server}` did not answer as expected ({error}): {remedy}");
-    Error::new(code, message).with_source(error)
+/// A server, for messages.
+pub(super) struct Server {
+    /// The program, or the address without its query.
+    pub(super) name: String,
+    /// What no message may show: the whole address, the token, and the values of headers.
+    pub(super) secrets: Vec<SecretString>,
 }
 
-/// The error of a request other than a call.
-pub(super) fn of_request(server: &str, what: &str, error: ServiceError) -> Error {
-    let code = match &error {
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => return closed(server),
-        ServiceError::McpError(_) => Code::BadRequest,
-        _ => Code::Decode,
-    };
-    Error::new(code, format!("the MCP server `{server}` did not {what}: {error}")).with_source(error)
-}
-
-/// The error of a call. What the server says about this call is for the model; the end of the connection is
-/// not, because no other arguments would help.
-pub(super) fn of_call(server: &str, error: ServiceError) -> ToolError {
-    match error {
-        ServiceError::McpError(error) if error.code == ErrorCode::INVALID_PARAMS => {
-            ToolError::invalid_arguments(error.message)
-        }
-        ServiceError::McpError(error) => ToolError::failed(error.message),
-        ServiceError::Cancelled { reason } => {
-            ToolError::failed(format!("the server cancelled the call: {}", reason.as_deref().unwrap_or("no reason")))
-        }
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => closed(server).into(),
-        other => of_request(server, "answer the call", other).into(),
+impl Server {
+    fn clean(&self, text: impl ToString) -> String {
+        self.secrets
+            .iter()
+            .filter(|secret| !secret.expose_secret().is_empty())
+            .fold(text.to_string(), |text, secret| text.replace(secret.expose_secret(), "[redacted]"))
     }
-}
 
-/// The error after the end of a connection.
-pub(super) fn closed(server: &str) -> Error {
-    let message =
-        format!("the connection to the MCP server `{server}` has ended: connect again, with a new `McpClient`");
-    Error::new(Code::Connection, message).with_retryable(false)
-}
+    /// The error of a connection that did not come about.
+    pub(super) fn not_connected(&self, error: &ClientInitializeError) -> Error {
+        let (code, remedy) = match error {
+            error if error.is_authorization_required() => (Code::Auth, "set a valid token"),
+            ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+                (Code::Config, "set another `protocol`")
+            }
+            ClientInitializeError::ConnectionClosed(_) => {
+                (Code::Connection, "see what the server wrote to its standard error")
+            }
+            ClientInitializeError::TransportError { .. } => (Code::Connection, "check that the server runs"),
+            ClientInitializeError::JsonRpcError(_) => (Code::BadRequest, "set another `protocol`"),
+            _ => (Code::Decode, "check that it is an MCP server"),
+        };
+        let (name, error) = (&self.name, self.clean(error));
+        Error::new(code, format!("the MCP server `{name}` did not answer as expected: {remedy} ({error})"))
+    }
 
-/// The error of a server that does not answer in time.
-pub(super) fn late(server: &str, what: &str, limit: Duration) -> Error {
-    let message = format!(
-        "the MCP server `{server}` did not {what} within {limit:?}: check that it runs, or set a longer timeout"
-    );
-    Error::new(Code::Timeout, message)
+    /// The error of a request other than a call.
+    pub(super) fn not_done(&self, what: &str, error: &ServiceError) -> Error {
+        let code = match error {
+            ServiceError::TransportClosed => return self.closed(),
+            error if error.is_authorization_required() => Code::Auth,
+            ServiceError::TransportSend(_) => Code::Connection,
+            ServiceError::McpError(_) => Code::BadRequest,
+            _ => Code::Decode,
+        };
+        Error::new(code, format!("the MCP server `{}` did not {what}: {}", self.name, self.clean(error)))
+    }
+
+    /// The error of a call. What the server says about this call is for the model; a failure of the connection
+    /// is not, because no other arguments would help.
+    pub(super) fn call_failed(&self, error: ServiceError) -> ToolError {
+        match error {
+            ServiceError::McpError(error) if error.code == ErrorCode::INVALID_PARAMS => {
+                ToolError::invalid_arguments(error.message)
+            }
+            ServiceError::McpError(error) => ToolError::failed(error.message),
+            ServiceError::Cancelled { reason } => {
+                let reason = reason.as_deref().unwrap_or("no reason");
+                ToolError::failed(format!("the server cancelled the call: {reason}"))
+            }
+            other => self.not_done("answer the call", &other).into(),
+        }
+    }
+
+    /// The error after the end of a connection.
+    pub(super) fn closed(&self) -> Error {
+        let name = &self.name;
+        let message = format!(
+            "the connection to the MCP server `{name}` has ended: connect again, with a new `McpClient`"
+        );
+        Error::new(Code::Connection, message).with_retryable(false)
+    }
+
+    /// The error of a server that does not answer in time.
+    pub(super) fn late(&self, what: &str, limit: Duration) -> Error {
+        let message = format!(
+            "the MCP server `{}` did not {what} within {limit:?}: check that it runs, or set a longer timeout",
+            self.name
+        );
+        Error::new(Code::Timeout, message)
+    }
 }

@@ -4,16 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, JsonObject,
-    RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
+    JsonObject, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions};
-use rmcp::RoleClient;
 use serde_json::Value;
 
 use super::client::Connection;
-use super::{content, failure};
+use super::content;
 use crate::json::RawJson;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 
@@ -27,7 +27,8 @@ pub struct McpTool {
 
 impl McpTool {
     pub(super) fn new(connection: Arc<Connection>, name: String, definition: rmcp::model::Tool) -> Self {
-        let description = definition.description.as_deref().or(definition.title.as_deref()).unwrap_or_default();
+        let description =
+            definition.description.as_deref().or(definition.title.as_deref()).unwrap_or_default();
         let schema = Value::Object((*definition.input_schema).clone());
         let spec = Arc::new(ToolSpec::new(name, description, schema));
         McpTool { connection, spec, definition: Arc::new(definition) }
@@ -55,11 +56,11 @@ impl McpTool {
         let peer = self.connection.peer();
         let server = self.connection.server();
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let handle = sent.map_err(|error| failure::of_call(server, error))?;
+        let handle = sent.map_err(|error| server.call_failed(error))?;
         let mut abandoned = CancelIfDropped { peer, id: Some(handle.id.clone()) };
         let answer = handle.await_response().await;
         abandoned.id = None;
-        answer.map_err(|error| failure::of_call(server, error))
+        answer.map_err(|error| server.call_failed(error))
     }
 }
 
@@ -85,11 +86,7 @@ impl Tool for McpTool {
             // A result with a kind of content that `rmcp` does not know.
             ServerResult::CustomResult(result) => content::unknown_result(result.0),
             ServerResult::EmptyResult(_) => Ok(ToolOutput::default()),
-            _ => Err(ToolError::fatal(failure::of_request(
-                self.connection.server(),
-                "answer the call",
-                rmcp::ServiceError::UnexpectedResponse,
-            ))),
+            _ => Err(self.connection.server().call_failed(rmcp::ServiceError::UnexpectedResponse)),
         }
     }
 }
@@ -101,7 +98,10 @@ fn output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
 
 impl fmt::Debug for McpTool {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("McpTool").field("server", &self.connection.server()).field("spec", &self.spec).finish()
+        out.debug_struct("McpTool")
+            .field("server", &self.connection.server().name)
+            .field("spec", &self.spec)
+            .finish()
     }
 }
 

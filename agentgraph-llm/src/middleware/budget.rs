@@ -14,6 +14,8 @@ pub use price::{Money, Price, PriceTable};
 /// Limits what the answers of an agent's models cost, for a run, for a thread, or for both. The prices are
 /// yours, and so is the unit of money; all sums are exact.
 ///
+/// A run that failed at a limit goes on with `proceed()` once the limit is raised.
+///
 /// It is checked before each request, so one answer may exceed the limit, and none follows. Requests that other
 /// middleware makes, and answers that broke off, are not counted: no usage is known.
 ///
@@ -111,9 +113,14 @@ impl Middleware for Budget {
     }
 
     async fn after_model(&self, turn: &mut Turn) -> Result<Jump> {
+        let usage = turn.last_usage();
+        if usage.total() == 0 {
+            // An answer from a cache, or one that no model wrote.
+            return Ok(Jump::Next);
+        }
         let answer = turn.messages().iter().rev().find(|message| message.role == Role::Assistant);
         let model = answer.and_then(|answer| answer.origin.as_ref()).map(|origin| origin.model.clone());
-        let cost = self.prices.of(&model.unwrap_or_default())?.cost(&turn.last_usage());
+        let cost = self.prices.of(&model.unwrap_or_default())?.cost(&usage);
         let thread = Budget::spent(turn)?.plus(cost);
         turn.slot().set(&thread)?;
         let run = turn.run_slot::<Money>().get()?.unwrap_or_default().plus(cost);

@@ -22,8 +22,9 @@ pub use question::{Answer, AskedCall, Decision, Question, Verdict, VerdictKind};
 /// again, and calls that were approved run exactly once. Calls that need no approval keep their place and run
 /// with the others.
 ///
-/// The answer is bound to the calls that were asked for: it names them, in the same order. Another answer is
-/// refused with `E_LLM_ANSWER_MISMATCH`.
+/// The answer is bound to the calls that were asked for: it names them, in the same order. Another answer runs
+/// nothing: the question is open again, and its [`problem`](Question::problem) says why. To know before you
+/// resume, call [`Question::check`].
 ///
 /// ```
 /// use agentgraph_llm::middleware::{HumanInTheLoop, Middleware, ToolPolicy, VerdictKind};
@@ -90,7 +91,7 @@ impl HumanInTheLoop {
 
     fn ask(&self, turn: &Turn, question: &Question) -> Result<Answer> {
         match self.mode {
-            AskMode::Batched => turn.interrupt(question),
+            AskMode::Batched => fitting_answer(question, |question, _| turn.interrupt(question)),
             AskMode::PerCall => ask_each(turn, question),
         }
     }
@@ -98,10 +99,30 @@ impl HumanInTheLoop {
 
 /// All questions are asked before the first missing answer ends the hook.
 fn ask_each(turn: &Turn, question: &Question) -> Result<Answer> {
-    let ask = |asked: &AskedCall| turn.interrupt_as(&asked.call, Question::new([asked.clone()]));
+    let ask = |asked: &AskedCall| {
+        fitting_answer(&Question::new([asked.clone()]), |question, refused| match refused {
+            0 => turn.interrupt_as(&asked.call, question),
+            refused => turn.interrupt_as(format!("{} (answer {})", asked.call, refused + 1), question),
+        })
+    };
     let answers: Vec<Result<Answer>> = question.calls.iter().map(ask).collect();
     let answers: Result<Vec<Answer>> = answers.into_iter().collect();
     Ok(Answer { decisions: answers?.into_iter().flat_map(|answer| answer.decisions).collect() })
+}
+
+/// Asks until an answer fits. A failed run would keep the answer, and could never get another one; so the
+/// question is asked again, with the problem in it.
+fn fitting_answer(question: &Question, ask: impl Fn(&Question, usize) -> Result<Answer>) -> Result<Answer> {
+    let mut question = question.clone();
+    let mut refused = 0;
+    loop {
+        let answer = ask(&question, refused)?;
+        match question.check(&answer) {
+            Ok(()) => return Ok(answer),
+            Err(error) => question.problem = Some(error.to_string()),
+        }
+        refused += 1;
+    }
 }
 
 #[async_trait]

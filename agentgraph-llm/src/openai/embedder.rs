@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use base64::Engine as _;
 
 use super::connection;
-use super::wire::{array, broken, is_string, items, number, parse_object, undecodable};
+use super::wire::{array, broken, items, number, parse_object, undecodable};
+use crate::embed;
 use crate::error::{BoxError, Result};
 use crate::http::{Connection, Endpoint, connection_settings};
 use crate::json::{Object, RawJson};
@@ -76,7 +77,7 @@ impl Embedder for OpenAiEmbedder {
         let url = self.endpoint.url("embeddings");
         let mut vectors = Vec::with_capacity(texts.len());
         for texts in texts.chunks(self.batch) {
-            let read = |body: &[u8]| decode(body, texts.len());
+            let read = |body: &[u8]| embed::checked(decode(body, texts.len())?, texts.len(), self.dimensions);
             vectors.extend(self.endpoint.send(&url, self.body(texts).get(), read).await?);
         }
         Ok(vectors)
@@ -106,7 +107,7 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>> {
 
 /// A list of numbers, or in base64 their bytes, lowest first.
 fn vector(raw: &RawJson) -> Option<Vec<f32>> {
-    if !is_string(raw) {
+    if !raw.is_string() {
         return raw.parse().ok();
     }
     let bytes = base64::engine::general_purpose::STANDARD.decode(raw.parse::<String>().ok()?).ok()?;

@@ -5,8 +5,6 @@ use reqwest::header::HeaderMap;
 use crate::error::{Code, Error};
 use crate::json::{Object, RawJson};
 
-use super::wire::is_string;
-
 /// A longer message of a provider is cut.
 const MAX_MESSAGE: usize = 500;
 
@@ -45,7 +43,7 @@ struct Detail {
 impl Detail {
     fn of_body(body: &Object) -> Self {
         match body.get("error") {
-            Some(error) if is_string(error) => Detail::new(Vec::new(), error.parse().unwrap_or_default()),
+            Some(error) if error.is_string() => Detail::new(Vec::new(), error.parse().unwrap_or_default()),
             Some(error) => Object::parse(error.get()).map(|error| Detail::of(&error)).unwrap_or_default(),
             None => Detail::of(body),
         }

@@ -40,10 +40,6 @@ pub(super) fn text_of(extra: &Extra, name: &str) -> Option<String> {
     extra.get(name)?.parse().ok()
 }
 
-pub(super) fn is_string(raw: &RawJson) -> bool {
-    raw.get().starts_with('"')
-}
-
 pub(super) fn is_array(raw: &RawJson) -> bool {
     raw.get().starts_with('[')
 }
@@ -72,7 +68,7 @@ pub(super) fn merged(name: &str, old: RawJson, new: RawJson) -> RawJson {
     if new.get() == "null" {
         return old;
     }
-    if is_string(&old) && is_string(&new) {
+    if old.is_string() && new.is_string() {
         let replaces = matches!(name, "id" | "type" | "format" | "role" | "name" | "status" | "object");
         return if replaces || old == new { new } else { joined(&old, new) };
     }

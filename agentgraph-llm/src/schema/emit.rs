@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::SchemaProfile;
-use super::fold::{are_disjoint, intersection};
+use super::fold::{Pair, intersection};
 use super::refs::{self, ROOT, Reach};
 use super::report::{Obstacle, ObstacleKind, Unenforced};
 use super::rules::is_annotation;
@@ -38,9 +38,15 @@ pub(super) struct Emitter<'a> {
 /// A check that needs all definitions.
 enum Check {
     /// The branches of a former `oneOf` share no value.
-    Disjoint { at: String, branches: Vec<Value> },
+    Disjoint { at: String, branches: Vec<Branch> },
     /// An optional property that became required accepts null.
     Nullable { at: String, schema: Value },
+}
+
+/// A branch of a union, before and after.
+struct Branch {
+    original: Value,
+    written: Value,
 }
 
 /// Where the walk is: the place in the original, and the references that were replaced on the way there.
@@ -240,13 +246,16 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn are_all_disjoint(&self, branches: &[Value]) -> bool {
-        let lookup = |target: &str| self.definitions.get(&refs::definition_name(target)?).cloned();
-        let mut pairs = branches
-            .iter()
-            .enumerate()
-            .flat_map(|(at, one)| branches[at + 1..].iter().map(move |two| (one, two)));
-        pairs.all(|(one, two)| are_disjoint(one, two, &lookup))
+    /// Whether no value that a branch accepts now is one that another branch accepted before.
+    fn are_all_disjoint(&self, branches: &[Branch]) -> bool {
+        let pair = Pair {
+            first: &|target| self.definitions.get(&refs::definition_name(target)?).cloned(),
+            second: &|target| refs::resolve(self.root, target).cloned(),
+        };
+        branches.iter().enumerate().all(|(at, one)| {
+            let others = branches.iter().enumerate().filter(|(other, _)| *other != at);
+            others.into_iter().all(|(_, other)| pair.are_disjoint(&one.written, &other.original))
+        })
     }
 
     fn accepts_null(&self, schema: &Value, seen: &mut BTreeSet<String>) -> bool {

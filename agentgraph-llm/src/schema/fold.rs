@@ -119,30 +119,47 @@ fn type_intersection(first: &Value, second: &Value) -> Option<Value> {
     }
 }
 
-/// Whether no value matches both schemas, as far as that shows. The schemas are transformed ones.
-pub(super) fn are_disjoint(first: &Value, second: &Value, lookup: &dyn Fn(&str) -> Option<Value>) -> bool {
-    disjoint(first, second, lookup, 0)
+/// A transformed schema beside an original one.
+pub(super) struct Pair<'a> {
+    /// The definitions of the first, by reference.
+    pub(super) first: &'a dyn Fn(&str) -> Option<Value>,
+    /// Those of the second.
+    pub(super) second: &'a dyn Fn(&str) -> Option<Value>,
 }
 
-fn disjoint(first: &Value, second: &Value, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> bool {
-    // Deep enough for a tag within a branch within a union.
-    if depth > 8 {
-        return false;
+impl Pair<'_> {
+    /// Whether no value matches both schemas, as far as that shows.
+    pub(super) fn are_disjoint(&self, first: &Value, second: &Value) -> bool {
+        self.disjoint(first, second, 0)
     }
-    let apart = |one: &Value, other: &Value| disjoint(one, other, lookup, depth + 1);
-    for (one, other) in [(first, second), (second, first)] {
-        if let Some(target) = one.get("$ref").and_then(Value::as_str) {
-            return lookup(target).is_some_and(|one| apart(&one, other));
+
+    fn disjoint(&self, first: &Value, second: &Value, depth: usize) -> bool {
+        // Deep enough for a tag within a branch within a union.
+        if depth > 8 {
+            return false;
         }
-        if let Some(branches) = one.get("anyOf").and_then(Value::as_array) {
-            return branches.iter().all(|branch| apart(branch, other));
+        let apart = |first: &Value, second: &Value| self.disjoint(first, second, depth + 1);
+        if let Some(target) = first.get("$ref").and_then(Value::as_str) {
+            return (self.first)(target).is_some_and(|first| apart(&first, second));
         }
+        if let Some(branches) = branches(first, "anyOf") {
+            return branches.iter().all(|branch| apart(branch, second));
+        }
+        let referred = second.get("$ref").and_then(Value::as_str).and_then(self.second);
+        let unions = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| branches(second, keyword));
+        referred.is_some_and(|second| apart(first, &second))
+            || unions.into_iter().any(|union| union.iter().all(|branch| apart(first, branch)))
+            || branches(second, "allOf").is_some_and(|parts| parts.iter().any(|part| apart(first, part)))
+            || have_other_types(first, second)
+            || have_other_literals(first, second)
+            || lacks_a_required_property(first, second)
+            || lacks_a_required_property(second, first)
+            || have_disjoint_properties(first, second, &apart)
     }
-    have_other_types(first, second)
-        || have_other_literals(first, second)
-        || lacks_a_required_property(first, second)
-        || lacks_a_required_property(second, first)
-        || have_disjoint_properties(first, second, &apart)
+}
+
+fn branches<'a>(schema: &'a Value, keyword: &str) -> Option<&'a Vec<Value>> {
+    schema.get(keyword)?.as_array()
 }
 
 fn have_other_types(first: &Value, second: &Value) -> bool {
@@ -172,16 +189,16 @@ fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     schema.get("properties")?.get(name)
 }
 
-/// Both are objects, and the first refuses a property that the second requires.
+/// The values are objects, and the first refuses a property that the second requires.
 fn lacks_a_required_property(first: &Value, second: &Value) -> bool {
     first.get("additionalProperties") == Some(&Value::Bool(false))
-        && are_objects(first, second)
+        && share_only_objects(first, second)
         && required(second).any(|name| property(first, name).is_none())
 }
 
 fn have_disjoint_properties(first: &Value, second: &Value, apart: &dyn Fn(&Value, &Value) -> bool) -> bool {
-    are_objects(first, second)
-        && required(first).filter(|name| required(second).any(|other| other == *name)).any(|name| {
+    share_only_objects(first, second)
+        && required(first).chain(required(second)).any(|name| {
             match (property(first, name), property(second, name)) {
                 (Some(first), Some(second)) => apart(first, second),
                 _ => false,
@@ -189,6 +206,6 @@ fn have_disjoint_properties(first: &Value, second: &Value, apart: &dyn Fn(&Value
         })
 }
 
-fn are_objects(first: &Value, second: &Value) -> bool {
-    [first, second].iter().all(|schema| schema.get("type") == Some(&json!("object")))
+fn share_only_objects(first: &Value, second: &Value) -> bool {
+    [first, second].iter().any(|schema| schema.get("type") == Some(&json!("object")))
 }

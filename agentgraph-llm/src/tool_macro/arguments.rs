@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor, value::Error as NoValue};
 use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
@@ -19,10 +19,32 @@ use crate::tool::ToolError;
 )]
 pub trait Argument: DeserializeOwned + JsonSchema + Send {}
 
+#[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send> Argument for T {}
 
-/// Checks the type of an argument.
-pub fn is_argument<T: Argument>() {}
+/// How an argument of a type is described and read. Only the function that makes it has a bound on the type,
+/// so that a type that is no argument is one error of the compiler.
+pub struct Access<T> {
+    pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
+    parse: fn(&RawValue) -> Result<T, serde_json::Error>,
+    of_nothing: fn() -> Option<T>,
+}
+
+/// The access to an argument of a type.
+pub fn argument<T: Argument>() -> Access<T> {
+    Access {
+        schema: |generator| generator.subschema_for::<T>(),
+        parse: |value| serde_json::from_str(value.get()),
+        of_nothing: || T::deserialize(Nothing).ok(),
+    }
+}
+
+impl<T> Access<T> {
+    /// Whether the argument may be left out: its type has a value for nothing, as an `Option` has.
+    pub(super) fn is_optional(&self) -> bool {
+        (self.of_nothing)().is_some()
+    }
+}
 
 /// The arguments that a model has given, and what is wrong with them.
 pub struct Given<'a> {
@@ -69,11 +91,11 @@ impl<'a> Given<'a> {
     }
 
     /// Reads one argument. `None` if it is wrong; the problem is noted.
-    pub fn take<T: Argument>(&mut self, name: &str) -> Option<T> {
+    pub fn take<T>(&mut self, access: Access<T>, name: &str) -> Option<T> {
         match self.value(name) {
-            Some(value) => self.parse(name, value),
+            Some(value) => self.parse(access, name, value),
             None => {
-                let value = of_nothing();
+                let value = (access.of_nothing)();
                 if value.is_none() {
                     self.problems.push(format!("`{name}` is missing"));
                 }
@@ -83,9 +105,9 @@ impl<'a> Given<'a> {
     }
 
     /// Reads one argument that may be left out. `None` if it is wrong; the problem is noted.
-    pub fn take_or<T: Argument>(&mut self, name: &str, default: impl FnOnce() -> T) -> Option<T> {
+    pub fn take_or<T>(&mut self, access: Access<T>, name: &str, default: impl FnOnce() -> T) -> Option<T> {
         match self.value(name) {
-            Some(value) => self.parse(name, value),
+            Some(value) => self.parse(access, name, value),
             None => Some(default()),
         }
     }
@@ -94,8 +116,8 @@ impl<'a> Given<'a> {
         self.values.iter().find(|(given, _)| given == name).map(|(_, value)| *value)
     }
 
-    fn parse<T: Argument>(&mut self, name: &str, value: &RawValue) -> Option<T> {
-        serde_json::from_str(value.get())
+    fn parse<T>(&mut self, access: Access<T>, name: &str, value: &RawValue) -> Option<T> {
+        (access.parse)(value)
             .inspect_err(|error| self.problems.push(format!("`{name}`: {}", without_position(error))))
             .ok()
     }
@@ -112,15 +134,6 @@ impl<'a> Given<'a> {
     pub fn into_error(self) -> ToolError {
         ToolError::invalid_arguments(self.problems.join("; "))
     }
-}
-
-/// Whether the argument may be left out: its type has a value for nothing, as an `Option` has.
-pub(super) fn is_optional<T: Argument>() -> bool {
-    of_nothing::<T>().is_some()
-}
-
-fn of_nothing<T: DeserializeOwned>() -> Option<T> {
-    T::deserialize(Nothing).ok()
 }
 
 /// The error's text without the line and column, which count from the start of the argument and not of the

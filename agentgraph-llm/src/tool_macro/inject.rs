@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentgraph::{CallContext, Ctx, Snapshot, State, Store};
 
 use crate::error::{Code, Error};
-use crate::tool::{ToolCall, ToolError};
+use crate::tool::{StateType, ToolCall, ToolError};
 
 /// A value that a [`#[tool]`](macro@crate::tool) gets from its call. It is not in the schema, so no model can
 /// give it.
@@ -52,18 +52,25 @@ pub trait FromToolCall: Sized + Send {
     /// # Errors
     /// The error with which the call fails.
     fn from_tool_call(call: &ToolCall) -> Result<Self, ToolError>;
+
+    /// The state that the value is taken from. Building a graph over another state then fails.
+    fn state() -> Option<StateType> {
+        None
+    }
 }
 
-/// Takes a value from the call.
-///
-/// # Errors
-/// As [`FromToolCall::from_tool_call`].
-pub fn inject<T: FromToolCall>(call: &ToolCall) -> Result<T, ToolError> {
-    T::from_tool_call(call)
+/// How a value of a type is taken from a call.
+pub struct Injection<T> {
+    /// [`FromToolCall::from_tool_call`]
+    pub take: fn(&ToolCall) -> Result<T, ToolError>,
+    /// [`FromToolCall::state`]
+    pub state: fn() -> Option<StateType>,
 }
 
-/// Checks the type of an injected value.
-pub fn is_injected<T: FromToolCall>() {}
+/// How a value of a type is taken from a call.
+pub fn injected<T: FromToolCall>() -> Injection<T> {
+    Injection { take: T::from_tool_call, state: T::state }
+}
 
 impl FromToolCall for Ctx {
     fn from_tool_call(call: &ToolCall) -> Result<Self, ToolError> {
@@ -80,6 +87,10 @@ impl FromToolCall for ToolCall {
 impl<S: State> FromToolCall for Snapshot<S> {
     fn from_tool_call(call: &ToolCall) -> Result<Self, ToolError> {
         call.snapshot().cloned().ok_or_else(|| no_state::<S>(call))
+    }
+
+    fn state() -> Option<StateType> {
+        Some(StateType::of::<S>())
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the function of a tool returns.
 
+use futures_util::future::BoxFuture;
+
 use crate::tool::{ToolError, ToolOutput};
 
 /// A value that a model can read.
@@ -13,6 +15,7 @@ pub trait Output {
     fn into_output(self) -> ToolOutput;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Into<ToolOutput>> Output for T {
     fn into_output(self) -> ToolOutput {
         self.into()
@@ -30,6 +33,7 @@ pub trait Failure {
     fn into_error(self) -> ToolError;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Into<ToolError>> Failure for E {
     fn into_error(self) -> ToolError {
         self.into()
@@ -62,25 +66,21 @@ impl<T: Output, E: Failure> Outcome for Result<T, E> {
     }
 }
 
-/// Checks the type of an output.
-pub fn is_output<T: Output>() {}
-
-/// Checks the type of a `Result`.
-pub fn is_result<T: Outcome>() {}
-
-/// The future of a tool. The compiler shows the line with the bound, so the remedy is on it.
+/// The future of a tool, boxed, so that one that is not `Send` is one error of the compiler. The compiler shows
+/// the line with the bound, so the remedy is on it.
 #[rustfmt::skip]
-pub fn is_future<T: Send>(_: T) {} // drop what is not `Send` before the `.await`, or use `Arc` and tokio's `Mutex`
-
-/// Converts an output.
-pub fn from_output(output: impl Output) -> ToolOutput {
-    output.into_output()
+pub fn future<'a, F: Future
+    + Send // drop what is not `Send` before the `.await`, or use `Arc` and tokio's `Mutex`
+    + 'a>(future: F) -> BoxFuture<'a, F::Output> {
+    Box::pin(future)
 }
 
-/// Converts a `Result`.
-///
-/// # Errors
-/// If it is an error.
-pub fn from_result(result: impl Outcome) -> Result<ToolOutput, ToolError> {
-    result.into_result().map(Output::into_output).map_err(Failure::into_error)
+/// The conversion of an output.
+pub fn output<T: Output>() -> fn(T) -> Result<ToolOutput, ToolError> {
+    |output| Ok(output.into_output())
+}
+
+/// The conversion of a `Result`.
+pub fn outcome<T: Outcome>() -> fn(T) -> Result<ToolOutput, ToolError> {
+    |result| result.into_result().map(Output::into_output).map_err(Failure::into_error)
 }

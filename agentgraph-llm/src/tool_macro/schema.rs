@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Argument, is_optional};
+use super::arguments::Access;
 use crate::tool::ToolSpec;
 
 /// The schema of a tool's arguments. It allows no others.
@@ -32,27 +32,28 @@ impl ArgumentsSchema {
     }
 
     /// Adds an argument, required unless its type has a value for nothing.
-    pub fn argument<T: Argument>(mut self, name: &'static str, docs: &[&str]) -> Self {
-        if !is_optional::<T>() {
+    pub fn argument<T>(mut self, access: Access<T>, name: &'static str, docs: &[&str]) -> Self {
+        if !access.is_optional() {
             self.required.push(name);
         }
-        self.add::<T>(name, docs, None);
+        self.add(access, name, docs, None);
         self
     }
 
     /// Adds an argument with a default.
-    pub fn argument_or<T: Argument + Serialize>(
+    pub fn argument_or<T: Serialize>(
         mut self,
+        access: Access<T>,
         name: &'static str,
         docs: &[&str],
         default: impl FnOnce() -> T,
     ) -> Self {
-        self.add::<T>(name, docs, serde_json::to_value(default()).ok());
+        self.add(access, name, docs, serde_json::to_value(default()).ok());
         self
     }
 
-    fn add<T: Argument>(&mut self, name: &'static str, docs: &[&str], default: Option<Value>) {
-        let mut schema = self.generator.subschema_for::<T>();
+    fn add<T>(&mut self, access: Access<T>, name: &'static str, docs: &[&str], default: Option<Value>) {
+        let mut schema = (access.schema)(&mut self.generator);
         let fields = schema.ensure_object();
         let docs = text(docs);
         if !docs.is_empty() {

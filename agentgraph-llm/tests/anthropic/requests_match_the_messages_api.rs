@@ -172,8 +172,10 @@ fn every_kind_of_block_is_written_with_its_further_fields() {
 #[test]
 fn tools_have_all_their_fields_and_server_tools_are_raw() {
     let raw = r#"{"type": "web_search_20250305",  "name": "web_search", "max_uses": 5.0}"#;
+    let closed = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    let closed_text = closed.to_string();
     let tools = [
-        ToolSpec::new("a", "A.", json!({"type": "object"})).strict(),
+        ToolSpec::new("a", "A.", closed).strict(),
         ToolSpec::new("b", "B.", json!({"type": "object"}))
             .with_extra("cache_control", json!({"type": "ephemeral"}))
             .with_extra("defer_loading", json!(true)),
@@ -181,7 +183,7 @@ fn tools_have_all_their_fields_and_server_tools_are_raw() {
     ];
     let written = body(ChatRequest::new([]).with_tools(tools));
     let expected = [
-        r#"{"name":"a","description":"A.","input_schema":{"type":"object"},"strict":true}"#,
+        &format!(r#"{{"name":"a","description":"A.","input_schema":{closed_text},"strict":true}}"#),
         r#"{"name":"b","description":"B.","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"},"defer_loading":true}"#,
         raw,
     ];
@@ -222,6 +224,38 @@ fn the_form_of_the_answer_and_the_effort_are_the_output_config() {
         let written = body(request);
         assert!(written.ends_with(&format!(r#""output_config":{expected}}}"#)), "{written}");
     }
+}
+
+#[test]
+fn a_schema_that_the_api_cannot_enforce_is_an_instruction() {
+    let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let closed = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    for output in [OutputSpec::new("answer", map.clone()), OutputSpec::new("answer", closed).lenient()] {
+        let schema = serde_json::to_string(&output.schema.to_string()).unwrap();
+        let written = body(ChatRequest::new([]).with_system("Be brief.").with_output(output));
+        assert!(written.contains(r#""system":[{"type":"text","text":"Be brief."},"#), "{written}");
+        assert!(
+            written.contains(schema.trim_matches('"')) && !written.contains("output_config"),
+            "{written}"
+        );
+    }
+    let tool = ToolSpec::new("t", "T.", map).strict();
+    let written = body(ChatRequest::new([]).with_tools([tool]));
+    assert!(written.ends_with(r#""strict":false}]}"#), "{written}");
+}
+
+#[test]
+fn schemas_are_rewritten_for_the_api() {
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]});
+    let sent = schema::transform(&schema, schema::SchemaProfile::Anthropic);
+    assert!(sent.is_strict && sent.schema["additionalProperties"] == json!(false));
+    let written = body(ChatRequest::new([]).with_output(OutputSpec::new("answer", schema.clone())));
+    assert!(written.contains(&format!(r#""schema":{}"#, sent.schema)), "{written}");
+    let written = body(ChatRequest::new([]).with_tools([ToolSpec::new("t", "T.", schema.clone()).strict()]));
+    assert!(written.contains(&format!(r#""input_schema":{},"strict":true"#, sent.schema)), "{written}");
+    let written = body(ChatRequest::new([]).with_tools([ToolSpec::new("t", "T.", schema.clone())]));
+    assert!(written.contains(&format!(r#""input_schema":{schema}}}"#)), "{written}");
 }
 
 #[test]

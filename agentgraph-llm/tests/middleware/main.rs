@@ -1,9 +1,13 @@
 //! What the built-in middleware promises, alone and in an agent.
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers_of_equal_requests_are_made_once;
 mod broken_answers_begin_again_and_leave_no_trace;
+mod limits_of_calls_and_money_hold;
 mod long_conversations_are_shortened_without_splitting_pairs;
 mod no_minute_has_more_than_the_limit;
+mod people_decide_about_calls;
 mod personal_data_does_not_leave_a_stream;
 mod requests_are_changed_for_the_provider_only;
 mod support;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentgraph::{EventKind, View};
 use agentgraph_llm::middleware::{
     Middleware, ModelRetry, NextTool, Pii, PiiKind, PiiPlace, PiiStrategy, Turn,
 };
@@ -179,4 +180,32 @@ async fn text_without_matches_passes_at_once() {
     let mut stream = pii.wrap_model(request, middleware::NextModel::direct()).await.unwrap();
     let Some(Ok(ChatEvent::TextDelta { text, .. })) = stream.next().await else { panic!("no piece") };
     assert_eq!(text, "one ");
+}
+
+#[tokio::test]
+async fn a_run_of_an_agent_is_heard_and_stored_clean() {
+    let take = |text: &str, breaks| Take { pieces: cut(text, &[4, 8, 11]), breaks };
+    let first = Takes::new("first", [take("Ask ada@lovel", true)]);
+    let second: Arc<dyn ChatModel> = Takes::new("second", [take("Ask ada@lovelace.org now", false)]);
+    let agent = Agent::new(first)
+        .middleware(Pii::new(PiiKind::email()))
+        .middleware(middleware::ModelFallback::new([second]))
+        .compile()
+        .unwrap();
+    let mut events = agent.invoke("go").views([View::Messages]).stream();
+    let (mut pieces, mut ended) = (Vec::new(), None);
+    while let Some(event) = events.next().await {
+        match event.kind {
+            EventKind::Message { piece, .. } => {
+                assert!(!piece.to_string().contains("ada@"), "{piece}");
+                pieces.push(Ok(serde_json::from_value(piece).unwrap()));
+            }
+            EventKind::Ended(outcome) => ended = Some(outcome),
+            _ => {}
+        }
+    }
+    assert_eq!(heard(&pieces), "Ask [REDACTED_EMAIL] now");
+    assert_eq!(stored(&pieces).as_deref(), Some("Ask [REDACTED_EMAIL] now"));
+    let state = ended.unwrap().unwrap().into_finished().unwrap();
+    assert_eq!(state.messages.last().unwrap().text(), "Ask [REDACTED_EMAIL] now");
 }

@@ -9,21 +9,21 @@ use agentgraph_llm::*;
 use futures_util::{StreamExt, stream};
 
 /// Time passes only by sleeping.
-pub struct TestClock {
+pub(crate) struct TestClock {
     now: Mutex<SystemTime>,
     waits: Mutex<Vec<Duration>>,
 }
 
 impl TestClock {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(TestClock { now: Mutex::new(SystemTime::UNIX_EPOCH), waits: Mutex::default() })
     }
 
-    pub fn pass(&self, time: Duration) {
+    pub(crate) fn pass(&self, time: Duration) {
         *self.now.lock().unwrap() += time;
     }
 
-    pub fn waits(&self) -> Vec<Duration> {
+    pub(crate) fn waits(&self) -> Vec<Duration> {
         self.waits.lock().unwrap().clone()
     }
 }
@@ -47,20 +47,20 @@ impl Clock for TestClock {
 
 /// One answer: pieces of a text, and whether it breaks off after them. No pieces and a break: it does not begin.
 #[derive(Clone, Debug)]
-pub struct Take {
-    pub pieces: Vec<String>,
-    pub breaks: bool,
+pub(crate) struct Take {
+    pub(crate) pieces: Vec<String>,
+    pub(crate) breaks: bool,
 }
 
 /// A model that plays takes.
-pub struct Takes {
+pub(crate) struct Takes {
     name: &'static str,
     takes: Mutex<VecDeque<Take>>,
-    pub requests: Mutex<Vec<ChatRequest>>,
+    pub(crate) requests: Mutex<Vec<ChatRequest>>,
 }
 
 impl Takes {
-    pub fn new(name: &'static str, takes: impl IntoIterator<Item = Take>) -> Arc<Self> {
+    pub(crate) fn new(name: &'static str, takes: impl IntoIterator<Item = Take>) -> Arc<Self> {
         let takes = Mutex::new(takes.into_iter().collect());
         Arc::new(Takes { name, takes, requests: Mutex::default() })
     }
@@ -92,7 +92,7 @@ impl ChatModel for Takes {
 }
 
 /// All events of an answer through a middleware.
-pub async fn events(
+pub(crate) async fn events(
     middleware: &dyn Middleware,
     model: Arc<dyn ChatModel>,
     request: ChatRequest,
@@ -104,7 +104,7 @@ pub async fn events(
 }
 
 /// What a listener has on its screen at the end: pieces before a restart are forgotten.
-pub fn heard(events: &[Result<ChatEvent>]) -> String {
+pub(crate) fn heard(events: &[Result<ChatEvent>]) -> String {
     let mut screen = String::new();
     for event in events {
         match event {
@@ -116,13 +116,13 @@ pub fn heard(events: &[Result<ChatEvent>]) -> String {
     screen
 }
 
-pub fn stored(events: &[Result<ChatEvent>]) -> Option<String> {
+pub(crate) fn stored(events: &[Result<ChatEvent>]) -> Option<String> {
     match events.last() {
         Some(Ok(ChatEvent::Finished(response))) => Some(response.message.text()),
         _ => None,
     }
 }
 
-pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }

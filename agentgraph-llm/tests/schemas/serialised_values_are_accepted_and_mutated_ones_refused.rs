@@ -17,16 +17,16 @@ use super::types;
 const PROFILES: [SchemaProfile; 4] =
     [SchemaProfile::Plain, SchemaProfile::OpenAi, SchemaProfile::Anthropic, SchemaProfile::Gemini];
 
-struct Dialect {
-    profile: SchemaProfile,
-    transformed: Transformed,
+pub(crate) struct Dialect {
+    pub(crate) profile: SchemaProfile,
+    pub(crate) transformed: Transformed,
     accepts: Validator,
     /// The original without the rules that are not enforced.
-    original: Validator,
+    pub(crate) original: Validator,
 }
 
 impl Dialect {
-    fn new(profile: SchemaProfile, schema: &Value) -> Self {
+    pub(crate) fn new(profile: SchemaProfile, schema: &Value) -> Self {
         let transformed = transform(schema, profile);
         let mut original = schema.clone();
         for unenforced in &transformed.unenforced {
@@ -40,7 +40,7 @@ impl Dialect {
         Dialect { profile, accepts, original: validator(&original), transformed }
     }
 
-    fn accepts(&self, value: &Value) -> bool {
+    pub(crate) fn accepts(&self, value: &Value) -> bool {
         if self.transformed.wraps_value {
             self.accepts.is_valid(&json!({ WRAPPER: value }))
         } else {

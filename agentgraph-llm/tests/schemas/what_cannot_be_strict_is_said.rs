@@ -80,6 +80,20 @@ fn keywords_with_schemas_of_their_own_are_obstacles() {
 }
 
 #[test]
+fn rules_that_contradict_each_other_are_obstacles() {
+    for parts in [
+        json!([{"enum": ["a"]}, {"enum": ["b"]}]),
+        json!([{"type": "string"}, {"type": "object", "properties": {}}]),
+        json!([{"type": "string", "pattern": "a"}, {"type": "string", "pattern": "b"}]),
+    ] {
+        assert_eq!(
+            open_ai(json!({ "allOf": parts })),
+            ["at the root: rules that cannot be written as one schema"]
+        );
+    }
+}
+
+#[test]
 fn broken_and_endless_references_are_obstacles_and_end() {
     let at = |schema: Value| open_ai(schema).join("; ");
     assert_eq!(

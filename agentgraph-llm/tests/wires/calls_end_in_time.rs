@@ -147,3 +147,22 @@ async fn a_dropped_stream_closes_its_connection() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_timeout_of_the_users_own_client_is_named() {
+    for wire in WIRES {
+        let replies = [Reply::default().and_hang(), Reply::stream(begun(*wire)).and_hang()];
+        let server = Server::start(replies).await;
+        let client = agentgraph_llm::http_client_builder().timeout(SHORT).build().unwrap();
+        let settings = Settings { client: Some(client), max_retries: 0, ..Settings::of(&server) };
+        let model = wire.model(&settings).unwrap();
+        for _ in 0..2 {
+            let error = model.chat(ChatRequest::user("hi")).await.unwrap_err();
+            assert!(
+                error.is_timeout() && error.message().contains("http_client("),
+                "{}: {error}",
+                wire.name()
+            );
+        }
+    }
+}

@@ -101,6 +101,23 @@ async fn an_error_of_a_source_of_keys_ends_the_call_before_anything_is_sent() {
 }
 
 #[tokio::test]
+async fn a_source_of_keys_that_fails_for_a_moment_is_asked_again() {
+    static FAILED: AtomicU32 = AtomicU32::new(0);
+    fn second_try() -> Result<SecretString, Error> {
+        match FAILED.fetch_add(1, Ordering::SeqCst) % 2 {
+            0 => Err(Error::new(Code::Connection, "the vault is not there")),
+            _ => Ok("token-of-the-vault".into()),
+        }
+    }
+    for wire in WIRES {
+        let server = Server::start([Reply::stream(text(*wire, "done").concat())]).await;
+        let settings = Settings { key: None, keys: Some(second_try), ..Settings::of(&server) };
+        wire.model(&settings).unwrap().chat(ChatRequest::user("hi")).await.unwrap();
+        assert_eq!((settings.waits.millis(), server.requests().len()), (vec![500], 1), "{}", wire.name());
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_the_server_repeats_is_removed_from_errors() {
     fn provided() -> Result<SecretString, Error> {
         Ok(KEY.into())
@@ -109,7 +126,12 @@ async fn a_key_that_the_server_repeats_is_removed_from_errors() {
         let body = |failure| wire.error_body(failure, &format!("no access with {KEY}"));
         let id = format!("{}: req_{KEY}\r\n", wire.request_id());
         let event = wire.error_event(Failure::Auth, &format!("no access with {KEY}"));
-        for source in [None, Some(provided as crate::wire::Keys)] {
+        let line = wire.key_line(KEY);
+        let (name, value) = line.split_once(": ").unwrap();
+        let header: (&'static str, &'static str) = (name.to_owned().leak(), value.to_owned().leak());
+        for (keys, header) in
+            [(None, None), (Some(provided as crate::wire::Keys), None), (None, Some(header))]
+        {
             let replies = [
                 Reply::json(401, &id, &body(Failure::Auth)),
                 Reply::json(500, &id, &body(Failure::Server)),
@@ -118,7 +140,7 @@ async fn a_key_that_the_server_repeats_is_removed_from_errors() {
             ];
             let count = replies.len();
             let server = Server::start(replies).await;
-            let settings = Settings { keys: source, max_retries: 0, ..Settings::of(&server) };
+            let settings = Settings { keys, header, max_retries: 0, ..Settings::of(&server) };
             let model = wire.model(&settings).unwrap();
             for _ in 0..count {
                 let error = model.chat(ChatRequest::user("hi")).await.unwrap_err();

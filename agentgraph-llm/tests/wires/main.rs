@@ -5,6 +5,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod anthropic_messages;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
 mod server;
 mod wire;
 

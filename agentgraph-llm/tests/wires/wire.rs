@@ -7,13 +7,16 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Authentication, Error, MessageIds};
 
 use crate::anthropic_messages::AnthropicMessages;
+use crate::gemini::Gemini;
+use crate::openai_chat::OpenAiChat;
+use crate::openai_responses::OpenAiResponses;
 use crate::server::{Server, Waits};
 
 pub const KEY: &str = "sk-hunter2-hunter2";
 pub const MODEL: &str = "model-of-tests";
 
 /// All wires. Every row of the table runs with each of them.
-pub const WIRES: &[&dyn Wire] = &[&AnthropicMessages];
+pub const WIRES: &[&dyn Wire] = &[&AnthropicMessages, &OpenAiChat, &OpenAiResponses, &Gemini];
 
 /// How the servers of a wire write. An answer has 3 tokens of input and 2 of output.
 pub trait Wire: Sync {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentgraph::SqliteSaver;
-use agentgraph_llm::{AnthropicModel, ChatModel};
+use agentgraph_llm::ChatModel;
 use upgrade_agent::agent::{AgentError, Turn, UpgradeAgent};
 use upgrade_agent::client::{ClientError, UpgradeClient};
 use upgrade_agent::offline::{self, OfflineModel};
@@ -182,19 +182,22 @@ fn model(config: &Config) -> Result<Arc<dyn ChatModel>, Failure> {
     let Some(ModelConfig { key, base_url, name, timeout }) = &config.model else {
         return Ok(Arc::new(OfflineModel::new()));
     };
-    let mut builder = AnthropicModel::builder().api_key(key.clone()).model(name).timeout(*timeout);
+    let mut settings = name.settings().timeout(*timeout);
+    if let Some(key) = key {
+        settings = settings.api_key(key.clone());
+    }
     if let Some(url) = base_url {
-        builder = builder.base_url(url);
+        settings = settings.base_url(url);
     }
     if config.allow_plain_http {
-        builder = builder.allow_plain_http();
+        settings = settings.allow_plain_http();
     }
-    Ok(Arc::new(builder.build()?))
+    Ok(settings.build()?)
 }
 
 fn introduction(config: &Config) -> String {
     let model = match &config.model {
-        Some(model) => format!("The model {} answers.", model.name),
+        Some(model) => format!("The model {} answers.", model.name.model),
         None => offline::INTRODUCTION.to_owned(),
     };
     let server = match &config.url {

@@ -67,13 +67,43 @@ fn an_api_key_selects_the_language_model_unless_offline_is_set() {
     let folder = Folder::new();
     let vars = [("ANTHROPIC_API_KEY", "sk-hunter2"), ("UPGRADE_AGENT_MODEL", "claude-x")];
     let model = Config::collect(&folder.flags(), &env(&vars)).unwrap().model.unwrap();
-    assert_eq!((model.name.as_str(), model.timeout), ("claude-x", Duration::from_secs(60)));
+    assert_eq!((model.name.model.as_str(), model.timeout), ("claude-x", Duration::from_secs(60)));
     let unnamed = Config::collect(&folder.flags(), &env(&vars[..1])).unwrap().model.unwrap();
-    assert_eq!(unnamed.name, DEFAULT_MODEL);
+    assert_eq!(unnamed.name.model, DEFAULT_MODEL);
     let flags = Flags { offline: true, ..folder.flags() };
     assert!(Config::collect(&flags, &env(&vars)).unwrap().model.is_none());
     let blank = [("ANTHROPIC_API_KEY", " ")];
     assert!(Config::collect(&folder.flags(), &env(&blank)).unwrap().model.is_none());
+}
+
+#[test]
+fn a_provider_before_the_name_selects_wire_key_and_address() {
+    let folder = Folder::new();
+    let vars = [
+        ("OPENAI_API_KEY", "sk-o"),
+        ("OPENAI_BASE_URL", "http://localhost:1"),
+        ("ANTHROPIC_API_KEY", "sk-a"),
+    ];
+    let model = |text: &str, vars: &[(&'static str, &'static str)]| {
+        let flags = Flags { model: Some(text.to_owned()), ..folder.flags() };
+        Config::collect(&flags, &env(vars)).map(|config| config.model)
+    };
+    for (text, provider) in [("openai:gpt-x", Provider::OpenAi), ("openai-chat:gpt-x", Provider::OpenAiChat)]
+    {
+        let found = model(text, &vars).unwrap().unwrap();
+        assert_eq!((found.name.provider, found.name.model.as_str()), (provider, "gpt-x"));
+        assert_eq!(found.key.unwrap().expose_secret(), "sk-o");
+        assert_eq!(found.base_url.as_deref(), Some("http://localhost:1"));
+    }
+    let local = model("ollama:qwen3:8b", &[]).unwrap().unwrap();
+    assert_eq!((local.name.model.as_str(), local.key.is_none()), ("qwen3:8b", true));
+    assert!(model("offline", &vars).unwrap().is_none());
+    for (text, needed) in [("openai:gpt-x", "OPENAI_API_KEY"), ("anthropic:c", "ANTHROPIC_API_KEY")] {
+        let error = model(text, &[]).unwrap_err().to_string();
+        assert!(error.contains(needed), "{error}");
+    }
+    let error = model("mistral:large", &vars).unwrap_err().to_string();
+    assert!(error.contains("`gemini:`"), "{error}");
 }
 
 #[test]
@@ -146,7 +176,7 @@ fn variables_of_upgrades_own_agent_are_used_if_ours_are_not_set() {
     let model = config.model.unwrap();
     assert_eq!((config.timeout, model.timeout), (Duration::from_secs(12), Duration::from_secs(90)));
     assert_eq!(config.service_account, Some(PathBuf::from("/keys/account.json")));
-    assert_eq!(model.name, "claude-theirs");
+    assert_eq!(model.name.model, "claude-theirs");
     let ours = [
         ("UPGRADE_AGENT_TIMEOUT", "5"),
         ("UPGRADE_AGENT_MODEL_TIMEOUT", "6"),
@@ -156,7 +186,7 @@ fn variables_of_upgrades_own_agent_are_used_if_ours_are_not_set() {
     let config = Config::collect(&folder.flags(), &env(&both)).unwrap();
     let model = config.model.unwrap();
     assert_eq!((config.timeout, model.timeout), (Duration::from_secs(5), Duration::from_secs(6)));
-    assert_eq!(model.name, "claude-ours");
+    assert_eq!(model.name.model, "claude-ours");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The code of a tool: its type, the function that returns it, the original function as its `run`, and its
 //! `Tool`.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, FnArg, Ident, Lit, ReturnType, Type};
+use syn::{Expr, ExprLit, Ident, Lit, ReturnType, Type};
 
 use super::ast::ToolFunction;
 use super::parameter::{Argument, DefaultValue, Injected, Parameter, Passed};
@@ -15,7 +15,6 @@ pub(super) fn tool(tool: &ToolFunction) -> TokenStream {
     let ty = type_name(tool);
     let value = value(tool);
     let run = run(tool);
-    let checks = checks(tool);
     let spec = spec(tool);
     let state = state(tool);
     let call = call(tool);
@@ -30,8 +29,6 @@ pub(super) fn tool(tool: &ToolFunction) -> TokenStream {
         #(#cfgs)*
         #[allow(clippy::all, clippy::pedantic)]
         const _: () = {
-            #checks
-
             #[::agentgraph_llm::__private::async_trait]
             impl ::agentgraph_llm::Tool for #ty {
                 #spec
@@ -47,8 +44,14 @@ pub(super) fn fallback(tool: &ToolFunction) -> TokenStream {
     let cfgs = &tool.cfgs;
     let ty = type_name(tool);
     let value = value(tool);
+    let run = run(tool);
     quote! {
         #value
+
+        #(#cfgs)*
+        impl #ty {
+            #run
+        }
 
         #(#cfgs)*
         #[allow(unused_variables)]
@@ -108,69 +111,13 @@ fn run(tool: &ToolFunction) -> TokenStream {
     }
 }
 
-/// One check for each part of the signature, with the span of that part, so that the compiler's message
-/// points to the part that is wrong.
-fn checks(tool: &ToolFunction) -> TokenStream {
-    let signature = &tool.function.sig;
-    let parameters = tool.parameters.iter().map(|parameter| match parameter {
-        Parameter::Argument(argument) => {
-            let ty = &argument.ty;
-            quote_spanned!(ty.span()=> ::agentgraph_llm::__private::is_argument::<#ty>();)
-        }
-        Parameter::Injected(Injected { ty, .. }) => {
-            quote_spanned!(ty.span()=> ::agentgraph_llm::__private::is_injected::<#ty>();)
-        }
-    });
-    let (output, span) = output(tool);
-    let output = match tool.returns_result() {
-        true => quote_spanned!(span=> ::agentgraph_llm::__private::is_result::<#output>();),
-        false => quote_spanned!(span=> ::agentgraph_llm::__private::is_output::<#output>();),
-    };
-    let ty = type_name(tool);
-    let names: Vec<_> =
-        (0..signature.inputs.len()).map(|number| format_ident!("argument_{number}")).collect();
-    let types = signature.inputs.iter().filter_map(typed);
-    let generics = &signature.generics;
-    let future = signature.asyncness.map(|_| {
-        let check =
-            quote_spanned!(signature.ident.span()=> ::agentgraph_llm::__private::is_future(#ty {}.run(#(#names),*)););
-        quote! {
-            #[allow(dead_code)]
-            fn future #generics (#(#names: #types),*) {
-                #check
-            }
-        }
-    });
-    quote! {
-        #[allow(dead_code)]
-        fn types() {
-            #(#parameters)*
-            #output
-        }
-        #future
-    }
-}
-
-fn output(tool: &ToolFunction) -> (Type, proc_macro2::Span) {
-    match &tool.function.sig.output {
-        ReturnType::Type(_, ty) => ((**ty).clone(), ty.span()),
-        ReturnType::Default => (syn::parse_quote!(()), tool.function.sig.ident.span()),
-    }
-}
-
-fn typed(argument: &FnArg) -> Option<&Type> {
-    match argument {
-        FnArg::Typed(argument) => Some(&argument.ty),
-        FnArg::Receiver(_) => None,
-    }
-}
-
 fn spec(tool: &ToolFunction) -> TokenStream {
     let arguments = tool.parameters.iter().filter_map(Parameter::argument).map(|argument| {
         let Argument { name, ty, description, .. } = argument;
+        let access = access(ty);
         match default_of(argument) {
-            None => quote!(.argument::<#ty>(#name, &[#(#description),*])),
-            Some(default) => quote!(.argument_or::<#ty>(#name, &[#(#description),*], #default)),
+            None => quote!(.argument(#access, #name, &[#(#description),*])),
+            Some(default) => quote!(.argument_or(#access, #name, &[#(#description),*], #default)),
         }
     });
     let ToolFunction { name, description, settings, .. } = tool;
@@ -185,10 +132,18 @@ fn spec(tool: &ToolFunction) -> TokenStream {
 }
 
 fn state(tool: &ToolFunction) -> Option<TokenStream> {
-    let state = tool.parameters.iter().filter_map(Parameter::injected).find_map(Injected::state)?;
+    let injections: Vec<_> = tool
+        .parameters
+        .iter()
+        .filter_map(Parameter::injected)
+        .map(|injected| injection(&injected.ty))
+        .collect();
+    if injections.is_empty() {
+        return None;
+    }
     Some(quote! {
-        fn state(&self) -> ::core::option::Option<::agentgraph_llm::tool::StateType> {
-            ::core::option::Option::Some(::agentgraph_llm::tool::StateType::of::<#state>())
+        fn state(&self) -> ::core::option::Option<::agentgraph_llm::StateType> {
+            ::core::option::Option::None #(.or_else(#injections.state))*
         }
     })
 }
@@ -198,15 +153,17 @@ fn call(tool: &ToolFunction) -> TokenStream {
     let arguments = read_arguments(tool, &values);
     let injected = tool.parameters.iter().zip(&values).filter_map(|(parameter, value)| {
         let Injected { ty, .. } = parameter.injected()?;
-        Some(quote!(let #value = ::agentgraph_llm::__private::inject::<#ty>(__call)?;))
+        let injection = injection(ty);
+        Some(quote!(let #value = (#injection.take)(__call)?;))
     });
     let passed = tool.parameters.iter().zip(&values).map(|(parameter, value)| match parameter.injected() {
         Some(Injected { passed: Passed::Reference, .. }) => quote!(&#value),
         Some(Injected { passed: Passed::Pointee, .. }) => quote!(&*#value),
         _ => quote!(#value),
     });
-    let output = quote!(self.run(#(#passed),*));
-    let output = finished(tool, output);
+    // At the function's name, so that a future that is not `Send` is reported there.
+    let span = Span::call_site().located_at(tool.function.sig.ident.span());
+    let output = finished(tool, quote_spanned!(span=> self.run(#(#passed),*)));
     quote! {
         async fn call(
             &self,
@@ -232,9 +189,10 @@ fn read_arguments(tool: &ToolFunction, values: &[Ident]) -> TokenStream {
     let values = arguments.iter().map(|(_, value)| value);
     let reads = arguments.iter().map(|(argument, _)| {
         let Argument { name, ty, .. } = argument;
+        let access = access(ty);
         match default_of(argument) {
-            None => quote!(__given.take::<#ty>(#name)),
-            Some(default) => quote!(__given.take_or::<#ty>(#name, #default)),
+            None => quote!(__given.take(#access, #name)),
+            Some(default) => quote!(__given.take_or(#access, #name, #default)),
         }
     });
     quote! {
@@ -248,15 +206,49 @@ fn read_arguments(tool: &ToolFunction, values: &[Ident]) -> TokenStream {
 }
 
 /// The call of the function with the conversion of its output.
-fn finished(tool: &ToolFunction, output: TokenStream) -> TokenStream {
-    let output = match tool.function.sig.asyncness {
-        Some(_) => quote!(#output.await),
-        None => output,
+fn finished(tool: &ToolFunction, run: TokenStream) -> TokenStream {
+    let signature = &tool.function.sig;
+    let value = match signature.asyncness {
+        Some(_) => {
+            let span = signature.ident.span();
+            let future = quote_spanned!(span=> ::agentgraph_llm::__private::future(#run));
+            quote!(#future.await)
+        }
+        None => run,
     };
-    match tool.returns_result() {
-        true => quote!(::agentgraph_llm::__private::from_result(#output)),
-        false => quote!(::core::result::Result::Ok(::agentgraph_llm::__private::from_output(#output))),
+    let (ty, span) = match &signature.output {
+        ReturnType::Type(_, ty) if has_impl(ty) => (quote!(_), signature.ident.span()),
+        ReturnType::Type(_, ty) => (quote!(#ty), ty.span()),
+        ReturnType::Default => (quote_spanned!(signature.ident.span()=> ()), signature.ident.span()),
+    };
+    let conversion = match tool.returns_result() {
+        true => quote_spanned!(span=> ::agentgraph_llm::__private::outcome::<#ty>()),
+        false => quote_spanned!(span=> ::agentgraph_llm::__private::output::<#ty>()),
+    };
+    quote! {
+        let __value = #value;
+        (#conversion)(__value)
     }
+}
+
+/// Whether there is an `impl Trait` in the type, which has no name.
+fn has_impl(ty: &Type) -> bool {
+    fn any(tokens: TokenStream) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(ident) => ident == "impl",
+            TokenTree::Group(group) => any(group.stream()),
+            _ => false,
+        })
+    }
+    any(ty.to_token_stream())
+}
+
+fn access(ty: &Type) -> TokenStream {
+    quote_spanned!(ty.span()=> ::agentgraph_llm::__private::argument::<#ty>())
+}
+
+fn injection(ty: &Type) -> TokenStream {
+    quote_spanned!(ty.span()=> ::agentgraph_llm::__private::injected::<#ty>())
 }
 
 /// The default of an argument as a closure.

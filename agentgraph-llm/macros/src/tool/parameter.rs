@@ -14,7 +14,7 @@ const INJECTED: &[&str] = &["Ctx", "ToolCall", "Snapshot", "CallContext", "Dep",
 
 pub(super) enum Parameter {
     Argument(Box<Argument>),
-    Injected(Injected),
+    Injected(Box<Injected>),
 }
 
 /// A value that the model gives.
@@ -75,7 +75,7 @@ impl Parameter {
                         "an injected value has no default: only arguments of the model have one",
                     );
                 }
-                Parameter::Injected(injected)
+                Parameter::Injected(Box::new(injected))
             }
             None => Parameter::Argument(Box::new(Argument {
                 name: argument_name(&parameter.pat, mistakes),
@@ -190,13 +190,6 @@ fn by_attribute(ty: &Type) -> Injected {
     match ty {
         Type::Reference(reference) => Injected { ty: (*reference.elem).clone(), passed: Passed::Reference },
         other => Injected { ty: other.clone(), passed: Passed::Value },
-    }
-}
-
-impl Injected {
-    /// The `S` of a `Snapshot<S>`.
-    pub(super) fn state(&self) -> Option<&Type> {
-        last_segment(&self.ty).filter(|last| last.ident == "Snapshot").and_then(first_generic)
     }
 }
 

@@ -30,7 +30,9 @@ impl Settings {
     fn read_words(&mut self, input: ParseStream) -> Result<()> {
         let mut read = Vec::new();
         while !input.is_empty() {
-            let word = input.call(Ident::parse_any)?;
+            let Ok(word) = input.call(Ident::parse_any) else {
+                return Err(input.error("`#[tool(..)]` takes words: `name`, `description`, `strict`"));
+            };
             if read.contains(&word) {
                 return Err(Error::new(word.span(), format!("`{word}` is set twice")));
             }

@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use super::{Listener, McpClient, listen};
 use crate::error::{Code, Error, Result};
-use crate::mcp::failure;
+use crate::mcp::failure::Server;
 
 /// The era of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,8 +43,7 @@ impl From<McpProtocol> for ClientLifecycleMode {
 }
 
 pub(super) struct Settings {
-    /// The program or the address, for messages.
-    pub(super) server: String,
+    pub(super) server: Server,
     pub(super) prefix: Option<String>,
     pub(super) timeout: Duration,
     connect_timeout: Duration,
@@ -53,7 +52,14 @@ pub(super) struct Settings {
 
 enum Transport {
     Process { command: Command, stderr: Stdio },
-    Http { url: String, bearer: Option<SecretString>, headers: Vec<(String, SecretString)> },
+    Http(Address),
+}
+
+struct Address {
+    url: String,
+    client: Option<reqwest::Client>,
+    bearer: Option<SecretString>,
+    headers: Vec<(String, SecretString)>,
 }
 
 /// The settings of a [`McpClient`]: see [`McpClient::command`] and [`McpClient::http`].
@@ -70,23 +76,28 @@ impl McpClient {
     /// otherwise (`env_clear`).
     pub fn command(command: impl Into<Command>) -> McpClientBuilder {
         let command = command.into();
-        let server = command.as_std().get_program().to_string_lossy().into_owned();
-        McpClientBuilder::new(server, Transport::Process { command, stderr: Stdio::inherit() })
+        let name = command.as_std().get_program().to_string_lossy().into_owned();
+        McpClientBuilder::new(name, Transport::Process { command, stderr: Stdio::inherit() })
     }
 
     /// A server at an address, over streamable HTTP.
     pub fn http(url: impl Into<String>) -> McpClientBuilder {
         let url = url.into();
         // The query may contain a key.
-        let server = url.split(['?', '#']).next().unwrap_or_default().to_owned();
-        McpClientBuilder::new(server, Transport::Http { url, bearer: None, headers: Vec::new() })
+        let name = url.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let address = Address { url: url.clone(), client: None, bearer: None, headers: Vec::new() };
+        let mut builder = McpClientBuilder::new(name.clone(), Transport::Http(address));
+        if url != name {
+            builder.settings.server.secrets.push(url.into());
+        }
+        builder
     }
 }
 
 impl McpClientBuilder {
-    fn new(server: String, transport: Transport) -> Self {
+    fn new(name: String, transport: Transport) -> Self {
         let settings = Settings {
-            server,
+            server: Server { name, secrets: Vec::new() },
             prefix: None,
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(30),
@@ -122,16 +133,25 @@ impl McpClientBuilder {
 
     /// Sets a token, which is sent as `Authorization: Bearer`. Only for HTTP.
     pub fn bearer(mut self, token: impl Into<SecretString>) -> Self {
-        if let Transport::Http { bearer, .. } = &mut self.transport {
-            *bearer = Some(token.into());
+        if let Transport::Http(address) = &mut self.transport {
+            address.bearer = Some(token.into());
+        }
+        self
+    }
+
+    /// Sets the HTTP client, such as one from [`http_client_builder`](crate::http_client_builder) with a proxy or
+    /// certificates of your own. Only for HTTP.
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        if let Transport::Http(address) = &mut self.transport {
+            address.client = Some(client);
         }
         self
     }
 
     /// Adds a header to every request. Only for HTTP.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<SecretString>) -> Self {
-        if let Transport::Http { headers, .. } = &mut self.transport {
-            headers.push((name.into(), value.into()));
+        if let Transport::Http(address) = &mut self.transport {
+            address.headers.push((name.into(), value.into()));
         }
         self
     }
@@ -150,14 +170,14 @@ impl McpClientBuilder {
     /// `E_LLM_CONFIG` if the program cannot be started or a setting is invalid, `E_LLM_AUTH`,
     /// `E_LLM_CONNECTION`, and `E_LLM_TIMEOUT` if the server does not answer in time.
     pub async fn connect(self) -> Result<McpClient> {
-        let McpClientBuilder { settings, transport } = self;
+        let McpClientBuilder { mut settings, transport } = self;
         let (listener, heard) = Listener::new();
         let changes = listener.changes.clone();
-        let secrets = transport.secrets();
+        settings.server.secrets.extend(transport.secrets());
         let limit = settings.connect_timeout;
         let connecting = tokio::time::timeout(limit, start(listener, transport, &settings));
-        let connected = connecting.await.map_err(|_| failure::late(&settings.server, "answer", limit));
-        let running = connected.and_then(|connected| connected).map_err(|error| without(error, &secrets))?;
+        let connected = connecting.await.map_err(|_| settings.server.late("answer", limit));
+        let running = connected.and_then(|connected| connected)?;
         if let Some(info) = running.peer().peer_info()
             && !info.protocol_version.has_initialize()
             && info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
@@ -172,15 +192,11 @@ impl Transport {
     fn secrets(&self) -> Vec<SecretString> {
         match self {
             Transport::Process { .. } => Vec::new(),
-            Transport::Http { bearer, headers, .. } => {
+            Transport::Http(Address { bearer, headers, .. }) => {
                 bearer.iter().chain(headers.iter().map(|(_, value)| value)).cloned().collect()
             }
         }
     }
-}
-
-fn without(error: Error, secrets: &[SecretString]) -> Error {
-    secrets.iter().fold(error, |error, secret| error.without_text(secret.expose_secret()))
 }
 
 async fn start(
@@ -191,38 +207,37 @@ async fn start(
     let protocol = settings.protocol.into();
     let started = match transport {
         Transport::Process { command, stderr } => {
-            let process = spawn(command, stderr, &settings.server)?;
+            let process = spawn(command, stderr, &settings.server.name)?;
             listener.serve_with_lifecycle(process, protocol).await
         }
-        Transport::Http { url, bearer, headers } => {
-            let http = http(url, bearer, headers)?;
+        Transport::Http(address) => {
+            let http = http(address)?;
             listener.serve_with_lifecycle(http, protocol).await
         }
     };
-    started.map_err(|error: ClientInitializeError| failure::of_connecting(&settings.server, error))
+    started.map_err(|error: ClientInitializeError| settings.server.not_connected(&error))
 }
 
 fn spawn(command: Command, stderr: Stdio, server: &str) -> Result<TokioChildProcess> {
     let spawned = TokioChildProcess::builder(command).stderr(stderr).spawn();
     let (process, _) = spawned.map_err(|error| {
-        let message = format!("the MCP server `{server}` cannot be started ({error}): check the program's name");
+        let message =
+            format!("the MCP server `{server}` cannot be started ({error}): check the program's name");
         Error::new(Code::Config, message).with_source(error)
     })?;
     Ok(process)
 }
 
-fn http(
-    url: String,
-    bearer: Option<SecretString>,
-    headers: Vec<(String, SecretString)>,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+fn http(address: Address) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+    let Address { url, client: given, bearer, headers } = address;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     if let Some(token) = bearer {
         config = config.auth_header(token.expose_secret());
     }
     let headers: Result<HashMap<_, _>> = headers.iter().map(|(name, value)| header(name, value)).collect();
     let config = config.custom_headers(headers?);
-    Ok(StreamableHttpClientTransport::with_client(client()?, config))
+    let client = given.map_or_else(|| client(&url), Ok)?;
+    Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
 fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)> {
@@ -232,9 +247,15 @@ fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)>
     Ok((HeaderName::try_from(name).map_err(|_| invalid())?, sent))
 }
 
-/// A client without redirects, which would carry headers with keys elsewhere.
-fn client() -> Result<reqwest::Client> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
-    client.map_err(|error| Error::new(Code::Config, "the HTTP client cannot be built").with_source(error))
+fn client(url: &str) -> Result<reqwest::Client> {
+    let invalid = "the address of an MCP server is no URL: begin it with `https://` or `http://`";
+    let url = reqwest::Url::parse(url).map_err(|_| Error::new(Code::Config, invalid))?;
+    let mut builder = crate::http_client_builder();
+    // A proxy is for the network, and not for servers on this machine.
+    if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+        builder = builder.no_proxy();
+    }
+    builder
+        .build()
+        .map_err(|error| Error::new(Code::Config, format!("the HTTP client cannot be built: {error}")))
 }

@@ -28,6 +28,9 @@ use crate::message::{ToolInput, ToolResult, ToolUse};
 pub struct Question {
     /// The calls, in the order of the message.
     pub calls: Vec<AskedCall>,
+    /// Why the last answer was refused, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// One call in a [`Question`].
@@ -165,7 +168,7 @@ pub(super) enum Settled {
 impl Question {
     /// A question about these calls.
     pub fn new(calls: impl IntoIterator<Item = AskedCall>) -> Self {
-        Question { calls: calls.into_iter().collect() }
+        Question { calls: calls.into_iter().collect(), problem: None }
     }
 
     /// The answer with these verdicts, one for each call in order.
@@ -183,7 +186,11 @@ impl Question {
         Ok(calls.iter().map(settle).collect())
     }
 
-    fn check(&self, answer: &Answer) -> Result<()> {
+    /// Whether the answer fits: one decision for each call, in order, each with a verdict that is allowed.
+    ///
+    /// # Errors
+    /// `E_LLM_ANSWER_MISMATCH` says what does not fit.
+    pub fn check(&self, answer: &Answer) -> Result<()> {
         let (asked, given) = (self.calls.len(), answer.decisions.len());
         if asked != given {
             let message =

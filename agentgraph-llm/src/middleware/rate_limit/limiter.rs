@@ -79,7 +79,8 @@ impl RateLimiter {
 
     /// A fresh limiter with this source of time.
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
-        let (requests, tokens) = (self.lock().requests.limit(), self.lock().tokens.limit());
+        let requests = self.lock().requests.limit();
+        let tokens = self.lock().tokens.limit();
         RateLimiter::of(clock, requests, tokens)
     }
 

@@ -9,7 +9,7 @@ use crate::model::{ChatEvent, ChatResponse, StopReason};
 
 use super::calls::{Call, Piece};
 use crate::openai::pieces::Pieces;
-use crate::openai::wire::{self, broken, extend, filled, is_array, is_string, items, take_some};
+use crate::openai::wire::{self, broken, extend, filled, is_array, items, take_some};
 use crate::openai::{failure, feed, media, usage};
 
 /// A response in progress.
@@ -122,6 +122,8 @@ impl PartialResponse {
         choice.take("finish_reason");
         let delta = take_some(&mut choice, "delta");
         let message = take_some(&mut choice, "message");
+        // A message in a stream is whole: each of its calls is a call of its own.
+        let is_whole = is_whole || delta.is_none();
         if let Some(raw) = delta.or(message) {
             let message = Object::parse(raw.get()).map_err(|_| broken("a message that is not an object"))?;
             self.add_message(message, is_whole, out)?;
@@ -163,7 +165,7 @@ impl PartialResponse {
     fn add_thinking(&mut self, message: &mut Object, out: &mut Vec<ChatEvent>) -> Result<()> {
         let mut found = None;
         for name in ["reasoning_content", "reasoning"] {
-            if message.get(name).is_some_and(is_string) {
+            if message.get(name).is_some_and(RawJson::is_string) {
                 let text = message.take(name).filter(|text| text.get() != "\"\"");
                 found = found.or(text);
             }
@@ -178,7 +180,7 @@ impl PartialResponse {
     }
 
     fn add_content(&mut self, content: RawJson, out: &mut Vec<ChatEvent>) -> Result<()> {
-        if is_string(&content) {
+        if content.is_string() {
             return self.add_text(&content, out);
         }
         if is_array(&content) {
@@ -216,19 +218,20 @@ impl PartialResponse {
     }
 
     fn add_part(&mut self, raw: RawJson, out: &mut Vec<ChatEvent>) -> Result<()> {
-        if is_string(&raw) {
+        if raw.is_string() {
             return self.add_text(&raw, out);
         }
         let fields = Object::parse(raw.get()).map_err(|_| broken("a part that is not an object"))?;
         let kind = filled(&fields, "type").unwrap_or_default();
         let is_plain = fields.iter().count() <= 2;
         match (kind.as_str(), fields.get("text"), fields.get("refusal")) {
-            ("text" | "output_text" | "", Some(text), _) if is_plain && is_string(text) => {
+            ("text" | "output_text" | "", Some(text), _) if is_plain && text.is_string() => {
                 return self.add_text(text, out);
             }
-            ("refusal", _, Some(refusal)) if is_plain && is_string(refusal) => {
+            ("refusal", _, Some(refusal)) if is_plain && refusal.is_string() => {
                 return self.add_refusal(refusal, out);
             }
+            ("", ..) => return Err(broken("`content` that is neither a text nor a part with a type")),
             _ => {}
         }
         self.text = None;

@@ -6,7 +6,7 @@ use crate::message::{Block, MessageIds, ToolInput, ToolUse};
 use crate::model::ChatEvent;
 
 use crate::openai::pieces::Pieces;
-use crate::openai::wire::{broken, extend, is_string, merged};
+use crate::openai::wire::{broken, extend, merged};
 
 /// A piece of a call as the server sent it.
 pub(super) struct Piece {
@@ -112,7 +112,7 @@ impl Call {
             extend(&mut self.rest, name, value.clone());
         }
         if let Some(arguments) = piece.arguments {
-            let piece = self.add_arguments(&arguments)?;
+            let piece = self.input.push_arguments(&arguments)?;
             self.unshown += &piece;
         }
         if !self.unshown.is_empty() {
@@ -131,14 +131,6 @@ impl Call {
         }
         self.name += name;
         Ok(())
-    }
-
-    /// Some servers give the arguments as the object that they are.
-    fn add_arguments(&mut self, arguments: &RawJson) -> Result<String> {
-        if is_string(arguments) {
-            return self.input.push(arguments);
-        }
-        self.input.push(&RawJson::string(arguments.get()))
     }
 
     fn show(&mut self, index: usize, out: &mut Vec<ChatEvent>) {

@@ -7,7 +7,7 @@ use crate::model::{ChatEvent, ChatResponse};
 
 use super::slot::{Kind, Slot};
 use super::{decode, items};
-use crate::openai::wire::{self, broken, filled, is_string};
+use crate::openai::wire::{self, broken, filled};
 use crate::openai::{failure, feed};
 
 /// A response in progress.
@@ -168,12 +168,7 @@ impl PartialResponse {
         let slot = self.slot_of_piece(event, Kind::Call);
         let index = self.position(slot, 0);
         let at = self.slots[slot].text("arguments", Some(0));
-        let piece = delta(event)?;
-        let pieces = &mut self.slots[slot].texts[at].pieces;
-        let json = match is_string(piece) {
-            true => pieces.push(piece)?,
-            false => pieces.push(&RawJson::string(piece.get()))?,
-        };
+        let json = self.slots[slot].texts[at].pieces.push_arguments(delta(event)?)?;
         if self.slots[slot].is_started && !json.is_empty() {
             out.push(ChatEvent::ToolInputDelta { index, json });
         }

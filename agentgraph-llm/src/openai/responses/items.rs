@@ -3,7 +3,7 @@
 use crate::json::{Object, RawJson};
 use crate::message::{Block, MessageIds, TextBlock, Thinking, ToolInput, ToolUse};
 
-use crate::openai::wire::{filled, is_string, items};
+use crate::openai::wire::{filled, items};
 
 /// The further field of a block with the item that it came from: of thinking the whole item, of a text all
 /// but its content.
@@ -29,7 +29,7 @@ fn known(raw: &RawJson) -> Option<Vec<Block>> {
 
 fn message(mut item: Object) -> Option<Vec<Block>> {
     let content = item.take("content")?;
-    let parts = match is_string(&content) {
+    let parts = match content.is_string() {
         true => vec![output_text(&content)],
         false => items(&content)?,
     };

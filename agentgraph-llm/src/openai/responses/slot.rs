@@ -106,6 +106,9 @@ impl Slot {
 
     fn assembled(&mut self) -> Result<RawJson> {
         let mut item = std::mem::take(&mut self.start);
+        if item.get("status").is_some() {
+            item.set("status", RawJson::string("completed"));
+        }
         let texts = std::mem::take(&mut self.texts);
         let (mut content, mut summary) = (Vec::new(), Vec::new());
         for text in texts {

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::node::type_of;
 use super::{Emitter, Fields, Place};
 use crate::schema::SchemaProfile;
+use crate::schema::fold::types;
 use crate::schema::report::ObstacleKind;
 
 impl Emitter<'_> {
@@ -15,8 +17,12 @@ impl Emitter<'_> {
         told: &mut Vec<String>,
     ) {
         for keyword in ["const", "enum"] {
-            match fields.get(keyword) {
+            let value = fields.get(keyword).map(|value| of_type(value, keyword, fields.get("type")));
+            match &value {
                 None => {}
+                Some(Value::Array(values)) if values.is_empty() => {
+                    self.obstacle(place, ObstacleKind::NoValue);
+                }
                 Some(value) if self.profile == SchemaProfile::Gemini => {
                     self.gemini_literal(keyword, value, place, out, told);
                 }
@@ -50,6 +56,26 @@ impl Emitter<'_> {
             _ => self.describe(keyword, value, place, told),
         }
     }
+}
+
+/// The values of an `enum` that the type allows. A dialect may leave out a type beside literals.
+fn of_type(value: &Value, keyword: &str, kind: Option<&Value>) -> Value {
+    match (keyword, value, kind) {
+        ("enum", Value::Array(values), Some(kind)) => {
+            let kinds = types(kind);
+            values.iter().filter(|value| is_one_of(value, &kinds)).cloned().collect()
+        }
+        ("const", value, Some(kind)) if !is_one_of(value, &types(kind)) => Value::Array(Vec::new()),
+        _ => value.clone(),
+    }
+}
+
+fn is_one_of(value: &Value, kinds: &[&str]) -> bool {
+    kinds.iter().any(|kind| match *kind {
+        "number" => value.is_number(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        kind => kind == type_of(value),
+    })
 }
 
 fn is_simple(value: &Value) -> bool {

@@ -72,7 +72,8 @@ fn add_type(fields: &mut Fields) {
     if fields.contains_key("type") {
         return;
     }
-    let implied = if fields.contains_key("properties") {
+    let is_object = ["properties", "required", "additionalProperties", "unevaluatedProperties"];
+    let implied = if is_object.iter().any(|keyword| fields.contains_key(*keyword)) {
         json!("object")
     } else if fields.contains_key("items") || fields.contains_key("prefixItems") {
         json!("array")
@@ -91,7 +92,7 @@ fn add_type(fields: &mut Fields) {
     fields.insert("type".to_owned(), implied);
 }
 
-fn type_of(value: &Value) -> &'static str {
+pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

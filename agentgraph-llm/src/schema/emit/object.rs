@@ -52,11 +52,18 @@ impl Emitter<'_> {
     }
 
     /// An object without any rule for its keys is free, except at the root, where it has no keys: the form of
-    /// a struct without fields.
+    /// a struct without fields. So is one that requires a key which it does not describe.
     fn has_free_keys(&self, fields: &Fields, place: &Place) -> bool {
         match fields.get("additionalProperties").or_else(|| fields.get("unevaluatedProperties")) {
             Some(rest) => *rest != json!(false),
-            None => !fields.contains_key("properties") && !place.at.is_empty(),
+            None => {
+                let properties = fields.get("properties");
+                let is_known = |name: &Value| {
+                    name.as_str().is_some_and(|name| properties.is_some_and(|all| all.get(name).is_some()))
+                };
+                let required = fields.get("required").and_then(Value::as_array).into_iter().flatten();
+                (properties.is_none() && !place.at.is_empty()) || !required.into_iter().all(is_known)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Check, Emitter, Fields, Place};
+use super::{Branch, Check, Emitter, Fields, Place};
 use crate::schema::fold::intersection;
 use crate::schema::report::ObstacleKind;
 use crate::schema::rules::is_annotation;
@@ -19,13 +19,14 @@ impl Emitter<'_> {
         };
         let (annotations, shared): (Fields, Fields) =
             fields.into_iter().partition(|(keyword, _)| is_annotation(keyword));
-        let mut written = Vec::new();
+        let mut all = Vec::new();
         for (at, branch) in branches.iter().enumerate() {
             let place = place.child(&format!("{keyword}/{at}"));
-            written.push(self.branch(branch, &shared, &place));
+            all.push(self.branch(branch, &shared, &place));
         }
+        let written: Vec<_> = all.iter().map(|branch| branch.written.clone()).collect();
         if keyword == "oneOf" {
-            self.checks.push(Check::Disjoint { at: place.at.clone(), branches: written.clone() });
+            self.checks.push(Check::Disjoint { at: place.at.clone(), branches: all });
         }
         if written.is_empty() {
             self.obstacle(place, ObstacleKind::NoValue);
@@ -37,9 +38,9 @@ impl Emitter<'_> {
     }
 
     /// A branch together with the rules beside the union, such as the fields that all variants share.
-    fn branch(&mut self, branch: &Value, shared: &Fields, place: &Place) -> Value {
+    fn branch(&mut self, branch: &Value, shared: &Fields, place: &Place) -> Branch {
         if shared.is_empty() {
-            return self.schema(branch, place);
+            return Branch { original: branch.clone(), written: self.schema(branch, place) };
         }
         let content = match branch {
             Value::Object(fields) => fields.clone(),
@@ -49,10 +50,13 @@ impl Emitter<'_> {
             .fold(content, place, true)
             .and_then(|(content, place)| Some((intersection(&content, shared)?, place)));
         match whole {
-            Some((whole, place)) => self.schema(&Value::Object(whole), &place),
+            Some((whole, place)) => {
+                let original = Value::Object(whole);
+                Branch { written: self.schema(&original, &place), original }
+            }
             None => {
                 self.obstacle(place, ObstacleKind::Unfoldable);
-                Value::Object(Fields::new())
+                Branch { original: branch.clone(), written: Value::Object(Fields::new()) }
             }
         }
     }

@@ -8,9 +8,28 @@ use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::FromToolCall;
 
+/// A type of arguments.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct __Arguments {
+pub struct __Arguments {
     r#type: String,
+}
+
+/// An output without a name.
+#[tool]
+pub fn unnamed() -> impl Into<ToolOutput> {
+    "ok"
+}
+
+/// An error without a name.
+#[tool]
+pub async fn unnamed_error() -> Result<impl Into<ToolOutput>, impl Into<ToolError>> {
+    Ok::<_, ToolError>("ok")
+}
+
+/// An output that borrows from the call.
+#[tool]
+pub async fn id(call: &ToolCall) -> &str {
+    call.id()
 }
 
 #[derive(State, Clone, Debug, Default)]

@@ -1,0 +1,184 @@
+//! Gemini's errors as [`Error`]s with a code.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+
+use crate::error::{Code, Error};
+use crate::json::{Object, RawJson, WireValue};
+
+/// A longer message of a provider is cut.
+const MAX_MESSAGE: usize = 500;
+
+/// Phrases that identify a billing error. The message of every used-up quota mentions "billing details", so
+/// that word alone says nothing.
+const MONEY: [&str; 4] = ["prepayment credits", "spending cap", "spend cap", "enable billing"];
+
+/// The error of an unsuccessful HTTP response. Gateways write it as an array of one.
+pub(crate) fn from_status(status: u16, _headers: &HeaderMap, body: &[u8]) -> Error {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let detail = object_of(text).map(|fields| Detail::of(&fields)).unwrap_or_default();
+    detail.error(Some(status)).with_status(status)
+}
+
+/// The error in a body or a stream with a success status.
+pub(super) fn from_body(fields: &Object) -> Error {
+    Detail::of(fields).error(None)
+}
+
+/// An object, or the first object of an array.
+fn object_of(text: &str) -> Option<Object> {
+    Object::parse(text).ok().or_else(|| {
+        let items: Vec<WireValue> = serde_json::from_str(text).ok()?;
+        Object::parse(items.first()?.0.get()).ok()
+    })
+}
+
+#[derive(Default)]
+struct Detail {
+    code: Option<u16>,
+    status: String,
+    message: String,
+    /// The `reason` of an `ErrorInfo`, such as `API_KEY_INVALID`.
+    reason: String,
+    retry_delay: Option<Duration>,
+    /// The quota is one of the day, or the account has none.
+    is_quota_of_the_day: bool,
+}
+
+impl Detail {
+    fn of(fields: &Object) -> Self {
+        let Some(error) = fields.get_as::<Object>("error") else {
+            return Detail::default();
+        };
+        let text = |name| error.get_as::<String>(name).unwrap_or_default();
+        let mut detail = Detail {
+            code: error.get_as("code"),
+            status: text("status"),
+            message: text("message").chars().take(MAX_MESSAGE).collect(),
+            ..Detail::default()
+        };
+        for more in error.get_as::<Vec<WireValue>>("details").unwrap_or_default() {
+            detail.add(&more.0);
+        }
+        detail
+    }
+
+    fn add(&mut self, more: &RawJson) {
+        let Ok(more) = Object::parse(more.get()) else { return };
+        let kind = more.get_as::<String>("@type").unwrap_or_default();
+        match kind.rsplit('.').next().unwrap_or_default() {
+            "RetryInfo" => {
+                self.retry_delay = more.get_as("retryDelay").and_then(|text: String| seconds(&text))
+            }
+            "ErrorInfo" => self.reason = more.get_as("reason").unwrap_or_default(),
+            "QuotaFailure" => {
+                let violations = more.get_as::<Vec<WireValue>>("violations").unwrap_or_default();
+                self.is_quota_of_the_day |= violations.iter().any(|violation| is_of_the_day(&violation.0));
+            }
+            _ => {}
+        }
+    }
+
+    fn error(&self, status: Option<u16>) -> Error {
+        let code = self.kind(status);
+        let Detail { status: name, message, .. } = self;
+        let said = match (name.as_str(), message.as_str()) {
+            ("", "") => String::new(),
+            ("", message) => format!("; the server says: {message}"),
+            (name, "") => format!("; the server says: {name}"),
+            (name, message) => format!("; the server says: {name}: {message}"),
+        };
+        let error = Error::new(code, format!("{}{said}", advice(code)));
+        match self.retry_delay {
+            Some(wait) => error.with_retry_after(wait),
+            None => error,
+        }
+    }
+
+    fn kind(&self, status: Option<u16>) -> Code {
+        if self.is_about_money() {
+            return Code::Billing;
+        }
+        if status == Some(413) {
+            return Code::TooLarge;
+        }
+        let message = self.message.to_lowercase();
+        match (self.status.as_str(), self.reason.as_str()) {
+            (_, "API_KEY_INVALID" | "API_KEY_EXPIRED") => Code::Auth,
+            ("INVALID_ARGUMENT", _) if message.contains("api key not valid") => Code::Auth,
+            ("INVALID_ARGUMENT", _) if message.contains("exceeds the maximum number of tokens") => {
+                Code::TooLarge
+            }
+            ("INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" | "UNIMPLEMENTED", _) => {
+                Code::BadRequest
+            }
+            ("UNAUTHENTICATED", _) => Code::Auth,
+            ("PERMISSION_DENIED", _) => Code::Permission,
+            ("NOT_FOUND", _) => Code::NotFound,
+            ("ABORTED", _) => Code::Conflict,
+            ("RESOURCE_EXHAUSTED", _) => Code::RateLimited,
+            ("UNAVAILABLE", _) => Code::Overloaded,
+            ("DEADLINE_EXCEEDED" | "CANCELLED", _) => Code::Timeout,
+            ("INTERNAL" | "UNKNOWN" | "DATA_LOSS", _) => Code::Server,
+            _ => code_of_status(status.or(self.code).unwrap_or(500)),
+        }
+    }
+
+    fn is_about_money(&self) -> bool {
+        let message = self.message.to_lowercase();
+        self.is_quota_of_the_day
+            || self.reason == "BILLING_DISABLED"
+            || MONEY.iter().any(|phrase| message.contains(phrase))
+    }
+}
+
+/// Waiting does not help before the next day, or at all if the quota is zero.
+fn is_of_the_day(violation: &RawJson) -> bool {
+    let Ok(violation) = Object::parse(violation.get()) else { return false };
+    let id = violation.get_as::<String>("quotaId").unwrap_or_default();
+    let value = violation.get("quotaValue").map(|value| value.get().trim_matches('"').to_owned());
+    id.to_lowercase().contains("perday") || value.as_deref() == Some("0")
+}
+
+/// A duration such as `12s` or `0.5s`.
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.trim().strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+fn code_of_status(status: u16) -> Code {
+    match status {
+        401 => Code::Auth,
+        402 => Code::Billing,
+        403 => Code::Permission,
+        404 => Code::NotFound,
+        408 | 499 | 504 => Code::Timeout,
+        409 => Code::Conflict,
+        413 => Code::TooLarge,
+        429 => Code::RateLimited,
+        503 => Code::Overloaded,
+        500.. => Code::Server,
+        _ => Code::BadRequest,
+    }
+}
+
+fn advice(code: Code) -> &'static str {
+    match code {
+        Code::Auth => "the API key was refused: check GEMINI_API_KEY or `api_key(..)`",
+        Code::Permission => "the API key may not do this: ask its owner for access, or use another model",
+        Code::Billing => {
+            "the quota of the day or the credit is used up: wait for the next day, or check the plan"
+        }
+        Code::NotFound => {
+            "the server does not know the model or the path: check the model name and the base URL"
+        }
+        Code::TooLarge => "the request is too large: send fewer or shorter messages",
+        Code::RateLimited => "too many requests: wait, or ask for a higher limit",
+        Code::Overloaded => "the provider is overloaded: try again later",
+        Code::Timeout => "the provider ran out of time: try again, or ask for less",
+        Code::Conflict => "the request collided with another one: try again",
+        Code::Server => "the provider failed: try again later",
+        _ => "the request was refused: it has to be changed",
+    }
+}

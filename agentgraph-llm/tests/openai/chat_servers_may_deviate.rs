@@ -1,0 +1,402 @@
+//! Servers of Chat Completions that do not quite follow it. Each deviation was met in a real server.
+
+use agentgraph_llm::openai::{Profile, chat};
+use agentgraph_llm::prelude::*;
+use agentgraph_llm::{Code, RawJson, StopReason, ToolInput, Usage};
+use serde_json::{Value, json};
+
+use crate::server::Reply;
+use crate::talk::{chat_model, hear, hear_chat, sse, sse_done};
+
+fn chunk(delta: Value) -> Value {
+    json!({"id": "c-1", "object": "chat.completion.chunk", "model": "one-of-tests", "choices": [{"index": 0, "delta": delta}]})
+}
+
+fn finish(reason: &str) -> Value {
+    json!({"id": "c-1", "model": "one-of-tests", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+}
+
+fn call(piece: Value) -> Value {
+    chunk(json!({"tool_calls": [piece]}))
+}
+
+/// The calls of a stream: name, id if the server gave one, and arguments.
+async fn calls<const N: usize>(pieces: [Value; N]) -> Vec<(String, String, String)> {
+    let mut events: Vec<_> = pieces.into_iter().map(call).collect();
+    events.push(finish("tool_calls"));
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    assert_eq!(response.stop, StopReason::ToolUse);
+    let calls = response.message.tool_uses().map(|call| {
+        assert!(!call.id.is_empty());
+        (call.name.clone(), call.id.clone(), call.input.text().to_owned())
+    });
+    calls.collect()
+}
+
+fn named(name: &str, id: &str, arguments: &str) -> (String, String, String) {
+    (name.to_owned(), id.to_owned(), arguments.to_owned())
+}
+
+fn without_ids(calls: Vec<(String, String, String)>) -> Vec<(String, String)> {
+    calls.into_iter().map(|(name, _, arguments)| (name, arguments)).collect()
+}
+
+fn pair(name: &str, arguments: &str) -> (String, String) {
+    (name.to_owned(), arguments.to_owned())
+}
+
+#[tokio::test]
+async fn a_server_that_follows_the_wire() {
+    let events = [
+        chunk(json!({"role": "assistant", "content": "", "refusal": null})),
+        chunk(json!({"content": "Hel"})),
+        chunk(json!({"content": "lo"})),
+        finish("stop"),
+        json!({"id": "c-1", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11,
+            "prompt_tokens_details": {"cached_tokens": 4}}}),
+    ];
+    let heard = hear_chat(Profile::openai(), sse_done(&events)).await;
+    assert_eq!(heard.text(), "Hello");
+    let response = heard.response();
+    assert_eq!((response.id.as_str(), response.model.as_str()), ("c-1", "one-of-tests"));
+    assert_eq!(response.stop, StopReason::EndTurn);
+    assert_eq!(
+        (response.usage.input_total, response.usage.input_cached_read, response.usage.output_total),
+        (9, 4, 2)
+    );
+    assert!(response.raw_usage.unwrap().get().contains("\"total_tokens\":11"));
+    assert_eq!(response.message.origin.unwrap().provider, "openai");
+}
+
+#[tokio::test]
+async fn pieces_of_parallel_calls_are_told_apart_by_index() {
+    let got = calls([
+        json!({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}),
+        json!({"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}}),
+        json!({"index": 1, "function": {"arguments": "{\"x\""}}),
+        json!({"index": 0, "function": {"arguments": "{}"}}),
+        json!({"index": 1, "function": {"arguments": ":1}"}}),
+    ])
+    .await;
+    assert_eq!(got, [named("f", "a", "{}"), named("g", "b", "{\"x\":1}")]);
+}
+
+#[tokio::test]
+async fn the_index_may_be_missing_or_null() {
+    let got = calls([
+        json!({"id": "a", "function": {"name": "f", "arguments": "{\"x\""}}),
+        json!({"function": {"arguments": ":1}"}}),
+        json!({"index": null, "id": "b", "function": {"name": "f", "arguments": "{}"}}),
+    ])
+    .await;
+    assert_eq!(got, [named("f", "a", "{\"x\":1}"), named("f", "b", "{}")]);
+}
+
+#[tokio::test]
+async fn the_index_may_come_late_or_only_first() {
+    let late = calls([
+        json!({"id": "a", "function": {"name": "f", "arguments": "{\"x\""}}),
+        json!({"index": 0, "function": {"arguments": ":1}"}}),
+    ]);
+    assert_eq!(late.await, [named("f", "a", "{\"x\":1}")]);
+    let first = calls([
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\""}}),
+        json!({"function": {"arguments": ":1}"}}),
+    ]);
+    assert_eq!(first.await, [named("f", "a", "{\"x\":1}")]);
+}
+
+#[tokio::test]
+async fn several_calls_may_have_one_index() {
+    let with_ids = calls([
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}),
+        json!({"index": 0, "id": "b", "function": {"name": "f", "arguments": "{\"x\":2}"}}),
+        json!({"index": 0, "id": "c", "function": {"name": "now", "arguments": ""}}),
+        json!({"index": 0, "id": "d", "function": {"name": "now", "arguments": ""}}),
+    ]);
+    let expected = [
+        named("f", "a", "{\"x\":1}"),
+        named("f", "b", "{\"x\":2}"),
+        named("now", "c", "{}"),
+        named("now", "d", "{}"),
+    ];
+    assert_eq!(with_ids.await, expected);
+    let without = calls([
+        json!({"index": 0, "function": {"name": "f", "arguments": "{\"x\":1}"}}),
+        json!({"index": 0, "function": {"name": "f", "arguments": "{\"x\":2}"}}),
+    ]);
+    assert_eq!(without_ids(without.await), [pair("f", "{\"x\":1}"), pair("f", "{\"x\":2}")]);
+}
+
+#[tokio::test]
+async fn calls_may_share_an_id_if_their_indices_differ() {
+    let got = calls([
+        json!({"index": 0, "id": "call", "function": {"name": "f", "arguments": "{\"x\":1}"}}),
+        json!({"index": 1, "id": "call", "function": {"name": "f", "arguments": "{\"x\":2}"}}),
+    ])
+    .await;
+    assert_eq!(without_ids(got), [pair("f", "{\"x\":1}"), pair("f", "{\"x\":2}")]);
+}
+
+#[tokio::test]
+async fn the_id_may_be_missing_empty_or_late() {
+    let late = calls([
+        json!({"index": 0, "function": {"name": "f", "arguments": "{\"x\""}}),
+        json!({"index": 0, "id": "a", "function": {"arguments": ":1}"}}),
+    ]);
+    assert_eq!(late.await, [named("f", "a", "{\"x\":1}")]);
+    for none in [json!(null), json!(""), json!("null")] {
+        let got = calls([
+            json!({"index": 0, "id": none, "function": {"name": "f", "arguments": "{}"}}),
+            json!({"index": 1, "id": none, "function": {"name": "g", "arguments": "{}"}}),
+        ]);
+        let got = got.await;
+        assert_ne!(got[0].1, got[1].1, "each call has an id of its own");
+        assert_eq!(without_ids(got), [pair("f", "{}"), pair("g", "{}")]);
+    }
+}
+
+#[tokio::test]
+async fn the_id_may_change_within_a_call() {
+    let got = calls([
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\""}}),
+        json!({"index": 0, "id": "b", "function": {"arguments": ":1}"}}),
+    ])
+    .await;
+    assert_eq!(got, [named("f", "a", "{\"x\":1}")]);
+}
+
+#[tokio::test]
+async fn the_name_may_be_repeated_or_come_in_pieces() {
+    let repeated = calls([
+        json!({"index": 0, "id": "a", "function": {"name": "find", "arguments": ""}}),
+        json!({"index": 0, "id": "a", "function": {"name": "find", "arguments": "{\"x\""}}),
+        json!({"index": 0, "id": "a", "function": {"name": "find", "arguments": ":1}"}}),
+    ]);
+    assert_eq!(repeated.await, [named("find", "a", "{\"x\":1}")]);
+    let pieces = calls([
+        json!({"index": 0, "id": "a", "function": {"name": "fi"}}),
+        json!({"index": 0, "function": {"name": "nd"}}),
+        json!({"index": 0, "function": {"arguments": "{}"}}),
+    ]);
+    assert_eq!(pieces.await, [named("find", "a", "{}")]);
+}
+
+#[tokio::test]
+async fn arguments_may_be_an_object_null_or_missing() {
+    let got = calls([
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}),
+        json!({"index": 1, "id": "b", "function": {"name": "g", "arguments": null}}),
+        json!({"index": 2, "id": "c", "function": {"name": "h"}}),
+    ])
+    .await;
+    assert_eq!(got, [named("f", "a", "{\"x\":1}"), named("g", "b", "{}"), named("h", "c", "{}")]);
+}
+
+#[tokio::test]
+async fn arguments_that_broke_off_are_kept_and_never_completed() {
+    let events = [
+        call(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"city\": \"Os"}})),
+        finish("length"),
+    ];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    assert_eq!(response.stop, StopReason::MaxTokens);
+    let call = response.message.tool_uses().next().unwrap();
+    assert_eq!(call.input, ToolInput::Malformed("{\"city\": \"Os".to_owned()));
+}
+
+#[tokio::test]
+async fn calls_that_end_with_stop_are_calls() {
+    let piece = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}});
+    for reason in ["stop", ""] {
+        let events = [call(piece.clone()), finish(reason)];
+        let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+        assert_eq!(response.stop, StopReason::ToolUse, "{reason:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_finish_reason_may_be_empty_or_unknown() {
+    for (reason, stop) in [("", ""), ("eos", "eos")] {
+        let response =
+            hear_chat(Profile::openai(), sse_done(&[chunk(json!({"content": "a"})), finish(reason)])).await;
+        assert_eq!(response.response().stop, StopReason::Other(stop.to_owned()));
+    }
+    // An empty reason on each chunk is no end.
+    let mut early = chunk(json!({"content": "a"}));
+    early["choices"][0]["finish_reason"] = json!("");
+    let cut = hear_chat(Profile::vllm(), sse(&[early])).await;
+    assert_eq!(cut.end.unwrap_err().code(), Code::Truncated);
+}
+
+#[tokio::test]
+async fn usage_may_be_empty_null_incomplete_or_on_each_chunk() {
+    let with_usage = |usage: Value| {
+        let mut end = finish("stop");
+        end["usage"] = usage;
+        sse_done(&[chunk(json!({"content": "a"})), end])
+    };
+    for nothing in [json!({}), json!(null), json!({"prompt_tokens": null})] {
+        let response = hear_chat(Profile::openai(), with_usage(nothing)).await.response();
+        assert_eq!(response.usage, Usage::default());
+    }
+    let mut first = chunk(json!({"content": "a"}));
+    first["usage"] = json!({"prompt_tokens": 5, "completion_tokens": 1});
+    let mut last = finish("stop");
+    last["usage"] = json!({"prompt_tokens": 5, "completion_tokens": 2});
+    let mut empty = json!({"choices": []});
+    empty["usage"] = json!({});
+    let response = hear_chat(Profile::openai(), sse_done(&[first, last, empty])).await.response();
+    assert_eq!(response.usage, Usage::new(5, 2));
+    // In the choice.
+    let mut end = finish("stop");
+    end["choices"][0]["usage"] = json!({"prompt_tokens": 5, "completion_tokens": 2});
+    let response =
+        hear_chat(Profile::openai(), sse_done(&[chunk(json!({"content": "a"})), end])).await.response();
+    assert_eq!(response.usage, Usage::new(5, 2));
+}
+
+#[tokio::test]
+async fn the_role_may_be_repeated_and_padding_be_anywhere() {
+    let mut padded = chunk(json!({"role": "assistant", "content": "b", "obfuscation": "xyz"}));
+    padded["obfuscation"] = json!("abc");
+    let events = [chunk(json!({"role": "assistant", "content": "a"})), padded, finish("stop")];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    assert_eq!(response.message.content, [Block::text("ab")]);
+    assert!(response.extra.is_empty(), "{:?}", response.extra);
+}
+
+#[tokio::test]
+async fn the_mark_of_the_end_may_be_missing_where_the_profile_says_so() {
+    let whole = sse(&[chunk(json!({"content": "a"})), finish("stop")]);
+    for profile in [Profile::ollama(), Profile::llama_cpp(), Profile::vllm()] {
+        assert_eq!(hear_chat(profile.clone(), &whole).await.response().stop, StopReason::EndTurn);
+        let cut = hear_chat(profile, sse(&[chunk(json!({"content": "a"}))])).await;
+        assert_eq!(cut.end.unwrap_err().code(), Code::Truncated);
+    }
+    let strict = hear_chat(Profile::openai(), &whole).await;
+    assert_eq!(strict.end.unwrap_err().code(), Code::Truncated);
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_ends_it() {
+    for (error, code) in [
+        (json!({"error": {"message": "m", "type": "server_error", "code": null}}), Code::Server),
+        (json!({"error": {"message": "m", "code": "rate_limit_exceeded"}}), Code::RateLimited),
+        (json!({"error": {"message": "m", "code": "insufficient_quota"}}), Code::Billing),
+        (json!({"error": "broken"}), Code::Server),
+        (json!({"object": "error", "message": "m", "code": 429}), Code::RateLimited),
+    ] {
+        let heard = hear_chat(Profile::openai(), sse_done(&[chunk(json!({"content": "a"})), error])).await;
+        assert_eq!(heard.text(), "a");
+        assert_eq!(heard.end.unwrap_err().code(), code);
+    }
+    let mut harmless = finish("stop");
+    harmless["error"] = json!(null);
+    assert!(hear_chat(Profile::openai(), sse_done(&[harmless])).await.end.is_ok());
+}
+
+#[tokio::test]
+async fn a_malformed_piece_is_an_error_and_never_skipped() {
+    for data in [
+        "{\"choices\": [{\"delta\": {\"content\": 5}}]}",
+        "{\"choices\": {}}",
+        "{\"choices\": [{\"delta\": []}]}",
+        "{\"choices\": [{\"delta\": {\"tool_calls\": [7]}}]}",
+        "{\"choices\": [",
+        "hello",
+    ] {
+        let heard = hear_chat(Profile::vllm(), format!("data: {data}\n\ndata: [DONE]\n\n")).await;
+        assert_eq!(heard.end.unwrap_err().code(), Code::Decode, "{data}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_text_with_its_own_stop_reason() {
+    let events = [chunk(json!({"refusal": "I can"})), chunk(json!({"refusal": "not."})), finish("stop")];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    assert_eq!((response.message.text().as_str(), &response.stop), ("I cannot.", &StopReason::Refusal));
+    let request = ChatRequest::new([response.message]);
+    let sent: Value = chat::encode("one-of-tests", &request, &Profile::openai(), false).parse().unwrap();
+    let refusal = json!([{"type": "refusal", "refusal": "I cannot."}]);
+    assert_eq!(sent["messages"][0]["content"], refusal);
+    let filtered = hear_chat(Profile::openai(), sse_done(&[finish("content_filter")])).await.response();
+    assert_eq!(filtered.stop, StopReason::Refusal);
+}
+
+#[tokio::test]
+async fn thinking_has_either_name() {
+    for delta in [
+        json!({"reasoning_content": "Hm.", "content": null}),
+        json!({"reasoning": "Hm."}),
+        json!({"reasoning": "Hm.", "reasoning_content": "Hm."}),
+        json!({"reasoning": "", "reasoning_content": "Hm."}),
+    ] {
+        let events = [chunk(delta), chunk(json!({"content": "Yes."})), finish("stop")];
+        let response = hear_chat(Profile::vllm(), sse_done(&events)).await.response();
+        let Block::Thinking(thinking) = &response.message.content[0] else { panic!("{response:?}") };
+        assert_eq!((thinking.thinking.as_str(), response.message.text().as_str()), ("Hm.", "Yes."));
+    }
+}
+
+#[tokio::test]
+async fn content_may_be_a_list_of_parts() {
+    let unknown = json!({"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]});
+    let events = [
+        chunk(json!({"content": [unknown, {"type": "text", "text": "a"}]})),
+        chunk(json!({"content": [{"type": "text", "text": "b"}]})),
+        finish("stop"),
+    ];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    let raw = Block::Unknown(RawJson::from(unknown));
+    assert_eq!(response.message.content, [raw, Block::text("ab")]);
+}
+
+#[tokio::test]
+async fn a_whole_message_may_come_as_a_chunk_or_instead_of_a_stream() {
+    let whole = json!({"id": "c-1", "model": "one-of-tests", "choices": [{"index": 0, "finish_reason": "tool_calls",
+        "message": {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+            {"id": "b", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}]});
+    let in_stream = hear_chat(Profile::openai(), sse_done(std::slice::from_ref(&whole))).await.response();
+    assert_eq!(in_stream.message.tool_uses().count(), 2);
+    let mut cut = whole.clone();
+    cut["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = json!("{\"x\"");
+    let cut = hear_chat(Profile::openai(), sse_done(&[cut])).await.response();
+    assert_eq!(cut.message.tool_uses().count(), 2);
+    let (model, _server) = chat_model(Profile::openai(), Reply::json(200, "", &whole.to_string())).await;
+    let instead = hear(&model).await.response();
+    assert_eq!(instead.message.content, in_stream.message.content);
+}
+
+#[tokio::test]
+async fn fields_without_a_name_here_are_kept() {
+    let mut first = chunk(json!({"content": "a"}));
+    first["system_fingerprint"] = json!("fp_1");
+    first["choices"][0]["logprobs"] = json!({"content": [{"token": "a"}]});
+    let mut last = finish("stop");
+    last["timings"] = json!({"predicted_ms": 1.0});
+    last["choices"][0]["logprobs"] = json!({"content": [{"token": "b"}]});
+    let response = hear_chat(Profile::llama_cpp(), sse_done(&[first, last])).await.response();
+    let extra = |name| response.extra.get(name).unwrap().get();
+    assert_eq!(extra("system_fingerprint"), "\"fp_1\"");
+    assert_eq!(extra("timings"), "{\"predicted_ms\":1.0}");
+    assert_eq!(extra("logprobs"), "{\"content\":[{\"token\":\"a\"},{\"token\":\"b\"}]}");
+}
+
+#[tokio::test]
+async fn further_choices_are_kept_beside_the_first() {
+    let second = |delta: Value| json!({"choices": [{"index": 1, "delta": delta}]});
+    let events = [
+        chunk(json!({"content": "a"})),
+        second(json!({"content": "x"})),
+        second(json!({"content": "y"})),
+        finish("stop"),
+    ];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    assert_eq!(response.message.text(), "a");
+    assert_eq!(
+        response.extra.get("choices").unwrap().get(),
+        "[{\"delta\":{\"content\":\"xy\"},\"index\":1}]"
+    );
+}

@@ -1,0 +1,17 @@
+//! The wires of OpenAI and of compatible servers: what is sent, and what is made of what comes back.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
+
+mod requests;
+#[path = "../wires/server.rs"]
+mod server;
+mod talk;
+
+mod chat_requests_have_the_form_of_the_wire;
+mod chat_servers_may_deviate;
+mod embedders_give_one_vector_for_each_text;
+mod errors_are_told_apart_by_their_code;
+mod provider_state_goes_back_unchanged;
+mod requests_are_legal_by_the_types_of_another_client;
+mod responses_requests_have_the_form_of_the_wire;
+mod responses_servers_may_deviate;
+mod streams_come_out_whole_wherever_they_are_cut;
