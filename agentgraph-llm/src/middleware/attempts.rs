@@ -56,7 +56,7 @@ async fn step<A: Attempts>(mut state: State<A>) -> Option<(Result<ChatEvent>, St
                     if !std::mem::take(&mut state.was_heard) {
                         continue;
                     }
-                    return Some((Ok(ChatEvent::Restarted), state));
+                    return Some((Ok(ChatEvent::Restarted {}), state));
                 }
             },
         };

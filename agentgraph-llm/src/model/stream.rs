@@ -58,7 +58,8 @@ pub enum ChatEvent {
         block: Block,
     },
     /// The response begins again, by a retry or another model: the pieces so far do not belong to it.
-    Restarted,
+    // A variant without braces would be a text in the events of a run.
+    Restarted {},
     /// The whole response: exactly one, and the last event.
     Finished(ChatResponse),
 }

@@ -21,7 +21,7 @@ fn check(takes: &[Take], allowed: usize, events: &[Result<ChatEvent>]) -> Result
     let made = takes.iter().position(|take| !take.breaks).map_or(takes.len(), |at| at + 1).min(allowed);
     let last = &takes[made - 1];
     let began = takes[..made - 1].iter().filter(|take| !take.pieces.is_empty()).count();
-    let restarts = events.iter().filter(|event| matches!(event, Ok(ChatEvent::Restarted))).count();
+    let restarts = events.iter().filter(|event| matches!(event, Ok(ChatEvent::Restarted {}))).count();
     if last.breaks {
         prop_assert!(matches!(events.last(), Some(Err(_))));
     } else {

@@ -109,7 +109,7 @@ pub(crate) fn heard(events: &[Result<ChatEvent>]) -> String {
     for event in events {
         match event {
             Ok(ChatEvent::TextDelta { text, .. }) => screen += text,
-            Ok(ChatEvent::Restarted) => screen.clear(),
+            Ok(ChatEvent::Restarted {}) => screen.clear(),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agentgraph_llm::{FnTool, Tool};
+use agentgraph_llm::{FnTool, Tool, ToolCall};
 
 use super::*;
 use crate::client::UpgradeClient;
@@ -79,7 +79,8 @@ async fn long_texts_in_tool_results_are_cut() {
     let state = crate::state::ConversationState { history: vec![said], ..Default::default() };
     let tools = StoredData::new(Arc::new(state)).tools();
     let tool = tools.iter().find(|tool| tool.spec().name == "get_conversation_history").unwrap();
-    let answer = tool.call(&agentgraph_llm::RawJson::from(serde_json::json!({}))).await.unwrap();
+    let call = ToolCall::detached("call-1", "get_conversation_history");
+    let answer = tool.call(call.input(), &call).await.unwrap();
     let answer = format!("{answer:?}");
     assert!(answer.contains("998000 more characters") && answer.len() < 5_000, "{} bytes", answer.len());
 }

@@ -55,9 +55,9 @@ impl Cleaner {
         match event {
             ChatEvent::TextDelta { index, text } => self.piece((index, Part::Text), &text)?,
             ChatEvent::ThinkingDelta { index, thinking } => self.piece((index, Part::Thinking), &thinking)?,
-            ChatEvent::Restarted => {
+            ChatEvent::Restarted {} => {
                 self.open.clear();
-                self.ready.push_back(ChatEvent::Restarted);
+                self.ready.push_back(ChatEvent::Restarted {});
             }
             ChatEvent::Finished(mut response) => {
                 for (place, mut scrubber) in std::mem::take(&mut self.open) {
