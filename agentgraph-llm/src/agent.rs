@@ -5,16 +5,16 @@
 //!                                                                       \-> .. after_agent -> END
 //! ```
 //!
-//! An agent is a graph of the engine, so it has what graphs have: checkpoints, streams, cancellation, questions to
-//! persons, drawing, and it is a node of other graphs.
+//! An agent is a graph of the engine, so it has what graphs have: checkpoints, streams, cancellation,
+//! questions to persons, drawing, and it is a node of other graphs.
 //!
 //! Invariants:
 //! - An answer of the model is stored before its calls run, and each call is a task of its own: its result is
 //!   stored when it is done, and a finished call never runs again.
 //! - Each hook of a [middleware](crate::middleware) is a node. Hooks may ask and jump; the model is not paid
 //!   again for the answer.
-//! - A request holds a complete conversation: calls that were left without a result by a cancelled, abandoned or
-//!   limited run are answered as errors first.
+//! - A request holds a complete conversation: calls that were left without a result by a cancelled, abandoned
+//!   or limited run are answered as errors first.
 //! - A run ends after [`max_rounds`](Agent::max_rounds) answers of the model, whatever middleware does.
 
 mod answer;
@@ -154,8 +154,8 @@ impl<T, S: AgentChannels> Agent<T, S> {
     }
 
     /// Sets all settings of the requests: the limit of tokens, the temperature, fields of the provider. Its
-    /// messages come before the conversation. A tool choice that forces a call holds for the first request of a
-    /// run.
+    /// messages come before the conversation. A tool choice that forces a call holds for the first request of
+    /// a run.
     pub fn settings(mut self, settings: ChatRequest) -> Self {
         let system = self.settings.system.take();
         self.settings = settings;
@@ -187,8 +187,9 @@ impl<T, S: AgentChannels> Agent<T, S> {
         self
     }
 
-    /// Limits the number of the model's answers in a run (25 if not set, at least 1). At the limit the run ends
-    /// with [`LoopEnd::LimitReached`](crate::LoopEnd::LimitReached), and calls of the last answer are not run.
+    /// Limits the number of the model's answers in a run (25 if not set, at least 1). At the limit the run
+    /// ends with [`LoopEnd::LimitReached`](crate::LoopEnd::LimitReached), and calls of the last answer are
+    /// not run.
     pub fn max_rounds(mut self, rounds: u64) -> Self {
         self.limits.run_rounds = rounds.max(1);
         self
@@ -200,10 +201,10 @@ impl<T, S: AgentChannels> Agent<T, S> {
         self
     }
 
-    /// Sets the type of the answer. A model with
-    /// [structured output](crate::Capabilities::structured_output) gets its schema as the form of the answer, any
-    /// other model as a tool that it calls to answer. An answer of another form goes back to the model with the
-    /// error, up to [`max_misfits`](Agent::max_misfits) times.
+    /// Sets the type of the answer. A model with [structured output](crate::Capabilities::structured_output)
+    /// gets its schema as the form of the answer, any other model as a tool that it calls to answer. An
+    /// answer of another form goes back to the model with the error, up to
+    /// [`max_misfits`](Agent::max_misfits) times.
     pub fn output<U: JsonSchema + DeserializeOwned>(self) -> Agent<U, S> {
         let form = OutputForm::of::<U>(self.model.info().capabilities.structured_output);
         Agent { form: Some(form), ..self.retyped() }

@@ -62,9 +62,9 @@ const DIALECT: Dialect = Dialect {
 ///
 /// A failed call is retried (twice by default) after the statuses 408, 409, 429, 5xx and 529 and after
 /// connection failures. The server's wishes (`x-should-retry`, `retry-after-ms` and `retry-after`) take
-/// precedence over the back-off, which is 0.5 s, doubled up to 8 s. A call whose server asks for a longer wait
-/// than the [longest](AnthropicModelBuilder::longest_wait) gives up at once. Billing errors are not retried, and
-/// neither is a stream after its first event.
+/// precedence over the back-off, which is 0.5 s, doubled up to 8 s. A call whose server asks for a longer
+/// wait than the [longest](AnthropicModelBuilder::longest_wait) gives up at once. Billing errors are not
+/// retried, and neither is a stream after its first event.
 ///
 /// ```no_run
 /// use agentgraph_llm::anthropic::DEFAULT_MODEL;
@@ -90,8 +90,8 @@ impl AnthropicModel {
         AnthropicModelBuilder::default()
     }
 
-    /// The settings of a model with the key in `ANTHROPIC_API_KEY`, or else the token in `ANTHROPIC_AUTH_TOKEN`,
-    /// and, if set, the address in `ANTHROPIC_BASE_URL`.
+    /// The settings of a model with the key in `ANTHROPIC_API_KEY`, or else the token in
+    /// `ANTHROPIC_AUTH_TOKEN`, and, if set, the address in `ANTHROPIC_BASE_URL`.
     ///
     /// # Errors
     /// `E_LLM_CONFIG` if there is no key.

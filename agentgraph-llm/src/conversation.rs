@@ -1,14 +1,14 @@
 //! Calls and their results in a conversation: which calls are open, and a conversation that can be sent.
 //!
-//! A state may hold the results of one answer in several messages, because each call stores its own. Providers
-//! want them in one message, right after the answer, in the order of the calls, and none missing.
+//! A state may hold the results of one answer in several messages, because each call stores its own.
+//! Providers want them in one message, right after the answer, in the order of the calls, and none missing.
 
 use std::collections::HashMap;
 
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
-/// The calls of the last answer that have no result yet, in order. A conversation that went on after the answer
-/// has no open calls.
+/// The calls of the last answer that have no result yet, in order. A conversation that went on after the
+/// answer has no open calls.
 ///
 /// ```
 /// use agentgraph_llm::{Message, Role, ToolResult, ToolUse, conversation};
@@ -33,11 +33,11 @@ pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
     messages[at].tool_uses().filter(answered).collect()
 }
 
-/// The conversation as a provider accepts it: after each answer with calls comes one message with the results of
-/// all of them, in the order of the calls. A call without a result gets an error as its result.
+/// The conversation as a provider accepts it: after each answer with calls comes one message with the results
+/// of all of them, in the order of the calls. A call without a result gets an error as its result.
 ///
-/// An [`Agent`](crate::Agent) does this before each request, so a conversation that was cancelled, abandoned or
-/// stopped by a limit goes on. The stored conversation is not changed.
+/// An [`Agent`](crate::Agent) does this before each request, so a conversation that was cancelled, abandoned
+/// or stopped by a limit goes on. The stored conversation is not changed.
 ///
 /// ```
 /// use agentgraph_llm::{Message, Role, ToolUse, conversation};

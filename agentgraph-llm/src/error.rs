@@ -252,9 +252,9 @@ impl Error {
         self.0.usage
     }
 
-    /// The messages that a [`ToolLoop`](crate::ToolLoop) added to the conversation before the error. Each call in
-    /// them has a result, so the conversation can be sent again with these at its end. They are not part of
-    /// the error's texts.
+    /// The messages that a [`ToolLoop`](crate::ToolLoop) added to the conversation before the error. Each
+    /// call in them has a result, so the conversation can be sent again with these at its end. They are not
+    /// part of the error's texts.
     pub fn messages(&self) -> &[Message] {
         &self.0.messages
     }

@@ -14,13 +14,13 @@
 //! | unknown | itself |
 //!
 //! The `extra` fields of a block are fields of its part, such as `thoughtSignature` or `videoMetadata`. An
-//! extra field `functionCall`, `functionResponse`, `inlineData` or `fileData` adds its fields to the object of
-//! that name, such as `{"mimeType": "video/mp4"}` for a `fileData`.
+//! extra field `functionCall`, `functionResponse`, `inlineData` or `fileData` adds its fields to the object
+//! of that name, such as `{"mimeType": "video/mp4"}` for a `fileData`.
 //!
 //! # Not supported
 //!
-//! Gemini cannot be told to make one call at a time: [`ToolChoice::parallel`](crate::ToolChoice) has no effect.
-//! Encrypted thinking of other providers is not sent.
+//! Gemini cannot be told to make one call at a time: [`ToolChoice::parallel`](crate::ToolChoice) has no
+//! effect. Encrypted thinking of other providers is not sent.
 
 mod answer;
 mod arguments;
@@ -91,8 +91,8 @@ impl GeminiModel {
         GeminiModelBuilder::default()
     }
 
-    /// The settings of a model with the key in `GOOGLE_API_KEY` or `GEMINI_API_KEY` and, if set, the address in
-    /// `GOOGLE_GEMINI_BASE_URL`.
+    /// The settings of a model with the key in `GOOGLE_API_KEY` or `GEMINI_API_KEY` and, if set, the address
+    /// in `GOOGLE_GEMINI_BASE_URL`.
     ///
     /// # Errors
     /// `E_LLM_CONFIG` if there is no key.

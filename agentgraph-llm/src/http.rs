@@ -1,8 +1,8 @@
 //! The HTTP driver of all providers: POST requests with retries, answered whole or as a stream.
 //!
-//! It knows keys, addresses, timeouts, retries and bytes, and no provider. A wire gives a [`Wire`] with what is
-//! its own, a [`Decoder`] for its streams, and a [`Dialect`] for its errors and headers. The settings that all
-//! wires share are a [`Connection`], and [`connection_settings!`] writes their setters.
+//! It knows keys, addresses, timeouts, retries and bytes, and no provider. A wire gives a [`Wire`] with what
+//! is its own, a [`Decoder`] for its streams, and a [`Dialect`] for its errors and headers. The settings that
+//! all wires share are a [`Connection`], and [`connection_settings!`] writes their setters.
 
 mod base_url;
 mod clock;

@@ -1,4 +1,5 @@
-//! Chat models of four wires, tools, agents with middleware, and nodes that call models, for graphs of `agentgraph`.
+//! Chat models of four wires, tools, agents with middleware, and nodes that call models, for graphs of
+//! `agentgraph`.
 //!
 //! ```
 //! use agentgraph::prelude::*;
@@ -77,8 +78,8 @@
 //! Each model call is a `tracing` span `chat`, each tool call a span `execute_tool`. Their fields have the
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
 //! chooses the exporter. Tokens and times of model calls are also events of the target
-//! `agentgraph_llm::metrics`, at the level trace, which the metrics layer of `tracing-opentelemetry` turns into
-//! the histograms of the conventions.
+//! `agentgraph_llm::metrics`, at the level trace, which the metrics layer of `tracing-opentelemetry` turns
+//! into the histograms of the conventions.
 
 pub mod agent;
 pub mod anthropic;

@@ -10,9 +10,9 @@
 //! | [`wrap_tool`](Middleware::wrap_tool) | round each tool call | the first is the outermost |
 //! | [`after_agent`](Middleware::after_agent) | once, at the end of a run | last to first |
 //!
-//! A hook is a node of its own, named `<middleware>.<hook>`. So it may ask a person: when the answer comes, only
-//! the hook runs again, and the model is not paid twice. What a hook changes in its [`Turn`] is stored with the
-//! node.
+//! A hook is a node of its own, named `<middleware>.<hook>`. So it may ask a person: when the answer comes,
+//! only the hook runs again, and the model is not paid twice. What a hook changes in its [`Turn`] is stored
+//! with the node.
 //!
 //! A wrap runs inside the node that makes the call. Only the stream that the outermost wrap returns is heard
 //! outside: a wrap may ask other models, or throw an answer away, in silence.
@@ -112,8 +112,8 @@ pub trait Middleware: Send + Sync {
     /// The name, unique in an agent. Nodes and stored slots use it.
     fn name(&self) -> &str;
 
-    /// The hooks that this middleware has. Each of them is a node and a checkpoint, so name only those that are
-    /// implemented. A hook that is not named here is never called.
+    /// The hooks that this middleware has. Each of them is a node and a checkpoint, so name only those that
+    /// are implemented. A hook that is not named here is never called.
     fn hooks(&self) -> Hooks {
         Hooks::ALL
     }

@@ -72,8 +72,8 @@ pub trait ChatModel: Send + Sync {
     /// Requests one assistant message as a stream.
     ///
     /// # Errors
-    /// The error of the provider or of the connection, after the model's own retries. An error after the start
-    /// of the stream is its last item.
+    /// The error of the provider or of the connection, after the model's own retries. An error after the
+    /// start of the stream is its last item.
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream>;
 
     /// The number of tokens of a request. The default is an [estimate](TokenCount::estimate).

@@ -65,8 +65,8 @@ enum Source {
 type Replies = HashMap<String, VecDeque<Recorded>>;
 
 impl Recording {
-    /// Asks `model`, and writes each exchange to a file as one line of JSON when it has ended. An existing file
-    /// is replaced. A stream that is dropped before its end is not recorded.
+    /// Asks `model`, and writes each exchange to a file as one line of JSON when it has ended. An existing
+    /// file is replaced. A stream that is dropped before its end is not recorded.
     ///
     /// # Errors
     /// `E_LLM_RECORDING` if the file cannot be written.
@@ -77,8 +77,8 @@ impl Recording {
         Ok(Recording { source, path: path.into(), secrets: Vec::new() })
     }
 
-    /// Answers from a file, and asks no model. Equal requests get their replies in the order in which they were
-    /// recorded. A request that has no reply left is `E_LLM_RECORDING`.
+    /// Answers from a file, and asks no model. Equal requests get their replies in the order in which they
+    /// were recorded. A request that has no reply left is `E_LLM_RECORDING`.
     ///
     /// # Errors
     /// `E_LLM_RECORDING` if the file cannot be read or is no recording.
@@ -97,8 +97,8 @@ impl Recording {
         Ok(Recording { source, path: path.into(), secrets: Vec::new() })
     }
 
-    /// Writes `[masked]` for a text, in requests and replies; the pieces of a stream are then written as one. A recording is opened with the same masks with
-    /// which it was made. An empty text is ignored.
+    /// Writes `[masked]` for a text, in requests and replies; the pieces of a stream are then written as one.
+    /// A recording is opened with the same masks with which it was made. An empty text is ignored.
     pub fn mask(mut self, secret: impl Into<String>) -> Self {
         self.secrets.push(secret.into());
         self.secrets.retain(|secret| !secret.is_empty());

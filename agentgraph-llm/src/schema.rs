@@ -21,9 +21,9 @@
 //! | `pattern` | kept | described | described |
 //! | lengths, `uniqueItems`, unknown formats, defaults | described | described | described |
 //!
-//! Strictness grows in three ways only: a closed object refuses unknown keys; for OpenAI each property has to be
-//! written, also one that equals its default; and rules for properties or elements imply the type, which plain
-//! JSON Schema lets open.
+//! Strictness grows in three ways only: a closed object refuses unknown keys; for OpenAI each property has to
+//! be written, also one that equals its default; and rules for properties or elements imply the type, which
+//! plain JSON Schema lets open.
 
 mod describe;
 mod emit;

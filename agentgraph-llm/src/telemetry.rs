@@ -1,7 +1,7 @@
 //! Spans and metrics with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, never content.
 //!
-//! A metric is an event whose field is named after its kind and its name, `histogram.gen_ai...`: the form that
-//! the metrics layer of `tracing-opentelemetry` takes.
+//! A metric is an event whose field is named after its kind and its name, `histogram.gen_ai...`: the form
+//! that the metrics layer of `tracing-opentelemetry` takes.
 //!
 //! `tracing` wants static span names, so the readable one (`chat claude-...`) is in `otel.name`, which the
 //! OpenTelemetry bridge takes as the span's name.

@@ -187,8 +187,8 @@ impl ToolError {
         ToolError::Failed(why.to_string())
     }
 
-    /// Whether the call waits for the answer to a question. Such an error is passed on as it is: a retry would
-    /// only meet it again.
+    /// Whether the call waits for the answer to a question. Such an error is passed on as it is: a retry
+    /// would only meet it again.
     pub fn is_interrupt(&self) -> bool {
         let ToolError::Fatal(error) = self else { return false };
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&**error);

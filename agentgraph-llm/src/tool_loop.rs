@@ -15,8 +15,8 @@
 //!   message, in the order of the calls. A failed call does not stop the others.
 //! - Only a complete call to a known tool with a JSON object as arguments is run. Every other call gets an
 //!   error as its result, which the model reads, and the loop continues.
-//! - A [`ToolChoice`](crate::ToolChoice) that forces a call holds for the first round only. If it held for all rounds, no model
-//!   could finish.
+//! - A [`ToolChoice`](crate::ToolChoice) that forces a call holds for the first round only. If it held for
+//!   all rounds, no model could finish.
 //! - However the loop ends, each call has a result, so the conversation can be sent again. After an error,
 //!   [`Error::messages`](crate::Error::messages) has the messages so far.
 //! - A tool that panics has failed; the other calls go on.
@@ -230,7 +230,8 @@ impl<'a> ToolLoop<'a> {
         self.ctx(ctx)
     }
 
-    /// Gives the tools the context of the node in which the loop runs: see [`ToolCall::ctx`](crate::ToolCall::ctx).
+    /// Gives the tools the context of the node in which the loop runs: see
+    /// [`ToolCall::ctx`](crate::ToolCall::ctx).
     pub fn ctx(mut self, ctx: &Ctx) -> Self {
         self.ctx = Some(ctx.clone());
         self
@@ -240,11 +241,11 @@ impl<'a> ToolLoop<'a> {
     /// the result "unknown tool".
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` before the first call if two tools have one name, or a name or schema cannot be sent, and
-    /// after a call whose output has a command. `E_LLM_TOOL_FAILED` if a tool failed fatally, with the tool's
-    /// error as [`cause`](crate::Error::cause), after all calls of that message ended. `E_LLM_DURABLE_STEP` if a
-    /// [durable](Self::durable) loop cannot store or find its results. The model's own errors.
-    /// [`Error::usage`](crate::Error::usage) has the usage of the rounds before the error, and
+    /// `E_LLM_BAD_TOOL` before the first call if two tools have one name, or a name or schema cannot be sent,
+    /// and after a call whose output has a command. `E_LLM_TOOL_FAILED` if a tool failed fatally, with the
+    /// tool's error as [`cause`](crate::Error::cause), after all calls of that message ended.
+    /// `E_LLM_DURABLE_STEP` if a [durable](Self::durable) loop cannot store or find its results. The model's
+    /// own errors. [`Error::usage`](crate::Error::usage) has the usage of the rounds before the error, and
     /// [`Error::messages`](crate::Error::messages) what the loop added to the conversation.
     pub async fn run(self, mut request: ChatRequest) -> Result<ToolLoopOutcome> {
         let toolbox = Toolbox::new(self.tools.iter().cloned())?;

@@ -1,4 +1,5 @@
-//! What the code written by `#[tool]` needs at run time. It does not know the loops and graphs that run tools.
+//! What the code written by `#[tool]` needs at run time. It does not know the loops and graphs that run
+//! tools.
 
 mod arguments;
 mod inject;

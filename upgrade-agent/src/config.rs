@@ -86,7 +86,8 @@ pub(crate) struct Flags {
     /// ollama:NAME, llama-cpp:NAME, vllm:NAME, or offline [env: UPGRADE_AGENT_MODEL]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The longest wait for a model to begin or to go on with its answer, in seconds [env: UPGRADE_AGENT_MODEL_TIMEOUT] [default: 60]
+    /// The longest wait for a model to begin or to go on with its answer, in seconds [env:
+    /// UPGRADE_AGENT_MODEL_TIMEOUT] [default: 60]
     #[arg(long, global = true, value_name = "SECONDS")]
     pub(crate) model_timeout: Option<f64>,
     /// The temperature to ask the model for, from 0; newer models take none [env: UPGRADE_AGENT_TEMPERATURE]

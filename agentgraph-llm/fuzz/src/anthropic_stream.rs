@@ -1,5 +1,5 @@
-//! Fuzzes the decoders of Anthropic's Messages API. Any bytes give events that end once, the same events however
-//! the bytes are cut, and no panic. `run.sh` builds and runs it; a finding becomes a case in
+//! Fuzzes the decoders of Anthropic's Messages API. Any bytes give events that end once, the same events
+//! however the bytes are cut, and no panic. `run.sh` builds and runs it; a finding becomes a case in
 //! `tests/anthropic/wire`, whose answers are where it begins.
 #![no_main]
 

@@ -62,8 +62,8 @@ use proc_macro::TokenStream;
 ///
 /// Limits of time and size are added to the value: `weather().timeout(limit)`, see `ToolExt`.
 ///
-/// The function returns a text or another type that is `Into<ToolOutput>`, or a `Result` of one whose error is
-/// `Into<ToolError>`. A `Result` is known by its name, which ends with `Result`.
+/// The function returns a text or another type that is `Into<ToolOutput>`, or a `Result` of one whose error
+/// is `Into<ToolError>`. A `Result` is known by its name, which ends with `Result`.
 #[proc_macro_attribute]
 pub fn tool(settings: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(settings.into(), function.into()).into()

@@ -16,8 +16,8 @@ use super::state::{AgentChannels, AgentState};
 
 /// An agent that can run: a compiled graph whose runs show an [`AgentAnswer`]. Immutable and cheap to clone.
 ///
-/// It dereferences to its [`CompiledGraph`], and it is a node of graphs over the same state. As a node of a graph
-/// over another state, use [`CompiledGraph::embed`] on [`into_graph`](CompiledAgent::into_graph).
+/// It dereferences to its [`CompiledGraph`], and it is a node of graphs over the same state. As a node of a
+/// graph over another state, use [`CompiledGraph::embed`] on [`into_graph`](CompiledAgent::into_graph).
 pub struct CompiledAgent<T = String, S: AgentChannels = AgentState> {
     graph: CompiledGraph<S>,
     of: PhantomData<fn() -> T>,

@@ -72,7 +72,8 @@ pub trait AgentChannels: MessageChannels {
     fn change(change: AgentChange) -> Self::Update;
 }
 
-/// Implements [`AgentChannels`](crate::AgentChannels) for a state with the channels of an agent beside its own.
+/// Implements [`AgentChannels`](crate::AgentChannels) for a state with the channels of an agent beside its
+/// own.
 ///
 /// ```
 /// use agentgraph::prelude::*;

@@ -23,9 +23,9 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// - A message of another model is sent [as this one may get it](Message::for_model).
 /// - System messages become part of the request's `system`, wherever they are in the conversation.
 /// - Arguments that are not a JSON object cannot be sent; they become `{"INVALID_JSON": "..."}`.
-/// - Schemas of answers and of strict tools are [rewritten](crate::schema) for the API. An answer's schema that
-///   is only a hint, or that the API cannot enforce, becomes an instruction at the end of `system`; a tool's
-///   that it cannot enforce is sent without strictness.
+/// - Schemas of answers and of strict tools are [rewritten](crate::schema) for the API. An answer's schema
+///   that is only a hint, or that the API cannot enforce, becomes an instruction at the end of `system`; a
+///   tool's that it cannot enforce is sent without strictness.
 /// - The request's `extra` fields come last and replace fields of the same name.
 ///
 /// ```
@@ -126,7 +126,8 @@ fn enforced(output: &OutputSpec) -> Option<Value> {
     transformed.filter(|transformed| transformed.is_strict).map(|transformed| transformed.schema)
 }
 
-/// The instruction that takes the place of a schema which is not enforced. The API has no other form of a hint.
+/// The instruction that takes the place of a schema which is not enforced. The API has no other form of a
+/// hint.
 fn hint(output: &OutputSpec) -> Option<Block> {
     let text = || {
         format!(

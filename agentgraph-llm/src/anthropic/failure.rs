@@ -8,8 +8,8 @@ use crate::json::Object;
 /// A longer message of a provider is cut.
 const MAX_MESSAGE: usize = 500;
 
-/// Values of `error.details.error_code` that identify a billing error, whatever the status. Billing errors are
-/// not retryable.
+/// Values of `error.details.error_code` that identify a billing error, whatever the status. Billing errors
+/// are not retryable.
 const MONEY_CODES: [&str; 4] = [
     "enforced_spend_limit_reached",
     "contract_spend_limit_reached",

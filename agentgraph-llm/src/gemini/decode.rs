@@ -10,8 +10,8 @@ use crate::model::{ChatResponse, TokenCount};
 /// Decodes the body of a response, also one that holds the chunks of a stream as an array.
 ///
 /// # Errors
-/// `E_LLM_DECODE` if the body is not a response; `E_LLM_TRUNCATED` if an array of chunks ends without a reason;
-/// the provider's error if the body is one.
+/// `E_LLM_DECODE` if the body is not a response; `E_LLM_TRUNCATED` if an array of chunks ends without a
+/// reason; the provider's error if the body is one.
 ///
 /// ```
 /// use agentgraph_llm::{StopReason, gemini};

@@ -22,8 +22,8 @@ use crate::schema::{self, SchemaProfile};
 /// - A strict tool makes the mode `VALIDATED` unless the choice says otherwise.
 /// - Schemas are [transformed](crate::schema) and sent as `parametersJsonSchema` and `responseJsonSchema`.
 /// - A turn that [paused](crate::StopReason::PauseTurn) is continued by its token.
-/// - The request's `extra` fields come last and replace fields of the same name, such as `cachedContent`. Those
-///   in `generationConfig` are added one by one.
+/// - The request's `extra` fields come last and replace fields of the same name, such as `cachedContent`.
+///   Those in `generationConfig` are added one by one.
 ///
 /// ```
 /// use agentgraph_llm::{ChatRequest, gemini};

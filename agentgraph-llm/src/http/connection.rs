@@ -129,9 +129,9 @@ pub(crate) fn variable(var: impl Fn(&str) -> Option<String>, name: &str) -> Opti
     var(name).filter(|value| !value.trim().is_empty())
 }
 
-/// The beginning of an HTTP client for the `http_client` of a model's builder, to add a proxy, certificates or a
-/// pool of one's own: with TLS, a connect timeout of 5 s, and without redirects, which would send the conversation
-/// to another host.
+/// The beginning of an HTTP client for the `http_client` of a model's builder, to add a proxy, certificates
+/// or a pool of one's own: with TLS, a connect timeout of 5 s, and without redirects, which would send the
+/// conversation to another host.
 ///
 /// ```
 /// use agentgraph_llm::AnthropicModel;

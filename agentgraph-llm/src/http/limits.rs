@@ -40,8 +40,8 @@ impl QuotaHeaders {
     }
 }
 
-/// Reads a date such as `2026-11-23T10:00:00Z`, a time such as `6m0s` or `20ms`, or a number of seconds. A date
-/// that has passed is no time at all.
+/// Reads a date such as `2026-11-23T10:00:00Z`, a time such as `6m0s` or `20ms`, or a number of seconds. A
+/// date that has passed is no time at all.
 fn time_until(text: &str, now: SystemTime) -> Option<Duration> {
     if let Ok(date) = text.parse::<Timestamp>() {
         return Some(SystemTime::from(date).duration_since(now).unwrap_or_default());

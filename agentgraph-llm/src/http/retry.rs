@@ -26,12 +26,12 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The wait before the next attempt after `tries` retries. `jitter` is from 0 to 1 and takes up to a quarter
-    /// off the own back-off. A wait of the server is kept exactly.
+    /// The wait before the next attempt after `tries` retries. `jitter` is from 0 to 1 and takes up to a
+    /// quarter off the own back-off. A wait of the server is kept exactly.
     ///
     /// # Errors
-    /// The error, to give up: because it is not retryable, after the last retry, or because the server asks for
-    /// a longer wait than is allowed.
+    /// The error, to give up: because it is not retryable, after the last retry, or because the server asks
+    /// for a longer wait than is allowed.
     pub(crate) fn wait(&self, error: Error, tries: u32, jitter: f64) -> Result<Duration> {
         if tries >= self.max_retries || !error.is_retryable() {
             return Err(error);

@@ -33,8 +33,8 @@ macro_rules! connection_settings {
                 self
             }
 
-            /// Allows an unencrypted address of another machine, for a gateway in a private network. Anyone on
-            /// the network path can then read the key and the conversations.
+            /// Allows an unencrypted address of another machine, for a gateway in a private network. Anyone
+            /// on the network path can then read the key and the conversations.
             pub fn allow_plain_http(mut self) -> Self {
                 self.connection.allows_plain_http = true;
                 self
@@ -54,8 +54,8 @@ macro_rules! connection_settings {
                 self
             }
 
-            /// Limits the time from the start of an attempt until its stream begins, or until its body ends if
-            /// the answer is not a stream: 600 s if not set. A stream that has begun is limited by the
+            /// Limits the time from the start of an attempt until its stream begins, or until its body ends
+            /// if the answer is not a stream: 600 s if not set. A stream that has begun is limited by the
             /// [idle timeout](Self::idle_timeout) only.
             pub fn timeout(mut self, total: ::std::time::Duration) -> Self {
                 self.connection.timeouts.total = total;

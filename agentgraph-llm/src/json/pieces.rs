@@ -9,8 +9,8 @@ use super::RawJson;
 /// Joins the JSON strings of a stream's deltas to one text.
 ///
 /// Servers that count in UTF-16 cut a character such as `🦀` in two: one delta ends with the escape of a high
-/// surrogate, the next one begins with that of the low one. Neither is a Rust string. The high one is kept until
-/// the low one comes. Anything else that is no string is an error, so that nothing is lost in silence.
+/// surrogate, the next one begins with that of the low one. Neither is a Rust string. The high one is kept
+/// until the low one comes. Anything else that is no string is an error, so that nothing is lost in silence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextPieces {
     /// The high surrogate at the end of the last piece.

@@ -58,8 +58,8 @@ impl Server {
         Error::new(code, format!("the MCP server `{}` did not {what}: {}", self.name, self.clean(error)))
     }
 
-    /// The error of a call. What the server says about this call is for the model; a failure of the connection
-    /// is not, because no other arguments would help.
+    /// The error of a call. What the server says about this call is for the model; a failure of the
+    /// connection is not, because no other arguments would help.
     pub(super) fn call_failed(&self, error: ServiceError) -> ToolError {
         match error {
             ServiceError::McpError(error) if error.code == ErrorCode::INVALID_PARAMS => {

@@ -82,9 +82,9 @@ impl McpServer {
         self
     }
 
-    /// Accepts HTTP requests to this host, such as `tools.example.com` or `tools.example.com:8080`, beside those
-    /// to loopback names. Others are refused, so that a web page cannot reach a local server under a name of
-    /// its own.
+    /// Accepts HTTP requests to this host, such as `tools.example.com` or `tools.example.com:8080`, beside
+    /// those to loopback names. Others are refused, so that a web page cannot reach a local server under a
+    /// name of its own.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into());
         self
@@ -128,8 +128,8 @@ impl McpServer {
         Ok(())
     }
 
-    /// Serves over streamable HTTP at the path `/mcp` of a port of this machine, reachable only from it, until
-    /// [`stop`](McpServer::stop) is cancelled.
+    /// Serves over streamable HTTP at the path `/mcp` of a port of this machine, reachable only from it,
+    /// until [`stop`](McpServer::stop) is cancelled.
     ///
     /// # Errors
     /// `E_LLM_BAD_TOOL` if two tools have the same name, `E_LLM_CONNECTION` if the port is taken.

@@ -16,8 +16,8 @@ pub use price::{Money, Price, PriceTable};
 ///
 /// A run that failed at a limit goes on with `proceed()` once the limit is raised.
 ///
-/// It is checked before each request, so one answer may exceed the limit, and none follows. Requests that other
-/// middleware makes, and answers that broke off, are not counted: no usage is known.
+/// It is checked before each request, so one answer may exceed the limit, and none follows. Requests that
+/// other middleware makes, and answers that broke off, are not counted: no usage is known.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Budget, Middleware, Money, Price, PriceTable, Turn};

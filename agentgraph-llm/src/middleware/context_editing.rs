@@ -70,7 +70,8 @@ impl ContextEditing {
         self
     }
 
-    /// Stops, from the oldest result on, when about this many tokens are gone. 0 clears all but those that stay.
+    /// Stops, from the oldest result on, when about this many tokens are gone. 0 clears all but those that
+    /// stay.
     pub fn clear_at_least(mut self, tokens: u64) -> Self {
         self.clear_at_least = tokens;
         self

@@ -22,9 +22,9 @@ pub use question::{Answer, AskedCall, Decision, Question, Verdict, VerdictKind};
 /// again, and calls that were approved run exactly once. Calls that need no approval keep their place and run
 /// with the others.
 ///
-/// The answer is bound to the calls that were asked for: it names them, in the same order. Another answer runs
-/// nothing: the question is open again, and its [`problem`](Question::problem) says why. To know before you
-/// resume, call [`Question::check`].
+/// The answer is bound to the calls that were asked for: it names them, in the same order. Another answer
+/// runs nothing: the question is open again, and its [`problem`](Question::problem) says why. To know before
+/// you resume, call [`Question::check`].
 ///
 /// ```
 /// use agentgraph_llm::middleware::{HumanInTheLoop, Middleware, ToolPolicy, VerdictKind};
@@ -47,8 +47,8 @@ pub enum AskMode {
     /// One interrupt for all of them.
     #[default]
     Batched,
-    /// An interrupt for each, all open together. The key of an interrupt is the id of its call, and its answer
-    /// has one decision.
+    /// An interrupt for each, all open together. The key of an interrupt is the id of its call, and its
+    /// answer has one decision.
     PerCall,
 }
 

@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::model::ChatStream;
 use crate::tool::{ToolCall, ToolError, ToolOutput, ToolSpec};
 
-/// The key of a call: 32 hexadecimal digits that are the same whenever this call is made again, after a retry, a
-/// crash or a resume, and other for every other call. It follows from the thread, the id of the call and the
-/// tool.
+/// The key of a call: 32 hexadecimal digits that are the same whenever this call is made again, after a
+/// retry, a crash or a resume, and other for every other call. It follows from the thread, the id of the call
+/// and the tool.
 ///
 /// ```
 /// use agentgraph_llm::{ToolCall, middleware::idempotency_key};
@@ -33,8 +33,8 @@ pub fn idempotency_key(call: &ToolCall) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Hands each call of some tools its [`idempotency_key`] as an argument. The model does not see the argument, and
-/// what it writes there is replaced.
+/// Hands each call of some tools its [`idempotency_key`] as an argument. The model does not see the argument,
+/// and what it writes there is replaced.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{IdempotencyKeys, Middleware, NextTool};

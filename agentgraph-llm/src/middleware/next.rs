@@ -13,8 +13,8 @@ use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 /// The middleware of an agent, the outermost first.
 pub(crate) type Chain = Arc<[Arc<dyn Middleware>]>;
 
-/// The rest of the chain round a request: the further middleware, then the model. It may be run several times,
-/// by its clones.
+/// The rest of the chain round a request: the further middleware, then the model. It may be run several
+/// times, by its clones.
 pub struct NextModel<'a> {
     chain: Chain,
     at: usize,
@@ -34,7 +34,8 @@ impl NextModel<'_> {
     /// Makes the request.
     ///
     /// # Errors
-    /// Those of the further middleware and of the model. Errors after the start of the stream are its last item.
+    /// Those of the further middleware and of the model. Errors after the start of the stream are its last
+    /// item.
     pub async fn run(self, request: ModelRequest) -> Result<ChatStream> {
         match self.chain.get(self.at) {
             None => request.model.stream(request.request).await,
@@ -63,8 +64,8 @@ impl fmt::Debug for NextModel<'_> {
     }
 }
 
-/// The rest of the chain round a tool call: the further middleware, then the tool. It may be run several times,
-/// by its clones.
+/// The rest of the chain round a tool call: the further middleware, then the tool. It may be run several
+/// times, by its clones.
 pub struct NextTool<'a> {
     chain: Chain,
     at: usize,

@@ -58,8 +58,8 @@ pub struct Pii {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PiiPlace {
-    /// In the messages of the user, when a run begins. The conversation is cleaned; the checkpoint before this
-    /// hook has the message as it was written.
+    /// In the messages of the user, when a run begins. The conversation is cleaned; the checkpoint before
+    /// this hook has the message as it was written.
     Input,
     /// In the answers of the model.
     Output,

@@ -11,10 +11,10 @@ use crate::model::{ChatRequest, ChatStream};
 
 const FIELD: &str = "cache_control";
 
-/// Sets `cache_control` on the system prompt, on the last tool, and on the last two messages of the user, which
-/// is where the next request of a loop has the same beginning. These are the four places that Anthropic allows;
-/// a request that has one already is left as it is. Requests to other providers are not changed: they cache by
-/// themselves.
+/// Sets `cache_control` on the system prompt, on the last tool, and on the last two messages of the user,
+/// which is where the next request of a loop has the same beginning. These are the four places that Anthropic
+/// allows; a request that has one already is left as it is. Requests to other providers are not changed: they
+/// cache by themselves.
 ///
 /// ```
 /// use agentgraph_llm::middleware::PromptCaching;

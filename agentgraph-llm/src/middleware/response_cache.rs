@@ -20,9 +20,9 @@ const FORM: &str = "1";
 
 /// Answers a request that was made before with the stored answer.
 ///
-/// Two requests are the same if the same model gets the same [canonical request](crate::ChatRequest::canonical):
-/// what is sent counts, ids of messages do not. Only answers that ended well are stored. An answer from the cache
-/// has used no tokens, and has a fresh message id.
+/// Two requests are the same if the same model gets the same [canonical
+/// request](crate::ChatRequest::canonical): what is sent counts, ids of messages do not. Only answers that
+/// ended well are stored. An answer from the cache has used no tokens, and has a fresh message id.
 ///
 /// ```
 /// use agentgraph::store::MemoryStore;
@@ -50,8 +50,8 @@ pub struct ResponseCache {
 }
 
 impl ResponseCache {
-    /// Keeps answers in this store, in the namespace `["agentgraph-llm", "responses"]`, for as long as the store
-    /// keeps items.
+    /// Keeps answers in this store, in the namespace `["agentgraph-llm", "responses"]`, for as long as the
+    /// store keeps items.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let namespace = ["agentgraph-llm", "responses"].map(str::to_owned).into();
         ResponseCache { store, namespace, lifetime: None }

@@ -25,9 +25,9 @@ pub enum Extent {
     Fraction(f64),
 }
 
-/// Replaces the older part of a long conversation by a summary, which a model writes and the thread stores. The
-/// last messages stay as they are, byte for byte: thinking keeps its signature, and no call is separated from
-/// its result. System messages stay, too.
+/// Replaces the older part of a long conversation by a summary, which a model writes and the thread stores.
+/// The last messages stay as they are, byte for byte: thinking keeps its signature, and no call is separated
+/// from its result. System messages stay, too.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Extent, Middleware, Summarization, Turn};

@@ -15,9 +15,9 @@ use crate::tool::{ToolCall, ToolError, ToolOutput};
 
 type RetryOn = dyn Fn(&ToolError) -> bool + Send + Sync;
 
-/// Makes a failed tool call again: at most 2 times, after 1 s, then twice as long each time up to 60 s, less up
-/// to a quarter by chance. A tool may have taken effect before it failed: name the tools that may run again,
-/// or give them keys with [`IdempotencyKeys`](super::IdempotencyKeys).
+/// Makes a failed tool call again: at most 2 times, after 1 s, then twice as long each time up to 60 s, less
+/// up to a quarter by chance. A tool may have taken effect before it failed: name the tools that may run
+/// again, or give them keys with [`IdempotencyKeys`](super::IdempotencyKeys).
 ///
 /// Questions to a person and invalid arguments are not failures, and are never retried.
 ///
@@ -53,7 +53,8 @@ pub struct ToolRetry {
 }
 
 impl ToolRetry {
-    /// Retries failed calls of all tools. After the last attempt the error is the result that the model reads.
+    /// Retries failed calls of all tools. After the last attempt the error is the result that the model
+    /// reads.
     pub fn new() -> Self {
         ToolRetry {
             rule: RetryRule::default(),

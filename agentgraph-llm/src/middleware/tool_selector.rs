@@ -14,8 +14,8 @@ use crate::message::{Message, Role};
 use crate::model::{AskExt, ChatModel, ChatRequest, ChatStream, ToolMode};
 use crate::tool::ToolSpec;
 
-/// Shows the model only the tools that another model finds useful for the last message of the user. For agents
-/// with many tools.
+/// Shows the model only the tools that another model finds useful for the last message of the user. For
+/// agents with many tools.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Middleware, ModelRequest, NextModel, ToolSelector};

@@ -14,8 +14,8 @@ use crate::error::{Code, Error, Result};
 use crate::message::{Message, ToolResult, ToolUse};
 use crate::model::{StopReason, Usage};
 
-/// The conversation of an agent, as a hook of a middleware sees and changes it. Changes are stored when the hook
-/// returns.
+/// The conversation of an agent, as a hook of a middleware sees and changes it. Changes are stored when the
+/// hook returns.
 pub struct Turn {
     start: TurnStart,
     middleware: String,

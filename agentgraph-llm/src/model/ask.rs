@@ -25,10 +25,9 @@ pub trait AskExt: ChatModel {
         async move { self.stream(request).await?.into_response().await }
     }
 
-    /// Requests a value of type `T`. A model with [structured
-    /// output](crate::Capabilities::structured_output) gets the type's schema as the form of its answer, any
-    /// other model gets it as the arguments of a tool that it has to call. An answer of another form goes back
-    /// to the model with the error, twice.
+    /// Requests a value of type `T`. A model with [structured output](crate::Capabilities::structured_output)
+    /// gets the type's schema as the form of its answer, any other model gets it as the arguments of a tool
+    /// that it has to call. An answer of another form goes back to the model with the error, twice.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;

@@ -46,7 +46,8 @@ impl std::fmt::Display for ModelInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// The server makes answers follow a JSON Schema: see [`ChatRequest::output`](crate::ChatRequest::output).
+    /// The server makes answers follow a JSON Schema: see
+    /// [`ChatRequest::output`](crate::ChatRequest::output).
     pub structured_output: bool,
     /// [`count_tokens`](crate::ChatModel::count_tokens) asks the server, so its numbers are exact.
     pub token_count: bool,

@@ -33,8 +33,8 @@ pub struct ChatRequest {
     pub top_p: Option<f32>,
     /// Stop sequences, at which the model stops.
     pub stop: Vec<String>,
-    /// The JSON Schema that the answer has to follow. For models with
-    /// [structured output](crate::Capabilities::structured_output); [`ask`](crate::AskExt::ask) works with all.
+    /// The JSON Schema that the answer has to follow. For models with [structured
+    /// output](crate::Capabilities::structured_output); [`ask`](crate::AskExt::ask) works with all.
     pub output: Option<OutputSpec>,
     /// How long the model thinks.
     pub effort: Option<Effort>,

@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::http::{Call, Connection, Endpoint, connection_settings};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo};
 
-/// A model behind Chat Completions: of OpenAI, or of a compatible server such as Ollama, llama.cpp or vLLM. Cheap
-/// to clone.
+/// A model behind Chat Completions: of OpenAI, or of a compatible server such as Ollama, llama.cpp or vLLM.
+/// Cheap to clone.
 ///
 /// A failed call is retried (twice by default) after the statuses 408, 409, 429 and 5xx and after connection
-/// failures, as [`AnthropicModel`](crate::AnthropicModel) is. An account without credit, which OpenAI says with
-/// the status 429, is not retried.
+/// failures, as [`AnthropicModel`](crate::AnthropicModel) is. An account without credit, which OpenAI says
+/// with the status 429, is not retried.
 ///
 /// ```no_run
 /// use agentgraph_llm::openai::{OpenAiChatModel, Profile};

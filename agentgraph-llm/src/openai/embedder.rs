@@ -17,8 +17,8 @@ use crate::json::{Object, RawJson};
 /// The most texts of one request.
 const BATCH: usize = 2048;
 
-/// A model that turns texts into vectors, of OpenAI or a compatible server. A store that has it finds values by
-/// their meaning.
+/// A model that turns texts into vectors, of OpenAI or a compatible server. A store that has it finds values
+/// by their meaning.
 ///
 /// ```no_run
 /// use agentgraph::checkpoint::{MemoryStore, VectorIndex};

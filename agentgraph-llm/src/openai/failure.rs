@@ -17,8 +17,8 @@ pub(super) fn from_status(status: u16, _: &HeaderMap, body: &[u8]) -> Error {
     error(exact.unwrap_or_else(|| code_of_status(status, &detail)), &detail).with_status(status)
 }
 
-/// The error in an event of a stream, or in a body with a success status: the body, or its `error` field, or a
-/// failed response.
+/// The error in an event of a stream, or in a body with a success status: the body, or its `error` field, or
+/// a failed response.
 pub(super) fn from_event(fields: &Object) -> Error {
     let detail = Detail::of_body(fields);
     let status = detail.codes.iter().find_map(|code| code.parse().ok());

@@ -20,8 +20,8 @@ impl Pieces {
         Ok(text)
     }
 
-    /// Adds a piece of the arguments of a call. They are JSON in a string; some servers give them once, as the
-    /// object that they are.
+    /// Adds a piece of the arguments of a call. They are JSON in a string; some servers give them once, as
+    /// the object that they are.
     pub(super) fn push_arguments(&mut self, piece: &RawJson) -> Result<String> {
         if self.text.is_empty() && !piece.is_string() {
             return self.push(&RawJson::string(piece.get()));

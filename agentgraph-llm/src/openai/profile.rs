@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::PROVIDER;
 
-/// What a server that speaks Chat Completions does in its own way. Take the one next to your server and change
-/// its fields.
+/// What a server that speaks Chat Completions does in its own way. Take the one next to your server and
+/// change its fields.
 ///
 /// ```
 /// use agentgraph_llm::{ChatRequest, openai};
@@ -28,7 +28,8 @@ pub struct Profile {
     pub max_tokens_field: Cow<'static, str>,
     /// The role of instructions: `developer` or `system`.
     pub system_role: Cow<'static, str>,
-    /// Whether the server takes `stream_options.include_usage`. Without it, many report no usage for a stream.
+    /// Whether the server takes `stream_options.include_usage`. Without it, many report no usage for a
+    /// stream.
     pub takes_stream_options: bool,
     /// Whether a stream may end without `[DONE]`. It still needs a `finish_reason`; without one it was cut.
     pub ends_without_done: bool,

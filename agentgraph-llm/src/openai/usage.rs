@@ -3,7 +3,8 @@
 use crate::json::{Object, RawJson};
 use crate::model::Usage;
 
-/// Reads the counts of either wire; absent ones are 0. Input includes cached tokens, output includes thinking.
+/// Reads the counts of either wire; absent ones are 0. Input includes cached tokens, output includes
+/// thinking.
 pub(super) fn normalised(raw: &RawJson) -> Usage {
     let fields = Object::parse(raw.get()).unwrap_or_default();
     let either = |one: &str, other: &str| count(&fields, one).or_else(|| count(&fields, other)).unwrap_or(0);

@@ -88,8 +88,8 @@ impl ToolCall {
     /// The context of the node that runs the call: for questions, the store, durable steps and events.
     ///
     /// # Errors
-    /// [`ToolError::Fatal`] with a [`NoContext`] if the call does not run in a node, or if the loop in the node
-    /// was not given its context.
+    /// [`ToolError::Fatal`] with a [`NoContext`] if the call does not run in a node, or if the loop in the
+    /// node was not given its context.
     pub fn ctx(&self) -> Result<&Ctx, ToolError> {
         self.ctx.as_ref().ok_or_else(|| NoContext { tool: self.name.to_string() }.into())
     }

@@ -1,8 +1,8 @@
 //! The execution of calls, shared by [`ToolLoop`](crate::ToolLoop), [`ToolNode`](crate::ToolNode) and
 //! [`Agent`](crate::Agent).
 //!
-//! A call that cannot be run is answered with an error, which the model reads: an unknown tool, arguments that
-//! do not fit, a tool that fails or panics. Only a fatal error is returned to the caller.
+//! A call that cannot be run is answered with an error, which the model reads: an unknown tool, arguments
+//! that do not fit, a tool that fails or panics. Only a fatal error is returned to the caller.
 
 use std::any::type_name;
 use std::collections::BTreeMap;

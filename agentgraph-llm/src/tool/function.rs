@@ -99,8 +99,8 @@ impl FnTool {
         FnTool::over(spec, move |args, _: &ToolCall| function(args))
     }
 
-    /// A tool whose closure also gets the [`ToolCall`]: its id, the context of the node, and the state. None of
-    /// it is in the schema, so a model cannot forge it.
+    /// A tool whose closure also gets the [`ToolCall`]: its id, the context of the node, and the state. None
+    /// of it is in the schema, so a model cannot forge it.
     ///
     /// ```
     /// use agentgraph_llm::prelude::*;

@@ -40,15 +40,15 @@ pub trait MessageChannels: State<Schema: Default> {
 
 /// A node that runs the calls of the model's last answer and adds their results to the conversation.
 ///
-/// Reached by an edge, it runs all open calls at once and adds one message with their results, in the order of
-/// the calls. Reached by a [`dispatch`](ToolNode::dispatch), it runs one call. Then each call is a task of its
-/// own: its result is stored when it is done, and a finished call never runs again.
+/// Reached by an edge, it runs all open calls at once and adds one message with their results, in the order
+/// of the calls. Reached by a [`dispatch`](ToolNode::dispatch), it runs one call. Then each call is a task of
+/// its own: its result is stored when it is done, and a finished call never runs again.
 ///
 /// - An unknown tool, arguments that do not fit, a failed tool and a panic are results that the model reads.
-///   [`ToolError::Fatal`](crate::ToolError::Fatal) fails the node, after the other calls have ended; a question
-///   to a person stops the run.
-/// - The [command](crate::ToolOutput::command) of a tool is applied with the result of its call. The node adds the
-///   result, the command need not.
+///   [`ToolError::Fatal`](crate::ToolError::Fatal) fails the node, after the other calls have ended; a
+///   question to a person stops the run.
+/// - The [command](crate::ToolOutput::command) of a tool is applied with the result of its call. The node
+///   adds the result, the command need not.
 /// - If all calls that were run return [directly](crate::ToolOutput::return_direct), the node goes to
 ///   [`direct_to`](ToolNode::direct_to) in the place of its edges.
 ///
@@ -159,8 +159,8 @@ impl ToolNode {
         self.toolbox.check_state::<S>()
     }
 
-    /// One dispatch to `node` for each open call of a conversation, for a branch or a command. Empty if the last
-    /// answer has no open calls, and then a branch ends.
+    /// One dispatch to `node` for each open call of a conversation, for a branch or a command. Empty if the
+    /// last answer has no open calls, and then a branch ends.
     pub fn dispatch(node: &str, messages: &[Message]) -> Vec<Dispatch> {
         let calls = conversation::open_calls(messages);
         calls.into_iter().map(|call| Dispatch::new(node.to_owned(), call.id.clone())).collect()

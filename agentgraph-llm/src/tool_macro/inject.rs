@@ -10,8 +10,8 @@ use crate::tool::{StateType, ToolCall, ToolError};
 /// A value that a [`#[tool]`](macro@crate::tool) gets from its call. It is not in the schema, so no model can
 /// give it.
 ///
-/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A type of
-/// your own is marked with `#[inject]`:
+/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A type
+/// of your own is marked with `#[inject]`:
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;

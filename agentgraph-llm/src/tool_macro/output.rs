@@ -66,8 +66,8 @@ impl<T: Output, E: Failure> Outcome for Result<T, E> {
     }
 }
 
-/// The future of a tool, boxed, so that one that is not `Send` is one error of the compiler. The compiler shows
-/// the line with the bound, so the remedy is on it.
+/// The future of a tool, boxed, so that one that is not `Send` is one error of the compiler. The compiler
+/// shows the line with the bound, so the remedy is on it.
 #[rustfmt::skip]
 pub fn future<'a, F: Future
     + Send // drop what is not `Send` before the `.await`, or use `Arc` and tokio's `Mutex`

@@ -69,8 +69,8 @@ async fn poll<F: Future>(run: F, polls: usize) -> Option<F::Output> {
     None
 }
 
-/// Runs the agent through these kills. Calls and answers that were stored at a kill must not run again after it.
-/// Returns whether a kill came before the end.
+/// Runs the agent through these kills. Calls and answers that were stored at a kill must not run again after
+/// it. Returns whether a kill came before the end.
 async fn run_through(kills: &[usize]) -> bool {
     let log = Log::default();
     let saver = Arc::new(MemorySaver::new());

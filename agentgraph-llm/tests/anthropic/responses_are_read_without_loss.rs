@@ -1,7 +1,7 @@
 //! Responses of the Messages API in their wire form and in their decoded form.
 //!
-//! Each `tests/anthropic/wire/NAME.sse` or `NAME.json` has an `.expected` file beside it: the events, the message
-//! as it would be sent back, and the other fields of the response. `UPDATE_EXPECTED=1` writes these
+//! Each `tests/anthropic/wire/NAME.sse` or `NAME.json` has an `.expected` file beside it: the events, the
+//! message as it would be sent back, and the other fields of the response. `UPDATE_EXPECTED=1` writes these
 //! files; read the difference before you keep it.
 
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! A limiter that models and agents share keeps its limit in every window of a minute, in the order of arrival,
-//! and never waits longer than it must.
+//! A limiter that models and agents share keeps its limit in every window of a minute, in the order of
+//! arrival, and never waits longer than it must.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

@@ -45,7 +45,8 @@ impl Clock for TestClock {
     }
 }
 
-/// One answer: pieces of a text, and whether it breaks off after them. No pieces and a break: it does not begin.
+/// One answer: pieces of a text, and whether it breaks off after them. No pieces and a break: it does not
+/// begin.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
     pub(crate) pieces: Vec<String>,

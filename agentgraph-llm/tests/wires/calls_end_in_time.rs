@@ -1,5 +1,5 @@
-//! Timeouts, against a server that falls silent. The tests do not measure time: a call that does not end hangs
-//! the test. Where an event must come before a timeout, the test tries longer timeouts until it does.
+//! Timeouts, against a server that falls silent. The tests do not measure time: a call that does not end
+//! hangs the test. Where an event must come before a timeout, the test tries longer timeouts until it does.
 
 use std::sync::Arc;
 use std::time::Duration;

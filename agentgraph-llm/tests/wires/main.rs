@@ -1,7 +1,7 @@
 //! One table of behaviours for all wires, through the real HTTP driver against a scripted server.
 //!
-//! A row is a test that runs with every [`wire::Wire`] of [`wire::WIRES`]. A new wire implements the trait in a
-//! file beside `anthropic_messages.rs` and is added to the list there.
+//! A row is a test that runs with every [`wire::Wire`] of [`wire::WIRES`]. A new wire implements the trait in
+//! a file beside `anthropic_messages.rs` and is added to the list there.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod anthropic_messages;

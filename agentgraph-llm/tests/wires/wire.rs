@@ -27,7 +27,8 @@ pub trait Wire: Sync {
     /// The line of the request's head that has the key, in lower case.
     fn key_line(&self, key: &str) -> String;
 
-    /// The events of a streamed text, each as text with the blank line at its end. The pieces are JSON strings.
+    /// The events of a streamed text, each as text with the blank line at its end. The pieces are JSON
+    /// strings.
     fn text(&self, pieces: &[String]) -> Vec<String>;
 
     /// The events of a streamed call of the tool `find`. The pieces of its arguments are JSON strings.
@@ -65,8 +66,8 @@ pub trait Wire: Sync {
     /// The header with the id of the request.
     fn request_id(&self) -> &'static str;
 
-    /// Header lines: 50 requests with 49 left, full again in 7 s by the clock of [`Waits`]; 1000 tokens with 900
-    /// left. `None` if the wire has no such headers.
+    /// Header lines: 50 requests with 49 left, full again in 7 s by the clock of [`Waits`]; 1000 tokens with
+    /// 900 left. `None` if the wire has no such headers.
     fn limits(&self) -> Option<&'static str>;
 }
 

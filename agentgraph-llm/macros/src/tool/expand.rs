@@ -78,8 +78,8 @@ fn type_name(tool: &ToolFunction) -> Ident {
     format_ident!("__tool_{}", tool.function.sig.ident.unraw(), span = tool.function.sig.ident.span())
 }
 
-/// The function that returns the tool. A unit struct or a constant of the tool's name would be shorter to use,
-/// but would turn every `let weather = ..` of the module into a pattern that matches the tool.
+/// The function that returns the tool. A unit struct or a constant of the tool's name would be shorter to
+/// use, but would turn every `let weather = ..` of the module into a pattern that matches the tool.
 fn value(tool: &ToolFunction) -> TokenStream {
     let ToolFunction { cfgs, docs, function, .. } = tool;
     let (vis, name) = (&function.vis, &function.sig.ident);

@@ -21,8 +21,8 @@ use crate::mcp::failure::Server;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum McpProtocol {
-    /// The newest that the server speaks. A server of the older era that does not answer to an unknown request
-    /// costs ten seconds.
+    /// The newest that the server speaks. A server of the older era that does not answer to an unknown
+    /// request costs ten seconds.
     #[default]
     Auto,
     /// With the `initialize` handshake: versions up to 2025-11-25.
@@ -139,8 +139,8 @@ impl McpClientBuilder {
         self
     }
 
-    /// Sets the HTTP client, such as one from [`http_client_builder`](crate::http_client_builder) with a proxy or
-    /// certificates of your own. Only for HTTP.
+    /// Sets the HTTP client, such as one from [`http_client_builder`](crate::http_client_builder) with a
+    /// proxy or certificates of your own. Only for HTTP.
     pub fn http_client(mut self, client: reqwest::Client) -> Self {
         if let Transport::Http(address) = &mut self.transport {
             address.client = Some(client);

@@ -8,10 +8,9 @@ use super::McpServer;
 use crate::tool::{FnTool, ToolError, ToolOutput};
 
 impl McpServer {
-    /// Adds a tool that runs a graph. `input` makes the graph's input of the arguments, `output` makes the result
-    /// of the final state. Each call is a run of its own, without a
-    /// thread, so the graph has no checkpointer. A run that stops to ask fails the
-    /// call, because a client could not answer.
+    /// Adds a tool that runs a graph. `input` makes the graph's input of the arguments, `output` makes the
+    /// result of the final state. Each call is a run of its own, without a thread, so the graph has no
+    /// checkpointer. A run that stops to ask fails the call, because a client could not answer.
     ///
     /// ```
     /// use agentgraph::prelude::*;

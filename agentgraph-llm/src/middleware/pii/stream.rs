@@ -9,8 +9,8 @@ use super::scrubber::Scrubber;
 use crate::error::Result;
 use crate::model::{ChatEvent, ChatStream};
 
-/// Cleans the pieces of texts and of thinking, and the response. Held text of a block comes at the latest with
-/// the end of the response, because pieces of several blocks may take turns.
+/// Cleans the pieces of texts and of thinking, and the response. Held text of a block comes at the latest
+/// with the end of the response, because pieces of several blocks may take turns.
 pub(super) fn clean(rule: Rule, stream: ChatStream) -> ChatStream {
     let state = Cleaner { rule, stream, open: BTreeMap::new(), ready: VecDeque::new() };
     ChatStream::new(stream::unfold(Some(state), |state| async {

@@ -9,12 +9,12 @@ use crate::error::{Code, Error, Result};
 use crate::http::{Clock, SystemClock};
 use crate::model::{ChatRequest, ChatResponse, ChatStream, TokenCount};
 
-/// A limit of requests and tokens per minute. Clones share it, so one limiter serves many models and agents of
-/// one account.
+/// A limit of requests and tokens per minute. Clones share it, so one limiter serves many models and agents
+/// of one account.
 ///
-/// No window of a minute has more than the limit, wherever it begins. Requests wait in the order in which they
-/// came. What a provider says in its headers ([`ChatResponse::limits`]) counts, too: if nothing is left, requests
-/// wait for the reset that it named.
+/// No window of a minute has more than the limit, wherever it begins. Requests wait in the order in which
+/// they came. What a provider says in its headers ([`ChatResponse::limits`]) counts, too: if nothing is left,
+/// requests wait for the reset that it named.
 ///
 /// The tokens of a request are estimated before it is sent, with its limit of output tokens. If the response
 /// used more, the rest is counted when it is known.

@@ -9,7 +9,8 @@ use crate::model::TokenCount;
 /// The characters of a token, by estimate.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// The end of the conversation that has at most `trim` tokens. If the last message alone has more, the end of it.
+/// The end of the conversation that has at most `trim` tokens. If the last message alone has more, the end of
+/// it.
 pub(super) fn of(messages: &[Message], trim: Option<u64>) -> String {
     let Some(trim) = trim else { return text(messages) };
     let text = text(&messages[cut_by_tokens(messages, trim, TokenCount::of_message)..]);

@@ -15,8 +15,8 @@ use crate::openai::{Profile, schema};
 ///   images and other media of a result follow in a message of the user. A failure is said in the text.
 /// - Thinking is sent back in the profile's field, unknown parts and fields of an assistant message as they
 ///   came. Citations (`annotations`) are not sent back, because the API refuses them.
-/// - Arguments that are not JSON are sent back as the model wrote them, or as `{"INVALID_JSON": "..."}` if the
-///   server cannot read them.
+/// - Arguments that are not JSON are sent back as the model wrote them, or as `{"INVALID_JSON": "..."}` if
+///   the server cannot read them.
 /// - The request's `extra` fields come last and replace fields of the same name.
 ///
 /// ```

@@ -12,8 +12,8 @@ use crate::openai::feed::Feed;
 /// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
 ///
 /// A server may leave out the index or the id of a call, give several calls the same index, or send arguments
-/// as an object; each call comes out whole. Events of a call start with its first arguments, and at the end if
-/// the server sends no id.
+/// as an object; each call comes out whole. Events of a call start with its first arguments, and at the end
+/// if the server sends no id.
 ///
 /// ```
 /// use agentgraph_llm::{ChatEvent, openai};

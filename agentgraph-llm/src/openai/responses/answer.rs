@@ -96,8 +96,8 @@ impl PartialResponse {
         })
     }
 
-    /// By the index, because some servers change the id with each event; by the id; or else the last item of the
-    /// kind, if it is not at its end.
+    /// By the index, because some servers change the id with each event; by the id; or else the last item of
+    /// the kind, if it is not at its end.
     fn find(&self, index: Option<u64>, id: &str, kind: Kind) -> Option<usize> {
         let by = |is_it: &dyn Fn(&Slot) -> bool| {
             self.slots.iter().rposition(|slot| slot.kind == kind && is_it(slot))

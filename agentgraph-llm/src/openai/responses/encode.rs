@@ -12,8 +12,8 @@ use crate::tool::ToolSpec;
 /// - The server stores nothing (`store: false`): the whole conversation is sent each time, with the encrypted
 ///   thinking of the model, which is asked for by `include`.
 /// - Items of the model's output are sent back as they came: reasoning byte for byte, calls with both their
-///   ids, items of the server's own tools. Reasoning at the end of a message, which was cut before its answer,
-///   is left out, because the API refuses it.
+///   ids, items of the server's own tools. Reasoning at the end of a message, which was cut before its
+///   answer, is left out, because the API refuses it.
 /// - System messages become messages of the `developer` where they are; [`ChatRequest::system`] becomes
 ///   `instructions`.
 /// - A failure of a tool is said in the text of its result.

@@ -1,6 +1,6 @@
 //! An agent with tools: a graph in which the model calls tools until it has its answer. The text of the model
-//! is streamed, tools report what they do, and the thread keeps the conversation: each answer of the model and
-//! each finished call is stored. The model is a script; use an `AnthropicModel` in its place.
+//! is streamed, tools report what they do, and the thread keeps the conversation: each answer of the model
+//! and each finished call is stored. The model is a script; use an `AnthropicModel` in its place.
 
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
