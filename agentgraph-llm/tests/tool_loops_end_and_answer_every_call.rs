@@ -180,7 +180,7 @@ async fn at_most_the_allowed_calls_run_at_the_same_time_and_each_gets_its_turn()
 async fn a_call_that_cannot_run_is_answered_and_the_loop_continues() {
     // The schema is checked first if the crate does that.
     let [missing, integer] = match cfg!(feature = "validate") {
-        true => [r#""text" is a required property"#, r#"7 is not of type "string""#],
+        true => [r#""text" is a required property"#, r#"at `/text`: 7 is not of type "string""#],
         false => ["missing field `text`", "invalid type: integer `7`"],
     };
     let (missing, integer) =
