@@ -32,7 +32,7 @@ use proc_macro::TokenStream;
 /// let spec = weather().spec();
 /// assert_eq!((&*spec.name, &*spec.description), ("weather", "The weather of the next days."));
 /// assert_eq!(spec.input_schema["properties"]["city"]["description"], "A town, in English.");
-/// assert_eq!(spec.input_schema["required"], serde_json::json!(["city"]));
+/// assert_eq!(spec.input_schema["required"][0], "city");
 /// ```
 ///
 /// The function's name is the name of the tool, its doc comment the description, and the doc comments of its
