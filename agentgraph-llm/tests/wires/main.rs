@@ -4,6 +4,7 @@
 //! a file beside `anthropic_messages.rs` and is added to the list there.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
+mod aimock;
 mod anthropic_messages;
 mod gemini;
 mod openai_chat;
@@ -11,6 +12,8 @@ mod openai_responses;
 mod server;
 mod wire;
 
+mod aimock_answers_on_every_wire;
+mod aimock_deviates_in_known_ways;
 mod answers_in_another_form_are_read_or_refused_by_name;
 mod calls_end_in_time;
 mod failed_calls_are_retried_only_if_that_can_help;

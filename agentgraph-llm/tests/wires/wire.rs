@@ -108,8 +108,12 @@ pub use agentgraph_llm::SecretString;
 
 impl Settings {
     pub fn of(server: &Server) -> Self {
+        Settings::at(&server.url)
+    }
+
+    pub fn at(url: &str) -> Self {
         Settings {
-            url: server.url.clone(),
+            url: url.to_owned(),
             key: Some(KEY.to_owned()),
             waits: Waits::default(),
             timeout: None,
