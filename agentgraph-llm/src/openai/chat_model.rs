@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use super::Profile;
 use super::chat::{StreamDecoder, encode};
 use super::connection::{self, BASE_URL};
-use crate::error::Result;
+use super::responses::decode_count;
+use crate::error::{Code, Result};
 use crate::http::{Call, Connection, Endpoint, connection_settings};
-use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo};
+use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
 /// A model behind Chat Completions: of OpenAI, or of a compatible server such as Ollama, llama.cpp or vLLM.
 /// Cheap to clone.
@@ -68,6 +69,19 @@ impl ChatModel for OpenAiChatModel {
         let url = self.endpoint.url("chat/completions");
         let call = Call { url, body, info: self.info(), request: &request };
         self.endpoint.stream(call, || StreamDecoder::new(&self.profile)).await
+    }
+
+    /// The number that the server counts, if the profile has a path for it and the server knows the path.
+    /// Otherwise an estimate.
+    async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
+        let Some(path) = &self.profile.count_path else {
+            return Ok(TokenCount::estimate(request));
+        };
+        let body = encode(&self.info.model, request, &self.profile, false);
+        match self.endpoint.send(&self.endpoint.url(path), body.get(), decode_count).await {
+            Err(error) if error.code() == Code::NotFound => Ok(TokenCount::estimate(request)),
+            count => count,
+        }
     }
 }
 
@@ -161,6 +175,7 @@ impl OpenAiChatModelBuilder {
         let endpoint = self.connection.endpoint(connection::wire(self.profile.requires_key))?;
         let mut capabilities = Capabilities::new();
         capabilities.structured_output = self.profile.structured_output;
+        capabilities.token_count = self.profile.count_path.is_some();
         capabilities.max_input_tokens = self.max_input_tokens;
         Ok(OpenAiChatModel {
             info: ModelInfo::new(self.profile.provider.clone(), model).with(capabilities),

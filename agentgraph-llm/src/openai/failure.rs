@@ -138,6 +138,8 @@ fn code_of_status(status: u16, detail: &Detail) -> Code {
         409 => Code::Conflict,
         413 => Code::TooLarge,
         429 => Code::RateLimited,
+        // The server lacks what is asked for, and will lack it the next time.
+        501 => Code::BadRequest,
         503 | 529 => Code::Overloaded,
         500.. => Code::Server,
         _ => Code::BadRequest,
@@ -234,6 +236,11 @@ mod tests {
                 401,
                 r#"{"error":{"message":"m","type":"invalid_request_error","param":null,"code":null}}"#,
                 Code::Auth,
+            ),
+            (
+                501,
+                r#"{"error":{"code":501,"message":"This server does not support embeddings","type":"not_supported_error"}}"#,
+                Code::BadRequest,
             ),
             (502, "<html>", Code::Server),
             (403, "", Code::Permission),

@@ -40,6 +40,8 @@ pub struct Profile {
     pub requires_object_arguments: bool,
     /// The field of an assistant message in which the server takes its thinking back; `None` to leave it out.
     pub thinking_field: Option<Cow<'static, str>>,
+    /// The path below the base URL by which the server counts the tokens of a request; `None` to estimate them.
+    pub count_path: Option<Cow<'static, str>>,
     /// Whether the server makes answers follow a JSON Schema.
     pub structured_output: bool,
     /// Whether a strict schema has to be in OpenAI's subset: every field required, no others allowed.
@@ -60,6 +62,7 @@ impl Profile {
             names_forced_tool: true,
             requires_object_arguments: false,
             thinking_field: None,
+            count_path: None,
             structured_output: true,
             strict_subset: true,
         }
@@ -90,9 +93,13 @@ impl Profile {
         }
     }
 
-    /// The `llama-server` of llama.cpp: a forced tool has no name.
+    /// The `llama-server` of llama.cpp: a forced tool has no name, and tokens are counted.
     pub fn llama_cpp() -> Self {
-        Profile { names_forced_tool: false, ..Profile::compatible("llama_cpp", "http://localhost:8080/v1") }
+        Profile {
+            names_forced_tool: false,
+            count_path: Some("chat/completions/input_tokens".into()),
+            ..Profile::compatible("llama_cpp", "http://localhost:8080/v1")
+        }
     }
 
     /// vLLM.
