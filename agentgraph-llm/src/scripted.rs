@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use crate::error::{Code, Error, Result};
+use crate::http::SentKey;
 use crate::message::{MessageIds, Origin};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo};
 use crate::telemetry::ChatTrace;
@@ -114,6 +115,7 @@ impl ScriptedModel {
 
     fn traced(&self, request: ChatRequest) -> Result<ChatResponse> {
         let trace = ChatTrace::begin(self.info(), &request);
+        trace.record_request(&request, &SentKey::none());
         let result = trace.span().in_scope(|| self.answer(request));
         trace.end(result.as_ref());
         result

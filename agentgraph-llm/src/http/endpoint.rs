@@ -73,7 +73,7 @@ impl Endpoint {
         decoder: impl Fn() -> D,
     ) -> Result<ChatStream> {
         let trace = ChatTrace::begin(call.info.clone(), call.request);
-        match self.begin_stream(&call, decoder).instrument(trace.span().clone()).await {
+        match self.begin_stream(&call, &trace, decoder).instrument(trace.span().clone()).await {
             Ok(events) => {
                 trace.record_first_piece();
                 Ok(events.into_stream(trace))
@@ -88,11 +88,12 @@ impl Endpoint {
     async fn begin_stream<D: Decoder>(
         self: &Arc<Self>,
         call: &Call<'_>,
+        trace: &ChatTrace,
         decoder: impl Fn() -> D,
     ) -> Result<Events<D>> {
         let mut tries = 0;
         loop {
-            match self.try_stream(call, decoder()).await {
+            match self.try_stream(call, trace, decoder()).await {
                 Ok(events) => return Ok(events),
                 Err(error) => self.wait_or_give_up(error, &mut tries).await?,
             }
@@ -110,7 +111,7 @@ impl Endpoint {
 
     async fn try_send<T>(&self, url: &Url, body: &str, read: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
         let opened = async {
-            let mut opened = self.open(url, body).await?;
+            let mut opened = self.open(url, body, self.sign().await?).await?;
             let bytes = self.read(&mut opened.response).await?;
             Ok((opened, bytes))
         };
@@ -118,9 +119,19 @@ impl Endpoint {
         read(&bytes).map_err(|error| opened.complete(self, error))
     }
 
-    async fn try_stream<D: Decoder>(self: &Arc<Self>, call: &Call<'_>, decoder: D) -> Result<Events<D>> {
+    async fn try_stream<D: Decoder>(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        trace: &ChatTrace,
+        decoder: D,
+    ) -> Result<Events<D>> {
         let deadline = self.deadline();
-        let opened = self.in_time(deadline, self.open(&call.url, &call.body)).await?;
+        let opened = async {
+            let signed = self.sign().await?;
+            trace.record_request(call.request, &signed.key);
+            self.open(&call.url, &call.body, signed).await
+        };
+        let opened = self.in_time(deadline, opened).await?;
         Events::begin(Arc::clone(self), opened, &call.info, decoder, deadline).await
     }
 
@@ -143,10 +154,15 @@ impl Endpoint {
         })
     }
 
-    /// Sends a body and waits for the head of a successful response.
-    async fn open(&self, url: &Url, body: &str) -> Result<Opened> {
+    async fn sign(&self) -> Result<Signed> {
         let mut headers = self.headers.clone();
         let key = self.key.add_to(&mut headers).await?;
+        Ok(Signed { headers, key })
+    }
+
+    /// Sends a body and waits for the head of a successful response.
+    async fn open(&self, url: &Url, body: &str, signed: Signed) -> Result<Opened> {
+        let Signed { headers, key } = signed;
         let request = self.client.post(url.clone()).headers(headers).body(body.to_owned());
         let response = request.send().await.map_err(|error| self.transport(error))?;
         let mut opened = Opened { response, key };
@@ -216,6 +232,12 @@ impl Endpoint {
             Error::new(Code::Connection, message)
         }
     }
+}
+
+/// The headers of one attempt, with its key.
+struct Signed {
+    headers: HeaderMap,
+    key: SentKey,
 }
 
 /// A response whose head was read.
