@@ -117,6 +117,9 @@ impl ScriptedModel {
         let trace = ChatTrace::begin(self.info(), &request);
         trace.record_request(&request, &SentKey::none());
         let result = trace.span().in_scope(|| self.answer(request));
+        if result.is_ok() {
+            trace.record_first_piece();
+        }
         trace.end(result.as_ref());
         result
     }
