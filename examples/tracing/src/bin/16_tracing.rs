@@ -6,8 +6,10 @@
 //! cargo run -p tracing-example --bin 16_tracing
 //! ```
 //!
-//! `OTEL_EXPORTER_OTLP_ENDPOINT` names another collector.
+//! `OTEL_EXPORTER_OTLP_ENDPOINT` names another collector, and `--model anthropic:claude-...` a model in the place
+//! of the script.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::prelude::*;
@@ -35,19 +37,23 @@ async fn look_up(ctx: Ctx, trip: Snapshot<Trip>) -> Result<TripUpdate> {
     Ok(Trip::update().weather(format!("snow in {}", trip.city)))
 }
 
-async fn advise(trip: Snapshot<Trip>, model: Dep<ScriptedModel>) -> Result<TripUpdate> {
+async fn advise(trip: Snapshot<Trip>, model: Dep<Arc<dyn ChatModel>>) -> Result<TripUpdate> {
     let answer = model.chat(ChatRequest::user(format!("It is {}. What do I need?", trip.weather))).await?;
     Ok(Trip::update().advice(answer.message.text()))
 }
 
-fn graph() -> Result<CompiledGraph<Trip>> {
+fn script() -> Arc<dyn ChatModel> {
+    Arc::new(ScriptedModel::new(["A coat."]))
+}
+
+fn graph(model: Arc<dyn ChatModel>) -> Result<CompiledGraph<Trip>> {
     let retry = RetryPolicy::attempts(3).initial(Duration::from_millis(10));
     let graph = StateGraph::new()
         .node("look_up", look_up.retry(retry))
         .node("advise", advise)
         .edge(START, "look_up")
         .edge("look_up", "advise")
-        .dep(ScriptedModel::new(["A coat."]))
+        .dep(model)
         .compile()?;
     Ok(graph.checkpointer(MemorySaver::new()))
 }
@@ -71,9 +77,12 @@ async fn main() -> Result<()> {
     let exporter = SpanExporter::builder().with_http().with_protocol(Protocol::HttpJson).build()?;
     let provider = send_spans(exporter);
 
-    let trip = graph()?.invoke(Trip::update().city("Oslo")).thread("ada").await?.into_finished()?;
+    let named = example_model::from_args()?;
+    let is_script = named.is_none();
+    let graph = graph(named.unwrap_or_else(script))?;
+    let trip = graph.invoke(Trip::update().city("Oslo")).thread("ada").await?.into_finished()?;
     println!("{}", trip.advice);
-    assert_eq!(trip.advice, "A coat.");
+    assert!(!is_script || trip.advice == "A coat.");
 
     // Sends what is left. Without a collector the run is none the worse.
     if let Err(error) = provider.shutdown() {
@@ -100,7 +109,8 @@ mod tests {
         let exporter = SpanExporter::builder().with_http().with_protocol(Protocol::HttpJson);
         let provider = send_spans(exporter.with_endpoint(collector.endpoint("traces")).build().unwrap());
 
-        let outcome = graph().unwrap().invoke(Trip::update().city("Oslo")).thread("ada").await.unwrap();
+        let outcome =
+            graph(script()).unwrap().invoke(Trip::update().city("Oslo")).thread("ada").await.unwrap();
         provider.shutdown().unwrap();
 
         let requests = collector.received("traces");
