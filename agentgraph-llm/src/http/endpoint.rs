@@ -13,7 +13,7 @@ use super::key::{KeyHeader, SentKey};
 use super::{Clock, Decoder, Dialect, MAX_BODY, Policy, Timeouts, base_url, chain, retry};
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
-use crate::model::{ChatRequest, ChatStream, ModelInfo};
+use crate::model::{ChatRequest, ChatStream, ModelInfo, TokenCount};
 use crate::telemetry::ChatTrace;
 
 /// The client of one server.
@@ -59,6 +59,21 @@ impl Endpoint {
                 Ok(answer) => return Ok(answer),
                 Err(error) => self.wait_or_give_up(error, &mut tries).await?,
             }
+        }
+    }
+
+    /// Asks the server for the number of tokens of a request to `model`. A server without the endpoint, such
+    /// as most compatible ones, gives an estimate.
+    pub(crate) async fn count(
+        &self,
+        url: &Url,
+        body: &str,
+        read: impl Fn(&[u8]) -> Result<TokenCount>,
+        (model, request): (&str, &ChatRequest),
+    ) -> Result<TokenCount> {
+        match self.send(url, body, read).await {
+            Err(error) if has_no_endpoint(&error, model) => Ok(TokenCount::estimate(request)),
+            counted => counted,
         }
     }
 
@@ -183,7 +198,11 @@ impl Endpoint {
     }
 
     pub(super) async fn read(&self, response: &mut Response) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
+        self.read_after(Vec::new(), response).await
+    }
+
+    /// Reads the rest of a body whose beginning was read.
+    pub(super) async fn read_after(&self, mut body: Vec<u8>, response: &mut Response) -> Result<Vec<u8>> {
         while let Some(piece) = response.chunk().await.map_err(|error| self.transport(error))? {
             if body.len() + piece.len() > MAX_BODY {
                 let message = format!("the answer has more than {MAX_BODY} bytes: check the base URL");
@@ -203,6 +222,9 @@ impl Endpoint {
         };
         if let Some(wait) = retry::asked_wait(headers, self.clock.now()) {
             error = error.with_retry_after(wait);
+        }
+        if status == StatusCode::NOT_IMPLEMENTED {
+            error = error.with_retryable(false);
         }
         // A retry does not help against a billing error, even if the server asks for one.
         match retry::verdict(headers).filter(|again| !again || !error.is_billing()) {
@@ -259,6 +281,24 @@ impl Opened {
     pub(super) fn request_id(&self, endpoint: &Endpoint) -> Option<&str> {
         self.response.headers().get(endpoint.dialect.request_id)?.to_str().ok()
     }
+}
+
+/// Whether the error says that the server does not have the path. One that names the model is about the
+/// model.
+fn has_no_endpoint(error: &Error, model: &str) -> bool {
+    match error.status() {
+        Some(405 | 501) => true,
+        Some(404) => !has_word(error.message(), model),
+        _ => false,
+    }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_apart = |letter: Option<char>| !letter.is_some_and(char::is_alphanumeric);
+    text.match_indices(word).any(|(at, _)| {
+        let after = &text[at + word.len()..];
+        is_apart(text[..at].chars().next_back()) && is_apart(after.chars().next())
+    })
 }
 
 /// The compression of a body, if it has one. The client removes the header from bodies that it reads.
