@@ -126,7 +126,7 @@ impl ChatModel for GeminiModel {
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
         let body = encode_count(&self.model, request);
         let url = self.endpoint.url(&method(&self.model, "countTokens"));
-        self.endpoint.send(&url, body.get(), decode_count).await
+        self.endpoint.count(&url, body.get(), decode_count, (&self.model, request)).await
     }
 }
 

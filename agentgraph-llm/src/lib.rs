@@ -48,6 +48,7 @@
 //! | [`template`] | [`Template`]: prompts with places for values of a database |
 //! | [`schema`] | JSON Schemas in the forms that providers accept |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
+//! | [`telemetry`] | [`ContentCapture`]: messages and arguments in spans, off unless switched on |
 //! | [`scripted`] | [`ScriptedModel`], for tests without a model |
 //! | [`recording`] | [`Recording`]: exchanges with a model, recorded once and replayed in tests |
 //! | [`Error`], [`Code`] | one error with a stable code, and whether a retry can help |
@@ -67,7 +68,8 @@
 //!   asked again.
 //! - *A retry never repeats output that was shown.* Calls are retried by the provider's rules, streams only
 //!   until their first event.
-//! - *No key is in any log, error or checkpoint*, and no conversation in any span: see [below](#traces).
+//! - *No key is in any log, error or checkpoint*, and no conversation in any span unless the program
+//!   [asks for it](ContentCapture): see [below](#traces).
 //!
 //! # What is not here
 //!
@@ -79,7 +81,8 @@
 //! names of the OpenTelemetry GenAI conventions: model, tokens, stop reason, error code. The application
 //! chooses the exporter. Tokens and times of model calls are also events of the target
 //! `agentgraph_llm::metrics`, at the level trace, which the metrics layer of `tracing-opentelemetry` turns
-//! into the histograms of the conventions.
+//! into the histograms of the conventions. Messages, arguments and results are recorded only after
+//! [`ContentCapture::install`].
 
 pub mod agent;
 pub mod anthropic;
@@ -91,6 +94,7 @@ mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
+mod mask;
 #[cfg(any(feature = "mcp", feature = "mcp-server"))]
 pub mod mcp;
 pub mod message;
@@ -105,7 +109,7 @@ pub mod retry;
 pub mod schema;
 pub mod scripted;
 mod sse;
-mod telemetry;
+pub mod telemetry;
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
@@ -134,6 +138,7 @@ pub use node::{
 pub use openai::{OpenAiChatModel, OpenAiEmbedder, OpenAiModel};
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
+pub use telemetry::ContentCapture;
 pub use template::Template;
 pub use tool::{
     AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError,

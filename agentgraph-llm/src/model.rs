@@ -76,7 +76,8 @@ pub trait ChatModel: Send + Sync {
     /// start of the stream is its last item.
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream>;
 
-    /// The number of tokens of a request. The default is an [estimate](TokenCount::estimate).
+    /// The number of tokens of a request. The default is an [estimate](TokenCount::estimate), and so is the
+    /// answer of a model whose server turns out not to count.
     ///
     /// # Errors
     /// The error of the provider or of the connection, for models whose server counts.

@@ -126,11 +126,17 @@ impl ModelName {
         NamedModel { name: self.clone(), key: None, url: None, timeout: None, allows_plain_http: false }
     }
 
-    /// The model with the key and the address of the environment.
+    /// The settings of the model with the key and the address of the environment.
     ///
-    /// # Errors
-    /// `E_LLM_CONFIG` if the provider needs a key and the environment has none, or a setting is invalid.
-    pub fn from_env(&self) -> Result<Arc<dyn ChatModel>> {
+    /// ```
+    /// use agentgraph_llm::{ChatModel, ModelName};
+    ///
+    /// let name: ModelName = "llama-cpp:qwen".parse()?;
+    /// let model = name.settings_from_env().base_url("http://localhost:9000/v1").build()?;
+    /// assert_eq!(model.info().model, "qwen");
+    /// # Ok::<(), agentgraph_llm::Error>(())
+    /// ```
+    pub fn settings_from_env(&self) -> NamedModel {
         let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let mut settings = self.settings();
         if let Some(key) = self.provider.key_variables().iter().find_map(variable) {
@@ -139,7 +145,15 @@ impl ModelName {
         if let Some(url) = self.provider.url_variables().iter().find_map(variable) {
             settings = settings.base_url(url);
         }
-        settings.build()
+        settings
+    }
+
+    /// The model with the key and the address of the environment.
+    ///
+    /// # Errors
+    /// `E_LLM_CONFIG` if the provider needs a key and the environment has none, or a setting is invalid.
+    pub fn from_env(&self) -> Result<Arc<dyn ChatModel>> {
+        self.settings_from_env().build()
     }
 }
 

@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 
 use crate::error::{Code, Error, Result};
+use crate::mask::masked;
 use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelInfo};
 
 use exchange::{Exchange, Recorded};
@@ -156,7 +157,7 @@ impl Recording {
     }
 
     fn replay(&self, replies: &Mutex<Replies>, request: &ChatRequest) -> Result<ChatStream> {
-        let key = exchange::masked(&request.canonical(), &self.secrets);
+        let key = masked(&request.canonical(), &self.secrets);
         let recorded = lock(replies).get_mut(&key).and_then(VecDeque::pop_front);
         let Some(recorded) = recorded else {
             let message = format!(

@@ -160,6 +160,16 @@ pub fn transform_arguments(schema: &Value, profile: SchemaProfile) -> Transforme
     Transformed { schema, wraps_value: false, is_strict: false, unenforced: Vec::new(), obstacles }
 }
 
+/// The schema as that of an object which no profile wraps, and whether it was wrapped for that.
+pub(crate) fn as_object(schema: &Value) -> (Value, bool) {
+    let schema = wrap::without_dialect(schema);
+    let is_union = ["anyOf", "oneOf", "allOf"].iter().any(|keyword| schema.get(keyword).is_some());
+    match is_union || !wrap::is_object(&schema) {
+        true => (wrap::wrapped(schema), true),
+        false => (schema, false),
+    }
+}
+
 fn plain(schema: &Value) -> Transformed {
     let schema = wrap::without_dialect(schema);
     let wraps_value = !wrap::is_object(&schema);

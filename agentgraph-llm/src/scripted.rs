@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use crate::error::{Code, Error, Result};
+use crate::http::SentKey;
 use crate::message::{MessageIds, Origin};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo};
 use crate::telemetry::ChatTrace;
@@ -114,7 +115,11 @@ impl ScriptedModel {
 
     fn traced(&self, request: ChatRequest) -> Result<ChatResponse> {
         let trace = ChatTrace::begin(self.info(), &request);
+        trace.record_request(&request, &SentKey::none());
         let result = trace.span().in_scope(|| self.answer(request));
+        if result.is_ok() {
+            trace.record_first_piece();
+        }
         trace.end(result.as_ref());
         result
     }

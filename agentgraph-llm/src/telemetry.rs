@@ -1,4 +1,5 @@
-//! Spans and metrics with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, never content.
+//! Spans and metrics with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, and content only
+//! where a program has [asked for it](ContentCapture).
 //!
 //! A metric is an event whose field is named after its kind and its name, `histogram.gen_ai...`: the form
 //! that the metrics layer of `tracing-opentelemetry` takes.
@@ -6,15 +7,24 @@
 //! `tracing` wants static span names, so the readable one (`chat claude-...`) is in `otel.name`, which the
 //! OpenTelemetry bridge takes as the span's name.
 
+mod capture;
+mod content;
+
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tracing::field::Empty;
+use serde_json::Value;
+use tracing::field::{Empty, display};
 use tracing::{Level, Span};
 
 use crate::error::Error;
+use crate::http::SentKey;
 use crate::message::ToolUse;
 use crate::model::{ChatEvent, ChatRequest, ChatResponse, ModelInfo};
-use crate::tool::ToolError;
+use crate::tool::{ToolError, ToolOutput};
+use content::Content;
+
+pub use capture::ContentCapture;
 
 /// The target of the events that are metrics.
 const METRICS: &str = "agentgraph_llm::metrics";
@@ -24,15 +34,36 @@ pub(crate) struct ChatTrace {
     span: Span,
     info: ModelInfo,
     begun: Instant,
+    capture: Option<Arc<ContentCapture>>,
+    /// The key of the newest attempt.
+    key: Mutex<Option<SentKey>>,
 }
 
 impl ChatTrace {
     pub(crate) fn begin(info: ModelInfo, request: &ChatRequest) -> Self {
-        ChatTrace { span: chat_span(&info, request), info, begun: Instant::now() }
+        let span = chat_span(&info, request);
+        let capture = capture_for(&span);
+        ChatTrace { span, info, begun: Instant::now(), capture, key: Mutex::new(None) }
     }
 
     pub(crate) fn span(&self) -> &Span {
         &self.span
+    }
+
+    /// Records that the request is about to be sent with this key. Of several attempts the first counts.
+    pub(crate) fn record_request(&self, request: &ChatRequest, key: &SentKey) {
+        let earlier = self.key.lock().unwrap_or_else(PoisonError::into_inner).replace(key.clone());
+        let Some(content) = self.content().filter(|_| earlier.is_none()) else { return };
+        if let Some(system) = &request.system {
+            record_json(&self.span, "gen_ai.system_instructions", &content.system(system));
+        }
+        record_json(&self.span, "gen_ai.input.messages", &content.input(request));
+    }
+
+    fn content(&self) -> Option<Content> {
+        let key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = key.as_ref().and_then(SentKey::searched);
+        self.capture.as_ref().map(|capture| capture.content(key))
     }
 
     /// Records an event of the response, or the error that ends it.
@@ -49,6 +80,9 @@ impl ChatTrace {
         match result {
             Ok(response) => {
                 record_response(&self.span, response);
+                if let Some(content) = self.content() {
+                    record_json(&self.span, "gen_ai.output.messages", &content.output(response));
+                }
                 self.count_tokens("input", response.usage.input_total, response);
                 self.count_tokens("output", response.usage.output_total, response);
             }
@@ -119,6 +153,9 @@ fn chat_span(info: &ModelInfo, request: &ChatRequest) -> Span {
         gen_ai.usage.cache_read.input_tokens = Empty,
         gen_ai.usage.cache_creation.input_tokens = Empty,
         gen_ai.usage.reasoning.output_tokens = Empty,
+        gen_ai.system_instructions = Empty,
+        gen_ai.input.messages = Empty,
+        gen_ai.output.messages = Empty,
         "error.type" = Empty,
     );
     if let Some(tokens) = request.max_tokens {
@@ -150,8 +187,48 @@ fn record_error(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
+/// What is to be captured in a span that somebody sees.
+fn capture_for(span: &Span) -> Option<Arc<ContentCapture>> {
+    if span.is_disabled() { None } else { ContentCapture::installed() }
+}
+
+fn record_json(span: &Span, field: &str, value: &Value) {
+    span.record(field, display(value));
+}
+
 /// The span of one tool call.
-pub(crate) fn tool_span(call: &ToolUse) -> Span {
+pub(crate) struct ToolTrace {
+    span: Span,
+    content: Option<Content>,
+}
+
+impl ToolTrace {
+    pub(crate) fn begin(call: &ToolUse) -> Self {
+        let span = tool_span(call);
+        let content = capture_for(&span).map(|capture| capture.content(None));
+        if let Some(arguments) = content.as_ref().and_then(|content| content.arguments(call)) {
+            record_json(&span, "gen_ai.tool.call.arguments", &arguments);
+        }
+        ToolTrace { span, content }
+    }
+
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Records the end of the call.
+    pub(crate) fn end(&self, outcome: Result<&ToolOutput, &ToolError>) {
+        match (outcome, &self.content) {
+            (Ok(output), Some(content)) => {
+                record_json(&self.span, "gen_ai.tool.call.result", &content.result(output));
+            }
+            (Ok(_), None) => {}
+            (Err(error), _) => record_error(&self.span, tool_error_type(error)),
+        }
+    }
+}
+
+fn tool_span(call: &ToolUse) -> Span {
     tracing::info_span!(
         "execute_tool",
         otel.name = format_args!("execute_tool {}", call.name),
@@ -161,16 +238,16 @@ pub(crate) fn tool_span(call: &ToolUse) -> Span {
         gen_ai.tool.name = call.name.as_str(),
         gen_ai.tool.call.id = call.id.as_str(),
         "gen_ai.tool.type" = "function",
+        gen_ai.tool.call.arguments = Empty,
+        gen_ai.tool.call.result = Empty,
         "error.type" = Empty,
     )
 }
 
-/// Records the error of a tool call.
-pub(crate) fn record_tool_error(span: &Span, error: &ToolError) {
-    let kind = match error {
+fn tool_error_type(error: &ToolError) -> &'static str {
+    match error {
         ToolError::InvalidArguments(_) => "invalid_arguments",
         ToolError::Failed(_) => "failed",
         ToolError::Fatal(_) => "fatal",
-    };
-    record_error(span, kind);
+    }
 }

@@ -10,7 +10,7 @@ mod retry;
 mod siblings;
 mod timeout;
 
-pub(crate) use attempt::{attempt_span, invoke_in_span, record_attempt};
+pub(crate) use attempt::{attempt_span, in_agent_span, invoke_in_span, record_attempt};
 pub use on_end::OnEnd;
 pub(crate) use panic::{CatchPanic, guarded};
 pub use retry::RetryPolicy;

@@ -19,9 +19,11 @@ use crate::extract::{FromTask, Requirement, Task};
 #[cfg(feature = "testing")]
 use crate::node::observed::Observer;
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
+use crate::policy::in_agent_span;
 use crate::record::codec::Codec;
 use crate::run::CompiledGraph;
 use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
+use crate::spans::may_be_heard;
 use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step};
 
@@ -253,7 +255,11 @@ impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
         let end = Arc::clone(&self.end);
         let outer = Arc::clone(task.shared);
         let request = task.request;
-        Box::pin(async move { end(enter(&callee, begin, outer, request).await?) })
+        let call = Box::pin(async move { end(enter(&callee, begin, outer, request).await?) });
+        match self.callee.graph.agent() {
+            Some(agent) if may_be_heard() => in_agent_span(agent, task, call),
+            _ => call,
+        }
     }
 
     #[cfg(feature = "testing")]

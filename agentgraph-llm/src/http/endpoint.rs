@@ -13,7 +13,7 @@ use super::key::{KeyHeader, SentKey};
 use super::{Clock, Decoder, Dialect, MAX_BODY, Policy, Timeouts, base_url, chain, retry};
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
-use crate::model::{ChatRequest, ChatStream, ModelInfo};
+use crate::model::{ChatRequest, ChatStream, ModelInfo, TokenCount};
 use crate::telemetry::ChatTrace;
 
 /// The client of one server.
@@ -62,6 +62,21 @@ impl Endpoint {
         }
     }
 
+    /// Asks the server for the number of tokens of a request to `model`. A server without the endpoint, such
+    /// as most compatible ones, gives an estimate.
+    pub(crate) async fn count(
+        &self,
+        url: &Url,
+        body: &str,
+        read: impl Fn(&[u8]) -> Result<TokenCount>,
+        (model, request): (&str, &ChatRequest),
+    ) -> Result<TokenCount> {
+        match self.send(url, body, read).await {
+            Err(error) if has_no_endpoint(&error, model) => Ok(TokenCount::estimate(request)),
+            counted => counted,
+        }
+    }
+
     /// Requests a message. It returns after the first event. A failure before that is retried like any other;
     /// a failure after it ends the stream, because events that were shown cannot be taken back.
     ///
@@ -73,7 +88,7 @@ impl Endpoint {
         decoder: impl Fn() -> D,
     ) -> Result<ChatStream> {
         let trace = ChatTrace::begin(call.info.clone(), call.request);
-        match self.begin_stream(&call, decoder).instrument(trace.span().clone()).await {
+        match self.begin_stream(&call, &trace, decoder).instrument(trace.span().clone()).await {
             Ok(events) => {
                 trace.record_first_piece();
                 Ok(events.into_stream(trace))
@@ -88,11 +103,12 @@ impl Endpoint {
     async fn begin_stream<D: Decoder>(
         self: &Arc<Self>,
         call: &Call<'_>,
+        trace: &ChatTrace,
         decoder: impl Fn() -> D,
     ) -> Result<Events<D>> {
         let mut tries = 0;
         loop {
-            match self.try_stream(call, decoder()).await {
+            match self.try_stream(call, trace, decoder()).await {
                 Ok(events) => return Ok(events),
                 Err(error) => self.wait_or_give_up(error, &mut tries).await?,
             }
@@ -110,7 +126,7 @@ impl Endpoint {
 
     async fn try_send<T>(&self, url: &Url, body: &str, read: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
         let opened = async {
-            let mut opened = self.open(url, body).await?;
+            let mut opened = self.open(url, body, self.sign().await?).await?;
             let bytes = self.read(&mut opened.response).await?;
             Ok((opened, bytes))
         };
@@ -118,9 +134,19 @@ impl Endpoint {
         read(&bytes).map_err(|error| opened.complete(self, error))
     }
 
-    async fn try_stream<D: Decoder>(self: &Arc<Self>, call: &Call<'_>, decoder: D) -> Result<Events<D>> {
+    async fn try_stream<D: Decoder>(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        trace: &ChatTrace,
+        decoder: D,
+    ) -> Result<Events<D>> {
         let deadline = self.deadline();
-        let opened = self.in_time(deadline, self.open(&call.url, &call.body)).await?;
+        let opened = async {
+            let signed = self.sign().await?;
+            trace.record_request(call.request, &signed.key);
+            self.open(&call.url, &call.body, signed).await
+        };
+        let opened = self.in_time(deadline, opened).await?;
         Events::begin(Arc::clone(self), opened, &call.info, decoder, deadline).await
     }
 
@@ -143,10 +169,15 @@ impl Endpoint {
         })
     }
 
-    /// Sends a body and waits for the head of a successful response.
-    async fn open(&self, url: &Url, body: &str) -> Result<Opened> {
+    async fn sign(&self) -> Result<Signed> {
         let mut headers = self.headers.clone();
         let key = self.key.add_to(&mut headers).await?;
+        Ok(Signed { headers, key })
+    }
+
+    /// Sends a body and waits for the head of a successful response.
+    async fn open(&self, url: &Url, body: &str, signed: Signed) -> Result<Opened> {
+        let Signed { headers, key } = signed;
         let request = self.client.post(url.clone()).headers(headers).body(body.to_owned());
         let response = request.send().await.map_err(|error| self.transport(error))?;
         let mut opened = Opened { response, key };
@@ -167,7 +198,11 @@ impl Endpoint {
     }
 
     pub(super) async fn read(&self, response: &mut Response) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
+        self.read_after(Vec::new(), response).await
+    }
+
+    /// Reads the rest of a body whose beginning was read.
+    pub(super) async fn read_after(&self, mut body: Vec<u8>, response: &mut Response) -> Result<Vec<u8>> {
         while let Some(piece) = response.chunk().await.map_err(|error| self.transport(error))? {
             if body.len() + piece.len() > MAX_BODY {
                 let message = format!("the answer has more than {MAX_BODY} bytes: check the base URL");
@@ -187,6 +222,9 @@ impl Endpoint {
         };
         if let Some(wait) = retry::asked_wait(headers, self.clock.now()) {
             error = error.with_retry_after(wait);
+        }
+        if status == StatusCode::NOT_IMPLEMENTED {
+            error = error.with_retryable(false);
         }
         // A retry does not help against a billing error, even if the server asks for one.
         match retry::verdict(headers).filter(|again| !again || !error.is_billing()) {
@@ -218,6 +256,12 @@ impl Endpoint {
     }
 }
 
+/// The headers of one attempt, with its key.
+struct Signed {
+    headers: HeaderMap,
+    key: SentKey,
+}
+
 /// A response whose head was read.
 pub(super) struct Opened {
     pub(super) response: Response,
@@ -237,6 +281,24 @@ impl Opened {
     pub(super) fn request_id(&self, endpoint: &Endpoint) -> Option<&str> {
         self.response.headers().get(endpoint.dialect.request_id)?.to_str().ok()
     }
+}
+
+/// Whether the error says that the server does not have the path. One that names the model is about the
+/// model.
+fn has_no_endpoint(error: &Error, model: &str) -> bool {
+    match error.status() {
+        Some(405 | 501) => true,
+        Some(404) => !has_word(error.message(), model),
+        _ => false,
+    }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_apart = |letter: Option<char>| !letter.is_some_and(char::is_alphanumeric);
+    text.match_indices(word).any(|(at, _)| {
+        let after = &text[at + word.len()..];
+        is_apart(text[..at].chars().next_back()) && is_apart(after.chars().next())
+    })
 }
 
 /// The compression of a body, if it has one. The client removes the header from bodies that it reads.

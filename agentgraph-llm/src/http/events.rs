@@ -37,11 +37,35 @@ impl<D: Decoder> Events<D> {
         let kind = media_type(opened.response.headers());
         let mut events = Events { endpoint, opened, origin: info.into(), decoder, first: VecDeque::new() };
         events.first = match kind.as_str() {
-            "application/json" => events.read_whole(deadline).await?,
+            "application/json" => events.read_whole(Vec::new(), deadline).await?,
             "text/html" => return Err(events.complete_error(no_stream(&kind))),
-            _ => VecDeque::from([events.read_next().await?]),
+            kind => events.read_unsure(kind, deadline).await?,
         };
         Ok(events)
+    }
+
+    /// Reads the beginning of what should be a stream. Its first character says more than the type: servers
+    /// and proxies answer with JSON under any type, and no line of a stream begins with a bracket.
+    async fn read_unsure(&mut self, kind: &str, deadline: Option<Instant>) -> Result<VecDeque<ChatEvent>> {
+        loop {
+            let piece = match self.read_piece().await {
+                Ok(Some(piece)) => piece.as_ref().to_vec(),
+                Ok(None) => break self.decoder.end(),
+                Err(error) => return Err(self.complete_error(error)),
+            };
+            match first_character(&piece) {
+                Some((at, b'{' | b'[')) => return self.read_whole(piece[at..].to_vec(), deadline).await,
+                Some((_, b'<')) => return Err(self.complete_error(no_stream(kind))),
+                Some(_) => break self.decoder.push(&piece),
+                None => self.decoder.push(&piece),
+            }
+        }
+        match self.read_next().await {
+            Err(error) if error.code() == Code::Truncated && !matches!(kind, "" | EVENT_STREAM) => {
+                Err(self.complete_error(no_stream(kind)))
+            }
+            first => Ok(VecDeque::from([first?])),
+        }
     }
 
     /// The span stays open until the stream ends or is dropped, and records its end.
@@ -56,9 +80,11 @@ impl<D: Decoder> Events<D> {
         }))
     }
 
-    async fn read_whole(&mut self, deadline: Option<Instant>) -> Result<VecDeque<ChatEvent>> {
+    /// Reads one JSON value instead of a stream, from its beginning on.
+    async fn read_whole(&mut self, begun: Vec<u8>, deadline: Option<Instant>) -> Result<VecDeque<ChatEvent>> {
         let endpoint = &self.endpoint;
-        let body = endpoint.in_time(deadline, endpoint.read(&mut self.opened.response)).await;
+        let rest = endpoint.read_after(begun, &mut self.opened.response);
+        let body = endpoint.in_time(deadline, rest).await;
         match body.and_then(|body| self.decoder.whole(&body)) {
             Ok(mut response) => {
                 self.complete(&mut response);
@@ -127,6 +153,14 @@ impl<D: Decoder> Events<D> {
 fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// The first character that is neither white space nor a byte order mark, and its place.
+fn first_character(piece: &[u8]) -> Option<(usize, u8)> {
+    let is_blank = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, 0xEF | 0xBB | 0xBF);
+    piece.iter().copied().enumerate().find(|(_, byte)| !is_blank(*byte))
 }
 
 /// Without this error, a web page would look like a stream that was cut.

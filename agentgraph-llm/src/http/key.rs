@@ -151,12 +151,26 @@ impl KeyHeader {
 }
 
 /// The key of one attempt, which is removed from what the server says, in case the server repeats it.
-pub(super) struct SentKey(Option<SecretString>);
+#[derive(Clone)]
+pub(crate) struct SentKey(Option<SecretString>);
 
 impl SentKey {
+    /// A model that sends no key.
+    pub(crate) fn none() -> Self {
+        SentKey(None)
+    }
+
+    /// The key, if it is long enough to be searched for in texts.
+    pub(crate) fn searched(&self) -> Option<&str> {
+        let key = self.0.as_ref()?.expose_secret().trim();
+        Some(key).filter(|key| key.len() >= SHORTEST_SEARCHED)
+    }
+
     pub(super) fn redact(&self, error: Error) -> Error {
-        let key = self.0.as_ref().map(|key| key.expose_secret().trim()).unwrap_or_default();
-        if key.len() < SHORTEST_SEARCHED { error } else { error.without_text(key) }
+        match self.searched() {
+            Some(key) => error.without_text(key),
+            None => error,
+        }
     }
 }
 

@@ -5,11 +5,11 @@ use std::future::Future;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use crate::error::{Code, Error, Result};
 use crate::message::{Message, ToolResult};
 use crate::model::{ChatModel, ChatRequest, ChatResponse, OutputSpec, ToolChoice, Usage};
+use crate::schema;
 use crate::tool::ToolSpec;
 
 /// Requests after which [`AskExt::ask`] gives up.
@@ -100,7 +100,7 @@ pub struct Asked<T> {
 pub(crate) struct Form {
     pub(crate) spec: OutputSpec,
     pub(crate) is_native: bool,
-    /// The value is the field `value` of an object, because providers take objects only.
+    /// The value is the field [`WRAPPER`](schema::WRAPPER) of an object, because providers take objects only.
     is_wrapped: bool,
 }
 
@@ -112,10 +112,8 @@ struct Wrapped<T> {
 impl Form {
     pub(crate) fn of<T: JsonSchema>(is_native: bool) -> Self {
         let mut spec = OutputSpec::of::<T>();
-        let is_wrapped = spec.schema.get("type").and_then(Value::as_str) != Some("object");
-        if is_wrapped {
-            spec.schema = wrap(spec.schema);
-        }
+        let (schema, is_wrapped) = schema::as_object(&spec.schema);
+        spec.schema = schema;
         Form { spec, is_native, is_wrapped }
     }
 
@@ -155,14 +153,4 @@ impl Form {
             response.message.tool_uses().map(|call| ToolResult::error(&call.id, &text)).collect();
         if results.is_empty() { Message::user(text) } else { Message::tool_results(results) }
     }
-}
-
-/// An object with a field `value` of this schema. Definitions stay where references look for them.
-fn wrap(mut schema: Value) -> Value {
-    let definitions = schema.as_object_mut().and_then(|fields| fields.remove("$defs"));
-    let mut object = json!({ "type": "object", "properties": { "value": schema }, "required": ["value"] });
-    if let (Some(definitions), Some(fields)) = (definitions, object.as_object_mut()) {
-        fields.insert("$defs".to_owned(), definitions);
-    }
-    object
 }

@@ -7,14 +7,15 @@ use async_trait::async_trait;
 
 use super::responses::{StreamDecoder, decode_count, encode, encode_count};
 use super::{PROVIDER, connection};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::http::{Call, Connection, Endpoint, connection_settings};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
 /// A model behind OpenAI's Responses API, or a server compatible with it. Cheap to clone.
 ///
 /// The server stores nothing: each request has the whole conversation, with the thinking of the model in
-/// encrypted form. [`count_tokens`](ChatModel::count_tokens) asks the server.
+/// encrypted form. [`count_tokens`](ChatModel::count_tokens) asks the server, and estimates if a compatible one
+/// does not count. The API has no stop sequences: a request with [`stop`](ChatRequest::stop) is an error.
 ///
 /// A failed call is retried as one of [`OpenAiChatModel`](super::OpenAiChatModel).
 ///
@@ -60,6 +61,9 @@ impl ChatModel for OpenAiModel {
     }
 
     async fn stream(&self, mut request: ChatRequest) -> Result<ChatStream> {
+        if !request.stop.is_empty() {
+            return Err(has_no_stop_sequences());
+        }
         request.temperature = request.temperature.or(self.temperature);
         request.max_tokens = request.max_tokens.or(self.max_tokens);
         let body = encode(&self.info.model, &request, true).get().to_owned();
@@ -70,8 +74,16 @@ impl ChatModel for OpenAiModel {
 
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
         let body = encode_count(&self.info.model, request);
-        self.endpoint.send(&self.endpoint.url("responses/input_tokens"), body.get(), decode_count).await
+        let url = self.endpoint.url("responses/input_tokens");
+        self.endpoint.count(&url, body.get(), decode_count, (&self.info.model, request)).await
     }
+}
+
+/// A server of OpenAI refuses them, too, and does not say what would do.
+fn has_no_stop_sequences() -> Error {
+    let message = "the Responses API has no stop sequences: leave `stop` empty, or use `OpenAiChatModel`; a compatible \
+                   server that has them takes them by `with_extra(\"stop\", ..)`";
+    Error::new(Code::BadRequest, message)
 }
 
 impl fmt::Debug for OpenAiModel {

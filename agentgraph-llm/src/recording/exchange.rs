@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
+use crate::mask::masked;
 use crate::model::{Capabilities, ChatEvent, ChatRequest, ModelInfo};
-
-const MASK: &str = "[masked]";
 
 /// A request and its reply.
 #[derive(Serialize, Deserialize)]
@@ -84,19 +83,6 @@ impl Exchange {
         };
         line + "\n"
     }
-}
-
-/// A text without the secrets.
-pub(super) fn masked(text: &str, secrets: &[String]) -> String {
-    let forms = secrets.iter().flat_map(|secret| written_forms(secret));
-    forms.fold(text.to_owned(), |text, form| text.replace(&form, MASK))
-}
-
-/// A text as it is, and as it is written inside JSON inside JSON, such as arguments in a request.
-fn written_forms(text: &str) -> [String; 3] {
-    let escaped = |text: &str| serde_json::Value::from(text).to_string().trim_matches('"').to_owned();
-    let once = escaped(text);
-    [escaped(&once), once, text.to_owned()]
 }
 
 /// The events with the pieces of each block joined, so that no secret is split over two of them.

@@ -19,7 +19,7 @@ use crate::error::{Code, Error, Result};
 use crate::message::{Block, ToolResult, ToolUse};
 use crate::middleware::{Chain, NextTool};
 use crate::model::ChatResponse;
-use crate::telemetry;
+use crate::telemetry::ToolTrace;
 
 /// The result for the model, and the output if the call succeeded.
 pub(crate) type CallOutcome = (ToolResult, Option<ToolOutput>);
@@ -114,7 +114,7 @@ pub(crate) async fn run(
     asked: &ToolUse,
     call: ToolCall,
 ) -> Result<ToolOutput, ToolError> {
-    let span = telemetry::tool_span(asked);
+    let trace = ToolTrace::begin(asked);
     let work = async {
         let input = arguments::object(asked)?.clone();
         let call = call.with_input(input);
@@ -123,10 +123,8 @@ pub(crate) async fn run(
             Some((chain, toolbox)) => NextTool::first(chain, toolbox).run(&call).await,
         }
     };
-    let outcome = work.instrument(span.clone()).await;
-    if let Err(error) = &outcome {
-        telemetry::record_tool_error(&span, error);
-    }
+    let outcome = work.instrument(trace.span().clone()).await;
+    trace.end(outcome.as_ref());
     outcome
 }
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use agentgraph_llm::prelude::*;
+use agentgraph_llm::schema::{self, SchemaProfile};
 use agentgraph_llm::{Capabilities, Code, StopReason, ToolMode};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
@@ -19,7 +21,7 @@ struct Part {
     parts: Vec<Part>,
 }
 
-fn native(replies: impl IntoIterator<Item = &'static str>) -> ScriptedModel {
+fn native(replies: impl IntoIterator<Item = impl Into<Reply>>) -> ScriptedModel {
     ScriptedModel::new(replies).with_capabilities(Capabilities::new().structured_output())
 }
 
@@ -86,4 +88,42 @@ async fn three_answers_of_another_form_are_an_error_with_their_usage() {
     let model: std::sync::Arc<dyn ChatModel> = std::sync::Arc::new(model);
     let error = model.ask::<BTreeMap<String, u8>>(ChatRequest::user("Oslo?")).await.unwrap_err();
     assert_eq!((error.code(), error.usage()), (Code::AnswerRejected, Usage::new(6, 3)));
+}
+
+#[derive(Deserialize, JsonSchema, Debug, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Sky {
+    Clear,
+    Cloudy { cover: u8 },
+}
+
+#[derive(Deserialize, JsonSchema, Debug, PartialEq)]
+struct Report {
+    city: String,
+    #[serde(flatten)]
+    sky: Sky,
+}
+
+/// The schema that is asked for, and whether a profile would wrap it once more.
+async fn asked_schema<T: JsonSchema + DeserializeOwned + Send>(answer: serde_json::Value) -> T {
+    let model = native([answer.to_string()]);
+    let asked = model.ask::<T>(ChatRequest::user("?")).await.unwrap();
+    let schema = model.requests().remove(0).output.unwrap().schema;
+    for profile in
+        [SchemaProfile::Plain, SchemaProfile::OpenAi, SchemaProfile::Anthropic, SchemaProfile::Gemini]
+    {
+        assert!(!schema::transform(&schema, profile).wraps_value, "{profile:?} wraps {schema:#}");
+    }
+    asked.value
+}
+
+#[tokio::test]
+async fn a_value_is_wrapped_in_one_place_for_all_wires() {
+    let report = Report { city: "Oslo".to_owned(), sky: Sky::Cloudy { cover: 8 } };
+    let fields = json!({"city": "Oslo", "kind": "cloudy", "cover": 8});
+    assert_eq!(asked_schema::<Report>(json!({"value": fields})).await, report);
+    assert_eq!(asked_schema::<Sky>(json!({"value": {"kind": "clear"}})).await, Sky::Clear);
+    assert_eq!(asked_schema::<Vec<u8>>(json!({"value": [1, 2]})).await, [1, 2]);
+    assert_eq!(asked_schema::<Weather>(json!({"celsius": 12})).await, Weather { celsius: 12 });
+    assert_eq!(asked_schema::<Part>(json!({"name": "a", "parts": []})).await.name, "a");
 }

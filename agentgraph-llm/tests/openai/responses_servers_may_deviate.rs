@@ -303,3 +303,17 @@ async fn a_whole_response_may_come_instead_of_a_stream() {
     assert_eq!(hear(&model).await.response().message.text(), "Hello");
     assert!(server.requests()[0].head.starts_with("post /v1/responses "));
 }
+
+#[tokio::test]
+async fn stop_sequences_are_refused_before_anything_is_sent() {
+    let body = completed(&[message("Hello")])["response"].to_string();
+    let (model, server) = model(Reply::json(200, "", &body)).await;
+    let error = model.chat(ChatRequest::user("hi").with_stop("END")).await.unwrap_err();
+    assert_eq!((error.code(), error.is_retryable()), (Code::BadRequest, false));
+    assert!(error.message().contains("`OpenAiChatModel`") && server.requests().is_empty(), "{error}");
+
+    // For a compatible server that has them.
+    let request = ChatRequest::user("hi").with_extra("stop", json!(["END"]));
+    model.chat(request).await.unwrap();
+    assert!(server.requests()[0].body.contains(r#""stop":["END"]"#));
+}

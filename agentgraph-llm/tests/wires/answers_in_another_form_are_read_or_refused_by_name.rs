@@ -45,6 +45,88 @@ async fn json_that_is_no_answer_is_an_error() {
     }
 }
 
+/// A body under a type, or under none.
+fn typed(kind: &str, pieces: &[&[u8]]) -> Reply {
+    let head = format!("HTTP/1.1 200 OK\r\n{kind}transfer-encoding: chunked\r\nconnection: close\r\n\r\n");
+    let mut bytes = head.into_bytes();
+    for piece in pieces {
+        bytes.extend([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat());
+    }
+    bytes.extend(b"0\r\n\r\n");
+    Reply::say(bytes)
+}
+
+const WRONG_TYPES: [&str; 5] = [
+    "",
+    "content-type: text/plain\r\n",
+    "content-type: text/event-stream\r\n",
+    "content-type: application/octet-stream\r\n",
+    "content-type: application/x-ndjson; charset=utf-8\r\n",
+];
+
+#[tokio::test]
+async fn json_under_a_wrong_type_or_none_is_an_answer() {
+    for wire in WIRES {
+        for kind in WRONG_TYPES {
+            let whole = wire.whole("all of it");
+            let (begin, end) = whole.as_bytes().split_at(1);
+            for pieces in [
+                &[whole.as_bytes()][..],
+                &[begin, end],
+                &[b"\n", b" \r\n", begin, end],
+                &[b"\xEF", b"\xBB\xBF", begin, end],
+            ] {
+                let answer = ask(*wire, typed(kind, pieces)).await.unwrap();
+                assert_eq!(answer.message.text(), "all of it", "{}: {kind}", wire.name());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn json_that_is_no_answer_is_never_called_a_cut_stream() {
+    for wire in WIRES {
+        for kind in WRONG_TYPES {
+            for body in ["{\"unrelated\": 1}", "[]", "{", "{\"a\":1}\n{\"b\":2}\n"] {
+                let error = ask(*wire, typed(kind, &[body.as_bytes()])).await.unwrap_err();
+                assert_eq!(error.code(), Code::Decode, "{}: {kind}{body} gives {error}", wire.name());
+            }
+            let busy = wire.error_body(Failure::Overloaded, "busy");
+            let error = ask(*wire, typed(kind, &[busy.as_bytes()])).await.unwrap_err();
+            assert!(error.is_overloaded(), "{}: {kind} gives {error}", wire.name());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_under_a_wrong_type_is_a_stream() {
+    for wire in WIRES {
+        for kind in WRONG_TYPES {
+            let events = text(*wire, "all of it").concat();
+            let pieces: Vec<&[u8]> = events.as_bytes().chunks(7).collect();
+            let answer = ask(*wire, typed(kind, &pieces)).await.unwrap();
+            assert_eq!(answer.message.text(), "all of it", "{}: {kind}", wire.name());
+        }
+    }
+}
+
+#[tokio::test]
+async fn prose_under_a_wrong_type_is_refused_by_name() {
+    for wire in WIRES {
+        for body in ["upstream connect error", "<html>", "  <!doctype html>"] {
+            let error =
+                ask(*wire, typed("content-type: text/plain\r\n", &[body.as_bytes()])).await.unwrap_err();
+            assert_eq!(
+                (error.code(), error.is_retryable()),
+                (Code::Decode, false),
+                "{}: {error}",
+                wire.name()
+            );
+            assert!(error.message().contains("text/plain instead of a stream"), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_web_page_is_refused_without_a_retry() {
     for wire in WIRES {

@@ -1,4 +1,4 @@
-//! The span of one attempt of a task.
+//! The span of one attempt of a task, and that of an agent in it.
 
 use std::sync::Arc;
 
@@ -36,6 +36,29 @@ pub(crate) fn invoke_in_span<S: State>(node: &dyn ErasedNode<S>, task: &Task<'_,
     }
     let shared = Arc::clone(task.shared);
     let call = span.in_scope(|| CatchPanic::new(|| invoke(node, task)));
+    Box::pin(async move {
+        let result = call.instrument(span.clone()).await;
+        record_attempt(&span, &shared.control, request, result.as_ref().err());
+        result
+    })
+}
+
+/// Runs an agent that is a node, in a span of its own. Its name is that of a run of the agent by itself.
+#[cold]
+pub(crate) fn in_agent_span<S: State>(agent: &str, task: &Task<'_, S>, call: NodeFuture<S>) -> NodeFuture<S> {
+    let (request, shared) = (task.request, Arc::clone(task.shared));
+    let span = tracing::info_span!(
+        target: "agentgraph",
+        "agent",
+        otel.name = format_args!("invoke_agent {agent}"),
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.agent.name = agent,
+        gen_ai.conversation.id = shared.thread.as_deref(),
+        status = Empty,
+        error.type = Empty,
+        otel.status_code = Empty,
+        otel.status_description = Empty,
+    );
     Box::pin(async move {
         let result = call.instrument(span.clone()).await;
         record_attempt(&span, &shared.control, request, result.as_ref().err());

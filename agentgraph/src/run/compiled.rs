@@ -121,12 +121,16 @@ impl<S: State> CompiledGraph<S> {
     }
 
     /// Names the agent that the graph is. The spans of its runs are then `invoke_agent <name>` and not
-    /// `invoke_workflow`.
+    /// `invoke_workflow`; as a node of another graph it has a span of that name, too.
     #[must_use]
     pub fn agent_name(mut self, name: impl AsRef<str>) -> Self {
         let agent = Some(Arc::from(name.as_ref()));
         self.shared = Arc::new(GraphShared { agent, ..self.copy_shared() });
         self
+    }
+
+    pub(crate) fn agent(&self) -> Option<&str> {
+        self.shared.agent.as_deref()
     }
 
     fn copy_shared(&self) -> GraphShared {

@@ -273,6 +273,43 @@ async fn the_spans_of_a_subgraph_are_inside_the_attempt_that_called_it() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_a_node_has_a_span_of_its_own() {
+    let agent = |node: fn() -> StateGraph<Words>| node().compile().unwrap().agent_name("clerk");
+    let graph = |node| StateGraph::new().node("sub", agent(node)).edge(START, "sub").compile().unwrap();
+    let run = async |node| {
+        let trace = Trace::new();
+        let graph = graph(node).checkpointer(MemorySaver::new());
+        let _ = trace.follow(async { graph.invoke(Words::update()).thread("ada").await }).await;
+        trace
+    };
+    let done = run(|| StateGraph::new().node("b", says("b")).edge(START, "b")).await;
+    let tree = "
+        run finished
+          superstep 1
+            node sub done
+              attempt 1 done
+                agent done
+                  superstep 1
+                    node b done
+                      attempt 1 done";
+    assert_eq!(done.tree(), lines(tree));
+    let fields = &done.all("agent")[0];
+    for (name, value) in [
+        ("otel.name", "invoke_agent clerk"),
+        ("gen_ai.operation.name", "invoke_agent"),
+        ("gen_ai.agent.name", "clerk"),
+        ("gen_ai.conversation.id", "ada"),
+    ] {
+        assert_eq!(fields[name], value, "{name}");
+    }
+
+    let failed = run(|| StateGraph::new().node("b", fails).edge(START, "b")).await.tree();
+    assert!(failed.contains("agent failed ERROR E_NODE_FAILED"), "{failed}");
+    let asked = run(|| StateGraph::new().node("b", asks).edge(START, "b")).await.tree();
+    assert!(asked.contains("agent interrupted"), "{asked}");
+}
+
+#[tokio::test]
 async fn a_failure_inside_a_subgraph_is_an_error_at_every_level() {
     let child = StateGraph::new().node("b", fails).edge(START, "b").compile().unwrap();
     let tree = "

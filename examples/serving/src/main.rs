@@ -6,6 +6,8 @@
 //! curl localhost:8080/threads/7 -H content-type:application/json -d '{"topic":"tea","sections":3,"pause":500}'
 //! curl -N localhost:8080/threads/7/events
 //! ```
+//!
+//! `--model anthropic:claude-...` names a model in the place of the script.
 
 mod report;
 
@@ -23,7 +25,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{Stream, StreamExt, stream};
-use report::{Report, graph};
+use report::{Report, graph, script};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
@@ -157,11 +159,13 @@ async fn events(
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let model = example_model::take_from(&mut arguments)?.unwrap_or_else(script);
+    let mut arguments = arguments.into_iter();
     let file = arguments.next().unwrap_or_else(|| "reports.db".to_owned());
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let saver = Arc::new(SqliteSaver::open(file).await?);
-    let graph = graph()?.checkpointer(Arc::clone(&saver));
+    let graph = graph(model)?.checkpointer(Arc::clone(&saver));
     let app =
         App { graph, readers: Arc::default(), drain: CancellationToken::new(), runs: TaskTracker::new() };
     app.go_on(&saver).await?;

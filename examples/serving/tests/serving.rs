@@ -4,9 +4,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -22,8 +23,13 @@ struct Server {
 
 impl Server {
     fn start(file: &Path) -> Self {
+        Server::start_with(file, &[])
+    }
+
+    fn start_with(file: &Path, options: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_serving"));
-        let mut process = command.arg(file).arg("127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
+        let mut process =
+            command.args(options).arg(file).arg("127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap());
         let mut said = Vec::new();
         loop {
@@ -150,6 +156,37 @@ fn a_report_is_written_watched_and_published() {
     assert_eq!(shown["state"]["published"], true);
     let (status, refused) = server.post("7/answer", &json!(true));
     assert_eq!((status, &refused["code"]), (409, &json!("E_NOTHING_TO_RESUME")));
+}
+
+#[test]
+fn a_named_model_writes_the_sections() {
+    let model = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", model.local_addr().unwrap());
+    let answers = thread::spawn(move || {
+        let (mut connection, _) = model.accept().unwrap();
+        let mut reader = BufReader::new(connection.try_clone().unwrap());
+        let (mut length, mut line) = (0, String::new());
+        while reader.read_line(&mut line).unwrap() > 2 {
+            length = line
+                .to_lowercase()
+                .strip_prefix("content-length: ")
+                .map_or(length, |it| it.trim().parse().unwrap());
+            line.clear();
+        }
+        let mut asked = vec![0; length];
+        reader.read_exact(&mut asked).unwrap();
+        let answer = json!({"choices": [{"message": {"role": "assistant", "content": "Tea is old."}, "finish_reason": "stop"}]});
+        let (answer, head) = (answer.to_string(), "HTTP/1.1 200 OK\r\ncontent-type: application/json");
+        write!(connection, "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len()).unwrap();
+        serde_json::from_slice::<Value>(&asked).unwrap()
+    });
+    let folder = Folder::new("named");
+    let server = Server::start_with(&folder.file(), &["--model", "ollama:qwen3:8b", "--base-url", &url]);
+    server.post("7", &json!({"topic": "tea", "sections": 1}));
+    let shown = server.wait_for("7", "waits for the answer");
+    assert_eq!(sections(&shown), ["Tea is old."]);
+    let asked = answers.join().unwrap();
+    assert_eq!((&asked["model"], &asked["messages"][1]["content"]), (&json!("qwen3:8b"), &json!("tea 1")));
 }
 
 #[test]

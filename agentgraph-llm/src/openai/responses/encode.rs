@@ -18,7 +18,8 @@ use crate::tool::ToolSpec;
 ///   `instructions`.
 /// - A failure of a tool is said in the text of its result.
 /// - The request's `extra` fields come last and replace fields of the same name; fields of `reasoning` and
-///   `text` are added to those objects. The API has no stop sequences, and refuses a request with them.
+///   `text` are added to those objects. The API has no stop sequences and refuses a body with them, so
+///   [`OpenAiModel`](crate::OpenAiModel) does not send such a request.
 ///
 /// ```
 /// use agentgraph_llm::{ChatRequest, openai};

@@ -1,6 +1,8 @@
 //! An agent with tools: a graph in which the model calls tools until it has its answer. The text of the model
 //! is streamed, tools report what they do, and the thread keeps the conversation: each answer of the model
-//! and each finished call is stored. The model is a script; use an `AnthropicModel` in its place.
+//! and each finished call is stored. The model is a script; `--model anthropic:claude-...` names another one.
+
+use std::sync::Arc;
 
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
@@ -37,28 +39,35 @@ async fn say(agent: &CompiledAgent, text: &str) -> Result<String> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let model = ScriptedModel::new([
+    let script = ScriptedModel::new([
         Reply::tool_call("weather", json!({"city": "Bergen"}))
             .and_tool_call("weather", json!({"city": "Oslo"})),
         Reply::text("Take a coat: it snows in Oslo."),
         Reply::text("Yes, and gloves."),
     ]);
-    let agent = Agent::new(model.clone())
+    let named = example_model::from_args()?;
+    let is_script = named.is_none();
+    let agent = Agent::new(named.unwrap_or_else(|| Arc::new(script.clone())))
         .tool(weather())
         .system("Answer in one sentence.")
         .max_rounds(5)
         .compile()?
         .checkpointer(MemorySaver::new());
 
-    let heard = say(&agent, "Do I need a coat?").await?;
-    assert_eq!(heard, "[looking at Bergen] [looking at Oslo] Take a coat: it snows in Oslo.");
-    assert_eq!(say(&agent, "And a hat?").await?, "Yes, and gloves.");
-
-    // The model gets the whole conversation, with the results of tools.
-    let second = &model.requests()[1].messages;
-    let results: Vec<_> = second.iter().flat_map(Message::results).map(ToolResult::as_text).collect();
-    assert_eq!(results, ["there is no station; ask for Oslo", "snow, -4 degrees"]);
-    let third = &model.requests()[2].messages;
-    assert_eq!(third.last().map(Message::text).as_deref(), Some("And a hat?"));
+    let first = say(&agent, "Do I need a coat?").await?;
+    let second = say(&agent, "And a hat?").await?;
+    if is_script {
+        assert_eq!(first, "[looking at Bergen] [looking at Oslo] Take a coat: it snows in Oslo.");
+        assert_eq!(second, "Yes, and gloves.");
+        the_model_got_everything(&script.requests());
+    }
     Ok(())
+}
+
+/// The model gets the whole conversation, with the results of tools.
+fn the_model_got_everything(requests: &[ChatRequest]) {
+    let results: Vec<_> =
+        requests[1].messages.iter().flat_map(Message::results).map(ToolResult::as_text).collect();
+    assert_eq!(results, ["there is no station; ask for Oslo", "snow, -4 degrees"]);
+    assert_eq!(requests[2].messages.last().map(Message::text).as_deref(), Some("And a hat?"));
 }
