@@ -54,7 +54,7 @@ async fn in_the_process_that_is_killed() {
 async fn another_process_goes_on_from_the_file() {
     let folder = std::env::temp_dir().join(format!("agent-kill-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let name = "killed_processes_go_on::in_the_process_that_is_killed";
+    let name = "agents::killed_processes_go_on::in_the_process_that_is_killed";
     let mut child = Process::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env(FOLDER, &folder)

@@ -5,7 +5,7 @@ use agentgraph_llm::{ChatEvent, MessageIds, gemini};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{finish, parts};
+use super::{finish, parts};
 
 fn part() -> impl Strategy<Value = Value> {
     let text = "[a🦀\"\\\\]{0,3}";

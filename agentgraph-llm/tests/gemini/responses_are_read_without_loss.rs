@@ -4,7 +4,7 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, Media, StopReason, Thinking, gemini};
 use serde_json::{Value, json};
 
-use crate::{answer, events, finish, parts, stream};
+use super::{answer, events, finish, parts, stream};
 
 fn with_finish(reason: &str, all: Value) -> ChatResponse {
     stream(&[parts(all), finish(reason)]).unwrap()

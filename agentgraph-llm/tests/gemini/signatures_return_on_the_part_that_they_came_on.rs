@@ -4,7 +4,7 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Origin, gemini};
 use serde_json::{Value, json};
 
-use crate::{answer, finish, parts, stream};
+use super::{answer, finish, parts, stream};
 
 const MODEL: &str = "gemini-test";
 

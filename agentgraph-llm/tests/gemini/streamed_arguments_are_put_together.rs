@@ -4,7 +4,7 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, StopReason, ToolInput};
 use serde_json::{Value, json};
 
-use crate::{events, finish, parts, stream};
+use super::{events, finish, parts, stream};
 
 fn call(fields: Value) -> Value {
     parts(json!([{ "functionCall": fields }]))

@@ -5,7 +5,7 @@ use agentgraph_llm::schema::SchemaProfile;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::serialised_values_are_accepted_and_mutated_ones_refused::Dialect;
+use super::serialised_values_are_accepted_and_mutated_ones_refused::Dialect;
 
 fn leaf() -> impl Strategy<Value = Value> {
     prop_oneof![

@@ -6,7 +6,7 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{FromToolCall, StateType};
 use serde::{Deserialize, Serialize};
 
-use crate::{call, refused};
+use super::{call, refused};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
 struct Trip {

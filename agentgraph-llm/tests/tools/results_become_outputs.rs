@@ -4,7 +4,7 @@ use agentgraph_llm::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::call;
+use super::call;
 
 #[tool]
 fn say_text() -> &'static str {

@@ -133,7 +133,7 @@ async fn keywords_lose_their_prefix() {
     let spec = r#type().spec();
     assert_eq!(spec.name, "type");
     assert_eq!(spec.input_schema["required"], json!(["fn"]));
-    let output = crate::call(&r#type(), r#"{"fn": "a", "where": 2}"#).await.unwrap();
+    let output = super::call(&r#type(), r#"{"fn": "a", "where": 2}"#).await.unwrap();
     assert_eq!(output, ToolOutput::text("a Some(2)"));
 }
 

@@ -4,8 +4,8 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, Error};
 use futures_util::StreamExt;
 
+use super::wire::{Failure, Settings, WIRES, Wire, text};
 use crate::server::{Reply, Server, Step};
-use crate::wire::{Failure, Settings, WIRES, Wire, text};
 
 async fn ask(wire: &dyn Wire, reply: Reply) -> Result<ChatResponse, Error> {
     let server = Server::start([reply]).await;

@@ -8,8 +8,8 @@ use agentgraph_llm::prelude::*;
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 
+use super::wire::{Settings, WIRES, Wire, text};
 use crate::server::{Reply, Server, Step};
-use crate::wire::{Settings, WIRES, Wire, text};
 
 const SHORT: Duration = Duration::from_millis(60);
 

@@ -6,8 +6,8 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, Error};
 use futures_util::StreamExt;
 
+use super::wire::{Failure, Settings, WIRES, Wire, text};
 use crate::server::{Reply, Server};
-use crate::wire::{Failure, Settings, WIRES, Wire, text};
 
 fn fail(wire: &dyn Wire, status: u16, headers: &str, failure: Failure) -> Reply {
     let headers = format!("{}: req_7\r\n{headers}", wire.request_id());

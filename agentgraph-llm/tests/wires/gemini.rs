@@ -6,7 +6,7 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Error, GeminiModel};
 use serde_json::json;
 
-use crate::wire::{Failure, Settings, Wire, configured};
+use super::wire::{Failure, Settings, Wire, configured};
 
 pub struct Gemini;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Authentication, Code, Error, http_client_builder};
 
+use super::wire::{Failure, KEY, SecretString, Settings, WIRES, Wire, text};
 use crate::server::{Reply, Server};
-use crate::wire::{Failure, KEY, SecretString, Settings, WIRES, Wire, text};
 
 /// Asks once and returns the head of the request.
 async fn head(wire: &dyn Wire, change: impl Fn(Settings) -> Settings) -> String {
@@ -92,7 +92,7 @@ async fn a_source_of_keys_is_asked_for_each_request_and_each_retry() {
 async fn an_error_of_a_source_of_keys_ends_the_call_before_anything_is_sent() {
     for wire in WIRES {
         let server = Server::start([]).await;
-        let keys: crate::wire::Keys = || Err(Error::new(Code::Auth, "the vault is closed"));
+        let keys: super::wire::Keys = || Err(Error::new(Code::Auth, "the vault is closed"));
         let model = wire.model(&Settings { key: None, keys: Some(keys), ..Settings::of(&server) }).unwrap();
         let error = model.chat(ChatRequest::user("hi")).await.unwrap_err();
         assert_eq!((error.code(), error.message()), (Code::Auth, "the vault is closed"), "{}", wire.name());
@@ -130,7 +130,7 @@ async fn a_key_that_the_server_repeats_is_removed_from_errors() {
         let (name, value) = line.split_once(": ").unwrap();
         let header: (&'static str, &'static str) = (name.to_owned().leak(), value.to_owned().leak());
         for (keys, header) in
-            [(None, None), (Some(provided as crate::wire::Keys), None), (None, Some(header))]
+            [(None, None), (Some(provided as super::wire::Keys), None), (None, Some(header))]
         {
             let replies = [
                 Reply::json(401, &id, &body(Failure::Auth)),

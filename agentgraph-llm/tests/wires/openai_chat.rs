@@ -7,7 +7,7 @@ use agentgraph_llm::openai::OpenAiChatModel;
 use agentgraph_llm::prelude::*;
 use serde_json::json;
 
-use crate::wire::{Failure, Settings, Wire, configured};
+use super::wire::{Failure, Settings, Wire, configured};
 
 pub struct OpenAiChat;
 

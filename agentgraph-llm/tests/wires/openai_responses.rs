@@ -7,8 +7,8 @@ use agentgraph_llm::openai::OpenAiModel;
 use agentgraph_llm::prelude::*;
 use serde_json::{Value, json};
 
-use crate::openai_chat::{LIMITS, error};
-use crate::wire::{Failure, Settings, Wire, configured};
+use super::openai_chat::{LIMITS, error};
+use super::wire::{Failure, Settings, Wire, configured};
 
 pub struct OpenAiResponses;
 

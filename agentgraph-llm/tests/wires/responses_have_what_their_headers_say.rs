@@ -5,8 +5,8 @@ use std::time::Duration;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Origin, Quota, RateLimits};
 
+use super::wire::{MODEL, Settings, WIRES, Wire, text};
 use crate::server::{Reply, Server};
-use crate::wire::{MODEL, Settings, WIRES, Wire, text};
 
 async fn ask(wire: &dyn Wire, reply: Reply) -> ChatResponse {
     let server = Server::start([reply]).await;

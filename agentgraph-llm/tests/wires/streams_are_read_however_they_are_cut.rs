@@ -4,8 +4,8 @@ use agentgraph_llm::Code;
 use agentgraph_llm::prelude::*;
 use futures_util::StreamExt;
 
+use super::wire::{Failure, Settings, WIRES, Wire, quoted, text};
 use crate::server::{Reply, Server};
-use crate::wire::{Failure, Settings, WIRES, Wire, quoted, text};
 
 /// The events of one reply, or of its beginning, and the last error.
 async fn read(wire: &dyn Wire, reply: Reply) -> Vec<String> {

@@ -5,8 +5,8 @@ use agentgraph_llm::{Code, Error};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::wire::{Settings, WIRES, Wire};
 use crate::server::{Reply, Server};
-use crate::wire::{Settings, WIRES, Wire};
 
 async fn ask(wire: &dyn Wire, reply: Reply) -> Result<ChatResponse, Error> {
     let server = Server::start([reply]).await;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Authentication, Error, MessageIds};
 
-use crate::anthropic_messages::AnthropicMessages;
-use crate::gemini::Gemini;
-use crate::openai_chat::OpenAiChat;
-use crate::openai_responses::OpenAiResponses;
+use super::anthropic_messages::AnthropicMessages;
+use super::gemini::Gemini;
+use super::openai_chat::OpenAiChat;
+use super::openai_responses::OpenAiResponses;
 use crate::server::{Server, Waits};
 
 pub const KEY: &str = "sk-hunter2-hunter2";
@@ -131,13 +131,13 @@ impl Settings {
 /// Applies [`Settings`] to the builder of any wire.
 macro_rules! configured {
     ($builder:expr, $settings:expr) => {{
-        let settings: &$crate::wire::Settings = $settings;
+        let settings: &$crate::wires::wire::Settings = $settings;
         let mut builder = $builder
-            .model($crate::wire::MODEL)
+            .model($crate::wires::wire::MODEL)
             .base_url(&settings.url)
             .clock(settings.waits.clone())
             .max_retries(settings.max_retries)
-            .message_ids($crate::wire::ids());
+            .message_ids($crate::wires::wire::ids());
         if let Some(key) = &settings.key {
             builder = builder.api_key(key.clone());
         }

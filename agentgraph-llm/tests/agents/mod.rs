@@ -1,6 +1,4 @@
 //! Agents and tool nodes.
-#![allow(missing_docs, unreachable_pub)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod a_finished_call_never_runs_again;
 mod a_request_holds_a_complete_conversation;
@@ -11,6 +9,6 @@ mod hooks_run_in_order_ask_and_jump;
 mod killed_processes_go_on;
 mod loops_keep_what_happened;
 mod runs_end_at_their_limits;
-mod support;
+pub(crate) mod support;
 mod tools_read_and_change_the_state;
 mod wraps_are_nested;

@@ -1,6 +1,5 @@
 //! A message that was stored in a checkpoint, as MessagePack with named fields or as JSON, is equal
 //! afterwards and is sent to the provider as the same bytes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::*;
 use proptest::prelude::*;

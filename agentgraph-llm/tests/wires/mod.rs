@@ -2,14 +2,13 @@
 //!
 //! A row is a test that runs with every [`wire::Wire`] of [`wire::WIRES`]. A new wire implements the trait in
 //! a file beside `anthropic_messages.rs` and is added to the list there.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod aimock;
 mod anthropic_messages;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
-mod server;
+pub(crate) mod server;
 mod wire;
 
 mod aimock_answers_on_every_wire;

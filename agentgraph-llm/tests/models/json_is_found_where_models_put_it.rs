@@ -9,7 +9,6 @@
 //!   inner values kept (outside and inside of blocks, and after a second break), brackets in strings counted,
 //!   the depth forgotten;
 //! - in blocks: an empty one counted, a broken one skipped, a long fence closed by a short one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::json_in_text::{JsonInText, last_json};
 use proptest::prelude::*;

@@ -10,7 +10,6 @@
 //! - requests: dependencies in the wrong order, names in place of prompts, shorthands ignored;
 //! - usage: tokens not spent, runs or totals not counted;
 //! - checks and values: a length that is only a lower bound, types not read, the input of the pass not read.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,10 +1,7 @@
 //! The wires of OpenAI and of compatible servers: what is sent, and what is made of what comes back.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
-mod requests;
-#[path = "../wires/server.rs"]
-mod server;
-mod talk;
+pub(crate) mod requests;
+pub(crate) mod talk;
 
 mod chat_requests_have_the_form_of_the_wire;
 mod chat_servers_may_deviate;

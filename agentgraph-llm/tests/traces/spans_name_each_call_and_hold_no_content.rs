@@ -1,6 +1,4 @@
-//! The spans of a tool loop, with the names of the OpenTelemetry GenAI conventions. The only test in its
-//! file, because all tests of a process share a subscriber.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! The spans of a tool loop, with the names of the OpenTelemetry GenAI conventions.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

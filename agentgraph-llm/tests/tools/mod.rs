@@ -1,7 +1,5 @@
 //! Tools made by `#[tool]`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-
 mod arguments_follow_the_schema;
 mod injected_values_cannot_be_forged;
 mod results_become_outputs;

@@ -1,6 +1,4 @@
 //! What the built-in middleware promises, alone and in an agent.
-#![allow(missing_docs)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers_of_equal_requests_are_made_once;
 mod broken_answers_begin_again_and_leave_no_trace;
@@ -10,5 +8,5 @@ mod no_minute_has_more_than_the_limit;
 mod people_decide_about_calls;
 mod personal_data_does_not_leave_a_stream;
 mod requests_are_changed_for_the_provider_only;
-mod support;
+pub(crate) mod support;
 mod tools_are_called_again_only_if_that_can_help;

@@ -1,7 +1,5 @@
 //! A durable tool loop asks its model and runs its tools once, however its node comes to run again.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,13 +1,10 @@
 //! The wire of Gemini: requests, responses, errors, counts and embeddings.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod embeddings_are_asked_for_in_batches;
 mod errors_say_what_helps;
 mod no_bytes_make_the_decoder_fail;
 mod requests_match_generate_content;
 mod responses_are_read_without_loss;
-#[path = "../wires/server.rs"]
-mod server;
 mod signatures_return_on_the_part_that_they_came_on;
 mod streamed_arguments_are_put_together;
 

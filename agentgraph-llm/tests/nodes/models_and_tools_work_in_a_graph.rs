@@ -1,7 +1,5 @@
 //! Model, tools and messages inside a graph: a node's messages are stored by id and survive a checkpoint, and
 //! an interrupt in a tool stops the run and continues with the answer.
-#![allow(missing_docs)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
 

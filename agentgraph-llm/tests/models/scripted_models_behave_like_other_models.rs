@@ -1,5 +1,4 @@
 //! The scripted model, as a user's test uses it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentgraph_llm::StopReason;
 use agentgraph_llm::prelude::*;

@@ -1,5 +1,4 @@
 //! Schemas in the forms that providers accept.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod each_dialect_gets_what_it_accepts;
 mod schemas_of_any_origin_never_become_weaker;

@@ -1,7 +1,5 @@
 //! The run's messages contain the output of chat models in nodes, without any code in the node.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use agentgraph::prelude::*;

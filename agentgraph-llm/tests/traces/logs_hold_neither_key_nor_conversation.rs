@@ -1,7 +1,6 @@
-//! The log at its finest level. The only test in its file, because all tests of a process share a subscriber.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! The log at its finest level.
 
-#[path = "wires/server.rs"]
+#[path = "../wires/server.rs"]
 mod server;
 
 use std::io::Write;

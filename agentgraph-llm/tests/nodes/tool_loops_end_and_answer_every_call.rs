@@ -1,5 +1,4 @@
 //! The invariants of the tool loop, each against a scripted model.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
