@@ -18,6 +18,7 @@ mod answers_in_another_form_are_read_or_refused_by_name;
 mod calls_end_in_time;
 mod failed_calls_are_retried_only_if_that_can_help;
 mod keys_are_sent_and_shown_nowhere;
+mod requests_are_legal_by_the_types_of_the_sdks;
 mod responses_have_what_their_headers_say;
 mod streams_are_read_however_they_are_cut;
 mod text_cut_between_utf16_units_comes_out_whole;
