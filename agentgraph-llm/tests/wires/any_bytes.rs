@@ -58,7 +58,11 @@ pub fn openai_responses(data: &[u8]) {
         after: r#"],"store":false,"include":["reasoning.encrypted_content"]}"#,
         answer: |items| format!(r#"{{"status":"completed","output":[{items}]}}"#),
         decode: |body| responses::decode(body).map(|response| response.message),
-        is_kept: |_| true,
+        // Texts without an id may become one, and thinking is sent only before its answer.
+        is_kept: |block| match block {
+            Block::Text(text) => text.extra.get("item").is_some(),
+            block => !matches!(block, Block::Thinking(_)),
+        },
     };
     wire.check_stream(data, responses::StreamDecoder::new);
     wire.check_body(data);
@@ -116,6 +120,9 @@ impl Wire<'_> {
     /// A message that is sent back and read again is the same, and so is what is sent after that.
     fn check_way_back(&self, message: Message) {
         let content = message.content.clone();
+        if content.iter().any(changed_its_type) {
+            return;
+        }
         let sent = self.sent(message);
         if sent.is_empty() {
             return;
@@ -145,6 +152,12 @@ fn has_form(block: &Block) -> bool {
         Block::ToolUse(call) => matches!(&call.input, ToolInput::Json(json) if json.get().starts_with('{')),
         _ => true,
     }
+}
+
+/// A call of Chat Completions that is unknown by its first piece and a function by a later one. It goes back
+/// as it is, and is read as the function that it is now.
+fn changed_its_type(block: &Block) -> bool {
+    matches!(block, Block::Unknown(raw) if raw.get().contains("\"function\""))
 }
 
 pub trait Decoder {
