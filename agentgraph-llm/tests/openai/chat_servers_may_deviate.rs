@@ -82,6 +82,19 @@ async fn pieces_of_parallel_calls_are_told_apart_by_index() {
 }
 
 #[tokio::test]
+async fn unknown_calls_without_an_index_are_told_apart_by_id() {
+    let custom = |id: &str| call(json!({"id": id, "type": "custom", "custom": {"name": "sql", "input": id}}));
+    let events = [custom("a"), custom("b"), finish("tool_calls")];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    let unknown = |id: &str| {
+        let text = format!(r#"{{"id":"{id}","type":"custom","custom":{{"name":"sql","input":"{id}"}}}}"#);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        Block::Unknown(value.into())
+    };
+    assert_eq!(response.message.content, [unknown("a"), unknown("b")]);
+}
+
+#[tokio::test]
 async fn the_index_may_be_missing_or_null() {
     let got = calls([
         json!({"id": "a", "function": {"name": "f", "arguments": "{\"x\""}}),

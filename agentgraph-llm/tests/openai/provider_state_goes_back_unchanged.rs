@@ -59,6 +59,36 @@ fn a_message_keeps_its_id_its_phase_and_its_citations() {
 }
 
 #[test]
+fn a_message_of_unknown_parts_goes_back_byte_for_byte() {
+    let unknown =
+        r#"{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"something_new","n":1.0}]}"#;
+    let said = json!({"type": "message", "role": "assistant", "id": "msg_2",
+        "content": [{"type": "output_text", "text": "a", "annotations": []}]});
+    let message = stored(decoded(&[unknown, &said.to_string()], "completed"));
+    let sent = sent_back(message);
+    assert!(sent.starts_with(unknown), "{sent}");
+    assert_eq!(serde_json::from_str::<Value>(&sent[unknown.len() + 1..]).unwrap(), said);
+}
+
+/// Compatible servers may give no id. OpenAI takes a plain text without one.
+#[test]
+fn a_message_without_an_id_is_a_text_unless_it_has_more() {
+    let message = |content: Value| json!({"type": "message", "role": "assistant", "content": content});
+    let goes_back = |content: Value, sent: Value| {
+        let back = sent_back(stored(decoded(&[&message(content).to_string()], "completed")));
+        assert_eq!(serde_json::from_str::<Value>(&back).unwrap(), message(sent));
+    };
+    goes_back(json!([{"type": "output_text", "text": "a", "annotations": []}]), json!("a"));
+    for more in [
+        json!([{"type": "output_text", "text": "a", "annotations": [{"type": "url_citation", "url": "u"}]}]),
+        json!([{"type": "output_text", "text": "a", "annotations": []}, {"type": "something_new", "n": 1}]),
+        json!([{"type": "refusal", "refusal": "no"}]),
+    ] {
+        goes_back(more.clone(), more);
+    }
+}
+
+#[test]
 fn reasoning_without_what_followed_it_is_not_sent() {
     let said = r#"{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"a","annotations":[]}]}"#;
     let sent = sent_back(decoded(&[said, REASONING], "incomplete"));

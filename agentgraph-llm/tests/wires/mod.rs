@@ -5,6 +5,7 @@
 
 mod aimock;
 mod anthropic_messages;
+mod any_bytes;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
@@ -14,9 +15,11 @@ mod wire;
 mod aimock_answers_on_every_wire;
 mod aimock_deviates_in_known_ways;
 mod answers_in_another_form_are_read_or_refused_by_name;
+mod bytes_that_the_fuzzers_found_are_read;
 mod calls_end_in_time;
 mod failed_calls_are_retried_only_if_that_can_help;
 mod keys_are_sent_and_shown_nowhere;
+mod requests_are_legal_by_the_types_of_the_sdks;
 mod responses_have_what_their_headers_say;
 mod streams_are_read_however_they_are_cut;
 mod text_cut_between_utf16_units_comes_out_whole;

@@ -17,8 +17,11 @@ fn event(event: &Value) -> String {
 }
 
 fn response(status: &str, output: &Value) -> Value {
+    let usage = json!({"input_tokens": 3, "output_tokens": 2, "total_tokens": 5,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}});
     json!({"id": "resp_1", "object": "response", "created_at": 1, "model": "one-of-tests", "status": status,
-        "output": output, "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}})
+        "output": output, "usage": if status == "completed" { usage } else { Value::Null },
+        "parallel_tool_calls": true, "tool_choice": "auto", "tools": []})
 }
 
 fn message(text: &str) -> Value {
@@ -36,11 +39,11 @@ fn events(item: &Value, deltas: impl Iterator<Item = String>) -> Vec<String> {
     start.chain(deltas).chain([event(&completed)]).collect()
 }
 
-fn delta<'a>(kind: &'a str, id: &'a str) -> impl Fn(&String) -> String + 'a {
+fn delta<'a>(kind: &'a str, id: &'a str, more: &'a str) -> impl Fn(&String) -> String + 'a {
     move |piece| {
         format!(
             "event: {kind}\ndata: {{\"type\":\"{kind}\",\"sequence_number\":2,\"item_id\":\"{id}\",\"output_index\":0,\
-             \"content_index\":0,\"delta\":{piece}}}\n\n"
+             {more}\"delta\":{piece}}}\n\n"
         )
     }
 }
@@ -60,13 +63,20 @@ impl Wire for OpenAiResponses {
 
     fn text(&self, pieces: &[String]) -> Vec<String> {
         let item = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []});
-        events(&item, pieces.iter().map(delta("response.output_text.delta", "msg_1")))
+        events(
+            &item,
+            pieces.iter().map(delta(
+                "response.output_text.delta",
+                "msg_1",
+                "\"content_index\":0,\"logprobs\":[],",
+            )),
+        )
     }
 
     fn call(&self, pieces: &[String]) -> Vec<String> {
         let item = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "find", "arguments": "",
             "status": "in_progress"});
-        events(&item, pieces.iter().map(delta("response.function_call_arguments.delta", "fc_1")))
+        events(&item, pieces.iter().map(delta("response.function_call_arguments.delta", "fc_1", "")))
     }
 
     fn hidden(&self) -> usize {

@@ -97,6 +97,9 @@ impl Call {
     pub(super) fn push(&mut self, piece: Piece, index: usize, out: &mut Vec<ChatEvent>) -> Result<()> {
         if self.raw.is_some() || !piece.is_function() {
             let raw = without_index(&piece.raw);
+            if self.id.is_empty() {
+                self.id = piece.id;
+            }
             self.raw = Some(match self.raw.take() {
                 Some(old) => merged("", old, raw),
                 None => raw,

@@ -147,6 +147,7 @@ fn assistant(content: &[Block]) -> Vec<RawJson> {
             Block::Unknown(raw) => {
                 if let Some(part) = Object::parse(raw.get()).ok().and_then(|mut fields| fields.take(PART)) {
                     said.parts.push(part);
+                    said.has_more = true;
                     continue;
                 }
                 items.extend(said.take());
@@ -197,6 +198,8 @@ struct Said {
     item: Option<Object>,
     parts: Vec<RawJson>,
     text: String,
+    /// The parts have more than the text.
+    has_more: bool,
 }
 
 impl Said {
@@ -216,11 +219,12 @@ impl Said {
         let part = rest.fold(part, |part, (name, value)| part.with(name, value.clone()));
         self.parts.push(part.to_json());
         self.text += &block.text;
+        self.has_more |= block.extra.iter().any(|(name, _)| name != ITEM);
     }
 
-    /// An item of this API has an id; a message from elsewhere is a plain text.
+    /// An item of this API has an id. A message without one is a plain text, unless that would lose something.
     fn take(&mut self) -> Option<RawJson> {
-        let Said { item, parts, text } = std::mem::take(self);
+        let Said { item, parts, text, has_more } = std::mem::take(self);
         match item {
             Some(item) => Some(
                 object("message")
@@ -229,6 +233,7 @@ impl Said {
                     .with("content", array(parts))
                     .to_json(),
             ),
+            None if has_more => Some(message("assistant", array(parts))),
             None if text.trim().is_empty() => None,
             None => Some(message("assistant", RawJson::string(&text))),
         }

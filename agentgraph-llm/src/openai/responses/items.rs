@@ -36,6 +36,10 @@ fn message(mut item: Object) -> Option<Vec<Block>> {
     item.take("type");
     item.take("role");
     let mut blocks: Vec<_> = parts.into_iter().map(part).collect();
+    // Nothing but unknown parts: the item stays whole, since only a text keeps the fields around its parts.
+    if !blocks.is_empty() && blocks.iter().all(|block| matches!(block, Block::Unknown(_))) {
+        return None;
+    }
     if let Some(text) = blocks.iter_mut().find_map(|block| match block {
         Block::Text(text) => Some(text),
         _ => None,
