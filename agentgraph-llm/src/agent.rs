@@ -20,10 +20,12 @@
 mod answer;
 mod compiled;
 mod form;
+mod hand_off;
 mod hook;
 mod model_node;
 mod plan;
 mod state;
+mod worker;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -43,7 +45,9 @@ pub use agentgraph::State;
 pub use answer::AgentAnswer;
 pub use compiled::{CompiledAgent, IsAgent};
 use form::OutputForm;
+pub use hand_off::hand_off;
 pub use state::{AgentChange, AgentChannels, AgentRecord, AgentState, AgentStateUpdate, RecordChange};
+pub use worker::{Worker, supervisor};
 
 /// The default limit of the model's answers in a run.
 pub const DEFAULT_MAX_ROUNDS: u64 = 25;
@@ -105,6 +109,8 @@ pub const DEFAULT_MAX_ROUNDS: u64 = 25;
 #[must_use = "a builder does nothing until `compile()`"]
 pub struct Agent<T = String, S: AgentChannels = AgentState> {
     name: String,
+    description: String,
+    hand_off_to: Option<Vec<String>>,
     model: Arc<dyn ChatModel>,
     settings: ChatRequest,
     tools: Vec<Arc<dyn Tool>>,
@@ -128,6 +134,8 @@ impl Agent {
     pub fn new(model: impl ChatModel + 'static) -> Self {
         Agent {
             name: "agent".to_owned(),
+            description: String::new(),
+            hand_off_to: None,
             model: Arc::new(model),
             settings: ChatRequest::default(),
             tools: Vec::new(),
@@ -141,9 +149,24 @@ impl Agent {
 }
 
 impl<T, S: AgentChannels> Agent<T, S> {
-    /// Sets the name, for traces and errors (`agent` if not set).
+    /// Sets the name (`agent` if not set), for traces and errors, and for models that call the agent: letters,
+    /// digits, `_` and `-`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// Sets what the agent is for, for models that give it tasks ([`supervisor`]) or hand it the conversation
+    /// ([`hand_off`]).
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Sets the agents to which this one may hand the conversation in a graph made by [`hand_off`]: all others
+    /// if not set. Elsewhere it has no effect.
+    pub fn hand_off_to(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.hand_off_to = Some(agents.into_iter().map(Into::into).collect());
         self
     }
 
@@ -223,8 +246,22 @@ impl<T, S: AgentChannels> Agent<T, S> {
     }
 
     fn retyped<U, S2: AgentChannels>(self) -> Agent<U, S2> {
-        let Agent { name, model, settings, tools, server_tools, middleware, form, limits, .. } = self;
-        Agent { name, model, settings, tools, server_tools, middleware, form, limits, of: PhantomData }
+        let Agent { name, description, hand_off_to, model, settings, tools, .. } = self;
+        let Agent { server_tools, middleware, form, limits, .. } = self;
+        let of = PhantomData;
+        Agent {
+            name,
+            description,
+            hand_off_to,
+            model,
+            settings,
+            tools,
+            server_tools,
+            middleware,
+            form,
+            limits,
+            of,
+        }
     }
 
     /// Checks the agent and makes its graph.
@@ -233,7 +270,7 @@ impl<T, S: AgentChannels> Agent<T, S> {
     /// `E_LLM_BAD_TOOL` if two tools have one name, if a name or schema cannot be sent, or if a tool works on
     /// another state. `E_LLM_CONFIG` if two middleware have one name.
     pub fn compile(self) -> Result<CompiledAgent<T, S>> {
-        plan::compile(self)
+        plan::compile(self, plan::Team::default())
     }
 }
 

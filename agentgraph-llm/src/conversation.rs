@@ -114,7 +114,11 @@ fn is_results(message: &Message) -> bool {
 /// A message with the result of one call. Its id follows from the call, so storing it again changes nothing.
 pub(crate) fn result_message(messages: &[Message], result: ToolResult) -> Message {
     let holds = |message: &&Message| message.tool_uses().any(|call| call.id == result.tool_use_id);
-    let answer = messages.iter().rev().find(holds).map_or("", |message| message.id.as_str());
+    result_of(messages.iter().rev().find(holds).map_or("", |message| message.id.as_str()), result)
+}
+
+/// The same, of a call in the message with the id `answer`.
+pub(crate) fn result_of(answer: &str, result: ToolResult) -> Message {
     let id = format!("{answer}:{}", result.tool_use_id);
     Message::new(Role::User, [result]).with_id(id)
 }

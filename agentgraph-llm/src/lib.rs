@@ -35,7 +35,7 @@
 //! | [`tool`](mod@tool) | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
 //! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
-//! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own |
+//! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own; [`supervisor`] and [`hand_off`] for several agents |
 //! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls; built in: people decide, limits, retries, summaries, personal data, money, rates |
 //! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
@@ -115,7 +115,7 @@ pub mod tool;
 pub mod tool_loop;
 mod tool_macro;
 
-pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent};
+pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent, Worker, hand_off, supervisor};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
 pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModelBuilder};

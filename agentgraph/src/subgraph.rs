@@ -13,9 +13,11 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+
 use crate::engine::executor::ParentExit;
 use crate::error::{BoxError, Code, Error, OwnError};
-use crate::extract::{FromTask, Requirement, Task};
+use crate::extract::{FromTask, Input, Requirement, Task};
 #[cfg(feature = "testing")]
 use crate::node::observed::Observer;
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
@@ -37,12 +39,13 @@ pub struct Subgraph<P: State, C: State> {
     graph: CompiledGraph<C>,
     memory: Memory,
     begin: Arc<BeginFn<P, C>>,
-    end: Arc<EndFn<P, C>>,
     /// The requirements of the function that makes its input.
     requirements: Vec<Requirement>,
 }
 
-type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<ChildInput<C>, BoxError> + Send + Sync;
+/// Makes the input of a call, and what becomes of its result.
+type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<Begun<P, C>, BoxError> + Send + Sync;
+type Begun<P, C> = (ChildInput<C>, Arc<EndFn<P, C>>);
 type EndFn<P, C> = dyn Fn(ChildEnd<C>) -> NodeResult<P> + Send + Sync;
 
 impl<P: State, C: State> Subgraph<P, C> {
@@ -104,15 +107,74 @@ impl<S: State> CompiledGraph<S> {
         input: impl SubgraphInput<P, S, M>,
         output: impl Fn(S) -> O + Send + Sync + 'static,
     ) -> Subgraph<P, S> {
+        let end: Arc<EndFn<P, S>> = Arc::new(move |end| result_of(end, &output));
         Subgraph {
             graph: self,
             memory: Memory::default(),
             requirements: <_ as SubgraphInput<P, S, M>>::requirements(&input),
-            begin: Arc::new(move |task| Ok(ChildInput { state: None, input: input.input(task)? })),
-            end: Arc::new(move |end| match end {
-                ChildEnd::State(state) => output(state).into_step(),
-                ChildEnd::Updates(_) => Ok(Step::None),
-                ChildEnd::Left(left) => leave(left),
+            begin: Arc::new(move |task| {
+                Ok((ChildInput { state: None, input: input.input(task)? }, Arc::clone(&end)))
+            }),
+        }
+    }
+
+    /// The graph as a node that is dispatched, like [`embed`](CompiledGraph::embed), for a result that
+    /// belongs to its input: both functions get the input of the [`Dispatch`](crate::Dispatch).
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # use std::collections::BTreeMap;
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Report { topics: Vec<String>, #[reduce(merge)] parts: BTreeMap<String, String> }
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Part { topic: String, text: String }
+    /// # async fn write(part: Snapshot<Part>) -> PartUpdate {
+    /// #     Part::update().text(format!("all about {}", part.topic))
+    /// # }
+    /// # async fn split(report: Snapshot<Report>) -> Command<Report> {
+    /// #     Command::to(report.topics.iter().map(|topic| Dispatch::new("part", topic.clone())).collect::<Vec<_>>())
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let part = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// let part = part.embed_dispatched(
+    ///     |topic: &String| Part::update().topic(topic),
+    ///     |topic: String, part: Part| Report::update().parts([(topic, part.text)]),
+    /// );
+    /// let report = StateGraph::new()
+    ///     .node("split", split.targets(["part"]))
+    ///     .node("part", part)
+    ///     .edge(START, "split")
+    ///     .compile()?;
+    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
+    /// assert_eq!(report.parts["rain"], "all about rain");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn embed_dispatched<P: State, I, U, O>(
+        self,
+        input: impl Fn(&I) -> U + Send + Sync + 'static,
+        output: impl Fn(I, S) -> O + Send + Sync + 'static,
+    ) -> Subgraph<P, S>
+    where
+        I: DeserializeOwned + Clone + Send + Sync + 'static,
+        U: Into<S::Update>,
+        O: IntoStep<P>,
+    {
+        let output = Arc::new(output);
+        let requirement = <Input<I> as FromTask<P>>::requirement();
+        Subgraph {
+            graph: self,
+            memory: Memory::default(),
+            requirements: requirement.into_iter().collect(),
+            begin: Arc::new(move |task| {
+                let Input(item) = Input::<I>::from_task(task)?;
+                let begin = ChildInput { state: None, input: input(&item).into() };
+                let output = Arc::clone(&output);
+                let end: Arc<EndFn<P, S>> =
+                    Arc::new(move |end| result_of(end, |state| output(item.clone(), state)));
+                Ok((begin, end))
             }),
         }
     }
@@ -120,20 +182,36 @@ impl<S: State> CompiledGraph<S> {
     /// The graph as a node of a graph over the same state, with this memory. A graph that is added
     /// directly has [`Memory::PerCall`].
     pub fn memory(self, memory: Memory) -> Subgraph<S, S> {
+        let end: Arc<EndFn<S, S>> = Arc::new(|end| match end {
+            ChildEnd::Updates(update) => Ok(Step::Update(update)),
+            ChildEnd::State(_) => Ok(Step::None),
+            ChildEnd::Left(left) => leave(left),
+        });
         Subgraph {
             graph: self,
             memory,
             requirements: Vec::new(),
-            begin: Arc::new(|task| match task.input {
-                None => Ok(ChildInput { state: Some(Arc::clone(task.state)), input: S::Update::default() }),
+            begin: Arc::new(move |task| match task.input {
+                None => {
+                    let begin =
+                        ChildInput { state: Some(Arc::clone(task.state)), input: S::Update::default() };
+                    Ok((begin, Arc::clone(&end)))
+                }
                 Some(_) => Err(TakesNoInput.into()),
             }),
-            end: Arc::new(|end| match end {
-                ChildEnd::Updates(update) => Ok(Step::Update(update)),
-                ChildEnd::State(_) => Ok(Step::None),
-                ChildEnd::Left(left) => leave(left),
-            }),
         }
+    }
+}
+
+/// The step of a subgraph's node from the last state of the subgraph.
+fn result_of<P: State, C: State, O: IntoStep<P>>(
+    end: ChildEnd<C>,
+    output: impl FnOnce(C) -> O,
+) -> NodeResult<P> {
+    match end {
+        ChildEnd::State(state) => output(state).into_step(),
+        ChildEnd::Updates(_) => Ok(Step::None),
+        ChildEnd::Left(left) => leave(left),
     }
 }
 
@@ -223,12 +301,12 @@ impl<S: StoredState> IntoNode<S, IsGraph> for CompiledGraph<S> {
 
 impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
     fn into_node(self) -> Node<P> {
-        let Subgraph { graph, memory, begin, end, requirements } = self;
+        let Subgraph { graph, memory, begin, requirements } = self;
         let codec = Codec::of(graph.core().migrations.version);
         let callee = Arc::new(Callee { graph, codec, memory });
         let settings =
             NodeSettings { graph: Some(Arc::clone(&callee) as _), requirements, ..NodeSettings::default() };
-        Node { call: Arc::new(GraphNode { callee, begin, end }), settings }
+        Node { call: Arc::new(GraphNode { callee, begin }), settings }
     }
 }
 
@@ -236,7 +314,6 @@ impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
 struct GraphNode<P: State, C: State> {
     callee: Arc<Callee<C>>,
     begin: Arc<BeginFn<P, C>>,
-    end: Arc<EndFn<P, C>>,
 }
 
 impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
@@ -247,12 +324,11 @@ impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
         {
             return Box::pin(std::future::ready(Err(waits.into())));
         }
-        let begin = match (self.begin)(task) {
-            Ok(begin) => begin,
+        let (begin, end) = match (self.begin)(task) {
+            Ok(begun) => begun,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let callee = Arc::clone(&self.callee);
-        let end = Arc::clone(&self.end);
         let outer = Arc::clone(task.shared);
         let request = task.request;
         let call = Box::pin(async move { end(enter(&callee, begin, outer, request).await?) });
@@ -266,7 +342,6 @@ impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
     fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<P>>> {
         let Callee { graph, codec, memory } = &*self.callee;
         let callee = Callee { graph: graph.observed(by, path), codec: *codec, memory: *memory };
-        let (begin, end) = (Arc::clone(&self.begin), Arc::clone(&self.end));
-        Some(Arc::new(GraphNode { callee: Arc::new(callee), begin, end }))
+        Some(Arc::new(GraphNode { callee: Arc::new(callee), begin: Arc::clone(&self.begin) }))
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use agentgraph::checkpoint::services::Services;
 use agentgraph::node::{IntoNode, Node};
@@ -20,12 +21,38 @@ use super::state::{AgentChannels, AgentState};
 /// graph over another state, use [`CompiledGraph::embed`] on [`into_graph`](CompiledAgent::into_graph).
 pub struct CompiledAgent<T = String, S: AgentChannels = AgentState> {
     graph: CompiledGraph<S>,
+    about: Arc<About>,
     of: PhantomData<fn() -> T>,
 }
 
+/// What other agents know of an agent.
+struct About {
+    name: String,
+    description: String,
+}
+
 impl<T, S: AgentChannels> CompiledAgent<T, S> {
-    pub(super) fn new(graph: CompiledGraph<S>) -> Self {
-        CompiledAgent { graph, of: PhantomData }
+    pub(super) fn new(
+        graph: CompiledGraph<S>,
+        name: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Self {
+        let about = Arc::new(About { name: name.into(), description: description.into() });
+        CompiledAgent { graph, about, of: PhantomData }
+    }
+
+    fn with(self, graph: impl FnOnce(CompiledGraph<S>) -> CompiledGraph<S>) -> Self {
+        CompiledAgent { graph: graph(self.graph), ..self }
+    }
+
+    /// The [name](super::Agent::name) of the agent.
+    pub fn name(&self) -> &str {
+        &self.about.name
+    }
+
+    /// The [description](super::Agent::description) of the agent.
+    pub fn description(&self) -> &str {
+        &self.about.description
     }
 
     /// Starts a run. A text or a message is added to the conversation.
@@ -61,19 +88,19 @@ impl<T, S: AgentChannels> CompiledAgent<T, S> {
     where
         S: StoredState,
     {
-        CompiledAgent::new(self.graph.checkpointer(saver))
+        self.with(|graph| graph.checkpointer(saver))
     }
 
     /// Gives tools and middleware a long-term memory: [`CompiledGraph::store`].
     #[must_use]
     pub fn store(self, store: impl Store) -> Self {
-        CompiledAgent::new(self.graph.store(store))
+        self.with(|graph| graph.store(store))
     }
 
     /// Uses `services` for time and randomness: [`CompiledGraph::services`].
     #[must_use]
     pub fn services(self, services: impl Services) -> Self {
-        CompiledAgent::new(self.graph.services(services))
+        self.with(|graph| graph.services(services))
     }
 
     /// The graph.
@@ -107,7 +134,7 @@ impl<T, S: AgentChannels + StoredState> IntoNode<S, IsAgent> for CompiledAgent<T
 
 impl<T, S: AgentChannels> Clone for CompiledAgent<T, S> {
     fn clone(&self) -> Self {
-        CompiledAgent::new(self.graph.clone())
+        CompiledAgent { graph: self.graph.clone(), about: Arc::clone(&self.about), of: PhantomData }
     }
 }
 

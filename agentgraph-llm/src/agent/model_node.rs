@@ -27,6 +27,7 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     let stream = listening::silently(NextModel::first(&plan.chain).run(request)).await?;
     let response = stream.into_response().await?;
     ctx.spend("tokens", response.usage.total());
+    ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, response, left == 1, misfits)?;
     Ok(answer.into_command(plan))

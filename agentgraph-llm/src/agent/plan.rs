@@ -4,22 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agentgraph::node::{IntoNode, Node};
-use agentgraph::{Command, CompiledGraph, Ctx, END, START, Snapshot, StateGraph};
+use agentgraph::{Command, CompiledGraph, Ctx, Dispatch, END, START, Snapshot, StateGraph};
 
 use super::form::OutputForm;
+use super::hand_off::HandOff;
 use super::hook::{HookKind, HookNode};
 use super::model_node;
 use super::state::{AgentChange, AgentChannels};
+use super::worker::{Worker, WorkerTool};
 use super::{Agent, CompiledAgent, Limits};
-use crate::error::{Code, Error, Result};
-use crate::message::Message;
+use crate::conversation;
+use crate::error::{BoxError, Code, Error, Result};
+use crate::message::{Message, ToolUse};
 use crate::middleware::{Chain, Middleware};
 use crate::model::{ChatModel, ChatRequest};
-use crate::tool::ToolNode;
 use crate::tool::execution::{Toolbox, same_name};
+use crate::tool::{Tool, ToolNode};
 
 pub(super) const MODEL: &str = "model";
 pub(super) const TOOLS: &str = "tools";
+const HAND_OFF: &str = "hand_off";
 
 /// An agent as its nodes share it.
 pub(super) struct Plan {
@@ -31,6 +35,20 @@ pub(super) struct Plan {
     pub(super) form: Option<OutputForm>,
     pub(super) limits: Limits,
     pub(super) ways: Ways,
+    /// The names of the workers, which are also the names of their nodes.
+    workers: Vec<String>,
+}
+
+/// The other agents of an agent.
+pub(super) struct Team<S: AgentChannels> {
+    pub(super) workers: Vec<Worker<S>>,
+    pub(super) hand_off: Option<HandOff>,
+}
+
+impl<S: AgentChannels> Default for Team<S> {
+    fn default() -> Self {
+        Team { workers: Vec::new(), hand_off: None }
+    }
 }
 
 /// The nodes to which the parts of an agent lead.
@@ -63,8 +81,27 @@ impl Plan {
         match next {
             Next::Model => command.goto(self.ways.round.clone()),
             Next::End => command.goto(self.ways.end.clone()),
-            Next::Tools => command.goto(ToolNode::dispatch(TOOLS, messages)),
+            Next::Tools => command.goto(self.dispatches(messages)),
         }
+    }
+
+    /// A task for each open call: at a worker, or at the tools.
+    fn dispatches(&self, messages: &[Message]) -> Vec<Dispatch> {
+        if self.workers.is_empty() {
+            return ToolNode::dispatch(TOOLS, messages);
+        }
+        let dispatch = |(answer, call): (&Message, _)| {
+            let worker = self.worker_task(answer, call);
+            worker.unwrap_or_else(|| Dispatch::new(TOOLS, call.id.clone()))
+        };
+        let open = conversation::open_calls(messages);
+        let holder =
+            |call: &ToolUse| messages.iter().rev().find(|message| message.tool_uses().any(|own| own == call));
+        open.into_iter().filter_map(|call| Some((holder(call)?, call))).map(dispatch).collect()
+    }
+
+    fn worker_task(&self, answer: &Message, call: &ToolUse) -> Option<Dispatch> {
+        self.workers.contains(&call.name).then(|| WorkerTool::dispatch(&answer.id, call)).flatten()
     }
 }
 
@@ -85,9 +122,19 @@ fn hooks(chain: &Chain, kind: HookKind) -> Vec<Hook> {
     if kind.is_reversed() { all.rev().map(hook).collect() } else { all.map(hook).collect() }
 }
 
-pub(super) fn compile<T, S: AgentChannels>(agent: Agent<T, S>) -> Result<CompiledAgent<T, S>> {
-    let Agent { name, model, mut settings, tools, server_tools, middleware, form, limits, of: _ } = agent;
+pub(super) fn compile<T, S: AgentChannels>(agent: Agent<T, S>, team: Team<S>) -> Result<CompiledAgent<T, S>> {
+    let Agent { name, description, model, mut settings, mut tools, server_tools, .. } = agent;
+    let Agent { middleware, form, limits, .. } = agent;
     check_names(&middleware)?;
+    let workers: Vec<String> = team.workers.iter().map(|worker| worker.tool.name.clone()).collect();
+    if let Some(taken) = workers.iter().find(|name| [MODEL, TOOLS].contains(&name.as_str())) {
+        let message =
+            format!("a worker cannot be named `{taken}`, as a node of the agent: give it another name");
+        return Err(Error::new(Code::Config, message));
+    }
+    tools.extend(team.workers.iter().map(|worker| Arc::new(worker.tool.clone()) as Arc<dyn Tool>));
+    let hand_offs = team.hand_off.iter().flat_map(HandOff::tools::<S>);
+    tools.extend(hand_offs.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     let toolbox = Toolbox::new(tools.into_iter().chain(middleware.iter().flat_map(|added| added.tools())))?;
     toolbox.check_state::<S>()?;
     settings.tools.extend(server_tools);
@@ -104,8 +151,9 @@ pub(super) fn compile<T, S: AgentChannels>(agent: Agent<T, S>) -> Result<Compile
         after_model: first(&hooks.after_model).map(str::to_owned),
         end: first(&hooks.after_agent).unwrap_or(END).to_owned(),
     };
-    let plan = Arc::new(Plan { name, model, settings, toolbox, chain, form, limits, ways });
-    build::<S>(&plan, hooks).map(CompiledAgent::new)
+    let plan = Arc::new(Plan { name, model, settings, toolbox, chain, form, limits, ways, workers });
+    let graph = build::<S>(&plan, hooks, team)?;
+    Ok(CompiledAgent::new(graph, &plan.name, description))
 }
 
 /// The hooks of an agent, each list in the order in which it runs.
@@ -144,9 +192,11 @@ fn check_names(middleware: &[Arc<dyn Middleware>]) -> Result<()> {
     }
 }
 
-fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks) -> Result<CompiledGraph<S>> {
+fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks, team: Team<S>) -> Result<CompiledGraph<S>> {
     let ways = &plan.ways;
-    let decided = [ways.round.as_str(), TOOLS, ways.end.as_str()];
+    let workers = plan.workers.iter().map(String::as_str);
+    let decided: Vec<&str> =
+        [ways.round.as_str(), TOOLS, ways.end.as_str()].into_iter().chain(workers).collect();
     let mut graph = StateGraph::<S>::with_schema(S::Schema::default());
     let mut start = ways.round.clone();
     if let Some(first) = first(&hooks.before_agent) {
@@ -160,13 +210,25 @@ fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks) -> Result<CompiledGra
     // A command of a tool ends the agent or asks the model again; it knows no other node of an agent.
     let tools = ToolNode::of(Arc::clone(&plan.toolbox), Arc::clone(&plan.chain)).direct_to(&ways.end);
     let tools = IntoNode::<S, _>::targets(tools, [&*ways.round, &*ways.end, END]);
-    graph = graph.node(TOOLS, tools).edge(START, start).edge(TOOLS, ways.round.clone());
+    let mut after_tools = ways.round.clone();
+    if let Some(hand_off) = &team.hand_off {
+        graph = graph.node(HAND_OFF, hand_off.node::<S>(&ways.round, &ways.end));
+        after_tools = HAND_OFF.to_owned();
+    }
+    for worker in team.workers {
+        let name = worker.tool.name;
+        graph = graph.node(name.clone(), worker.node).edge(name, after_tools.clone());
+    }
+    graph = graph.node(TOOLS, tools).edge(START, start).edge(TOOLS, after_tools);
     graph = add_chain(graph, plan, hooks.after_agent, Some(END));
     let compiled = graph.compile().map(|graph| graph.agent_name(&plan.name));
-    compiled.map_err(|problems| {
-        Error::new(Code::Config, format!("the graph of agent `{}` has problems: {problems}", plan.name))
-            .with_source(problems)
-    })
+    compiled.map_err(|problems| graph_problems(&plan.name, problems))
+}
+
+pub(super) fn graph_problems(name: &str, problems: impl Into<BoxError>) -> Error {
+    let problems = problems.into();
+    Error::new(Code::Config, format!("the graph of agent `{name}` has problems: {problems}"))
+        .with_source(problems)
 }
 
 /// Adds hooks, each leading to the next and the last to `then`. Without it, the state after the last hook
@@ -181,7 +243,8 @@ fn add_chain<S: AgentChannels>(
     for (at, hook) in hooks.into_iter().enumerate() {
         let next = names.get(at + 1).map(String::as_str).or(then).map(str::to_owned);
         let targets = [next.as_deref(), Some(&plan.ways.round), Some(TOOLS), Some(&plan.ways.end)];
-        let targets: Vec<String> = targets.into_iter().flatten().map(str::to_owned).collect();
+        let workers = plan.workers.iter().map(String::as_str);
+        let targets: Vec<String> = targets.into_iter().flatten().chain(workers).map(str::to_owned).collect();
         let Hook { kind, middleware, node: name } = hook;
         let node = hook_node::<S>(HookNode { plan: Arc::clone(plan), middleware, kind, next });
         let node = if kind == HookKind::AfterAgent {

@@ -215,6 +215,9 @@ pub struct AgentRecord {
     pub goes_on: bool,
     /// The ids of the calls whose output is the answer.
     pub direct: Vec<String>,
+    /// In a graph made by [`hand_off`](super::hand_off): the agent that has the conversation. `None` is the
+    /// first one. Kept for the thread.
+    pub active: Option<String>,
     slots: Slots,
 }
 
@@ -237,6 +240,12 @@ impl AgentRecord {
         }
         if change.output.is_some() {
             self.output = change.output;
+        }
+        if let Some(usage) = change.used_by_worker {
+            self.usage += usage;
+        }
+        if change.active.is_some() {
+            self.active = change.active;
         }
         for id in change.direct {
             if !self.direct.contains(&id) {
@@ -262,6 +271,10 @@ pub struct RecordChange {
     pub(crate) end: Option<LoopEnd>,
     pub(crate) output: Option<RawJson>,
     pub(crate) direct: Vec<String>,
+    /// The tokens of a worker, beside those of the agent's own answers.
+    pub(crate) used_by_worker: Option<Usage>,
+    /// The agent that has the conversation from now on.
+    pub(crate) active: Option<String>,
     pub(crate) slots: Option<Slots>,
 }
 
@@ -269,6 +282,14 @@ impl RecordChange {
     /// The ids of the calls whose output is the answer.
     pub fn direct(ids: Vec<String>) -> Self {
         RecordChange { direct: ids, ..RecordChange::default() }
+    }
+
+    pub(crate) fn used_by_worker(usage: Usage) -> Self {
+        RecordChange { used_by_worker: Some(usage), ..RecordChange::default() }
+    }
+
+    pub(crate) fn handed_to(agent: &str) -> Self {
+        RecordChange { active: Some(agent.to_owned()), ..RecordChange::default() }
     }
 
     pub(crate) fn slots(slots: Slots) -> Self {

@@ -19,6 +19,7 @@ pages! {
     Encryption = "docs/encryption.md"
     Models = "docs/guide/models.md"
     Agents = "docs/guide/agents.md"
+    MultiAgent = "docs/guide/multi-agent.md"
     Testing = "docs/guide/testing.md"
     Tracing = "docs/guide/tracing.md"
     Http = "docs/guide/http.md"

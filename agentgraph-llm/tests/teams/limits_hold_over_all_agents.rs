@@ -1,0 +1,59 @@
+//! Limits of answers and tokens over the agents of a team.
+
+use agentgraph::prelude::*;
+use agentgraph::{Budget, StopReason};
+use agentgraph_llm::prelude::*;
+use agentgraph_llm::{LoopEnd, Usage};
+use serde_json::json;
+
+use crate::support::{Nothing, agent, seen, task};
+
+#[tokio::test]
+async fn agents_that_hand_over_for_ever_end_at_the_limit_of_the_run() {
+    let to = |name: &'static str| {
+        ScriptedModel::from_fn(move |_| Reply::tool_call(format!("transfer_to_{name}"), json!({})))
+    };
+    let (alice, bob) = (to("bob"), to("alice"));
+    let both = hand_off([agent("alice", &alice).max_rounds(5), agent("bob", &bob).max_rounds(5)]).unwrap();
+    let both = both.checkpointer(MemorySaver::new());
+    for run in 1..=2 {
+        let answer = both.invoke("go").thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!((answer.end(), answer.rounds()), (LoopEnd::LimitReached, 5));
+        assert_eq!(alice.requests().len() + bob.requests().len(), 5 * run);
+    }
+    let last = seen(if alice.requests().len() > 5 { &alice } else { &bob });
+    assert!(last.iter().any(|message| message.contains("not run: the limit of 5 answers")), "{last:?}");
+}
+
+fn spender() -> ScriptedModel {
+    ScriptedModel::from_fn(|_| Reply::tool_call("add", json!({})).with_usage(Usage::new(10, 0)))
+}
+
+fn add() -> FnTool {
+    FnTool::new("add", "Adds.", async |_: Nothing| Ok::<_, ToolError>("5"))
+}
+
+#[tokio::test]
+async fn the_tokens_of_workers_count_for_their_supervisor() {
+    let worker = agent("maths", &spender()).tool(add()).max_rounds(3).compile().unwrap();
+    let first =
+        task("maths", "one").and_tool_call("maths", json!({ "task": "two" })).with_usage(Usage::new(100, 0));
+    let model = ScriptedModel::new([first, Reply::text("done").with_usage(Usage::new(100, 0))]);
+    let lead = supervisor(agent("lead", &model), [worker]).unwrap();
+    let answer = lead.invoke("go").await.unwrap().into_finished().unwrap();
+    assert_eq!((answer.rounds(), answer.usage().total()), (2, 260));
+    assert_eq!(answer.state.thread_record.usage.total(), 260);
+}
+
+#[tokio::test]
+async fn a_budget_of_the_run_stops_workers_in_their_middle() {
+    for (unit, limit) in [("tokens", 25), ("rounds", 4)] {
+        let maths = spender();
+        let worker = agent("maths", &maths).tool(add()).compile().unwrap();
+        let model = ScriptedModel::new([task("maths", "one")]);
+        let lead = supervisor(agent("lead", &model), [worker]).unwrap().checkpointer(MemorySaver::new());
+        let outcome = lead.invoke("go").thread("t").budget(Budget::new().units(unit, limit)).await.unwrap();
+        assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Budget, .. }), "{outcome:?}");
+        assert_eq!(maths.requests().len(), 3);
+    }
+}
