@@ -6,9 +6,9 @@ use agentgraph_llm::{
 };
 use serde_json::{Value, json};
 
-use crate::server::{Reply as Bytes, Server};
 use crate::spans::Spans;
-use crate::wire::{Settings, WIRES, quoted, text};
+use crate::wires::server::{Reply as Bytes, Server};
+use crate::wires::wire::{Settings, WIRES, quoted, text};
 
 /// The parts of the conventions that have a fixed form. A part of another type may have any fields.
 fn parts_schema() -> Value {

@@ -4,9 +4,9 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ContentCapture, ToolSpec};
 use serde_json::json;
 
-use crate::server::{Reply, Server};
 use crate::spans::Spans;
-use crate::wire::{Failure, Settings, WIRES, Wire, quoted, text};
+use crate::wires::server::{Reply, Server};
+use crate::wires::wire::{Failure, Settings, WIRES, Wire, quoted, text};
 
 const SECRETS: [&str; 6] = ["swordfish", "mellon", "abracadabra", "xyzzy", "sesame", "hunter2"];
 

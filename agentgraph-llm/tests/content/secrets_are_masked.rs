@@ -4,9 +4,9 @@ use agentgraph_llm::ContentCapture;
 use agentgraph_llm::prelude::*;
 use serde_json::json;
 
-use crate::server::{Reply as Bytes, Server};
 use crate::spans::Spans;
-use crate::wire::{Settings, WIRES, text};
+use crate::wires::server::{Reply as Bytes, Server};
+use crate::wires::wire::{Settings, WIRES, text};
 
 /// A key that looks like no key.
 const KEY: &str = "the key of the house";

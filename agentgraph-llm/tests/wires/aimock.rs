@@ -8,8 +8,8 @@ use std::sync::Arc;
 use agentgraph_llm::prelude::*;
 use serde_json::{Value, json};
 
-use crate::server::Waits;
-use crate::wire::{Settings, Wire};
+use crate::wires::server::Waits;
+use crate::wires::wire::{Settings, Wire};
 
 pub struct Aimock {
     pub url: String,

@@ -7,8 +7,8 @@ use agentgraph_llm::{Code, OutputSpec, StopReason};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::aimock::{Aimock, find, fixture, in_pieces};
-use crate::wire::{Failure, KEY, WIRES, Wire};
+use crate::wires::aimock::{Aimock, find, fixture, in_pieces};
+use crate::wires::wire::{Failure, KEY, WIRES, Wire};
 
 const TEXT: &str = "a🦀b 👩‍👩‍👧 Grüße";
 
@@ -118,7 +118,7 @@ async fn each_failure_has_its_code() {
         .collect();
     let aimock = Aimock::start("failures", &fixtures);
     for wire in WIRES {
-        let settings = crate::wire::Settings { max_retries: 0, ..aimock.settings(*wire) };
+        let settings = crate::wires::wire::Settings { max_retries: 0, ..aimock.settings(*wire) };
         let model = wire.model(&settings).unwrap();
         for (status, failure, code) in cases(*wire) {
             let error = model.chat(ChatRequest::user(name(*wire, failure))).await.unwrap_err();

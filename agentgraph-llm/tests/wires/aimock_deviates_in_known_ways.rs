@@ -7,12 +7,12 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, GeminiEmbedder, OutputSpec, StopReason, ToolInput};
 use serde_json::{Value, json};
 
-use crate::aimock::{Aimock, find, fixture, in_pieces};
-use crate::anthropic_messages::AnthropicMessages;
-use crate::gemini::Gemini;
-use crate::openai_chat::OpenAiChat;
-use crate::openai_responses::OpenAiResponses;
-use crate::wire::{KEY, WIRES, Wire};
+use crate::wires::aimock::{Aimock, find, fixture, in_pieces};
+use crate::wires::anthropic_messages::AnthropicMessages;
+use crate::wires::gemini::Gemini;
+use crate::wires::openai_chat::OpenAiChat;
+use crate::wires::openai_responses::OpenAiResponses;
+use crate::wires::wire::{KEY, WIRES, Wire};
 
 /// The body of the answer to a POST, whatever its status.
 async fn post(url: &str, body: Value) -> String {
@@ -143,7 +143,7 @@ async fn errors_have_no_details() {
     let details = json!({"error_code": "enforced_spend_limit_reached"});
     let error = json!({"message": "no more", "type": "rate_limit_error", "details": details});
     let aimock = Aimock::start("details", &[fixture("Hello", json!({"error": error, "status": 429}))]);
-    let settings = crate::wire::Settings { max_retries: 0, ..aimock.settings(&AnthropicMessages) };
+    let settings = crate::wires::wire::Settings { max_retries: 0, ..aimock.settings(&AnthropicMessages) };
     let model = AnthropicMessages.model(&settings).unwrap();
     assert_eq!(model.chat(ChatRequest::user("Hello")).await.unwrap_err().code(), Code::RateLimited);
 

@@ -5,7 +5,7 @@ use agentgraph_llm::{Code, Error};
 use futures_util::StreamExt;
 
 use super::wire::{Failure, Settings, WIRES, Wire, text};
-use crate::server::{Reply, Server, Step};
+use crate::wires::server::{Reply, Server, Step};
 
 async fn ask(wire: &dyn Wire, reply: Reply) -> Result<ChatResponse, Error> {
     let server = Server::start([reply]).await;

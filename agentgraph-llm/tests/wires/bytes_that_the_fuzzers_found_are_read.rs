@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::any_bytes::CHECKS;
+use crate::wires::any_bytes::CHECKS;
 
 #[test]
 fn the_corpus_of_each_wire_keeps_the_properties() {

@@ -13,8 +13,8 @@ use agentgraph_llm::{
 };
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server};
-use crate::wire::{KEY, WIRES, quoted};
+use crate::wires::server::{Reply, Server};
+use crate::wires::wire::{KEY, WIRES, quoted};
 
 /// The bodies to judge.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, TokenCount};
 
-use crate::server::{Reply, Server};
-use crate::wire::{Failure, MODEL, Settings, WIRES, Wire};
+use crate::wires::server::{Reply, Server};
+use crate::wires::wire::{Failure, MODEL, Settings, WIRES, Wire};
 
 /// The wires that ask their server, with a model whose server says this.
 async fn counting(

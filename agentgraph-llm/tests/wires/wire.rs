@@ -10,7 +10,7 @@ use super::anthropic_messages::AnthropicMessages;
 use super::gemini::Gemini;
 use super::openai_chat::OpenAiChat;
 use super::openai_responses::OpenAiResponses;
-use crate::server::{Server, Waits};
+use super::server::{Server, Waits};
 
 pub const KEY: &str = "sk-hunter2-hunter2";
 pub const MODEL: &str = "model-of-tests";
