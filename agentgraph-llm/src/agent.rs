@@ -213,6 +213,10 @@ impl<T, S: AgentChannels> Agent<T, S> {
     /// Limits the number of the model's answers in a run (25 if not set, at least 1). At the limit the run
     /// ends with [`LoopEnd::LimitReached`](crate::LoopEnd::LimitReached), and calls of the last answer are
     /// not run.
+    ///
+    /// As a node of a graph over the same state, the agent counts in the record of that graph's run, together
+    /// with the other agents that are nodes of it. To count for itself it is
+    /// [embedded](agentgraph::CompiledGraph::embed), or a worker of a [`supervisor`].
     pub fn max_rounds(mut self, rounds: u64) -> Self {
         self.limits.run_rounds = rounds.max(1);
         self

@@ -6,7 +6,6 @@ use agentgraph::{Command, Ctx, Snapshot};
 
 use super::plan::{Next, Plan};
 use super::state::{AgentChange, AgentChannels, RecordChange};
-use crate::conversation;
 use crate::error::Result;
 use crate::listening;
 use crate::message::Message;
@@ -73,25 +72,30 @@ impl HookNode {
     }
 
     fn go<S: AgentChannels>(&self, turn: Turn, jump: Jump, state: &S) -> Command<S> {
-        let messages = turn.messages().to_vec();
+        let next = match (jump, &self.next) {
+            (Jump::Next, Some(_)) => None,
+            (Jump::Next, None) => Some(after_answer(turn.messages(), state)),
+            (Jump::Tools, _) if turn.open_calls().is_empty() => Some(Next::Model),
+            (Jump::Tools, _) => Some(Next::Tools),
+            (Jump::Model, _) => Some(Next::Model),
+            (Jump::End, _) => Some(Next::End),
+        };
+        // Long, and needed only to find the calls.
+        let messages = if next == Some(Next::Tools) { turn.messages().to_vec() } else { Vec::new() };
         let (edits, slots) = turn.into_changes();
         let mut change = AgentChange::of_messages(edits);
         if let Some((thread, run)) = slots {
             change.thread = Some(RecordChange::slots(thread));
             change.run = Some(RecordChange::slots(run));
         }
-        let next = match (jump, &self.next) {
-            (Jump::Next, Some(next)) => return Command::update(S::change(change)).goto(next.clone()),
-            (Jump::Next, None) => after_answer(&messages, state),
-            (Jump::Model, _) => Next::Model,
-            (Jump::Tools, _) if conversation::open_calls(&messages).is_empty() => Next::Model,
-            (Jump::Tools, _) => Next::Tools,
-            (Jump::End, _) => {
-                change.run_mut().end = Some(LoopEnd::Jumped);
-                Next::End
-            }
-        };
-        self.plan.go(change, next, &messages)
+        if jump == Jump::End {
+            change.run_mut().end = Some(LoopEnd::Jumped);
+        }
+        match (next, &self.next) {
+            (Some(next), _) => self.plan.go(change, next, &messages),
+            (None, Some(next)) => Command::update(S::change(change)).goto(next.clone()),
+            (None, None) => Command::update(S::change(change)),
+        }
     }
 }
 
