@@ -16,10 +16,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::http::{Call, Decoder, Dialect, Endpoint, LimitHeaders, QuotaHeaders};
-use crate::model::{
-    Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, TokenCount,
-};
+use crate::http::{Call, Dialect, Endpoint, LimitHeaders, QuotaHeaders};
+use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
 pub use builder::AnthropicModelBuilder;
 pub use decode::{decode, decode_count};
@@ -125,24 +123,6 @@ impl ChatModel for AnthropicModel {
         let body = encode_count(&self.model, request);
         let url = self.endpoint.url("messages/count_tokens");
         self.endpoint.count(&url, body.get(), decode_count, (&self.model, request)).await
-    }
-}
-
-impl Decoder for StreamDecoder {
-    fn push(&mut self, bytes: &[u8]) {
-        StreamDecoder::push(self, bytes);
-    }
-
-    fn end(&mut self) {
-        StreamDecoder::end(self);
-    }
-
-    fn next_event(&mut self) -> Option<Result<ChatEvent>> {
-        StreamDecoder::next_event(self)
-    }
-
-    fn whole(&self, body: &[u8]) -> Result<ChatResponse> {
-        decode(body)
     }
 }
 

@@ -39,11 +39,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::http::{Call, Decoder, Dialect, Endpoint};
+use crate::http::{Call, Dialect, Endpoint};
 use crate::message::MessageIds;
-use crate::model::{
-    Capabilities, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, TokenCount,
-};
+use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
 pub use builder::GeminiModelBuilder;
 pub use decode::{decode, decode_count};
@@ -137,24 +135,6 @@ fn method(model: &str, method: &str) -> String {
 
 fn resource(model: &str) -> String {
     if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
-}
-
-impl Decoder for StreamDecoder {
-    fn push(&mut self, bytes: &[u8]) {
-        StreamDecoder::push(self, bytes);
-    }
-
-    fn end(&mut self) {
-        StreamDecoder::end(self);
-    }
-
-    fn next_event(&mut self) -> Option<Result<ChatEvent>> {
-        StreamDecoder::next_event(self)
-    }
-
-    fn whole(&self, body: &[u8]) -> Result<ChatResponse> {
-        decode::whole(body, self.ids())
-    }
 }
 
 impl fmt::Debug for GeminiModel {

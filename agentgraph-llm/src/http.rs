@@ -9,6 +9,7 @@ mod clock;
 mod connection;
 mod endpoint;
 mod events;
+mod feed;
 mod key;
 mod limits;
 mod retry;
@@ -21,12 +22,13 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 
 use crate::error::{Error, Result};
-use crate::model::{ChatEvent, ChatResponse};
+use crate::model::ChatResponse;
 
 pub use clock::{Clock, SystemClock};
 pub use connection::http_client_builder;
 pub(crate) use connection::{Connection, Wire, variable};
 pub(crate) use endpoint::{Call, Endpoint};
+pub(crate) use feed::{Answer, Feed, is_done_mark};
 pub use key::{Authentication, KeyProvider};
 pub(crate) use key::{KeySource, SentKey};
 pub(crate) use limits::{LimitHeaders, QuotaHeaders};
@@ -50,14 +52,11 @@ pub(crate) struct Dialect {
 
 /// Turns the bytes of one response into events.
 pub(crate) trait Decoder: Send + 'static {
-    /// Adds bytes of a stream, split at any place.
-    fn push(&mut self, bytes: &[u8]);
+    /// The response in progress.
+    type Answer: Answer;
 
-    /// Ends the stream.
-    fn end(&mut self);
-
-    /// The next event. The last one is [`ChatEvent::Finished`] or an error.
-    fn next_event(&mut self) -> Option<Result<ChatEvent>>;
+    /// The stream in progress.
+    fn feed(&mut self) -> &mut Feed<Self::Answer>;
 
     /// Reads the body of a server that answered with one JSON value instead of a stream.
     fn whole(&self, body: &[u8]) -> Result<ChatResponse>;

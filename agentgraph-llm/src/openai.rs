@@ -16,7 +16,6 @@ mod chat_model;
 mod connection;
 mod embedder;
 mod failure;
-mod feed;
 mod media;
 mod model;
 mod pieces;

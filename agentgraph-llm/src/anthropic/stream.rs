@@ -4,15 +4,13 @@
 //! both give the same message. Unknown kinds of events, blocks and deltas are kept or ignored, never an
 //! error.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use crate::error::{Code, Error, Result};
-use crate::http::MAX_BODY;
+use crate::error::Result;
+use crate::http::{Answer, Decoder, Feed};
 use crate::json::{Object, WireValue};
 use crate::message::Block;
-use crate::model::stream::truncated;
-use crate::model::{ChatEvent, StopReason};
-use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
+use crate::model::{ChatEvent, ChatResponse, StopReason};
 
 use super::assembly::{Assembly, broken};
 use super::decode::{self, ResponseHead, WireUsage};
@@ -35,17 +33,10 @@ use super::failure;
 /// assert!(decoder.next_event().is_none());
 /// ```
 #[derive(Debug)]
-pub struct StreamDecoder {
-    sse: SseParser,
-    events: EventQueue,
-    done: bool,
-    /// The number of bytes received.
-    size: usize,
-    answer: PartialResponse,
-}
+pub struct StreamDecoder(Feed<PartialResponse>);
 
 #[derive(Debug, Default)]
-struct PartialResponse {
+pub(crate) struct PartialResponse {
     head: ResponseHead,
     rest: Object,
     blocks: BTreeMap<usize, Slot>,
@@ -62,74 +53,50 @@ impl Default for StreamDecoder {
 impl StreamDecoder {
     /// A decoder of one response.
     pub fn new() -> Self {
-        let sse = SseParser::new(MAX_EVENT);
-        let answer = PartialResponse::default();
-        StreamDecoder { sse, events: VecDeque::new(), done: false, size: 0, answer }
+        StreamDecoder(Feed::new(PartialResponse::default()))
     }
 
     /// Adds bytes, split at any place. Bytes after the last event are ignored. An event of more than 32 MiB
     /// and a response of more than 64 MiB are `E_LLM_DECODE`.
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.done {
-            return;
-        }
-        self.size = self.size.saturating_add(bytes.len());
-        if self.size > MAX_BODY {
-            let message = format!("the stream has more than {MAX_BODY} bytes: ask for a shorter answer");
-            return self.fail(Error::new(Code::Decode, message));
-        }
-        let mut found = Vec::new();
-        let outcome = self.sse.push(bytes, &mut found);
-        for data in found {
-            self.take(&data);
-        }
-        if let Err(OversizedEvent) = outcome {
-            let message =
-                format!("one event of the stream has more than {MAX_EVENT} bytes: ask for a shorter answer");
-            self.fail(Error::new(Code::Decode, message));
-        }
+        self.0.push(bytes);
     }
 
     /// Ends the input. Without the stream's last event this is `E_LLM_TRUNCATED`.
     pub fn end(&mut self) {
-        if self.done {
-            return;
-        }
-        // An unreadable event at the very end was cut off.
-        if let Some(data) = self.sse.end().filter(|data| decode::parse_object(data).is_ok()) {
-            self.take(&data);
-        }
-        self.fail(truncated());
+        self.0.end();
     }
 
     /// The next complete event. The last one is [`ChatEvent::Finished`] or an error.
     pub fn next_event(&mut self) -> Option<Result<ChatEvent>> {
-        self.events.pop_front()
-    }
-
-    fn fail(&mut self, error: Error) {
-        if !self.done {
-            self.done = true;
-            self.events.push_back(Err(error));
-        }
-    }
-
-    fn take(&mut self, data: &[u8]) {
-        if self.done || data.trim_ascii().is_empty() {
-            return;
-        }
-        match decode::parse_object(data).and_then(|event| self.answer.take(event, &mut self.events)) {
-            Ok(Progress::More) => {}
-            Ok(Progress::Finish) => match std::mem::take(&mut self.answer).finish(&mut self.events) {
-                Ok(()) => self.done = true,
-                Err(error) => self.fail(error),
-            },
-            Err(error) => self.fail(error),
-        }
+        self.0.next_event()
     }
 }
 
-type EventQueue = VecDeque<Result<ChatEvent>>;
+impl Decoder for StreamDecoder {
+    type Answer = PartialResponse;
+
+    fn feed(&mut self) -> &mut Feed<PartialResponse> {
+        &mut self.0
+    }
+
+    fn whole(&self, body: &[u8]) -> Result<ChatResponse> {
+        decode::decode(body)
+    }
+}
+
+impl Answer for PartialResponse {
+    fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>> {
+        match self.take_event(decode::parse_object(data)?, out)? {
+            Progress::More => Ok(None),
+            Progress::Finish => std::mem::take(self).finish(out).map(Some),
+        }
+    }
+
+    fn end(&mut self, _: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>> {
+        Ok(None)
+    }
+}
 
 enum Progress {
     More,
@@ -144,12 +111,12 @@ enum Slot {
 }
 
 impl PartialResponse {
-    fn take(&mut self, mut event: Object, events: &mut EventQueue) -> Result<Progress> {
+    fn take_event(&mut self, mut event: Object, events: &mut Vec<ChatEvent>) -> Result<Progress> {
         match event.get_as::<String>("type").unwrap_or_default().as_str() {
             "message_start" => self.start(event.take_as("message").unwrap_or_default())?,
-            "content_block_start" => events.extend(self.start_block(&event)?.map(Ok)),
-            "content_block_delta" => events.extend(self.extend_block(&event)?.map(Ok)),
-            "content_block_stop" => events.extend(self.close_block(index(&event)?)?.map(Ok)),
+            "content_block_start" => events.extend(self.start_block(&event)?),
+            "content_block_delta" => events.extend(self.extend_block(&event)?),
+            "content_block_stop" => events.extend(self.close_block(index(&event)?)?),
             "message_delta" => self.update(event),
             "message_stop" => return Ok(Progress::Finish),
             "error" => return Err(failure::from_event(&event)),
@@ -225,9 +192,9 @@ impl PartialResponse {
         }
     }
 
-    fn finish(mut self, events: &mut EventQueue) -> Result<()> {
+    fn finish(mut self, events: &mut Vec<ChatEvent>) -> Result<ChatResponse> {
         for index in self.blocks.keys().copied().collect::<Vec<_>>() {
-            events.extend(self.close_block(index)?.map(Ok));
+            events.extend(self.close_block(index)?);
         }
         let blocks = self.blocks.into_values().filter_map(|slot| match slot {
             Slot::Closed(block) => Some(block),
@@ -240,8 +207,7 @@ impl PartialResponse {
             None => StopReason::Other(String::new()),
         };
         decode::keep_rest(&mut response, self.rest);
-        events.push_back(Ok(ChatEvent::Finished(response)));
-        Ok(())
+        Ok(response)
     }
 }
 

@@ -1,15 +1,11 @@
 //! The decoder of a streamed response, from bytes to events.
 
-use std::collections::VecDeque;
-
 use super::answer::Answer;
 use super::decode;
-use crate::error::{Code, Error, Result};
-use crate::http::MAX_BODY;
+use crate::error::Result;
+use crate::http::{Decoder, Feed, is_done_mark};
 use crate::message::MessageIds;
-use crate::model::ChatEvent;
-use crate::model::stream::truncated;
-use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
+use crate::model::{ChatEvent, ChatResponse};
 
 /// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
 /// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
@@ -30,12 +26,7 @@ use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
 /// ```
 #[derive(Debug)]
 pub struct StreamDecoder {
-    sse: SseParser,
-    events: VecDeque<Result<ChatEvent>>,
-    /// `None` after the last event.
-    answer: Option<Answer>,
-    /// The number of bytes received.
-    size: usize,
+    feed: Feed<InProgress>,
     ids: MessageIds,
 }
 
@@ -48,95 +39,60 @@ impl Default for StreamDecoder {
 impl StreamDecoder {
     /// A decoder of one response.
     pub fn new() -> Self {
-        StreamDecoder {
-            sse: SseParser::new(MAX_EVENT),
-            events: VecDeque::new(),
-            answer: Some(Answer::new(MessageIds::default())),
-            size: 0,
-            ids: MessageIds::default(),
-        }
+        StreamDecoder::with_ids(MessageIds::default())
     }
 
     /// Sets the source of ids for calls that come without one. To be set before the first bytes.
-    pub fn call_ids(mut self, ids: MessageIds) -> Self {
-        self.answer = Some(Answer::new(ids.clone()));
-        self.ids = ids;
-        self
+    pub fn call_ids(self, ids: MessageIds) -> Self {
+        StreamDecoder::with_ids(ids)
     }
 
-    pub(super) fn ids(&self) -> &MessageIds {
-        &self.ids
+    fn with_ids(ids: MessageIds) -> Self {
+        StreamDecoder { feed: Feed::new(InProgress(Some(Answer::new(ids.clone())))), ids }
     }
 
     /// Adds bytes, split at any place. An event of more than 32 MiB and a response of more than 64 MiB are
     /// `E_LLM_DECODE`.
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.answer.is_none() {
-            return;
-        }
-        self.size = self.size.saturating_add(bytes.len());
-        if self.size > MAX_BODY {
-            let message = format!("the stream has more than {MAX_BODY} bytes: ask for a shorter answer");
-            return self.fail(Error::new(Code::Decode, message));
-        }
-        let mut found = Vec::new();
-        let outcome = self.sse.push(bytes, &mut found);
-        for data in found {
-            self.take(&data);
-        }
-        if let Err(OversizedEvent) = outcome {
-            let message =
-                format!("one event of the stream has more than {MAX_EVENT} bytes: ask for a shorter answer");
-            self.fail(Error::new(Code::Decode, message));
-        }
+        self.feed.push(bytes);
     }
 
     /// Ends the input. Without a reason to finish this is `E_LLM_TRUNCATED`.
     pub fn end(&mut self) {
-        // An unreadable event at the very end was cut off.
-        let last = self.sse.end();
-        let readable = |data: &Vec<u8>| decode::text(data).and_then(decode::object).is_ok();
-        match last {
-            Some(data) if readable(&data) || is_done(&data) => self.take(&data),
-            Some(data) if !data.trim_ascii().is_empty() => self.fail(truncated()),
-            _ => {}
-        }
-        match self.answer.take() {
-            Some(answer) if answer.is_complete() => {
-                self.events.push_back(answer.finish().map(ChatEvent::Finished));
-            }
-            Some(_) => self.events.push_back(Err(truncated())),
-            None => {}
-        }
+        self.feed.end();
     }
 
     /// The next complete event. The last one is [`ChatEvent::Finished`] or an error.
     pub fn next_event(&mut self) -> Option<Result<ChatEvent>> {
-        self.events.pop_front()
-    }
-
-    fn fail(&mut self, error: Error) {
-        if self.answer.take().is_some() {
-            self.events.push_back(Err(error));
-        }
-    }
-
-    fn take(&mut self, data: &[u8]) {
-        let Some(answer) = &mut self.answer else { return };
-        if data.trim_ascii().is_empty() || is_done(data) {
-            return;
-        }
-        let mut events = Vec::new();
-        let taken =
-            decode::text(data).and_then(decode::object).and_then(|chunk| answer.take(chunk, &mut events));
-        self.events.extend(events.into_iter().map(Ok));
-        if let Err(error) = taken {
-            self.fail(error);
-        }
+        self.feed.next_event()
     }
 }
 
-/// The end of streams of other providers, which some gateways add.
-fn is_done(data: &[u8]) -> bool {
-    data.trim_ascii() == b"[DONE]"
+impl Decoder for StreamDecoder {
+    type Answer = InProgress;
+
+    fn feed(&mut self) -> &mut Feed<InProgress> {
+        &mut self.feed
+    }
+
+    fn whole(&self, body: &[u8]) -> Result<ChatResponse> {
+        decode::whole(body, &self.ids)
+    }
+}
+
+/// The answer so far; `None` after its end.
+#[derive(Debug)]
+pub(crate) struct InProgress(Option<Answer>);
+
+impl crate::http::Answer for InProgress {
+    fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>> {
+        if let Some(answer) = self.0.as_mut().filter(|_| !is_done_mark(data)) {
+            answer.take(decode::text(data).and_then(decode::object)?, out)?;
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self, _: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>> {
+        self.0.take().filter(Answer::is_complete).map(Answer::finish).transpose()
+    }
 }

@@ -50,14 +50,14 @@ impl<D: Decoder> Events<D> {
         loop {
             let piece = match self.read_piece().await {
                 Ok(Some(piece)) => piece.as_ref().to_vec(),
-                Ok(None) => break self.decoder.end(),
+                Ok(None) => break self.decoder.feed().end(),
                 Err(error) => return Err(self.complete_error(error)),
             };
             match first_character(&piece) {
                 Some((at, b'{' | b'[')) => return self.read_whole(piece[at..].to_vec(), deadline).await,
                 Some((_, b'<')) => return Err(self.complete_error(no_stream(kind))),
-                Some(_) => break self.decoder.push(&piece),
-                None => self.decoder.push(&piece),
+                Some(_) => break self.decoder.feed().push(&piece),
+                None => self.decoder.feed().push(&piece),
             }
         }
         match self.read_next().await {
@@ -96,7 +96,7 @@ impl<D: Decoder> Events<D> {
 
     async fn read_next(&mut self) -> Result<ChatEvent> {
         loop {
-            match self.decoder.next_event() {
+            match self.decoder.feed().next_event() {
                 Some(Ok(ChatEvent::Finished(mut response))) => {
                     self.complete(&mut response);
                     return Ok(ChatEvent::Finished(response));
@@ -104,8 +104,8 @@ impl<D: Decoder> Events<D> {
                 Some(Ok(event)) => return Ok(event),
                 Some(Err(error)) => return Err(self.complete_error(error)),
                 None => match self.read_piece().await {
-                    Ok(Some(piece)) => self.decoder.push(piece.as_ref()),
-                    Ok(None) => self.decoder.end(),
+                    Ok(Some(piece)) => self.decoder.feed().push(piece.as_ref()),
+                    Ok(None) => self.decoder.feed().end(),
                     Err(error) => return Err(self.complete_error(error)),
                 },
             }

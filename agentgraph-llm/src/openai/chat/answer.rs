@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
+use crate::http::{Answer, is_done_mark};
 use crate::json::{Object, RawJson};
 use crate::message::{Block, Message, Role, TextBlock, Thinking};
 use crate::model::{ChatEvent, ChatResponse, StopReason};
@@ -10,11 +11,11 @@ use crate::model::{ChatEvent, ChatResponse, StopReason};
 use super::calls::{Call, Piece};
 use crate::openai::pieces::Pieces;
 use crate::openai::wire::{self, broken, extend, filled, is_array, items, take_some};
-use crate::openai::{failure, feed, media, usage};
+use crate::openai::{failure, media, usage};
 
 /// A response in progress.
 #[derive(Debug, Default)]
-pub(super) struct PartialResponse {
+pub(crate) struct PartialResponse {
     ends_without_done: bool,
     id: String,
     model: String,
@@ -45,9 +46,9 @@ enum Part {
 /// The fields of a response without information.
 const DROPPED: [&str; 2] = ["object", "obfuscation"];
 
-impl feed::Answer for PartialResponse {
+impl Answer for PartialResponse {
     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>> {
-        if feed::is_done_mark(data) {
+        if is_done_mark(data) {
             return std::mem::take(self).finish(out).map(Some);
         }
         self.add(wire::parse_object(data)?, false, out)?;

@@ -1,6 +1,7 @@
 //! A response of the Responses API, assembled from its events.
 
 use crate::error::Result;
+use crate::http::{Answer, is_done_mark};
 use crate::json::{Object, RawJson};
 use crate::message::Block;
 use crate::model::{ChatEvent, ChatResponse};
@@ -8,11 +9,11 @@ use crate::model::{ChatEvent, ChatResponse};
 use super::slot::{Kind, Slot};
 use super::{decode, items};
 use crate::openai::wire::{self, broken, filled};
-use crate::openai::{failure, feed};
+use crate::openai::failure;
 
 /// A response in progress.
 #[derive(Debug, Default)]
-pub(super) struct PartialResponse {
+pub(crate) struct PartialResponse {
     slots: Vec<Slot>,
     /// The blocks of the message, in the order of their first events: the slot, and the part of its item.
     order: Vec<(usize, usize)>,
@@ -21,9 +22,9 @@ pub(super) struct PartialResponse {
 
 type Events<'a> = &'a mut Vec<ChatEvent>;
 
-impl feed::Answer for PartialResponse {
+impl Answer for PartialResponse {
     fn take(&mut self, data: &[u8], out: Events<'_>) -> Result<Option<ChatResponse>> {
-        if feed::is_done_mark(data) {
+        if is_done_mark(data) {
             return Ok(None);
         }
         let mut event = wire::parse_object(data)?;

@@ -1,11 +1,10 @@
 //! A streamed response of the Responses API.
 
 use crate::error::Result;
-use crate::http::Decoder;
+use crate::http::{Decoder, Feed};
 use crate::model::{ChatEvent, ChatResponse};
 
 use super::answer::PartialResponse;
-use crate::openai::feed::Feed;
 
 /// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
 /// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
@@ -55,16 +54,10 @@ impl StreamDecoder {
 }
 
 impl Decoder for StreamDecoder {
-    fn push(&mut self, bytes: &[u8]) {
-        StreamDecoder::push(self, bytes);
-    }
+    type Answer = PartialResponse;
 
-    fn end(&mut self) {
-        StreamDecoder::end(self);
-    }
-
-    fn next_event(&mut self) -> Option<Result<ChatEvent>> {
-        StreamDecoder::next_event(self)
+    fn feed(&mut self) -> &mut Feed<PartialResponse> {
+        &mut self.0
     }
 
     fn whole(&self, body: &[u8]) -> Result<ChatResponse> {

@@ -1,18 +1,17 @@
-//! The bytes of a stream as the data of its events, for both wires.
+//! The bytes of a stream as the data of its events, for all wires.
 
 use std::collections::VecDeque;
 use std::fmt;
 
+use super::MAX_BODY;
 use crate::error::{Code, Error, Result};
-use crate::http::MAX_BODY;
+use crate::json::Object;
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, ChatResponse};
 use crate::sse::{MAX_EVENT, OversizedEvent, SseParser};
 
-use super::wire;
-
 /// A response in progress.
-pub(super) trait Answer: fmt::Debug {
+pub(crate) trait Answer: fmt::Debug + Send + 'static {
     /// Takes the data of one event. The response, if it is the last event.
     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>>;
 
@@ -22,21 +21,21 @@ pub(super) trait Answer: fmt::Debug {
 
 /// A stream in progress.
 #[derive(Debug)]
-pub(super) struct Feed<A> {
+pub(crate) struct Feed<A> {
     sse: SseParser,
     events: VecDeque<Result<ChatEvent>>,
     done: bool,
     /// The number of bytes received.
     size: usize,
-    pub(super) answer: A,
+    answer: A,
 }
 
 impl<A: Answer> Feed<A> {
-    pub(super) fn new(answer: A) -> Self {
+    pub(crate) fn new(answer: A) -> Self {
         Feed { sse: SseParser::new(MAX_EVENT), events: VecDeque::new(), done: false, size: 0, answer }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.done {
             return;
         }
@@ -54,26 +53,30 @@ impl<A: Answer> Feed<A> {
         }
     }
 
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         if self.done {
             return;
         }
-        // An unreadable event at the very end was cut off.
-        if let Some(data) = self.sse.end().filter(|data| is_readable(data)) {
-            self.take(&data);
+        match self.sse.end() {
+            Some(data) if is_readable(&data) => self.take(&data),
+            // An unreadable event at the very end was cut off.
+            Some(data) if !data.trim_ascii().is_empty() => self.fail(truncated()),
+            _ => {}
         }
         if self.done {
             return;
         }
         let mut out = Vec::new();
-        match self.answer.end(&mut out) {
-            Ok(Some(response)) => self.finish(out, response),
+        let ended = self.answer.end(&mut out);
+        self.events.extend(out.into_iter().map(Ok));
+        match ended {
+            Ok(Some(response)) => self.finish(response),
             Ok(None) => self.fail(truncated()),
             Err(error) => self.fail(error),
         }
     }
 
-    pub(super) fn next_event(&mut self) -> Option<Result<ChatEvent>> {
+    pub(crate) fn next_event(&mut self) -> Option<Result<ChatEvent>> {
         self.events.pop_front()
     }
 
@@ -82,16 +85,17 @@ impl<A: Answer> Feed<A> {
             return;
         }
         let mut out = Vec::new();
-        match self.answer.take(data, &mut out) {
-            Ok(Some(response)) => self.finish(out, response),
-            Ok(None) => self.events.extend(out.into_iter().map(Ok)),
+        let taken = self.answer.take(data, &mut out);
+        self.events.extend(out.into_iter().map(Ok));
+        match taken {
+            Ok(Some(response)) => self.finish(response),
+            Ok(None) => {}
             Err(error) => self.fail(error),
         }
     }
 
-    fn finish(&mut self, out: Vec<ChatEvent>, response: ChatResponse) {
+    fn finish(&mut self, response: ChatResponse) {
         self.done = true;
-        self.events.extend(out.into_iter().map(Ok));
         self.events.push_back(Ok(ChatEvent::Finished(response)));
     }
 
@@ -104,11 +108,11 @@ impl<A: Answer> Feed<A> {
 }
 
 fn is_readable(data: &[u8]) -> bool {
-    is_done_mark(data) || wire::parse_object(data).is_ok()
+    is_done_mark(data) || std::str::from_utf8(data).is_ok_and(|text| Object::parse(text).is_ok())
 }
 
-/// `[DONE]`, the last event of a stream.
-pub(super) fn is_done_mark(data: &[u8]) -> bool {
+/// `[DONE]`, the last event of OpenAI's streams, which some gateways add to those of others.
+pub(crate) fn is_done_mark(data: &[u8]) -> bool {
     data.trim_ascii().starts_with(b"[DONE]")
 }
 
