@@ -8,6 +8,8 @@
 //! and without (2026-07-28). No type of `rmcp` is in this module's API.
 
 #[cfg(feature = "mcp")]
+mod arguments;
+#[cfg(feature = "mcp")]
 mod client;
 mod content;
 #[cfg(feature = "mcp")]

@@ -7,6 +7,8 @@ mod into_tool;
 mod output;
 mod schema;
 
+#[cfg(feature = "mcp")]
+pub(crate) use arguments::pairs;
 pub use inject::FromToolCall;
 pub use into_tool::IntoTool;
 

@@ -13,11 +13,15 @@ use rmcp::service::{Peer, PeerRequestOptions};
 use serde_json::Value;
 
 use super::client::Connection;
-use super::content;
+use super::{arguments, content};
 use crate::json::RawJson;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 
 /// A tool of an MCP server. Cheap to clone; it keeps the connection open.
+///
+/// The library of the protocol sends parsed arguments and not their text. A call whose arguments would arrive
+/// as others, because a name is there twice or a number does not fit in 64 bits, is refused with a text for
+/// the model.
 #[derive(Clone)]
 pub struct McpTool {
     connection: Arc<Connection>,
@@ -71,7 +75,7 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, input: &RawJson, _: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let arguments = input.parse().map_err(ToolError::invalid_arguments)?;
+        let arguments = arguments::object(input)?;
         let limit = self.connection.timeout();
         let late = |_| ToolError::failed(format!("the tool took longer than {limit:?} and was stopped"));
         let answer = tokio::time::timeout(limit, self.ask(arguments)).await.map_err(late)??;

@@ -63,8 +63,7 @@ impl<'a> Given<'a> {
         if !input.is_object() {
             return Err(ToolError::invalid_arguments("they must be a JSON object"));
         }
-        let mut json = serde_json::Deserializer::from_str(input.get());
-        let values = json.deserialize_map(Pairs).map_err(ToolError::invalid_arguments)?;
+        let values = pairs(input.get()).map_err(ToolError::invalid_arguments)?;
         let mut given = Given { values, known, problems: Vec::new() };
         given.problems = given.wrong_names();
         Ok(given)
@@ -165,6 +164,10 @@ impl<'de> Deserializer<'de> for Nothing {
 }
 
 /// Reads an object as pairs, so that repeated names are seen.
+pub(crate) fn pairs(object: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
+    serde_json::Deserializer::from_str(object).deserialize_map(Pairs)
+}
+
 struct Pairs;
 
 impl<'de> Visitor<'de> for Pairs {

@@ -1,10 +1,12 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use agentgraph_llm::mcp::{McpClient, McpProtocol};
+use agentgraph::CancellationToken;
+use agentgraph_llm::mcp::{McpClient, McpProtocol, McpServer};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, Error};
 use serde_json::json;
+use tokio::net::TcpListener;
 
 use crate::call;
 use crate::scripted_server::Script;
@@ -23,6 +25,50 @@ async fn a_server_that_exits_during_a_call_is_a_typed_error() {
     assert_eq!(code(call(tool, json!({})).await.unwrap_err()), Code::Connection);
     let error = client.tools().await.unwrap_err();
     assert!(error.code() == Code::Connection && !error.is_retryable(), "{error}");
+}
+
+#[tokio::test]
+async fn after_a_restart_the_error_says_what_to_do_and_a_new_client_goes_on() {
+    let server =
+        || Script::with_tool("look").answer(json!({"content": [{"type": "text", "text": "ok"}]})).read();
+    let client = server().client().connect().await.unwrap();
+    let tool = &client.tools().await.unwrap()[0];
+    assert!(call(tool, json!({})).await.is_ok());
+    let gone = call(tool, json!({})).await.unwrap_err();
+    assert!(gone.to_string().contains("connect again, with a new `McpClient`"), "{gone}");
+    let client = server().client().connect().await.unwrap();
+    assert!(call(&client.tools().await.unwrap()[0], json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_http_server_that_restarts_is_reached_by_the_same_client() {
+    for protocol in [McpProtocol::Stateless, McpProtocol::Handshake] {
+        let stop = CancellationToken::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = |stop: &CancellationToken| McpServer::new("echo", "1").tool(echo()).stop(stop.clone());
+        let first = tokio::spawn(server(&stop).serve_http_on(listener));
+        let client =
+            McpClient::http(format!("http://{address}/mcp")).protocol(protocol).connect().await.unwrap();
+        let tool = &client.tools().await.unwrap()[0];
+        assert!(call(tool, json!({})).await.is_ok());
+
+        stop.cancel();
+        first.await.unwrap().unwrap();
+        let refused = call(tool, json!({})).await.unwrap_err();
+        assert_eq!(code(refused), Code::Connection);
+
+        let listener = TcpListener::bind(address).await.unwrap();
+        tokio::spawn(server(&CancellationToken::new()).serve_http_on(listener));
+        assert_eq!(call(tool, json!({})).await.unwrap(), ToolOutput::text("ok"), "{protocol:?}");
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn echo() -> FnTool {
+    FnTool::new("echo", "", async |_: Nothing| Ok::<_, ToolError>("ok"))
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use agentgraph_llm::Code;
+use agentgraph_llm::mcp::McpProtocol;
 use agentgraph_llm::prelude::*;
 use serde_json::json;
 
@@ -50,6 +51,34 @@ async fn a_changed_list_is_announced_and_read_anew() {
     assert_eq!(client.tools().await.unwrap().len(), 1);
     client.tools_changed().await.unwrap();
     assert_eq!(client.tools().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_changed_list_is_announced_without_a_handshake() {
+    // The client asks for announcements. They belong to that request by its id.
+    let announced = concat!(
+        r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":$id},"notifications":{"toolsListChanged":true}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":$id}}}"#,
+    );
+    let listed = r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"a","inputSchema":{"type":"object"}}]}}"#;
+    let server = Script::stateless(&[("subscriptions/listen", announced), ("tools/list", listed)]);
+    let mut client = server.client().protocol(McpProtocol::Stateless).connect().await.unwrap();
+    assert_eq!(client.protocol_version().as_deref(), Some("2026-07-28"));
+    client.tools_changed().await.unwrap();
+    assert_eq!(client.tools().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn two_servers_with_one_prefix_are_refused_where_their_tools_meet() {
+    let client = async || {
+        let server = Script::with_tool("read").hang();
+        server.client().prefix("files").connect().await.unwrap().tools().await.unwrap()
+    };
+    let (one, other) = (client().await, client().await);
+    let model = ScriptedModel::new([Reply::text("")]);
+    let error = Agent::new(model).tools(one).tools(other).compile().unwrap_err();
+    assert!(error.to_string().contains("files_read"), "{error}");
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![cfg(unix)]
 
+mod arguments_arrive_as_they_were_written;
+mod calls_end_on_both_sides;
 mod dead_servers_never_hang_a_call;
 mod graphs_are_served_as_tools;
 mod http_servers_answer_loopback_only;
@@ -12,8 +14,17 @@ mod results_become_blocks;
 mod scripted_server;
 mod served_tools_are_plain_tools;
 
-use agentgraph_llm::mcp::McpTool;
+use agentgraph_llm::mcp::{McpServer, McpTool};
 use agentgraph_llm::prelude::*;
+use tokio::net::TcpListener;
+
+/// The address of a server that runs in this process.
+pub(crate) async fn served(server: McpServer) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(server.serve_http_on(listener));
+    format!("http://{address}/mcp")
+}
 
 /// Calls a tool outside of a graph.
 pub(crate) async fn call(tool: &McpTool, input: serde_json::Value) -> Result<ToolOutput, ToolError> {

@@ -55,6 +55,20 @@ async fn content_of_an_unknown_kind_is_shown_with_its_fields() {
 }
 
 #[tokio::test]
+async fn progress_and_logs_of_a_call_change_nothing() {
+    let noise = [
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 0, "progress": 1, "total": 2}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "half"}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/of/tomorrow", "params": {"x": 1}}),
+    ];
+    let server = noise.iter().fold(Script::with_tool("look"), Script::send);
+    let server = server.answer(json!({"content": [{"type": "text", "text": "whole"}]})).hang();
+    let client = server.client().connect().await.unwrap();
+    let done = call(&client.tools().await.unwrap()[0], json!({})).await.unwrap();
+    assert_eq!(done.content, [Block::text("whole")]);
+}
+
+#[tokio::test]
 async fn structured_content_is_the_artifact() {
     let result =
         json!({"content": [{"type": "text", "text": "5 degrees"}], "structuredContent": {"degrees": 5}});

@@ -62,14 +62,45 @@ impl Script {
     }
 
     /// Sends a notification.
-    pub(crate) fn notify(mut self, method: &str) -> Self {
-        self.0 += &format!("printf '%s\\n' '{}'\n", json!({"jsonrpc": "2.0", "method": method}));
+    pub(crate) fn notify(self, method: &str) -> Self {
+        self.send(&json!({"jsonrpc": "2.0", "method": method}))
+    }
+
+    /// Sends any message.
+    pub(crate) fn send(mut self, message: &Value) -> Self {
+        self.0 += &format!("printf '%s\\n' '{message}'\n");
         self
+    }
+
+    /// A server without a handshake, which answers a request by its method: with `$id` in place of its id,
+    /// and with one line for each line of the answer.
+    pub(crate) fn stateless(answers: &[(&str, &str)]) -> Self {
+        let discovered = json!({"jsonrpc": "2.0", "id": "$id", "result": {
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
+            "capabilities": {"tools": {"listChanged": true}},
+        }});
+        let discovered = discovered.to_string().replace("\"$id\"", "$id");
+        let mut script = Script("while read -r line; do\n".to_owned());
+        script.0 += r#"id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')"#;
+        script.0 += "\ncase \"$line\" in\n";
+        for (method, answer) in [("server/discover", &*discovered)].into_iter().chain(answers.iter().copied())
+        {
+            script.0 += &format!("*'\"method\":\"{method}\"'*) cat <<END\n{answer}\nEND\n;;\n");
+        }
+        script.0 += "esac\ndone\n";
+        script
     }
 
     /// Reads everything and answers nothing, until the client ends.
     pub(crate) fn hang(mut self) -> Self {
         self.0 += "while read -r line; do :; done\n";
+        self
+    }
+
+    /// Runs a line of the shell.
+    pub(crate) fn run(mut self, line: &str) -> Self {
+        self.0 += line;
+        self.0 += "\n";
         self
     }
 

@@ -6,7 +6,7 @@ use agentgraph_llm::prelude::*;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::call;
+use crate::{call, served};
 
 /// Adds two numbers.
 #[tool]
@@ -45,10 +45,7 @@ fn server() -> McpServer {
 }
 
 async fn over_http() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(server().serve_http_on(listener));
-    format!("http://{address}/mcp")
+    served(server()).await
 }
 
 /// The program of the stdio tests: this test, run as a process of its own. The harness writes to the standard
@@ -149,6 +146,38 @@ async fn calls_run_side_by_side() {
     for (number, output) in futures_util::future::join_all(calls).await.into_iter().enumerate() {
         assert_eq!(output.unwrap().content, [Block::text((number + 1).to_string())]);
     }
+}
+
+#[tokio::test]
+async fn two_clients_at_once_get_their_own_answers() {
+    let url = over_http().await;
+    let sums = async |protocol, offset: i64| {
+        let client = McpClient::http(&*url).protocol(protocol).connect().await.unwrap();
+        let tools = client.tools().await.unwrap();
+        let calls = (0..50).map(|number| call(&tools[0], json!({"a": number, "b": offset})));
+        for (number, output) in futures_util::future::join_all(calls).await.into_iter().enumerate() {
+            assert_eq!(output.unwrap(), ToolOutput::text((number as i64 + offset).to_string()));
+        }
+    };
+    tokio::join!(sums(McpProtocol::Handshake, 1000), sums(McpProtocol::Stateless, 2000));
+}
+
+#[tokio::test]
+async fn a_huge_result_comes_whole_or_is_cut_by_its_limit() {
+    #[tool]
+    fn letters(count: usize) -> String {
+        "x".repeat(count)
+    }
+    const MANY: usize = 8 << 20;
+    let client =
+        McpClient::http(served(McpServer::new("huge", "1").tool(letters)).await).connect().await.unwrap();
+    let letters = client.tools().await.unwrap().remove(0);
+    let whole = call(&letters, json!({"count": MANY})).await.unwrap();
+    assert!(whole.content[0].as_text().unwrap() == "x".repeat(MANY));
+    let limited = letters.max_result_bytes(100);
+    let input = json!({"count": MANY}).into();
+    let cut = limited.call(&input, &ToolCall::detached("1", "letters")).await;
+    assert!(format!("{cut:?}").len() < 1000);
 }
 
 #[tokio::test]

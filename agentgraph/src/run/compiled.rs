@@ -272,6 +272,26 @@ impl<S: State> CompiledGraph<S> {
         self.core.names.iter().map(|name| &**name)
     }
 
+    /// Whether the graph has a checkpointer, so that each run needs a thread.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use agentgraph::MemorySaver;
+    ///
+    /// # #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
+    /// # struct Chat {}
+    /// # async fn greet() -> ChatUpdate { Chat::update() }
+    /// # fn main() -> Result<()> {
+    /// let graph = StateGraph::<Chat>::new().node("greet", greet).edge(START, "greet").compile()?;
+    /// assert!(!graph.keeps_threads());
+    /// assert!(graph.checkpointer(MemorySaver::new()).keeps_threads());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keeps_threads(&self) -> bool {
+        self.persistence.is_some()
+    }
+
     /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
     /// channels change. Checkpoints contain it.
     pub fn fingerprint(&self) -> &str {

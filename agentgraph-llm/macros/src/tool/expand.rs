@@ -1,7 +1,7 @@
 //! The code of a tool: its type, the function that returns it, the original function as its `run`, and its
 //! `Tool`.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
@@ -54,7 +54,6 @@ pub(super) fn fallback(tool: &ToolFunction) -> TokenStream {
         }
 
         #(#cfgs)*
-        #[allow(unused_variables)]
         const _: () = {
             #[::agentgraph_llm::__private::async_trait]
             impl ::agentgraph_llm::Tool for #ty {
@@ -63,8 +62,8 @@ pub(super) fn fallback(tool: &ToolFunction) -> TokenStream {
                 }
                 async fn call(
                     &self,
-                    input: &::agentgraph_llm::RawJson,
-                    call: &::agentgraph_llm::ToolCall,
+                    _: &::agentgraph_llm::RawJson,
+                    _: &::agentgraph_llm::ToolCall,
                 ) -> ::core::result::Result<::agentgraph_llm::ToolOutput, ::agentgraph_llm::ToolError> {
                     loop {}
                 }
@@ -161,9 +160,7 @@ fn call(tool: &ToolFunction) -> TokenStream {
         Some(Injected { passed: Passed::Pointee, .. }) => quote!(&*#value),
         _ => quote!(#value),
     });
-    // At the function's name, so that a future that is not `Send` is reported there.
-    let span = Span::call_site().located_at(tool.function.sig.ident.span());
-    let output = finished(tool, quote_spanned!(span=> self.run(#(#passed),*)));
+    let output = finished(tool, quote!(self.run(#(#passed),*)));
     quote! {
         async fn call(
             &self,
@@ -210,9 +207,13 @@ fn finished(tool: &ToolFunction, run: TokenStream) -> TokenStream {
     let signature = &tool.function.sig;
     let value = match signature.asyncness {
         Some(_) => {
-            let span = signature.ident.span();
-            let future = quote_spanned!(span=> ::agentgraph_llm::__private::future(#run));
-            quote!(#future.await)
+            // A variable at the function's name, so that a future that is not `Send` is reported there.
+            let future = Ident::new("__future", signature.ident.span());
+            let boxed = quote_spanned!(future.span()=> ::agentgraph_llm::__private::future(#future));
+            quote!({
+                let #future = #run;
+                #boxed.await
+            })
         }
         None => run,
     };

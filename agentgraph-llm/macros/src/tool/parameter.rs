@@ -4,6 +4,7 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::{
     Attribute, Expr, GenericArgument, Meta, Pat, PatType, PathArguments, PathSegment, Type, TypeParamBound,
+    TypeReference,
 };
 
 use super::docs;
@@ -141,9 +142,27 @@ fn argument_type(ty: &Type, mistakes: &mut Mistakes) -> Type {
             mistakes.at(ty, "an argument of a tool is a type with a name: the schema needs it")
         }
         Type::Infer(_) | Type::Never(_) => mistakes.at(ty, "an argument of a tool is a type with a name"),
-        _ => {}
+        _ => {
+            if let Some(reference) = inner_reference(ty) {
+                mistakes.at(reference, reference_message(&reference.elem));
+            }
+        }
     }
     ty.clone()
+}
+
+/// A reference in the type, as in `Option<&str>`: the compiler would only say that a trait is not general
+/// enough.
+fn inner_reference(ty: &Type) -> Option<&TypeReference> {
+    match ty {
+        Type::Reference(reference) => Some(reference),
+        Type::Path(path) => path.path.segments.iter().flat_map(generics).find_map(inner_reference),
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(inner_reference),
+        Type::Array(array) => inner_reference(&array.elem),
+        Type::Paren(inner) => inner_reference(&inner.elem),
+        Type::Group(inner) => inner_reference(&inner.elem),
+        _ => None,
+    }
 }
 
 fn reference_message(target: &Type) -> String {
@@ -201,8 +220,16 @@ fn last_segment(ty: &Type) -> Option<&PathSegment> {
 }
 
 fn first_generic(segment: &PathSegment) -> Option<&Type> {
-    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
-    arguments.args.iter().find_map(|argument| match argument {
+    generics(segment).next()
+}
+
+/// The types between the angle brackets.
+fn generics(segment: &PathSegment) -> impl Iterator<Item = &Type> {
+    let arguments = match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+        _ => None,
+    };
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })

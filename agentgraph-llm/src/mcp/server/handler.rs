@@ -33,6 +33,9 @@ struct Served {
 
 impl Handler {
     pub(super) fn new(server: &McpServer) -> Result<Self> {
+        if let Some(mistake) = &server.mistake {
+            return Err(Error::new(Code::Config, mistake.clone()));
+        }
         let mut tools = BTreeMap::new();
         for tool in &server.tools {
             let spec = tool.spec();
