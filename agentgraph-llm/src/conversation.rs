@@ -3,9 +3,13 @@
 //! A state may hold the results of one answer in several messages, because each call stores its own.
 //! Providers want them in one message, right after the answer, in the order of the calls, and none missing.
 
+mod call_ids;
+
 use std::collections::HashMap;
 
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
+
+pub(crate) use call_ids::with_distinct_calls;
 
 /// The calls of the last answer that have no result yet, in order. A conversation that went on after the
 /// answer has no open calls.
@@ -111,10 +115,15 @@ fn is_results(message: &Message) -> bool {
     !message.content.is_empty() && message.content.iter().all(|block| block.as_tool_result().is_some())
 }
 
+/// The last message with the call of this id.
+pub(crate) fn answer_with<'a>(messages: &'a [Message], call: &str) -> Option<&'a Message> {
+    messages.iter().rev().find(|message| message.tool_uses().any(|known| known.id == call))
+}
+
 /// A message with the result of one call. Its id follows from the call, so storing it again changes nothing.
 pub(crate) fn result_message(messages: &[Message], result: ToolResult) -> Message {
-    let holds = |message: &&Message| message.tool_uses().any(|call| call.id == result.tool_use_id);
-    result_of(messages.iter().rev().find(holds).map_or("", |message| message.id.as_str()), result)
+    let answer = answer_with(messages, &result.tool_use_id).map_or("", |message| message.id.as_str());
+    result_of(answer, result)
 }
 
 /// The same, of a call in the message with the id `answer`.

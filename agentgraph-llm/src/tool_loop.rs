@@ -32,11 +32,12 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
 
+use crate::conversation;
 use crate::error::{Error, Result};
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::stream::truncated;
 use crate::model::{
-    AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
+    ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
 };
 use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
@@ -302,9 +303,11 @@ impl<'a> ToolLoop<'a> {
     }
 
     async fn ask_now(&self, request: &ChatRequest) -> Result<ChatResponse> {
+        let events = self.model.stream(request.clone()).await?;
+        let events = conversation::with_distinct_calls(events, &request.messages);
         match &self.handler {
-            None => self.model.chat(request.clone()).await,
-            Some(handler) => stream(self.model.stream(request.clone()).await?, handler).await,
+            None => events.into_response().await,
+            Some(handler) => stream(events, handler).await,
         }
     }
 

@@ -25,6 +25,7 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     let request = plan.request(ctx.clone(), &*state);
     // Only what the outermost wrap returns is heard.
     let stream = listening::silently(NextModel::first(&plan.chain).run(request)).await?;
+    let stream = conversation::with_distinct_calls(stream, state.messages());
     let response = stream.into_response().await?;
     ctx.spend("tokens", response.usage.total());
     ctx.spend("rounds", 1);

@@ -6,13 +6,18 @@ use super::decode::broken;
 use crate::error::Result;
 use crate::json::{Object, RawJson, TextPieces};
 
-/// The longest list that streamed arguments may make.
-const MAX_INDEX: usize = 100_000;
+/// The deepest place that streamed arguments may have. Deeper JSON is read by no tool.
+const MAX_DEPTH: usize = 127;
+
+/// The most elements that lists may have before a place without having been sent.
+const MAX_SKIPPED: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     whole: Option<RawJson>,
     value: Map<String, Value>,
+    /// The number of elements that were not sent, in all lists.
+    skipped: usize,
     /// The path of the text that continues, and its last half character.
     open: Option<(String, TextPieces)>,
 }
@@ -34,7 +39,7 @@ impl Arguments {
         let bad = || broken("a partial argument that cannot be read");
         let piece = Object::parse(piece.get()).map_err(|_| bad())?;
         let path: String = piece.get_as("jsonPath").ok_or_else(bad)?;
-        let steps = steps(&path).ok_or_else(bad)?;
+        let steps = steps(&path).filter(|steps| steps.len() <= MAX_DEPTH).ok_or_else(bad)?;
         let will_continue = piece.get_as("willContinue").unwrap_or(false);
         if let Some(text) = piece.get("stringValue") {
             return self.push_text(path, &steps, text, will_continue);
@@ -89,11 +94,12 @@ impl Arguments {
                         *place = Value::Array(Vec::new());
                     }
                     let items = place.as_array_mut().ok_or_else(bad)?;
-                    if *index > MAX_INDEX {
-                        return Err(bad());
-                    }
-                    while items.len() <= *index {
-                        items.push(Value::Null);
+                    if let Some(skipped) = index.checked_sub(items.len()) {
+                        self.skipped = self.skipped.saturating_add(skipped);
+                        if self.skipped > MAX_SKIPPED {
+                            return Err(bad());
+                        }
+                        items.resize(*index + 1, Value::Null);
                     }
                     &mut items[*index]
                 }

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Hooks, Middleware, ModelRequest, NextModel, NextTool};
 use crate::error::Result;
+use crate::json::{Object, RawJson};
 use crate::model::ChatStream;
 use crate::tool::{ToolCall, ToolError, ToolOutput, ToolSpec};
 
 /// The key of a call: 32 hexadecimal digits that are the same whenever this call is made again, after a
-/// retry, a crash or a resume, and other for every other call. It follows from the thread, the id of the call
-/// and the tool.
+/// retry, a crash or a resume, and other for every other call. It follows from the thread, the model's answer,
+/// the id of the call and the tool; ids alone repeat, because some servers number their calls from 0.
 ///
 /// ```
 /// use agentgraph_llm::{ToolCall, middleware::idempotency_key};
@@ -25,7 +26,7 @@ use crate::tool::{ToolCall, ToolError, ToolOutput, ToolSpec};
 pub fn idempotency_key(call: &ToolCall) -> String {
     let thread = call.ctx().ok().and_then(|ctx| ctx.thread()).unwrap_or_default();
     let mut hash = Sha256::new();
-    for part in [thread, call.id(), call.name()] {
+    for part in [thread, call.answer_id(), call.id(), call.name()] {
         // With its length, so that no two lists of parts are hashed alike.
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
@@ -108,8 +109,10 @@ impl Middleware for IdempotencyKeys {
         if !self.tools.contains(call.name()) {
             return next.run(call).await;
         }
-        let mut input: Map<String, Value> = call.input().parse().map_err(ToolError::invalid_arguments)?;
-        input.insert(self.argument.clone(), idempotency_key(call).into());
-        next.run(&call.clone().with_input(input)).await
+        let mut input = Object::parse(call.input().get()).map_err(ToolError::invalid_arguments)?;
+        // The other arguments stay as the model wrote them.
+        while input.take(&self.argument).is_some() {}
+        input.set(&self.argument, RawJson::string(&idempotency_key(call)));
+        next.run(&call.clone().with_input(input.to_json())).await
     }
 }

@@ -62,9 +62,16 @@ pub(super) fn broken(what: &str) -> Error {
     Error::new(Code::Decode, format!("the answer has {what}: the server does not follow OpenAI's API"))
 }
 
+/// The levels at which pieces of a value are joined. Below, the newer piece replaces the older one.
+const MAX_DEPTH: usize = 64;
+
 /// Joins two states of a value that arrives in pieces: texts are appended, objects and lists grow, and
 /// everything else is replaced. Texts are joined as they were written, so that a letter may be cut in two.
 pub(super) fn merged(name: &str, old: RawJson, new: RawJson) -> RawJson {
+    merged_within(MAX_DEPTH, name, old, new)
+}
+
+fn merged_within(depth: usize, name: &str, old: RawJson, new: RawJson) -> RawJson {
     if new.get() == "null" {
         return old;
     }
@@ -74,21 +81,25 @@ pub(super) fn merged(name: &str, old: RawJson, new: RawJson) -> RawJson {
     }
     if let (Ok(mut fields), Ok(news)) = (Object::parse(old.get()), Object::parse(new.get())) {
         for (name, value) in news.iter() {
-            extend(&mut fields, name, value.clone());
+            extend_within(depth, &mut fields, name, value.clone());
         }
         return fields.to_json();
     }
     if is_array(&old) && is_array(&new) {
-        return merged_lists(&old, &new);
+        return merged_lists(depth, &old, &new);
     }
     new
 }
 
 /// Adds a piece to a field.
 pub(super) fn extend(fields: &mut Object, name: &str, piece: RawJson) {
+    extend_within(MAX_DEPTH, fields, name, piece);
+}
+
+fn extend_within(depth: usize, fields: &mut Object, name: &str, piece: RawJson) {
     let value = match fields.get(name) {
-        Some(old) => merged(name, old.clone(), piece),
-        None => piece,
+        Some(old) if depth > 0 => merged_within(depth - 1, name, old.clone(), piece),
+        _ => piece,
     };
     fields.set(name, value);
 }
@@ -100,13 +111,14 @@ fn joined(old: &RawJson, new: RawJson) -> RawJson {
 }
 
 /// Elements with the same `index` are pieces of one element.
-fn merged_lists(old: &RawJson, new: &RawJson) -> RawJson {
+fn merged_lists(depth: usize, old: &RawJson, new: &RawJson) -> RawJson {
     let index = |item: &RawJson| Object::parse(item.get()).ok()?.get_as::<u64>("index");
     let mut all = items(old).unwrap_or_default();
     for item in items(new).unwrap_or_default() {
         let known = index(&item).and_then(|wanted| all.iter().position(|item| index(item) == Some(wanted)));
         match known {
-            Some(at) => all[at] = merged("", all[at].clone(), item),
+            Some(at) if depth > 0 => all[at] = merged_within(depth - 1, "", all[at].clone(), item),
+            Some(at) => all[at] = item,
             None => all.push(item),
         }
     }

@@ -8,7 +8,7 @@ use agentgraph::{Ctx, Snapshot, State};
 
 use super::ToolError;
 use crate::json::RawJson;
-use crate::message::{ToolInput, ToolUse};
+use crate::message::{Message, ToolInput, ToolUse};
 
 /// One call of a tool: its id, its arguments, and the node in which it runs. Cheap to clone.
 ///
@@ -28,6 +28,8 @@ pub struct ToolCall {
     id: Arc<str>,
     name: Arc<str>,
     input: RawJson,
+    /// The id of the message with the call.
+    answer: Arc<str>,
     ctx: Option<Ctx>,
     /// A `Snapshot<S>`.
     state: Option<Arc<dyn Any + Send + Sync>>,
@@ -37,7 +39,7 @@ impl ToolCall {
     /// A call outside of a graph, with `{}` as its arguments. For tests and scripts.
     pub fn detached(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         let input = RawJson::empty_object();
-        ToolCall { id: id.into(), name: name.into(), input, ctx: None, state: None }
+        ToolCall { id: id.into(), name: name.into(), input, answer: "".into(), ctx: None, state: None }
     }
 
     /// The call of a model, if its arguments are JSON.
@@ -47,6 +49,17 @@ impl ToolCall {
             ToolInput::Json(input) => detached.with_input(input.clone()),
             ToolInput::Malformed(_) => detached,
         }
+    }
+
+    /// The same call as a part of this message.
+    pub(crate) fn of_answer(mut self, answer: &Message) -> Self {
+        self.answer = answer.id.as_str().into();
+        self
+    }
+
+    /// The id of the message with the call; empty outside of a conversation.
+    pub(crate) fn answer_id(&self) -> &str {
+        &self.answer
     }
 
     /// The same call with other arguments.

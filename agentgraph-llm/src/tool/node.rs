@@ -1,5 +1,6 @@
 //! [`ToolNode`]: the calls of a model's answer as a node of a graph.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use agentgraph::{Command, Ctx, Dispatch, Input, Snapshot, State};
 use futures_util::{StreamExt, stream};
 
 use super::execution::{self, CallOutcome, Toolbox};
-use super::{AnyCommand, Tool, ToolCall};
+use super::{AnyCommand, Tool, ToolCall, ToolError};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
 use crate::message::{Message, ToolUse};
@@ -163,7 +164,8 @@ impl ToolNode {
     /// last answer has no open calls, and then a branch ends.
     pub fn dispatch(node: &str, messages: &[Message]) -> Vec<Dispatch> {
         let calls = conversation::open_calls(messages);
-        calls.into_iter().map(|call| Dispatch::new(node.to_owned(), call.id.clone())).collect()
+        let calls = first_of_each_id(&calls).into_iter();
+        calls.map(|call| Dispatch::new(node.to_owned(), call.id.clone())).collect()
     }
 
     async fn run<S: MessageChannels>(
@@ -174,14 +176,19 @@ impl ToolNode {
     ) -> Result<Command<S>> {
         self.check_state::<S>()?;
         let open = conversation::open_calls(state.messages());
-        let calls: Vec<&ToolUse> = match &only {
-            None => open,
-            Some(Input(id)) => open.into_iter().filter(|call| call.id == *id).collect(),
-        };
+        let is_asked = |call: &ToolUse| only.as_ref().is_none_or(|Input(id)| call.id == *id);
+        let calls: Vec<&ToolUse> =
+            first_of_each_id(&open).into_iter().filter(|call| is_asked(call)).collect();
         if let (Some(Input(id)), []) = (&only, calls.as_slice()) {
             return Err(no_such_call(id));
         }
-        let running: Vec<_> = calls.iter().map(|call| self.run_one(call, &ctx, &state)).collect();
+        let running: Vec<_> = calls
+            .iter()
+            .map(|call| {
+                let is_twice = open.iter().filter(|other| other.id == call.id).nth(1).is_some();
+                self.run_one(call, is_twice, &ctx, &state)
+            })
+            .collect();
         let ended: Vec<_> = stream::iter(running).buffered(self.max_concurrency).collect().await;
         let done = ended.into_iter().collect::<Result<Vec<CallOutcome>>>()?;
         self.command(state.messages(), &calls, done, only.is_some())
@@ -190,10 +197,17 @@ impl ToolNode {
     async fn run_one<S: MessageChannels>(
         &self,
         asked: &ToolUse,
+        is_twice: bool,
         ctx: &Ctx,
         state: &Snapshot<S>,
     ) -> Result<CallOutcome> {
-        let call = ToolCall::of(asked).with_ctx(ctx.clone()).with_state(state.clone());
+        if is_twice {
+            return execution::outcome(asked, Err(same_id(&asked.id)));
+        }
+        let mut call = ToolCall::of(asked).with_ctx(ctx.clone()).with_state(state.clone());
+        if let Some(answer) = conversation::answer_with(state.messages(), &asked.id) {
+            call = call.of_answer(answer);
+        }
         let chain = Some((&self.chain, &self.toolbox));
         execution::outcome(asked, execution::run(&self.toolbox, chain, asked, call).await)
     }
@@ -231,6 +245,18 @@ impl ToolNode {
         }
         Ok(command)
     }
+}
+
+/// Results are found by the id, so calls that share one cannot be told apart.
+fn first_of_each_id<'a>(calls: &[&'a ToolUse]) -> Vec<&'a ToolUse> {
+    let mut ids = BTreeSet::new();
+    calls.iter().copied().filter(|call| ids.insert(call.id.as_str())).collect()
+}
+
+fn same_id(id: &str) -> ToolError {
+    ToolError::failed(format!(
+        "not run: several calls of the answer have the id `{id}`; make them again, one at a time"
+    ))
 }
 
 fn no_such_call(id: &str) -> Error {

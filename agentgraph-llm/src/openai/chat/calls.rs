@@ -72,16 +72,19 @@ pub(super) struct Call {
 impl Call {
     /// Whether a piece continues this call, which is the last one of its index or of the message.
     pub(super) fn takes(&self, piece: &Piece) -> bool {
-        let is_complete = self.input.text.trim_start().starts_with('{')
-            && RawJson::parse_text(self.input.text.clone()).is_ok();
+        // Read only where it decides: most pieces continue, and there may be very many.
+        let is_complete = || {
+            let text = self.input.text.trim();
+            text.starts_with('{') && text.ends_with('}') && RawJson::parse_text(text).is_ok()
+        };
         let has_new_name = !piece.name.is_empty() && !self.name.is_empty();
         let starts_empty = has_new_name && self.input.text.trim().is_empty();
         if !piece.id.is_empty() && !self.id.is_empty() {
             // Some servers invent an id for each piece; a call that is not complete goes on.
-            return piece.id == self.id || !(is_complete || starts_empty || self.raw.is_some());
+            return piece.id == self.id || !(is_complete() || starts_empty || self.raw.is_some());
         }
         // The same name again is the server's habit while the arguments are incomplete, and a new call after.
-        let is_another = has_new_name && (is_complete || (starts_empty && piece.index.is_none()));
+        let is_another = has_new_name && (is_complete() || (starts_empty && piece.index.is_none()));
         !is_another
     }
 
