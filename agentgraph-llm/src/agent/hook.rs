@@ -74,11 +74,15 @@ impl HookNode {
 
     fn go<S: AgentChannels>(&self, turn: Turn, jump: Jump, state: &S) -> Command<S> {
         let messages = turn.messages().to_vec();
+        let bill = turn.own_bill();
         let (edits, slots) = turn.into_changes();
         let mut change = AgentChange::of_messages(edits);
         if let Some((thread, run)) = slots {
             change.thread = Some(RecordChange::slots(thread));
             change.run = Some(RecordChange::slots(run));
+        }
+        if !bill.is_empty() {
+            change.bill(bill);
         }
         let next = match (jump, &self.next) {
             (Jump::Next, Some(next)) => return Command::update(S::change(change)).goto(next.clone()),
@@ -111,6 +115,8 @@ fn turn_start<S: AgentChannels>(ctx: Ctx, state: &Snapshot<S>) -> TurnStart {
         usage: thread.usage,
         run_usage: run.usage,
         last_usage: run.last_usage,
+        bill: thread.bill.clone(),
+        run_bill: run.bill.clone(),
         rounds: thread.rounds,
         run_rounds: run.rounds,
         ctx: Some(ctx),
