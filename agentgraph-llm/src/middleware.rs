@@ -18,6 +18,7 @@
 //! outside: a wrap may ask other models, or throw an answer away, in silence.
 
 mod attempts;
+mod bill;
 mod budget;
 mod context_editing;
 mod fallback;
@@ -49,6 +50,8 @@ use crate::error::Result;
 use crate::model::ChatStream;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 
+pub(crate) use bill::OpenBill;
+pub use bill::{Bill, BilledModel};
 pub use budget::{Budget, Money, Price, PriceTable};
 pub use context_editing::ContextEditing;
 pub use fallback::ModelFallback;

@@ -82,11 +82,15 @@ impl HookNode {
         };
         // Long, and needed only to find the calls.
         let messages = if next == Some(Next::Tools) { turn.messages().to_vec() } else { Vec::new() };
+        let bill = turn.own_bill();
         let (edits, slots) = turn.into_changes();
         let mut change = AgentChange::of_messages(edits);
         if let Some((thread, run)) = slots {
             change.thread = Some(RecordChange::slots(thread));
             change.run = Some(RecordChange::slots(run));
+        }
+        if !bill.is_empty() {
+            change.bill(bill);
         }
         if jump == Jump::End {
             change.run_mut().end = Some(LoopEnd::Jumped);
@@ -115,6 +119,8 @@ fn turn_start<S: AgentChannels>(ctx: Ctx, state: &Snapshot<S>) -> TurnStart {
         usage: thread.usage,
         run_usage: run.usage,
         last_usage: run.last_usage,
+        bill: thread.bill.clone(),
+        run_bill: run.bill.clone(),
         rounds: thread.rounds,
         run_rounds: run.rounds,
         ctx: Some(ctx),

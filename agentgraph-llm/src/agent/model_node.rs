@@ -9,7 +9,7 @@ use crate::conversation;
 use crate::error::{Code, Error, Result};
 use crate::listening;
 use crate::message::{Message, ToolResult};
-use crate::middleware::{ModelRequest, NextModel};
+use crate::middleware::{Bill, ModelRequest, NextModel, OpenBill};
 use crate::model::{ChatResponse, StopReason, ToolMode};
 use crate::tool::execution;
 use crate::tool_loop::LoopEnd;
@@ -24,14 +24,14 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     }
     let request = plan.request(ctx.clone(), &*state);
     // Only what the outermost wrap returns is heard.
-    let stream = listening::silently(NextModel::first(&plan.chain).run(request)).await?;
+    let bill = OpenBill::new(Some(ctx.clone()));
+    let stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
     let stream = conversation::with_distinct_calls(stream, state.messages());
     let response = stream.into_response().await?;
-    ctx.spend("tokens", response.usage.total());
     ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, response, left == 1, misfits)?;
-    Ok(answer.into_command(plan))
+    Ok(answer.into_command(plan, bill.read()))
 }
 
 impl Plan {
@@ -151,7 +151,7 @@ impl Answer {
         self.add_results(refused);
     }
 
-    fn into_command<S: AgentChannels>(self, plan: &Plan) -> Command<S> {
+    fn into_command<S: AgentChannels>(self, plan: &Plan, bill: Bill) -> Command<S> {
         let ChatResponse { message, stop, usage, .. } = self.response;
         let answer = [message];
         let results = self.results.into_iter().map(|result| conversation::result_message(&answer, result));
@@ -166,12 +166,13 @@ impl Answer {
             output: self.output,
             ..RecordChange::default()
         };
-        let change = AgentChange {
+        let mut change = AgentChange {
             put: messages.clone(),
             thread: Some(thread),
             run: Some(run),
             ..AgentChange::default()
         };
+        change.bill(bill);
         match &plan.ways.after_model {
             Some(hook) => Command::update(S::change(change)).goto(hook.clone()),
             None => plan.go(change, next, &messages),

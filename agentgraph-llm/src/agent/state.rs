@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::RawJson;
 use crate::message::Message;
-use crate::middleware::{MessageEdits, Slots};
+use crate::middleware::{Bill, MessageEdits, Slots};
 use crate::model::{StopReason, Usage};
 use crate::tool::MessageChannels;
 use crate::tool_loop::LoopEnd;
@@ -187,6 +187,12 @@ impl AgentChange {
         AgentChange { put, removed, replaced, ..AgentChange::default() }
     }
 
+    /// Adds a bill to both records.
+    pub(crate) fn bill(&mut self, bill: Bill) {
+        self.thread.get_or_insert_default().bill = bill.clone();
+        self.run_mut().bill = bill;
+    }
+
     pub(crate) fn run_mut(&mut self) -> &mut RecordChange {
         self.run.get_or_insert_default()
     }
@@ -203,6 +209,8 @@ pub struct AgentRecord {
     pub usage: Usage,
     /// The tokens of the last one.
     pub last_usage: Usage,
+    /// What was paid: the answers, and those that middleware asked for.
+    pub bill: Bill,
     /// Why the last one ended.
     pub stop: Option<StopReason>,
     /// Why the run ended.
@@ -235,6 +243,7 @@ impl AgentRecord {
             self.misfits += u32::from(answer.is_misfit);
             self.direct.clear();
         }
+        self.bill.add_all(&change.bill);
         if change.end.is_some() {
             self.end = change.end;
         }
@@ -275,6 +284,7 @@ pub struct RecordChange {
     pub(crate) used_by_worker: Option<Usage>,
     /// The agent that has the conversation from now on.
     pub(crate) active: Option<String>,
+    pub(crate) bill: Bill,
     pub(crate) slots: Option<Slots>,
 }
 

@@ -18,6 +18,7 @@ use crate::conversation;
 use crate::error::{Code, Error, Result};
 use crate::json::RawJson;
 use crate::message::{Message, ToolResult, ToolUse};
+use crate::middleware::Bill;
 use crate::model::Usage;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 use crate::tool_loop::LoopEnd;
@@ -36,7 +37,8 @@ use crate::tool_loop::LoopEnd;
 /// - A worker that ends at a limit, in a refusal or with a cut answer is a failed call: the supervisor
 ///   reads why. An error of a worker ends the run, as a [fatal](crate::ToolError::Fatal) error of a tool does.
 /// - [`max_rounds`](Agent::max_rounds) limits the supervisor and each call of a worker for themselves. The
-///   tokens of workers count in [`AgentAnswer::usage`]. A [`Budget`](agentgraph::Budget) of the run
+///   tokens of workers count in [`AgentAnswer::usage`], and their money in the supervisor's
+///   [`Budget`](crate::middleware::Budget). A [`Budget`](agentgraph::Budget) of the run
 ///   holds over all of them: of the units `tokens` and `rounds`.
 /// - [`wrap_tool`](crate::Middleware::wrap_tool) is not called around workers. Hooks see their calls.
 ///
@@ -138,7 +140,7 @@ impl<S: AgentChannels> Worker<S> {
         input: impl Fn(String) -> U + Send + Sync + 'static,
         output: impl Fn(C) -> O + Send + Sync + 'static,
     ) -> Self {
-        let done = move |state| Done { output: Ok(output(state).into()), usage: Usage::default() };
+        let done = move |state| Done { output: Ok(output(state).into()), usage: Usage::default(), bill: Bill::default() };
         Worker::over(
             name.into(),
             description.into(),
@@ -189,6 +191,7 @@ impl<S: AgentChannels> fmt::Debug for Worker<S> {
 struct Done {
     output: Result<ToolOutput, String>,
     usage: Usage,
+    bill: Bill,
 }
 
 impl Done {
@@ -204,7 +207,7 @@ impl Done {
             LoopEnd::Truncated => failed("the worker's answer was cut by its token limit"),
             LoopEnd::Finished | LoopEnd::ReturnedDirectly | LoopEnd::Jumped => Ok(ToolOutput::text(text)),
         };
-        Done { output, usage: answer.usage() }
+        Done { output, usage: answer.usage(), bill: answer.state.run_record().bill.clone() }
     }
 }
 
@@ -229,12 +232,13 @@ impl WorkerCall {
             Err(why) => ToolResult::error(&self.id, why),
         };
         let used = RecordChange::used_by_worker(done.usage);
-        let change = AgentChange {
+        let mut change = AgentChange {
             put: vec![conversation::result_of(&self.answer, result)],
             thread: Some(used.clone()),
             run: Some(used),
             ..AgentChange::default()
         };
+        change.bill(done.bill);
         Step::Update(S::change(change))
     }
 }

@@ -7,17 +7,20 @@ use async_trait::async_trait;
 use super::model_call_limit::AtLimit;
 use super::{Hooks, Jump, Middleware, Turn};
 use crate::error::{Code, Error, Result};
-use crate::message::{Message, Role};
+use crate::message::Message;
 
 pub use price::{Money, Price, PriceTable};
 
-/// Limits what the answers of an agent's models cost, for a run, for a thread, or for both. The prices are
-/// yours, and so is the unit of money; all sums are exact.
+/// Limits what an agent pays for, in a run, in a thread, or in both: the answers of its models, and those
+/// that its middleware asks for, such as summaries and the choice of tools. The prices are yours, and so is
+/// the unit of money; all sums are exact.
 ///
 /// A run that failed at a limit goes on with `proceed()` once the limit is raised.
 ///
-/// It is checked before each request, so one answer may exceed the limit, and none follows. Requests that
-/// other middleware makes, and answers that broke off, are not counted: no usage is known.
+/// It is checked before each round, so one round may exceed the limit, and none follows. Make it the first
+/// middleware: then it is checked before a summary is paid. Not counted are answers that broke off, because no
+/// usage is known; the answers in a node that failed, because it stored nothing; and models that tools ask.
+/// Prices apply to the whole thread, also to what was paid before they changed.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Budget, Middleware, Money, Price, PriceTable, Turn};
@@ -30,7 +33,7 @@ pub use price::{Money, Price, PriceTable};
 ///
 /// let mut turn = Turn::detached(budget.name(), []);
 /// budget.before_model(&mut turn).await?;
-/// assert_eq!(Budget::spent(&mut turn)?, Money::default());
+/// assert_eq!(budget.spent(&turn)?, Money::default());
 /// # Ok(())
 /// # }
 /// ```
@@ -66,17 +69,17 @@ impl Budget {
         self
     }
 
-    /// What the thread has spent so far, in a turn of this middleware.
+    /// What the thread has spent so far.
     ///
     /// # Errors
-    /// `E_LLM_MIDDLEWARE` if the stored value is not an amount.
-    pub fn spent(turn: &mut Turn) -> Result<Money> {
-        Ok(turn.slot().get()?.unwrap_or_default())
+    /// `E_LLM_CONFIG` if a model that was paid has no price.
+    pub fn spent(&self, turn: &Turn) -> Result<Money> {
+        self.prices.cost(&turn.thread_bill())
     }
 
-    fn reached(&self, turn: &mut Turn) -> Result<Option<Error>> {
-        let thread = Budget::spent(turn)?;
-        let run = turn.run_slot::<Money>().get()?.unwrap_or_default();
+    fn reached(&self, turn: &Turn) -> Result<Option<Error>> {
+        let thread = self.spent(turn)?;
+        let run = self.prices.cost(&turn.run_bill())?;
         let limits = [("run", self.run, run), ("thread", self.thread, thread)];
         let reached = limits.into_iter().find_map(|(of, limit, spent)| {
             let limit = limit.filter(|limit| spent >= *limit)?;
@@ -98,7 +101,7 @@ impl Middleware for Budget {
     }
 
     fn hooks(&self) -> Hooks {
-        Hooks::NONE.before_model().after_model()
+        Hooks::NONE.before_model()
     }
 
     async fn before_model(&self, turn: &mut Turn) -> Result<Jump> {
@@ -110,21 +113,5 @@ impl Middleware for Budget {
                 Ok(Jump::End)
             }
         }
-    }
-
-    async fn after_model(&self, turn: &mut Turn) -> Result<Jump> {
-        let usage = turn.last_usage();
-        if usage.total() == 0 {
-            // An answer from a cache, or one that no model wrote.
-            return Ok(Jump::Next);
-        }
-        let answer = turn.messages().iter().rev().find(|message| message.role == Role::Assistant);
-        let model = answer.and_then(|answer| answer.origin.as_ref()).map(|origin| origin.model.clone());
-        let cost = self.prices.of(&model.unwrap_or_default())?.cost(&usage);
-        let thread = Budget::spent(turn)?.plus(cost);
-        turn.slot().set(&thread)?;
-        let run = turn.run_slot::<Money>().get()?.unwrap_or_default().plus(cost);
-        turn.run_slot().set(&run)?;
-        Ok(Jump::Next)
     }
 }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::bill::{BilledModel, OpenBill};
 use super::{Middleware, ModelRequest};
 use crate::error::Result;
-use crate::model::ChatStream;
+use crate::model::{ChatModel, ChatStream};
 use crate::tool::execution::Toolbox;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 
@@ -18,17 +19,18 @@ pub(crate) type Chain = Arc<[Arc<dyn Middleware>]>;
 pub struct NextModel<'a> {
     chain: Chain,
     at: usize,
+    bill: OpenBill,
     of: PhantomData<&'a ()>,
 }
 
 impl NextModel<'_> {
     /// The model without further middleware. For tests.
     pub fn direct() -> Self {
-        NextModel::first(&Arc::from([]))
+        NextModel::first(&Arc::from([]), OpenBill::default())
     }
 
-    pub(crate) fn first(chain: &Chain) -> Self {
-        NextModel { chain: Arc::clone(chain), at: 0, of: PhantomData }
+    pub(crate) fn first(chain: &Chain, bill: OpenBill) -> Self {
+        NextModel { chain: Arc::clone(chain), at: 0, bill, of: PhantomData }
     }
 
     /// Makes the request.
@@ -38,23 +40,30 @@ impl NextModel<'_> {
     /// item.
     pub async fn run(self, request: ModelRequest) -> Result<ChatStream> {
         match self.chain.get(self.at) {
-            None => request.model.stream(request.request).await,
+            None => self.billed(&request.model).stream(request.request).await,
             Some(middleware) => {
-                let next = NextModel { chain: Arc::clone(&self.chain), at: self.at + 1, of: PhantomData };
+                let middleware = Arc::clone(middleware);
+                let next = NextModel { at: self.at + 1, ..self };
                 middleware.wrap_model(request, next).await
             }
         }
     }
 
+    /// Another model that a wrap asks beside the agent's, such as one that chooses tools. Its answers are on
+    /// the agent's bill, so a [`Budget`](super::Budget) counts them.
+    pub fn billed(&self, model: &Arc<dyn ChatModel>) -> BilledModel {
+        self.bill.model(model)
+    }
+
     /// The same for a stream that outlives the wrap, such as one that asks again.
     pub fn into_owned(self) -> NextModel<'static> {
-        NextModel { chain: self.chain, at: self.at, of: PhantomData }
+        NextModel { chain: self.chain, at: self.at, bill: self.bill, of: PhantomData }
     }
 }
 
 impl Clone for NextModel<'_> {
     fn clone(&self) -> Self {
-        NextModel { chain: Arc::clone(&self.chain), at: self.at, of: PhantomData }
+        NextModel { chain: Arc::clone(&self.chain), at: self.at, bill: self.bill.clone(), of: PhantomData }
     }
 }
 

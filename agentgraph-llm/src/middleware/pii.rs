@@ -28,8 +28,12 @@ pub use strategy::PiiStrategy;
 /// listener heard, and what is stored, are the same.
 ///
 /// Cleaned are texts, and thinking without a signature. A provider accepts signed thinking only unchanged, so
-/// it is cleaned for listeners and stored as it is. The arguments of calls are not cleaned: a tool that sends
-/// mail needs the address.
+/// it is cleaned for listeners and stored as it is.
+///
+/// Not cleaned are: the input in the checkpoint before the first hook; the arguments of calls, since a tool
+/// that sends mail needs the address; messages that you hand over as the assistant's or the system's;
+/// summaries, until the next run; content that is no text, and fields beside a text; errors that fail the run;
+/// and the artifacts of tools. The guide on middleware says what to do about each.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Middleware, ModelRequest, NextModel, Pii, PiiKind, PiiStrategy};

@@ -149,9 +149,9 @@ impl Summarization {
         })
     }
 
-    async fn summarise(&self, old: &[Message]) -> Result<Message> {
+    async fn summarise(&self, turn: &Turn, old: &[Message]) -> Result<Message> {
         let text = format!("{}\n\n{}", self.prompt, transcript::of(old, self.trim));
-        let response = self.model.chat(ChatRequest::user(text)).await?;
+        let response = turn.billed(&self.model).chat(ChatRequest::user(text)).await?;
         Ok(Message::user(format!("Summary of the conversation so far:\n\n{}", response.message.text())))
     }
 }
@@ -181,7 +181,7 @@ impl Middleware for Summarization {
             return Ok(Jump::Next);
         }
         let kept = kept.to_vec();
-        let summary = self.summarise(&old).await?;
+        let summary = self.summarise(turn, &old).await?;
         turn.set_messages(instructions.into_iter().chain([summary]).chain(kept));
         Ok(Jump::Next)
     }

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Hooks, Middleware, ModelRequest, NextModel};
+use super::model_retry::OnFailure;
+use super::{BilledModel, Hooks, Middleware, ModelRequest, NextModel};
 use crate::error::Result;
 use crate::message::{Message, Role};
 use crate::model::{AskExt, ChatModel, ChatRequest, ChatStream, ToolMode};
@@ -16,6 +17,10 @@ use crate::tool::ToolSpec;
 
 /// Shows the model only the tools that another model finds useful for the last message of the user. For
 /// agents with many tools.
+///
+/// Names that no tool has are left out, and so are those beyond the limit. If only such names are chosen, the
+/// model sees the tools that are [always shown](ToolSelector::always_include). Server tools and a tool that the
+/// request demands are always shown.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Middleware, ModelRequest, NextModel, ToolSelector};
@@ -42,6 +47,7 @@ pub struct ToolSelector {
     model: Arc<dyn ChatModel>,
     max_tools: usize,
     always: BTreeSet<String>,
+    on_failure: OnFailure,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,14 +57,21 @@ struct Selection {
 }
 
 impl ToolSelector {
-    /// Lets this model choose at most `max_tools` tools.
+    /// Lets this model choose at most `max_tools` tools. If it fails, the run fails with its error; if its answer
+    /// is no choice, with `E_LLM_ANSWER_REJECTED`.
     pub fn new(model: Arc<dyn ChatModel>, max_tools: usize) -> Self {
-        ToolSelector { model, max_tools, always: BTreeSet::new() }
+        ToolSelector { model, max_tools, always: BTreeSet::new(), on_failure: OnFailure::Error }
     }
 
     /// Always shows these tools, beside the chosen ones.
     pub fn always_include<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.always.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets what happens when the choice fails: with [`OnFailure::Continue`], the model sees all tools.
+    pub fn on_failure(mut self, action: OnFailure) -> Self {
+        self.on_failure = action;
         self
     }
 
@@ -68,7 +81,12 @@ impl ToolSelector {
         !is_demanded && tool.raw.is_none() && !self.always.contains(&tool.name)
     }
 
-    async fn select(&self, request: &ChatRequest, tools: &[&ToolSpec]) -> Result<BTreeSet<String>> {
+    async fn select(
+        &self,
+        model: &BilledModel,
+        request: &ChatRequest,
+        tools: &[&ToolSpec],
+    ) -> Result<BTreeSet<String>> {
         let list: String =
             tools.iter().map(|tool| format!("- {}: {}\n", tool.name, tool.description)).collect();
         let system = format!(
@@ -77,7 +95,7 @@ impl ToolSelector {
         );
         let of_user = |message: &&Message| message.role == Role::User && !message.text().is_empty();
         let said = request.messages.iter().rev().find(of_user).map(Message::text).unwrap_or_default();
-        let asked = self.model.ask::<Selection>(ChatRequest::user(said).with_system(system)).await?;
+        let asked = model.ask::<Selection>(ChatRequest::user(said).with_system(system)).await?;
         let names = asked.value.tools.into_iter().filter(|name| tools.iter().any(|tool| tool.name == *name));
         let mut chosen = BTreeSet::new();
         // A name may be given twice.
@@ -106,7 +124,11 @@ impl Middleware for ToolSelector {
         if tools.len() <= self.max_tools {
             return next.run(request).await;
         }
-        let chosen = self.select(asked, &tools).await?;
+        let chosen = match self.select(&next.billed(&self.model), asked, &tools).await {
+            Ok(chosen) => chosen,
+            Err(_) if self.on_failure == OnFailure::Continue => return next.run(request).await,
+            Err(error) => return Err(error),
+        };
         let shown = |tool: &ToolSpec| !self.is_chosen_from(tool, asked) || chosen.contains(&tool.name);
         let tools = asked.tools.iter().filter(|tool| shown(tool)).cloned().collect();
         request.request.tools = tools;
@@ -118,6 +140,6 @@ impl fmt::Debug for ToolSelector {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = out.debug_struct("ToolSelector");
         parts.field("model", &self.model.info().model).field("max_tools", &self.max_tools);
-        parts.field("always", &self.always).finish()
+        parts.field("always", &self.always).field("on_failure", &self.on_failure).finish()
     }
 }

@@ -8,11 +8,12 @@ use agentgraph::Ctx;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::bill::{Bill, BilledModel, OpenBill};
 use super::slot::{Slot, Slots};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
 use crate::message::{Message, ToolResult, ToolUse};
-use crate::model::{StopReason, Usage};
+use crate::model::{ChatModel, StopReason, Usage};
 
 /// The conversation of an agent, as a hook of a middleware sees and changes it. Changes are stored when the
 /// hook returns.
@@ -23,6 +24,8 @@ pub struct Turn {
     changed: Option<Vec<Message>>,
     edits: MessageEdits,
     slots_used: bool,
+    /// What this hook pays.
+    bill: OpenBill,
 }
 
 /// What a turn begins with.
@@ -34,6 +37,8 @@ pub(crate) struct TurnStart {
     pub(crate) usage: Usage,
     pub(crate) run_usage: Usage,
     pub(crate) last_usage: Usage,
+    pub(crate) bill: Bill,
+    pub(crate) run_bill: Bill,
     pub(crate) rounds: u64,
     pub(crate) run_rounds: u64,
     pub(crate) ctx: Option<Ctx>,
@@ -60,6 +65,8 @@ impl Turn {
             usage: Usage::default(),
             run_usage: Usage::default(),
             last_usage: Usage::default(),
+            bill: Bill::default(),
+            run_bill: Bill::default(),
             rounds: 0,
             run_rounds: 0,
             ctx: None,
@@ -68,7 +75,13 @@ impl Turn {
     }
 
     pub(crate) fn new(middleware: String, start: TurnStart) -> Self {
-        Turn { start, middleware, changed: None, edits: MessageEdits::default(), slots_used: false }
+        let bill = OpenBill::new(start.ctx.clone());
+        Turn { start, middleware, changed: None, edits: MessageEdits::default(), slots_used: false, bill }
+    }
+
+    /// What this hook has paid so far.
+    pub(crate) fn own_bill(&self) -> Bill {
+        self.bill.read()
     }
 
     /// The changes, with the slots of both lifetimes if they were used.
@@ -191,6 +204,31 @@ impl Turn {
     /// The number of the model's answers in the thread.
     pub fn thread_rounds(&self) -> u64 {
         self.start.rounds
+    }
+}
+
+/// # What was paid
+impl Turn {
+    /// A model that this hook asks. Its answers are on the agent's bill, so a [`Budget`](super::Budget) counts
+    /// them. A hook that fails stores nothing, and no bill; the engine's own count of the run, `tokens`, has
+    /// them.
+    pub fn billed(&self, model: &Arc<dyn ChatModel>) -> BilledModel {
+        self.bill.model(model)
+    }
+
+    /// All answers of the run that were paid: those of the agent's models, and those that middleware asked
+    /// for.
+    pub fn run_bill(&self) -> Bill {
+        let mut bill = self.start.run_bill.clone();
+        bill.add_all(&self.own_bill());
+        bill
+    }
+
+    /// All answers of the thread that were paid.
+    pub fn thread_bill(&self) -> Bill {
+        let mut bill = self.start.bill.clone();
+        bill.add_all(&self.own_bill());
+        bill
     }
 }
 

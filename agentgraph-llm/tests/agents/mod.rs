@@ -8,6 +8,7 @@ mod calls_of_one_answer_run_together;
 mod hooks_run_in_order_ask_and_jump;
 mod killed_processes_go_on;
 mod loops_keep_what_happened;
+mod people_answer_across_killed_processes;
 mod runs_end_at_their_limits;
 pub(crate) mod support;
 mod tools_read_and_change_the_state;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::Bill;
 use crate::error::{Code, Error, Result};
 use crate::model::Usage;
 
@@ -119,6 +120,15 @@ impl PriceTable {
     pub fn with(mut self, model: impl Into<String>, price: Price) -> Self {
         self.prices.insert(model.into(), price);
         self
+    }
+
+    /// The cost of a bill.
+    ///
+    /// # Errors
+    /// `E_LLM_CONFIG` if the table has no price for one of its models.
+    pub fn cost(&self, bill: &Bill) -> Result<Money> {
+        bill.iter()
+            .try_fold(Money::default(), |sum, (model, usage)| Ok(sum.plus(self.of(model)?.cost(&usage))))
     }
 
     /// The price of a model.

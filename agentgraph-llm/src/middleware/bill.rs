@@ -1,0 +1,131 @@
+//! What an agent pays for: the tokens of all answers, by model.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agentgraph::Ctx;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, TokenCount, Usage};
+
+/// The tokens of answers, by the name of the model that wrote them.
+///
+/// ```
+/// use agentgraph_llm::Usage;
+/// use agentgraph_llm::middleware::{Bill, Money, Price, PriceTable};
+///
+/// let mut bill = Bill::default();
+/// bill.add("large", Usage::new(1_000_000, 0));
+/// bill.add("small", Usage::new(1_000_000, 0));
+/// assert_eq!(bill.of("small").input_total, 1_000_000);
+///
+/// let prices = PriceTable::new().with("large", Price::new(300, 1500)).with("small", Price::new(25, 125));
+/// assert_eq!(prices.cost(&bill).unwrap(), Money::units(325));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bill {
+    models: BTreeMap<String, Usage>,
+}
+
+impl Bill {
+    /// Adds the tokens of an answer. An answer without tokens, such as one from a cache, adds nothing.
+    pub fn add(&mut self, model: impl Into<String>, usage: Usage) {
+        if usage.total() > 0 {
+            *self.models.entry(model.into()).or_default() += usage;
+        }
+    }
+
+    /// Adds all tokens of another bill.
+    pub fn add_all(&mut self, other: &Bill) {
+        other.iter().for_each(|(model, usage)| self.add(model, usage));
+    }
+
+    /// The tokens of this model.
+    pub fn of(&self, model: &str) -> Usage {
+        self.models.get(model).copied().unwrap_or_default()
+    }
+
+    /// The models and their tokens, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Usage)> {
+        self.models.iter().map(|(model, usage)| (model.as_str(), *usage))
+    }
+
+    /// The tokens of all models.
+    pub fn total(&self) -> Usage {
+        self.models.values().copied().sum()
+    }
+
+    /// Whether nothing was paid.
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty()
+    }
+}
+
+/// The bill of a node that runs. The models that the node asks add to it, and the node stores it.
+#[derive(Clone, Default)]
+pub(crate) struct OpenBill {
+    bill: Arc<Mutex<Bill>>,
+    ctx: Option<Ctx>,
+}
+
+impl OpenBill {
+    pub(crate) fn new(ctx: Option<Ctx>) -> Self {
+        OpenBill { bill: Arc::default(), ctx }
+    }
+
+    pub(crate) fn read(&self) -> Bill {
+        self.bill.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn model(&self, model: &Arc<dyn ChatModel>) -> BilledModel {
+        BilledModel { model: Arc::clone(model), bill: self.clone() }
+    }
+
+    fn add(&self, info: &ModelInfo, response: &ChatResponse) {
+        // A model that asks others says by its answers' origin which one it was.
+        let model = response.message.origin.as_ref().map_or(&info.model, |origin| &origin.model);
+        self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(model, response.usage);
+        // The engine counts also what a failed node has used.
+        if let Some(ctx) = &self.ctx {
+            ctx.spend("tokens", response.usage.total());
+        }
+    }
+}
+
+/// A model whose answers are on the bill of an agent: see [`Turn::billed`](super::Turn::billed) and
+/// [`NextModel::billed`](super::NextModel::billed). An answer that breaks off is not: no usage is known.
+#[derive(Clone)]
+pub struct BilledModel {
+    model: Arc<dyn ChatModel>,
+    bill: OpenBill,
+}
+
+#[async_trait]
+impl ChatModel for BilledModel {
+    fn info(&self) -> ModelInfo {
+        self.model.info()
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
+        let (bill, info) = (self.bill.clone(), self.info());
+        let stream = self.model.stream(request).await?;
+        Ok(stream.map_response(move |response| {
+            bill.add(&info, &response);
+            response
+        }))
+    }
+
+    async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
+        self.model.count_tokens(request).await
+    }
+}
+
+impl fmt::Debug for BilledModel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("BilledModel").field("model", &self.model.info().model).finish_non_exhaustive()
+    }
+}
