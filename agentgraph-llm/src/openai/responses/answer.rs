@@ -8,8 +8,8 @@ use crate::model::{ChatEvent, ChatResponse};
 
 use super::slot::{Kind, Slot};
 use super::{decode, items};
-use crate::openai::wire::{self, broken, filled};
 use crate::openai::failure;
+use crate::openai::wire::{self, broken, filled};
 
 /// A response in progress.
 #[derive(Debug, Default)]
