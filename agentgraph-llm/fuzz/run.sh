@@ -22,7 +22,8 @@ mkdir -p "work/$1" "corpus/$1" found
 if [ "${2:-}" = minimize ]; then
     rm -rf "corpus/$1.small" && mkdir -p "corpus/$1.small"
     # What is replayed with every test is to be small and few: by edges, not by how often they are passed.
-    "$fuzzer" -set_cover_merge=1 -use_counters=0 -max_len=1500 -rss_limit_mb=600 "corpus/$1.small" "corpus/$1" "work/$1"
+    "$fuzzer" -set_cover_merge=1 -use_counters=0 -max_len=1500 -rss_limit_mb=600 -artifact_prefix=found/ \
+        "corpus/$1.small" "corpus/$1" "work/$1"
     cp "corpus/$1"/seed-* "corpus/$1.small"
     rm -rf "corpus/$1" "work/$1" && mv "corpus/$1.small" "corpus/$1"
     exit

@@ -1,4 +1,5 @@
-//! Fuzzes the decoders of Gemini's `generateContent`. `run.sh` builds and runs it; `any_bytes.rs` says what has to hold.
+//! Fuzzes the decoders of Gemini's `generateContent`.
+//! `run.sh` builds and runs it; `any_bytes.rs` says what has to hold.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

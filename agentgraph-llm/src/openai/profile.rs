@@ -40,7 +40,7 @@ pub struct Profile {
     pub requires_object_arguments: bool,
     /// The field of an assistant message in which the server takes its thinking back; `None` to leave it out.
     pub thinking_field: Option<Cow<'static, str>>,
-    /// The path below the base URL by which the server counts the tokens of a request; `None` to estimate them.
+    /// The path below the base URL by which the server counts the tokens of a request; `None` to estimate.
     pub count_path: Option<Cow<'static, str>>,
     /// Whether the server makes answers follow a JSON Schema.
     pub structured_output: bool,

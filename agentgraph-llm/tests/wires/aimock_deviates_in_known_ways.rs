@@ -182,7 +182,7 @@ async fn only_anthropics_thinking_is_signed_and_always_alike() {
     }
 }
 
-/// OpenAI sends one vector for each text. aimock answers for all of them with the vector of their joined text.
+/// OpenAI sends one vector for each text. aimock answers for all with the vector of their joined text.
 #[tokio::test]
 #[ignore = "needs aimock: run `.ci/aimock`"]
 async fn texts_of_one_request_have_the_same_vector() {

@@ -1,5 +1,5 @@
-//! What we send, judged by the types of the providers' own SDKs, with further fields forbidden. `.ci/sdk-types`
-//! installs them. A body is read by the type and written again, and has to be the same.
+//! What we send, judged by the types of the providers' own SDKs, with further fields forbidden.
+//! `.ci/sdk-types` installs them. A body is read by the type and written again, and has to be the same.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

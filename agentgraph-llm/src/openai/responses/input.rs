@@ -222,7 +222,7 @@ impl Said {
         self.has_more |= block.extra.iter().any(|(name, _)| name != ITEM);
     }
 
-    /// An item of this API has an id. A message without one is a plain text, unless that would lose something.
+    /// An item of this API has an id. A message without one is a plain text, unless it has more than that.
     fn take(&mut self) -> Option<RawJson> {
         let Said { item, parts, text, has_more } = std::mem::take(self);
         match item {
