@@ -4,6 +4,7 @@ mod a_finished_call_never_runs_again;
 mod a_request_holds_a_complete_conversation;
 mod agents_are_nodes_and_are_heard;
 mod answers_have_the_form_of_their_type;
+mod calls_have_ids_of_their_own;
 mod calls_of_one_answer_run_together;
 mod hooks_run_in_order_ask_and_jump;
 mod killed_processes_go_on;

@@ -84,6 +84,30 @@ fn a_call_that_is_cut_is_malformed_and_never_run() {
     assert_eq!(response.stop, StopReason::MaxTokens);
 }
 
+/// Such arguments would end the process: by its stack, or by its memory.
+#[test]
+fn places_that_are_too_deep_or_too_far_are_errors() {
+    let deep = |levels: usize| piece(&format!("$.a{}", "[0]".repeat(levels)), json!({"boolValue": true}));
+    let far: Vec<_> = (0..3).map(|n| piece(&format!("$.a{n}[5000]"), json!({"boolValue": true}))).collect();
+    for (pieces, is_read) in [
+        (vec![deep(126)], true),
+        (vec![deep(127)], false),
+        (vec![deep(200_000)], false),
+        (far[..2].to_vec(), true),
+        (far, false),
+    ] {
+        let chunks = [call(json!({"name": "a", "partialArgs": pieces})), finish("STOP")];
+        match stream(&chunks) {
+            Ok(response) => {
+                assert!(is_read);
+                let input = response.message.tool_uses().next().unwrap().input.clone();
+                assert!(input.json().unwrap().parse::<Value>().is_ok(), "a tool can read it");
+            }
+            Err(error) => assert_eq!((error.code(), is_read), (Code::Decode, false)),
+        }
+    }
+}
+
 #[test]
 fn pieces_that_fit_nowhere_are_errors() {
     for bad in [

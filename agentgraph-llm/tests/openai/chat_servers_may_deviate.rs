@@ -397,6 +397,38 @@ async fn fields_without_a_name_here_are_kept() {
     assert_eq!(extra("logprobs"), "{\"content\":[{\"token\":\"a\"},{\"token\":\"b\"}]}");
 }
 
+/// Levels are joined one in another, which a hostile server could use to end the process by its stack.
+#[tokio::test]
+async fn fields_of_any_depth_are_joined_without_an_end_of_the_stack() {
+    let levels = 10_000;
+    let deep = |open: &str, close: &str| {
+        let value = format!("{}1{}", open.repeat(levels), close.repeat(levels));
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"a\",\"x\":{value}}}}}]}}\n\n")
+    };
+    for (open, close) in [("{\"a\":", "}"), ("[{\"index\":0,\"a\":", "}]")] {
+        let chunk = deep(open, close);
+        let body = format!("{chunk}{chunk}{}", sse_done(&[finish("stop")]));
+        let response = hear_chat(Profile::openai(), body).await.response();
+        assert_eq!(response.message.text(), "aa");
+        assert!(matches!(response.message.content[1], Block::Unknown(_)), "the field is kept");
+    }
+}
+
+#[tokio::test]
+async fn arguments_may_come_in_very_many_pieces() {
+    let first = call(json!({"index": 0, "id": "c", "function": {"name": "a", "arguments": "{\"text\":\""}}));
+    let piece = call(json!({"index": 0, "function": {"arguments": "abcd"}}));
+    let last = call(json!({"index": 0, "function": {"arguments": "\"}"}}));
+    let body = format!(
+        "data: {first}\n\n{}data: {last}\n\n{}",
+        format!("data: {piece}\n\n").repeat(20_000),
+        sse_done(&[finish("tool_calls")])
+    );
+    let response = hear_chat(Profile::openai(), body).await.response();
+    let input = response.message.tool_uses().next().unwrap().input.json().unwrap().clone();
+    assert_eq!(input.parse::<Value>().unwrap()["text"].as_str().unwrap().len(), 80_000);
+}
+
 #[tokio::test]
 async fn further_choices_are_kept_beside_the_first() {
     let second = |delta: Value| json!({"choices": [{"index": 1, "delta": delta}]});
