@@ -98,7 +98,7 @@ fn check_argument(ty: &Type, state: Option<&Type>, mistakes: &mut Mistakes) {
 fn checks(signature: &Signature, state: &Type) -> TokenStream {
     let name = &signature.ident;
     let types: Vec<&Type> = signature.inputs.iter().filter_map(typed).map(|argument| &*argument.ty).collect();
-    let names: Vec<_> = (0..types.len()).map(|number| format_ident!("argument_{number}")).collect();
+    let names: Vec<_> = (0..types.len()).map(|number| format_ident!("__argument_{number}")).collect();
     let arguments = types
         .iter()
         .map(|ty| quote_spanned!(ty.span()=> ::agentgraph::__private::is_argument::<#state, #ty>();));
@@ -114,11 +114,11 @@ fn checks(signature: &Signature, state: &Type) -> TokenStream {
     quote! {
         #[allow(dead_code, trivial_bounds, clippy::all)]
         const _: () = {
-            fn types() #condition {
+            fn __types() #condition {
                 #(#arguments)*
                 #output
             }
-            fn future(#(#names: #types),*) {
+            fn __future(#(#names: #types),*) {
                 #future
             }
         };

@@ -22,7 +22,7 @@ fn arm(number: usize, choice: &Choice) -> TokenStream {
     match &choice.target {
         Target::Node(_) | Target::End => quote!(Self::#variant => ::agentgraph::node::Pick::node(#number),),
         Target::Dispatch(_, ty) => {
-            let input = Ident::new("input", Span::mixed_site());
+            let input = Ident::new("__input", Span::mixed_site());
             let pick = quote_spanned!(ty.span()=> ::agentgraph::__private::dispatch::<#ty>(#number, #input));
             quote!(Self::#variant(#input) => #pick,)
         }

@@ -43,8 +43,8 @@ pub(super) fn checks(state: &StateStruct) -> TokenStream {
     let checks = checked.map(|field| {
         let (ident, channel) = (&field.ident, &field.channel);
         quote! {
-            if let ::core::result::Result::Err(misfit) = update.#ident.check(&self.#ident) {
-                return ::core::result::Result::Err(::agentgraph::__private::misfit(#channel, &misfit));
+            if let ::core::result::Result::Err(__misfit) = __update.#ident.check(&self.#ident) {
+                return ::core::result::Result::Err(::agentgraph::__private::misfit(#channel, &__misfit));
             }
         }
     });
@@ -57,8 +57,8 @@ fn compose_checks(state: &StateStruct) -> TokenStream {
     let checks = checked.map(|field| {
         let (ident, channel) = (&field.ident, &field.channel);
         quote! {
-            if let ::core::result::Result::Err(misfit) = update.#ident.check_compose(&later.#ident) {
-                return ::core::result::Result::Err(::agentgraph::__private::misfit(#channel, &misfit));
+            if let ::core::result::Result::Err(__misfit) = __update.#ident.check_compose(&__later.#ident) {
+                return ::core::result::Result::Err(::agentgraph::__private::misfit(#channel, &__misfit));
             }
         }
     });
@@ -141,8 +141,8 @@ fn reduce_function(name: &Ident, field: &Field, function: &ExprPath, said: Optio
     let ty = &field.ty;
     let write_type = said.unwrap_or(ty);
     let span = function.span().resolved_at(Span::mixed_site());
-    let value = Ident::new("value", span);
-    let write = Ident::new("write", span);
+    let value = Ident::new("__value", span);
+    let write = Ident::new("__write", span);
     let call = quote_spanned!(function.span()=> #function(#value, #write));
     quote! {
         #[automatically_derived]
@@ -218,16 +218,16 @@ fn debug_impl(state: &StateStruct) -> TokenStream {
     let shown = fields.iter().enumerate().map(|(number, field)| {
         let (ident, channel, secret) = (&field.ident, &field.channel, field.secret);
         quote! {
-            if let ::core::option::Option::Some(write) = self.#ident.get() {
-                let (how, value) = match write {
-                    ::agentgraph::reduce::Write::Reduce(write) => {
-                        (&*__CHANNELS[#number].reducer, (&::agentgraph::__private::peeked(write)).shown())
+            if let ::core::option::Option::Some(__write) = self.#ident.get() {
+                let (__how, __shown) = match __write {
+                    ::agentgraph::reduce::Write::Reduce(__write) => {
+                        (&*__CHANNELS[#number].reducer, (&::agentgraph::__private::peeked(__write)).shown())
                     }
-                    ::agentgraph::reduce::Write::Overwrite(value) => {
-                        ("overwrite", (&::agentgraph::__private::peeked(value)).shown())
+                    ::agentgraph::reduce::Write::Overwrite(__value) => {
+                        ("overwrite", (&::agentgraph::__private::peeked(__value)).shown())
                     }
                 };
-                written.field(#channel, &::agentgraph::__private::shown_write(how, value, #secret));
+                __written.field(#channel, &::agentgraph::__private::shown_write(__how, __shown, #secret));
             }
         }
     });
@@ -235,12 +235,12 @@ fn debug_impl(state: &StateStruct) -> TokenStream {
         /// Shows the written channels with their values; secret ones are masked.
         #[automatically_derived]
         impl ::core::fmt::Debug for #update {
-            fn fmt(&self, out: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            fn fmt(&self, __out: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 #[allow(unused_imports)]
                 use ::agentgraph::__private::{WithDebug as _, WithoutDebug as _};
-                let mut written = out.debug_struct(::core::stringify!(#update));
+                let mut __written = __out.debug_struct(::core::stringify!(#update));
                 #(#shown)*
-                written.finish()
+                __written.finish()
             }
         }
     }
@@ -251,8 +251,7 @@ fn state_impl(state: &StateStruct) -> TokenStream {
     let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
     let backwards: Vec<_> = idents.iter().rev().collect();
     let numbers: Vec<_> = (0..fields.len()).collect();
-    let undo: Vec<_> =
-        numbers.iter().map(|number| format_ident!("undo_{number}", span = Span::mixed_site())).collect();
+    let undo: Vec<_> = numbers.iter().map(|number| format_ident!("__undo_{number}")).collect();
     let undo_backwards: Vec<_> = undo.iter().rev().collect();
     let channels = fields.iter().map(|field| channel(state, field));
     let count = fields.len();
@@ -283,54 +282,54 @@ fn state_impl(state: &StateStruct) -> TokenStream {
             }
 
             #[inline]
-            fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
+            fn apply(&mut self, _: &(), __update: #update) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 #checks
-                #(update.#idents.apply(&mut self.#idents);)*
+                #(__update.#idents.apply(&mut self.#idents);)*
                 ::core::result::Result::Ok(())
             }
 
             fn peek<__R>(
                 &mut self,
                 _: &(),
-                update: &mut #update,
-                look: impl ::core::ops::FnOnce(&Self) -> __R,
+                __update: &mut #update,
+                __look: impl ::core::ops::FnOnce(&Self) -> __R,
             ) -> ::core::result::Result<__R, ::agentgraph::state::StateError> {
                 #checks
-                #(let #undo = update.#idents.try_on(&mut self.#idents);)*
-                let seen = look(&*self);
-                #(update.#backwards.take_off(&mut self.#backwards, #undo_backwards);)*
-                ::core::result::Result::Ok(seen)
+                #(let #undo = __update.#idents.try_on(&mut self.#idents);)*
+                let __seen = __look(&*self);
+                #(__update.#backwards.take_off(&mut self.#backwards, #undo_backwards);)*
+                ::core::result::Result::Ok(__seen)
             }
 
-            fn reset(&mut self, _: &(), lifetime: ::agentgraph::state::Lifetime) {
-                match lifetime {
+            fn reset(&mut self, _: &(), __lifetime: ::agentgraph::state::Lifetime) {
+                match __lifetime {
                     #resets
                     _ => {}
                 }
             }
 
-            fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::state::WriteKind)) {
+            fn writes(_: &(), __update: &#update, __each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::state::WriteKind)) {
                 #(
-                    if let ::core::option::Option::Some(kind) = update.#idents.kind() {
-                        each(#numbers, kind);
+                    if let ::core::option::Option::Some(__kind) = __update.#idents.kind() {
+                        __each(#numbers, __kind);
                     }
                 )*
             }
 
-            fn discard(_: &(), update: &mut #update, channel: usize) {
-                match channel {
-                    #(#numbers => update.#idents.discard(),)*
+            fn discard(_: &(), __update: &mut #update, __channel: usize) {
+                match __channel {
+                    #(#numbers => __update.#idents.discard(),)*
                     _ => {}
                 }
             }
 
             fn compose(
                 _: &(),
-                update: &mut #update,
-                later: #update,
+                __update: &mut #update,
+                __later: #update,
             ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 #compose_checks
-                #(update.#idents.compose(later.#idents);)*
+                #(__update.#idents.compose(__later.#idents);)*
                 ::core::result::Result::Ok(())
             }
         }
@@ -369,8 +368,8 @@ fn resets(state: &StateStruct) -> TokenStream {
         (!with.is_empty()).then(|| {
             quote! {
                 #pattern => {
-                    let mut initial = <Self as ::agentgraph::State>::initial(&());
-                    #(::core::mem::swap(&mut self.#with, &mut initial.#with);)*
+                    let mut __initial = <Self as ::agentgraph::State>::initial(&());
+                    #(::core::mem::swap(&mut self.#with, &mut __initial.#with);)*
                 }
             }
         })

@@ -41,24 +41,24 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
             fn initial(_: &()) -> Self {
                 loop {}
             }
-            fn apply(&mut self, _: &(), update: #update) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
+            fn apply(&mut self, _: &(), _: #update) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 loop {}
             }
             fn peek<__R>(
                 &mut self,
                 _: &(),
-                update: &mut #update,
-                look: impl ::core::ops::FnOnce(&Self) -> __R,
+                _: &mut #update,
+                _: impl ::core::ops::FnOnce(&Self) -> __R,
             ) -> ::core::result::Result<__R, ::agentgraph::state::StateError> {
                 loop {}
             }
-            fn reset(&mut self, _: &(), lifetime: ::agentgraph::state::Lifetime) {}
-            fn writes(_: &(), update: &#update, each: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::state::WriteKind)) {}
-            fn discard(_: &(), update: &mut #update, channel: usize) {}
+            fn reset(&mut self, _: &(), _: ::agentgraph::state::Lifetime) {}
+            fn writes(_: &(), _: &#update, _: &mut dyn ::core::ops::FnMut(usize, ::agentgraph::state::WriteKind)) {}
+            fn discard(_: &(), _: &mut #update, _: usize) {}
             fn compose(
                 _: &(),
-                update: &mut #update,
-                later: #update,
+                _: &mut #update,
+                _: #update,
             ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 loop {}
             }
@@ -98,19 +98,19 @@ fn stored(state: &StateStruct) -> TokenStream {
     quote! {
         #[allow(unused_variables)]
         impl ::agentgraph::state::StoredState for #name {
-            fn apply_recorded(&mut self, _: &(), update: #update, delta: #delta) -> ::core::result::Result<(), #error> {
+            fn apply_recorded(&mut self, _: &(), _: #update, _: #delta) -> ::core::result::Result<(), #error> {
                 loop {}
             }
-            fn record_channel(&self, _: &(), channel: usize, delta: #delta) -> ::core::result::Result<(), #error> {
+            fn record_channel(&self, _: &(), _: usize, _: #delta) -> ::core::result::Result<(), #error> {
                 loop {}
             }
-            fn restore_channel(&mut self, _: &(), channel: usize, value: &[u8]) -> ::core::result::Result<(), #error> {
+            fn restore_channel(&mut self, _: &(), _: usize, _: &[u8]) -> ::core::result::Result<(), #error> {
                 loop {}
             }
-            fn encode_update(_: &(), update: &#update) -> ::core::result::Result<::std::vec::Vec<u8>, #error> {
+            fn encode_update(_: &(), _: &#update) -> ::core::result::Result<::std::vec::Vec<u8>, #error> {
                 loop {}
             }
-            fn decode_update(_: &(), bytes: &[u8]) -> ::core::result::Result<#update, #error> {
+            fn decode_update(_: &(), _: &[u8]) -> ::core::result::Result<#update, #error> {
                 loop {}
             }
         }

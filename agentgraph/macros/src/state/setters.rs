@@ -47,7 +47,7 @@ fn setter(state: &StateStruct, field: &Field, prefix: &str, method: Method) -> T
     let vis = &state.vis;
     let ident = &field.ident;
     let name = field.method_name(prefix);
-    let argument = Ident::new("value", Span::mixed_site());
+    let argument = Ident::new("__value", Span::mixed_site());
     let (takes, call) = match method {
         Method::Write => write(state, field, &argument),
         Method::Overwrite => {
@@ -218,8 +218,8 @@ fn entry_types(map: &Type, shape: &Shape<'_>) -> (TokenStream, TokenStream) {
 }
 
 fn entries(map: &Type, shape: &Shape<'_>, argument: &Ident) -> (TokenStream, TokenStream) {
-    let key = Ident::new("key", Span::mixed_site());
-    let value = Ident::new("entry", Span::mixed_site());
+    let key = Ident::new("__key", Span::mixed_site());
+    let value = Ident::new("__entry", Span::mixed_site());
     let part = |ty: &Type, name: &Ident| one(ty, name);
     let ((takes_key, key_from), (takes_value, value_from)) = match shape {
         Shape::Map(key_type, value_type) => (part(key_type, &key), part(value_type, &value)),

@@ -20,14 +20,14 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
     let applies = fields.iter().map(|(number, field)| apply(*number, field));
     let records = per_stored(
         &fields,
-        |number, constant, ident| quote!(#number => #constant.record(&self.#ident, delta.channel(#number)),),
+        |number, constant, ident| quote!(#number => #constant.record(&self.#ident, __delta.channel(#number)),),
     );
     let restores = per_stored(
         &fields,
-        |number, constant, ident| quote!(#number => #constant.restore(&mut self.#ident, value),),
+        |number, constant, ident| quote!(#number => #constant.restore(&mut self.#ident, __value),),
     );
     let encodes =
-        per_stored(&fields, |_, constant, ident| quote!(#constant.encode(&update.#ident, &mut fields)?;));
+        per_stored(&fields, |_, constant, ident| quote!(#constant.encode(&__update.#ident, &mut __fields)?;));
     let decodes = fields.iter().map(|(number, field)| decode(*number, field));
     let StateStruct { name, update, .. } = state;
     let checks = checks(state);
@@ -41,8 +41,8 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
             fn apply_recorded(
                 &mut self,
                 _: &(),
-                update: #update,
-                delta: &mut ::agentgraph::__private::DeltaWriter,
+                __update: #update,
+                __delta: &mut ::agentgraph::__private::DeltaWriter,
             ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
                 #checks
                 #(#applies)*
@@ -52,10 +52,10 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
             fn record_channel(
                 &self,
                 _: &(),
-                channel: usize,
-                delta: &mut ::agentgraph::__private::DeltaWriter,
+                __channel: usize,
+                __delta: &mut ::agentgraph::__private::DeltaWriter,
             ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
-                match channel {
+                match __channel {
                     #records
                     _ => ::core::result::Result::Ok(()),
                 }
@@ -64,10 +64,10 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
             fn restore_channel(
                 &mut self,
                 _: &(),
-                channel: usize,
-                value: &[u8],
+                __channel: usize,
+                __value: &[u8],
             ) -> ::core::result::Result<(), ::agentgraph::state::StateError> {
-                match channel {
+                match __channel {
                     #restores
                     _ => ::core::result::Result::Ok(()),
                 }
@@ -75,27 +75,27 @@ pub(super) fn expand(state: &StateStruct) -> TokenStream {
 
             fn encode_update(
                 _: &(),
-                update: &#update,
+                __update: &#update,
             ) -> ::core::result::Result<::std::vec::Vec<u8>, ::agentgraph::state::StateError> {
-                let mut fields = ::agentgraph::__private::FieldsWriter::default();
+                let mut __fields = ::agentgraph::__private::FieldsWriter::default();
                 #encodes
-                ::core::result::Result::Ok(fields.finish())
+                ::core::result::Result::Ok(__fields.finish())
             }
 
             fn decode_update(
                 _: &(),
-                bytes: &[u8],
+                __bytes: &[u8],
             ) -> ::core::result::Result<#update, ::agentgraph::state::StateError> {
-                let mut update = <#update as ::core::default::Default>::default();
-                for (channel, write) in ::agentgraph::__private::decode_fields(bytes)? {
-                    match channel {
+                let mut __update = <#update as ::core::default::Default>::default();
+                for (__channel, __write) in ::agentgraph::__private::decode_fields(__bytes)? {
+                    match __channel {
                         #(#decodes)*
-                        unknown => {
-                            return ::core::result::Result::Err(::agentgraph::__private::unknown_channel(unknown, &__CHANNELS));
+                        __unknown => {
+                            return ::core::result::Result::Err(::agentgraph::__private::unknown_channel(__unknown, &__CHANNELS));
                         }
                     }
                 }
-                ::core::result::Result::Ok(update)
+                ::core::result::Result::Ok(__update)
             }
         }
     }
@@ -129,9 +129,9 @@ fn apply(number: usize, field: &Field) -> TokenStream {
     let ident = &field.ident;
     let constant = constant_name(number);
     if field.is_stored() {
-        quote!(#constant.apply(update.#ident, &mut self.#ident, delta.channel(#number))?;)
+        quote!(#constant.apply(__update.#ident, &mut self.#ident, __delta.channel(#number))?;)
     } else {
-        quote!(update.#ident.apply(&mut self.#ident);)
+        quote!(__update.#ident.apply(&mut self.#ident);)
     }
 }
 
@@ -140,7 +140,7 @@ fn decode(number: usize, field: &Field) -> TokenStream {
     let (ident, constant, channel, aliases) =
         (&field.ident, constant_name(number), &field.channel, &field.aliases);
     if field.is_stored() {
-        quote!(#channel #(| #aliases)* => update.#ident = #constant.decode(write)?,)
+        quote!(#channel #(| #aliases)* => __update.#ident = #constant.decode(__write)?,)
     } else {
         quote!(#channel => {})
     }
