@@ -9,6 +9,10 @@ use crate::json::{Object, RawJson, TextPieces};
 /// The longest list that streamed arguments may make.
 const MAX_INDEX: usize = 100_000;
 
+/// The deepest place of a streamed argument. Values are written and dropped by recursion; the readers of JSON
+/// go no deeper either.
+const MAX_DEPTH: usize = 127;
+
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     whole: Option<RawJson>,
@@ -34,7 +38,7 @@ impl Arguments {
         let bad = || broken("a partial argument that cannot be read");
         let piece = Object::parse(piece.get()).map_err(|_| bad())?;
         let path: String = piece.get_as("jsonPath").ok_or_else(bad)?;
-        let steps = steps(&path).ok_or_else(bad)?;
+        let steps = steps(&path).filter(|steps| steps.len() <= MAX_DEPTH).ok_or_else(bad)?;
         let will_continue = piece.get_as("willContinue").unwrap_or(false);
         if let Some(text) = piece.get("stringValue") {
             return self.push_text(path, &steps, text, will_continue);

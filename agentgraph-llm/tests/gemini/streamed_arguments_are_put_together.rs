@@ -106,3 +106,17 @@ fn pieces_that_fit_nowhere_are_errors() {
         "without a name"
     );
 }
+
+#[test]
+fn a_place_that_is_too_deep_is_an_error() {
+    let deep = |depth: usize| {
+        let path = format!("$.a{}", "[0]".repeat(depth - 1));
+        let call = json!({"name": "t", "partialArgs": [{"jsonPath": path, "numberValue": 1}]});
+        crate::stream(&[crate::parts(json!([{ "functionCall": call }])), crate::finish("STOP")])
+    };
+    let response = deep(127).unwrap();
+    let call = response.message.tool_uses().next().unwrap();
+    assert!(call.input.json().unwrap().parse::<serde_json::Value>().is_ok(), "what is made can be read");
+    // Writing or dropping a value of this depth would overflow the stack.
+    assert_eq!(deep(100_000).unwrap_err().code().as_str(), "E_LLM_DECODE");
+}
