@@ -36,7 +36,6 @@ pub(crate) fn poll_event(
 }
 
 /// Keeps the streams silent that `work` reads, because its result is what counts.
-#[allow(dead_code)] // for middleware, on its way
 pub(crate) async fn silently<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     poll_fn(|cx| {

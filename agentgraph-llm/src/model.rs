@@ -1,6 +1,7 @@
 //! The contract of a chat model: a request goes in, a response comes out as a stream.
 
 mod ask;
+mod call_ids;
 mod canonical;
 mod effort;
 mod info;

@@ -8,7 +8,7 @@ use super::state::{AgentChange, AgentChannels, AnswerFacts, RecordChange};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
 use crate::listening;
-use crate::message::{Message, ToolResult};
+use crate::message::{Message, MessageIds, ToolResult};
 use crate::middleware::{ModelRequest, NextModel};
 use crate::model::{ChatResponse, StopReason, ToolMode};
 use crate::tool::execution;
@@ -25,7 +25,11 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     let request = plan.request(ctx.clone(), &*state);
     // Only what the outermost wrap returns is heard.
     let stream = listening::silently(NextModel::first(&plan.chain).run(request)).await?;
-    let response = stream.into_response().await?;
+    let mut response = stream.into_response().await?;
+    // A message of the same id would replace the earlier one in the state.
+    if state.messages().iter().any(|known| known.id == response.message.id) {
+        response.message.id = MessageIds::default().next_id();
+    }
     ctx.spend("tokens", response.usage.total());
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, response, left == 1, misfits)?;

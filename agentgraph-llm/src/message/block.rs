@@ -55,6 +55,13 @@ impl Block {
         }
     }
 
+    pub(crate) fn as_tool_use_mut(&mut self) -> Option<&mut ToolUse> {
+        match self {
+            Block::ToolUse(block) => Some(block),
+            _ => None,
+        }
+    }
+
     /// The result of a result block.
     pub fn as_tool_result(&self) -> Option<&ToolResult> {
         match self {

@@ -11,6 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::listening;
 use crate::message::Block;
 use crate::model::ChatResponse;
+use crate::model::call_ids::CallIds;
 
 /// A piece of a response. `index` is the position of its block in the message; the pieces of a block are in
 /// order.
@@ -65,7 +66,8 @@ pub enum ChatEvent {
 }
 
 /// A stream of [`ChatEvent`]s that ends with exactly one [`ChatEvent::Finished`] or one error. A source that
-/// ends earlier gives `E_LLM_TRUNCATED`.
+/// ends earlier gives `E_LLM_TRUNCATED`. Each call of a response has an id of its own: if a model writes one
+/// id twice, or an empty one, the id gets a number behind it.
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;
@@ -89,12 +91,13 @@ pub enum ChatEvent {
 /// ```
 pub struct ChatStream {
     events: Option<Pin<Box<dyn Stream<Item = Result<ChatEvent>> + Send>>>,
+    calls: CallIds,
 }
 
 impl ChatStream {
     /// A stream of these events.
     pub fn new(events: impl Stream<Item = Result<ChatEvent>> + Send + 'static) -> Self {
-        ChatStream { events: Some(Box::pin(events)) }
+        ChatStream { events: Some(Box::pin(events)), calls: CallIds::default() }
     }
 
     /// A whole response as a short series of events.
@@ -142,11 +145,16 @@ impl Stream for ChatStream {
     type Item = Result<ChatEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Some(events) = self.events.as_mut() else {
+        let ChatStream { events, calls } = &mut *self;
+        let Some(events) = events.as_mut() else {
             return Poll::Ready(None);
         };
         let item = ready!(listening::poll_event(context, |context| {
-            events.as_mut().poll_next(context).map(|item| item.unwrap_or_else(|| Err(truncated())))
+            let mut item = ready!(events.as_mut().poll_next(context)).unwrap_or_else(|| Err(truncated()));
+            if let Ok(event) = &mut item {
+                calls.make_distinct(event);
+            }
+            Poll::Ready(item)
         }));
         if matches!(item, Ok(ChatEvent::Finished(_)) | Err(_)) {
             self.events = None;

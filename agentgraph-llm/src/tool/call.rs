@@ -8,7 +8,7 @@ use agentgraph::{Ctx, Snapshot, State};
 
 use super::ToolError;
 use crate::json::RawJson;
-use crate::message::{ToolInput, ToolUse};
+use crate::message::{Message, ToolInput, ToolUse};
 
 /// One call of a tool: its id, its arguments, and the node in which it runs. Cheap to clone.
 ///
@@ -26,6 +26,7 @@ use crate::message::{ToolInput, ToolUse};
 #[derive(Clone)]
 pub struct ToolCall {
     id: Arc<str>,
+    message_id: Arc<str>,
     name: Arc<str>,
     input: RawJson,
     ctx: Option<Ctx>,
@@ -37,16 +38,24 @@ impl ToolCall {
     /// A call outside of a graph, with `{}` as its arguments. For tests and scripts.
     pub fn detached(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         let input = RawJson::empty_object();
-        ToolCall { id: id.into(), name: name.into(), input, ctx: None, state: None }
+        let message_id = Arc::default();
+        ToolCall { id: id.into(), message_id, name: name.into(), input, ctx: None, state: None }
     }
 
-    /// The call of a model, if its arguments are JSON.
-    pub(crate) fn of(call: &ToolUse) -> Self {
-        let detached = ToolCall::detached(call.id.as_str(), call.name.as_str());
+    /// The call of an answer of a model, if its arguments are JSON.
+    pub(crate) fn of(call: &ToolUse, answer: &Message) -> Self {
+        let detached = ToolCall::detached(call.id.as_str(), call.name.as_str()).with_message_id(&*answer.id);
         match &call.input {
             ToolInput::Json(input) => detached.with_input(input.clone()),
             ToolInput::Malformed(_) => detached,
         }
+    }
+
+    /// The same call in the message with this id.
+    #[must_use]
+    pub fn with_message_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.message_id = id.into();
+        self
     }
 
     /// The same call with other arguments.
@@ -70,9 +79,15 @@ impl ToolCall {
         self
     }
 
-    /// The id of the call, which the result refers to. The provider chooses it.
+    /// The id of the call, which the result refers to. The provider chooses it, and some begin anew with each
+    /// answer: only together with the [`message_id`](Self::message_id) it names one call of a thread.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The [`id`](crate::Message::id) of the model's message that has the call; empty for a detached call.
+    pub fn message_id(&self) -> &str {
+        &self.message_id
     }
 
     /// The name of the tool, as the model wrote it.

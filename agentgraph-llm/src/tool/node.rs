@@ -11,7 +11,7 @@ use super::execution::{self, CallOutcome, Toolbox};
 use super::{AnyCommand, Tool, ToolCall};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
-use crate::message::{Message, ToolUse};
+use crate::message::{Message, Role, ToolUse};
 use crate::middleware::{Chain, Middleware};
 use crate::tool_loop::DEFAULT_MAX_CONCURRENCY;
 
@@ -193,7 +193,11 @@ impl ToolNode {
         ctx: &Ctx,
         state: &Snapshot<S>,
     ) -> Result<CallOutcome> {
-        let call = ToolCall::of(asked).with_ctx(ctx.clone()).with_state(state.clone());
+        // Open calls are those of the last answer.
+        let last = state.messages().iter().rev().find(|message| message.role == Role::Assistant);
+        let call = last
+            .map_or_else(|| ToolCall::detached(&*asked.id, &*asked.name), |last| ToolCall::of(asked, last));
+        let call = call.with_ctx(ctx.clone()).with_state(state.clone());
         let chain = Some((&self.chain, &self.toolbox));
         execution::outcome(asked, execution::run(&self.toolbox, chain, asked, call).await)
     }

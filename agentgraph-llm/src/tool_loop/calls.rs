@@ -4,7 +4,7 @@ use agentgraph::Ctx;
 use futures_util::{StreamExt, stream};
 
 use crate::error::{Code, Error, Result};
-use crate::message::{ToolResult, ToolUse};
+use crate::message::{Message, ToolResult, ToolUse};
 use crate::model::ChatResponse;
 use crate::tool::execution::{self, CallOutcome, Toolbox};
 use crate::tool::{ToolCall, ToolError, ToolOutput};
@@ -31,7 +31,7 @@ impl Calls<'_> {
         let cut = execution::cut_call(response);
         let calls = response.message.tool_uses();
         let calls = calls.map(|call| {
-            let work = self.run_one(call, cut.is_some_and(|cut| std::ptr::eq(cut, call)));
+            let work = self.run_one(call, &response.message, cut.is_some_and(|cut| std::ptr::eq(cut, call)));
             DurableSteps::tool(self.steps, &call.name, work)
         });
         // Built before any of them runs: a stream that creates futures of borrowed calls is not provably
@@ -48,11 +48,11 @@ impl Calls<'_> {
         outcome
     }
 
-    async fn run_one(&self, asked: &ToolUse, cut: bool) -> Result<CallOutcome> {
+    async fn run_one(&self, asked: &ToolUse, answer: &Message, cut: bool) -> Result<CallOutcome> {
         let done = if cut {
             Err(execution::cut_off())
         } else {
-            let mut call = ToolCall::of(asked);
+            let mut call = ToolCall::of(asked, answer);
             if let Some(ctx) = self.ctx {
                 call = call.with_ctx(ctx.clone());
             }

@@ -8,6 +8,7 @@ mod agents_are_nodes_and_are_heard;
 mod answers_have_the_form_of_their_type;
 mod calls_of_one_answer_run_together;
 mod hooks_run_in_order_ask_and_jump;
+mod ids_of_calls_name_one_call;
 mod killed_processes_go_on;
 mod loops_keep_what_happened;
 mod runs_end_at_their_limits;
