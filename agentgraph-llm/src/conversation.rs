@@ -5,7 +5,7 @@
 
 mod call_ids;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
@@ -31,10 +31,9 @@ pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
     if messages[at].role != Role::Assistant {
         return Vec::new();
     }
-    let answered = |call: &&ToolUse| {
-        !messages[at + 1..].iter().flat_map(Message::results).any(|result| result.tool_use_id == call.id)
-    };
-    messages[at].tool_uses().filter(answered).collect()
+    let results = messages[at + 1..].iter().flat_map(Message::results);
+    let answered: HashSet<&str> = results.map(|result| result.tool_use_id.as_str()).collect();
+    messages[at].tool_uses().filter(|call| !answered.contains(call.id.as_str())).collect()
 }
 
 /// The conversation as a provider accepts it: after each answer with calls comes one message with the results
@@ -86,9 +85,9 @@ fn complete_turn(answer: &Message, turn: &[Message], complete: &mut Vec<Message>
         None => unanswered(call),
     });
     complete.push(Message::tool_results(all).with_id(id));
+    let calls: HashSet<&str> = answer.tool_uses().map(|call| call.id.as_str()).collect();
     let is_moved = |block: &Block| {
-        let result = block.as_tool_result();
-        result.is_some_and(|result| answer.tool_uses().any(|call| call.id == result.tool_use_id))
+        block.as_tool_result().is_some_and(|result| calls.contains(result.tool_use_id.as_str()))
     };
     for message in turn {
         if !message.content.iter().any(is_moved) {

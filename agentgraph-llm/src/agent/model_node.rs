@@ -8,7 +8,7 @@ use super::state::{AgentChange, AgentChannels, AnswerFacts, RecordChange};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
 use crate::listening;
-use crate::message::{Message, ToolResult};
+use crate::message::{Message, MessageIds, ToolResult};
 use crate::middleware::{Bill, ModelRequest, NextModel, OpenBill};
 use crate::model::{ChatResponse, StopReason, ToolMode};
 use crate::tool::execution;
@@ -27,7 +27,11 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     let bill = OpenBill::new(Some(ctx.clone()));
     let stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
     let stream = conversation::with_distinct_calls(stream, state.messages());
-    let response = stream.into_response().await?;
+    let mut response = stream.into_response().await?;
+    // A message of the same id would replace the earlier one in the state.
+    if state.messages().iter().any(|known| known.id == response.message.id) {
+        response.message.id = MessageIds::default().next_id();
+    }
     ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, response, left == 1, misfits)?;

@@ -177,7 +177,10 @@ fn system(request: &ChatRequest) -> Option<RawJson> {
 }
 
 fn messages(messages: &[Message], model: &ModelInfo) -> RawJson {
-    let messages: Vec<_> = messages.iter().map(|message| message.for_model(model)).collect();
+    let messages = messages.iter().map(|message| message.for_model(model));
+    // A message without anything to send parts no others.
+    let messages: Vec<_> =
+        messages.filter(|message| message.content.iter().any(|sent| block(sent).is_some())).collect();
     let mut turns: Vec<(&str, Vec<&Block>)> = Vec::new();
     for message in &messages {
         let role = match message.role {

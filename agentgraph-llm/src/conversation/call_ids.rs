@@ -11,7 +11,7 @@ use crate::message::{Block, Message};
 use crate::model::{ChatEvent, ChatStream};
 
 /// The stream of an answer in which an id that a call before it has gets a number at its end, such as
-/// `call_0-2`. The provider gets the call back under that id, with its result.
+/// `call_0-2`, and an empty one is `call`. The provider gets the call back under that id, with its result.
 pub(crate) fn with_distinct_calls(stream: ChatStream, conversation: &[Message]) -> ChatStream {
     let before: BTreeSet<String> =
         conversation.iter().flat_map(Message::tool_uses).map(|call| call.id.clone()).collect();
@@ -36,6 +36,9 @@ pub(crate) fn with_distinct_calls(stream: ChatStream, conversation: &[Message]) 
 }
 
 fn make_distinct(id: &mut String, known: &mut BTreeSet<String>) {
+    if id.is_empty() {
+        "call".clone_into(id);
+    }
     if known.contains(id.as_str()) {
         let free = (2_u64..).map(|number| format!("{id}-{number}")).find(|other| !known.contains(other));
         *id = free.unwrap_or_default();

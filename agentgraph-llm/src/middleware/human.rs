@@ -140,8 +140,9 @@ impl Middleware for HumanInTheLoop {
         let Some(mut notes) = turn.slot::<Notes>().get()?.filter(|notes| !notes.is_empty()) else {
             return Ok(Jump::Next);
         };
+        // From the end, because providers may use the id of a call again in a later answer.
         let noted: Vec<_> =
-            turn.messages().iter().filter_map(|message| add_notes(message, &mut notes)).collect();
+            turn.messages().iter().rev().filter_map(|message| add_notes(message, &mut notes)).collect();
         noted.into_iter().for_each(|message| turn.put(message));
         turn.slot::<Notes>().set(&Notes::new())?;
         Ok(Jump::Next)

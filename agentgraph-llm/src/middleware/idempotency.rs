@@ -22,11 +22,12 @@ use crate::tool::{ToolCall, ToolError, ToolOutput, ToolSpec};
 /// let [first, again, other] = ["call-1", "call-1", "call-2"].map(|id| ToolCall::detached(id, "pay"));
 /// assert_eq!(idempotency_key(&first), idempotency_key(&again));
 /// assert_ne!(idempotency_key(&first), idempotency_key(&other));
+/// assert_ne!(idempotency_key(&first), idempotency_key(&again.with_message_id("the next answer")));
 /// ```
 pub fn idempotency_key(call: &ToolCall) -> String {
     let thread = call.ctx().ok().and_then(|ctx| ctx.thread()).unwrap_or_default();
     let mut hash = Sha256::new();
-    for part in [thread, call.answer_id(), call.id(), call.name()] {
+    for part in [thread, call.message_id(), call.id(), call.name()] {
         // With its length, so that no two lists of parts are hashed alike.
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);

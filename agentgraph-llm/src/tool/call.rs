@@ -26,10 +26,9 @@ use crate::message::{Message, ToolInput, ToolUse};
 #[derive(Clone)]
 pub struct ToolCall {
     id: Arc<str>,
+    message_id: Arc<str>,
     name: Arc<str>,
     input: RawJson,
-    /// The id of the message with the call.
-    answer: Arc<str>,
     ctx: Option<Ctx>,
     /// A `Snapshot<S>`.
     state: Option<Arc<dyn Any + Send + Sync>>,
@@ -39,27 +38,24 @@ impl ToolCall {
     /// A call outside of a graph, with `{}` as its arguments. For tests and scripts.
     pub fn detached(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         let input = RawJson::empty_object();
-        ToolCall { id: id.into(), name: name.into(), input, answer: "".into(), ctx: None, state: None }
+        let message_id = Arc::default();
+        ToolCall { id: id.into(), message_id, name: name.into(), input, ctx: None, state: None }
     }
 
-    /// The call of a model, if its arguments are JSON.
-    pub(crate) fn of(call: &ToolUse) -> Self {
-        let detached = ToolCall::detached(call.id.as_str(), call.name.as_str());
+    /// The call of an answer of a model, if its arguments are JSON.
+    pub(crate) fn of(call: &ToolUse, answer: &Message) -> Self {
+        let detached = ToolCall::detached(call.id.as_str(), call.name.as_str()).with_message_id(&*answer.id);
         match &call.input {
             ToolInput::Json(input) => detached.with_input(input.clone()),
             ToolInput::Malformed(_) => detached,
         }
     }
 
-    /// The same call as a part of this message.
-    pub(crate) fn of_answer(mut self, answer: &Message) -> Self {
-        self.answer = answer.id.as_str().into();
+    /// The same call in the message with this id.
+    #[must_use]
+    pub fn with_message_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.message_id = id.into();
         self
-    }
-
-    /// The id of the message with the call; empty outside of a conversation.
-    pub(crate) fn answer_id(&self) -> &str {
-        &self.answer
     }
 
     /// The same call with other arguments.
@@ -83,9 +79,15 @@ impl ToolCall {
         self
     }
 
-    /// The id of the call, which the result refers to. The provider chooses it.
+    /// The id of the call, which the result refers to. The provider chooses it, and some begin anew with each
+    /// answer: only together with the [`message_id`](Self::message_id) it names one call of a thread.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The [`id`](crate::Message::id) of the model's message that has the call; empty for a detached call.
+    pub fn message_id(&self) -> &str {
+        &self.message_id
     }
 
     /// The name of the tool, as the model wrote it.

@@ -1,5 +1,6 @@
 //! A tool that is an async closure.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -77,7 +78,7 @@ impl FnTool {
         function: F,
     ) -> Self
     where
-        Args: DeserializeOwned + JsonSchema,
+        Args: DeserializeOwned + JsonSchema + 'static,
         F: Fn(Args) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Output, E>> + Send + 'static,
         Output: Into<ToolOutput>,
@@ -90,7 +91,7 @@ impl FnTool {
     /// schema that says more than the type.
     pub fn with_spec<Args, F, Fut, Output, E>(spec: ToolSpec, function: F) -> Self
     where
-        Args: DeserializeOwned,
+        Args: DeserializeOwned + 'static,
         F: Fn(Args) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Output, E>> + Send + 'static,
         Output: Into<ToolOutput>,
@@ -123,7 +124,7 @@ impl FnTool {
         function: F,
     ) -> Self
     where
-        Args: DeserializeOwned + JsonSchema,
+        Args: DeserializeOwned + JsonSchema + 'static,
         F: Fn(Args, ToolCall) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Output, E>> + Send + 'static,
         Output: Into<ToolOutput>,
@@ -141,19 +142,29 @@ impl FnTool {
 
     fn over<Args, F, Fut, Output, E>(spec: ToolSpec, function: F) -> Self
     where
-        Args: DeserializeOwned,
+        Args: DeserializeOwned + 'static,
         F: Fn(Args, &ToolCall) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Output, E>> + Send + 'static,
         Output: Into<ToolOutput>,
         E: Into<ToolError>,
     {
         let call = move |input: &RawJson, call: &ToolCall| -> BoxFuture<'static, _> {
-            match input.parse::<Args>() {
+            match read::<Args>(input) {
                 Ok(args) => function(args, call).map(|done| done.map(Into::into).map_err(Into::into)).boxed(),
                 Err(error) => futures_util::future::ready(Err(ToolError::invalid_arguments(error))).boxed(),
             }
         };
         FnTool { spec, state: None, call: Arc::new(call) }
+    }
+}
+
+/// The arguments as a type. A `RawJson` is their text, while as a part of a type it reads a string.
+fn read<Args: DeserializeOwned + 'static>(input: &RawJson) -> Result<Args, serde_json::Error> {
+    let mut raw = Some(input.clone());
+    let same: &mut dyn Any = &mut raw;
+    match same.downcast_mut::<Option<Args>>().and_then(Option::take) {
+        Some(args) => Ok(args),
+        None => input.parse(),
     }
 }
 

@@ -204,10 +204,11 @@ impl ToolNode {
         if is_twice {
             return execution::outcome(asked, Err(same_id(&asked.id)));
         }
-        let mut call = ToolCall::of(asked).with_ctx(ctx.clone()).with_state(state.clone());
-        if let Some(answer) = conversation::answer_with(state.messages(), &asked.id) {
-            call = call.of_answer(answer);
-        }
+        let call = match conversation::answer_with(state.messages(), &asked.id) {
+            Some(answer) => ToolCall::of(asked, answer),
+            None => ToolCall::detached(asked.id.as_str(), asked.name.as_str()),
+        };
+        let call = call.with_ctx(ctx.clone()).with_state(state.clone());
         let chain = Some((&self.chain, &self.toolbox));
         execution::outcome(asked, execution::run(&self.toolbox, chain, asked, call).await)
     }

@@ -52,7 +52,7 @@ impl Calls<'_> {
         let done = if cut {
             Err(execution::cut_off())
         } else {
-            let mut call = ToolCall::of(asked).of_answer(answer);
+            let mut call = ToolCall::of(asked, answer);
             if let Some(ctx) = self.ctx {
                 call = call.with_ctx(ctx.clone());
             }

@@ -7,6 +7,7 @@ mod answers_have_the_form_of_their_type;
 mod calls_have_ids_of_their_own;
 mod calls_of_one_answer_run_together;
 mod hooks_run_in_order_ask_and_jump;
+mod ids_of_calls_name_one_call;
 mod killed_processes_go_on;
 mod loops_keep_what_happened;
 mod people_answer_across_killed_processes;

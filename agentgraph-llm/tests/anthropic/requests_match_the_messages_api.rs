@@ -350,3 +350,17 @@ fn an_assistant_turn_goes_back_unchanged() {
     let response = anthropic::decode(answer.as_bytes()).unwrap();
     assert_eq!(turns([response.message]), format!(r#"[{{"role":"assistant","content":[{content}]}}]"#));
 }
+
+#[test]
+fn an_answer_without_anything_to_send_parts_no_messages_of_the_user() {
+    let silent =
+        agentgraph_llm::Message::new(agentgraph_llm::Role::Assistant, Vec::<agentgraph_llm::Block>::new());
+    let request = agentgraph_llm::ChatRequest::new([
+        agentgraph_llm::Message::user("one"),
+        silent,
+        agentgraph_llm::Message::user("two"),
+    ]);
+    let body: serde_json::Value = agentgraph_llm::anthropic::encode("m", &request, false).parse().unwrap();
+    let content = serde_json::json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]);
+    assert_eq!(body["messages"], serde_json::json!([{"role": "user", "content": content}]));
+}

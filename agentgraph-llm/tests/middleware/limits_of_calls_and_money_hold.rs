@@ -159,6 +159,53 @@ async fn keys_are_the_same_when_a_call_runs_again_and_differ_otherwise() {
     assert_eq!(keys.iter().filter(|key| **key == keys[0]).count(), 2, "the failed call again");
 }
 
+/// A server that numbers the calls of each answer from 0 must not make the second payment a repetition.
+#[tokio::test]
+async fn keys_differ_in_another_answer_whose_calls_have_the_same_ids() {
+    let keys = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&keys);
+    let pay = FnTool::with_call(
+        "pay",
+        "Pays.",
+        move |_: serde_json::Map<String, serde_json::Value>, call: ToolCall| {
+            seen.lock().unwrap().push(agentgraph_llm::middleware::idempotency_key(&call));
+            async { Ok::<_, ToolError>("paid") }
+        },
+    );
+    let call = || agentgraph_llm::ToolUse::new("call_0", "pay", json!({}));
+    let answer = || {
+        let message = Message::new(Role::Assistant, [call()]);
+        agentgraph_llm::ChatResponse::new(message, agentgraph_llm::StopReason::ToolUse)
+    };
+    let replies = || [Reply::from(answer()), Reply::from(answer()), Reply::text("done")];
+    let agent = Agent::new(ScriptedModel::new(replies())).tool(pay.clone()).compile().unwrap();
+    agent.invoke("go").await.unwrap().into_finished().unwrap();
+    ToolLoop::new(&ScriptedModel::new(replies())).tool(&pay).run(ChatRequest::user("go")).await.unwrap();
+    let keys = keys.lock().unwrap().clone();
+    let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
+    assert_eq!(distinct.len(), 4, "{keys:?}");
+}
+
+/// A number that no machine type holds, and a key that the model wrote twice.
+#[tokio::test]
+async fn a_key_leaves_the_other_arguments_as_the_model_wrote_them() {
+    use agentgraph_llm::middleware::NextTool;
+    let pay = FnTool::with_call(
+        "pay",
+        "Pays.",
+        async |_: serde_json::Map<String, serde_json::Value>, call: ToolCall| {
+            Ok::<_, ToolError>(call.input().get().to_owned())
+        },
+    );
+    let input = r#"{"idempotency_key":"a","n":1180591620717411303424,"b":1.0,"a":2,"idempotency_key":"b"}"#;
+    let call = ToolCall::detached("call-1", "pay").with_input(RawJson::parse_text(input).unwrap());
+    let next = NextTool::of(pay).unwrap();
+    let output = IdempotencyKeys::new(["pay"]).wrap_tool(&call, next).await.unwrap();
+    let key = agentgraph_llm::middleware::idempotency_key(&call);
+    let expected = format!(r#"{{"n":1180591620717411303424,"b":1.0,"a":2,"idempotency_key":"{key}"}}"#);
+    assert_eq!(output, ToolOutput::text(expected));
+}
+
 #[tokio::test]
 async fn a_todo_list_is_offered_and_kept() {
     let input =
