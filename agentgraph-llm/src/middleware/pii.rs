@@ -1,5 +1,6 @@
 //! Personal data in messages: found, and blocked, redacted, masked or hashed.
 
+mod json;
 mod kind;
 mod pattern;
 mod scrubber;
@@ -21,19 +22,22 @@ pub use kind::PiiKind;
 pub use strategy::PiiStrategy;
 
 /// Keeps one kind of personal data out of a conversation: in what the user writes, in what the model answers,
-/// and in the results of tools. Use one for each kind.
+/// in the arguments of its calls, and in the results of tools. Use one for each kind.
 ///
 /// An answer is cleaned while it streams. Text that may become a match is held back until it is known whether
 /// it does, so a match that is cut into pieces does not leak, and all other text passes at once. What a
 /// listener heard, and what is stored, are the same.
 ///
-/// Cleaned are texts, and thinking without a signature. A provider accepts signed thinking only unchanged, so
-/// it is cleaned for listeners and stored as it is.
+/// Arguments, and results that are JSON, stay JSON: strings are cleaned behind their escapes, and a number with
+/// a match becomes a string. The arguments of a call are heard when the answer ends. A tool gets clean
+/// arguments; if it needs the address, leave [`PiiPlace::Arguments`] out. A provider accepts signed thinking
+/// only unchanged, so a signed block with a match is dropped.
 ///
-/// Not cleaned are: the input in the checkpoint before the first hook; the arguments of calls, since a tool
-/// that sends mail needs the address; messages that you hand over as the assistant's or the system's;
-/// summaries, until the next run; content that is no text, and fields beside a text; errors that fail the run;
-/// and the artifacts of tools. The guide on middleware says what to do about each.
+/// Not cleaned are: the input of a run in its first checkpoint, which is stored before any hook runs (see
+/// [`clean`](Pii::clean)); the system prompt and messages of the assistant that you hand over; images,
+/// documents and blocks without a name here; further fields of blocks; summaries, until the next run; errors
+/// that fail the run; artifacts of tools, which no model reads. The guide on middleware says what to do about
+/// each.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Middleware, ModelRequest, NextModel, Pii, PiiKind, PiiStrategy};
@@ -65,8 +69,10 @@ pub enum PiiPlace {
     /// In the messages of the user, when a run begins. The conversation is cleaned; the checkpoint before
     /// this hook has the message as it was written.
     Input,
-    /// In the answers of the model.
+    /// In the texts and the thinking of the model.
     Output,
+    /// In the arguments of the model's calls: what is stored, and what the tools get.
+    Arguments,
     /// In the results of tools, and in their errors.
     ToolResults,
 }
@@ -81,11 +87,11 @@ struct Rule {
 impl Pii {
     /// Redacts this kind, in all places.
     pub fn new(kind: PiiKind) -> Self {
-        let places = BTreeSet::from([PiiPlace::Input, PiiPlace::Output, PiiPlace::ToolResults]);
+        let places = [PiiPlace::Input, PiiPlace::Output, PiiPlace::Arguments, PiiPlace::ToolResults];
         Pii {
             name: format!("pii_{}", kind.name()),
             rule: Rule { kind, strategy: PiiStrategy::default() },
-            places,
+            places: BTreeSet::from(places),
         }
     }
 
@@ -99,6 +105,29 @@ impl Pii {
     pub fn only_in(mut self, places: impl IntoIterator<Item = PiiPlace>) -> Self {
         self.places = places.into_iter().collect();
         self
+    }
+
+    /// A message without matches, in all its texts, arguments and results. The input of a run is stored
+    /// before the first hook, so clean it before you hand it over if no checkpoint may have the data.
+    ///
+    /// ```
+    /// use agentgraph_llm::Message;
+    /// use agentgraph_llm::middleware::{Pii, PiiKind};
+    ///
+    /// # fn main() -> agentgraph_llm::Result<()> {
+    /// let clean = Pii::new(PiiKind::email()).clean(&Message::user("I am ada@lovelace.org."))?;
+    /// assert_eq!(clean.text(), "I am [REDACTED_EMAIL].");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `E_LLM_PII` under [`PiiStrategy::Block`].
+    pub fn clean(&self, message: &Message) -> Result<Message> {
+        let mut clean = message.clone();
+        self.rule.clean_blocks(&mut clean.content)?;
+        self.rule.clean_calls(&mut clean.content)?;
+        Ok(clean)
     }
 }
 
@@ -121,10 +150,11 @@ impl Middleware for Pii {
 
     async fn wrap_model(&self, request: ModelRequest, next: NextModel<'_>) -> Result<ChatStream> {
         let stream = next.run(request).await?;
-        Ok(if self.places.contains(&PiiPlace::Output) {
-            stream::clean(self.rule.clone(), stream)
-        } else {
-            stream
+        let (texts, arguments) =
+            (self.places.contains(&PiiPlace::Output), self.places.contains(&PiiPlace::Arguments));
+        Ok(match texts || arguments {
+            true => stream::clean(self.rule.clone(), stream::Parts { texts, arguments }, stream),
+            false => stream,
         })
     }
 
@@ -135,10 +165,12 @@ impl Middleware for Pii {
         }
         match output {
             Ok(mut output) => {
-                self.rule.clean_blocks(&mut output.content)?;
+                self.rule.clean_result(&mut output.content)?;
                 Ok(output)
             }
-            Err(ToolError::Failed(why)) => Err(ToolError::Failed(self.rule.clean_text(&why)?)),
+            Err(ToolError::Failed(why)) => {
+                Err(ToolError::Failed(json::clean_text_or_json(&self.rule, &why)?))
+            }
             Err(ToolError::InvalidArguments(why)) => {
                 Err(ToolError::InvalidArguments(self.rule.clean_text(&why)?))
             }
@@ -160,15 +192,43 @@ impl Rule {
         Ok(clean)
     }
 
-    fn clean_blocks(&self, blocks: &mut [Block]) -> Result<()> {
-        for block in blocks {
-            match block {
+    /// Texts, thinking and results of tools. Signed thinking with a match is dropped.
+    fn clean_blocks(&self, blocks: &mut Vec<Block>) -> Result<()> {
+        let mut clean = Vec::with_capacity(blocks.len());
+        for mut block in std::mem::take(blocks) {
+            match &mut block {
                 Block::Text(block) => block.text = self.clean_text(&block.text)?,
-                Block::Thinking(block) if block.signature.is_none() => {
-                    block.thinking = self.clean_text(&block.thinking)?;
+                Block::Thinking(thinking) => {
+                    let text = self.clean_text(&thinking.thinking)?;
+                    if thinking.signature.is_some() && text != thinking.thinking {
+                        continue;
+                    }
+                    thinking.thinking = text;
                 }
-                Block::ToolResult(result) => self.clean_blocks(&mut result.content)?,
+                Block::ToolResult(result) => self.clean_result(&mut result.content)?,
                 _ => {}
+            }
+            clean.push(block);
+        }
+        *blocks = clean;
+        Ok(())
+    }
+
+    /// The content of a result, whose texts may be JSON.
+    fn clean_result(&self, blocks: &mut [Block]) -> Result<()> {
+        for block in blocks {
+            if let Block::Text(block) = block {
+                block.text = json::clean_text_or_json(self, &block.text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The arguments of calls.
+    fn clean_calls(&self, blocks: &mut [Block]) -> Result<()> {
+        for block in blocks {
+            if let Block::ToolUse(call) = block {
+                call.input = json::clean_input(self, &call.input)?;
             }
         }
         Ok(())

@@ -136,13 +136,105 @@ async fn a_blocked_answer_ends_before_the_match() {
 }
 
 #[tokio::test]
-async fn signed_thinking_is_stored_as_it_is() {
-    let model = ScriptedModel::new([Reply::thinking("of a@b.org", "signature").and_text("ok")]);
-    let events = events(&Pii::new(PiiKind::email()), Arc::new(model), ChatRequest::user("hi")).await;
-    let Some(Ok(ChatEvent::Finished(response))) = events.last() else { panic!("{events:?}") };
-    assert!(
-        matches!(&response.message.content[0], Block::Thinking(thinking) if thinking.thinking == "of a@b.org")
-    );
+async fn signed_thinking_with_a_match_is_dropped_and_other_is_kept_unchanged() {
+    for (thinking, stays) in [("of a@b.org", false), ("of nobody", true)] {
+        let model = ScriptedModel::new([Reply::thinking(thinking, "signature").and_text("ok")]);
+        let events = events(&Pii::new(PiiKind::email()), Arc::new(model), ChatRequest::user("hi")).await;
+        let Some(Ok(ChatEvent::Finished(response))) = events.last() else { panic!("{events:?}") };
+        let kept: Vec<Block> =
+            stays.then(|| Thinking::new(thinking, Some("signature".into())).into()).into_iter().collect();
+        assert_eq!(response.message.content, [kept, vec!["ok".into()]].concat());
+    }
+}
+
+proptest! {
+    #[test]
+    fn arguments_are_heard_stored_and_run_clean(
+        before in "[a-z\"\\\\]{0,4}",
+        is_escaped: bool,
+    ) {
+        let value = serde_json::json!({"to": [format!("{before} {ADDRESS}")], "n": 1});
+        let text = if is_escaped { value.to_string().replace('@', "\\u0040") } else { value.to_string() };
+        let model = ScriptedModel::new([Reply::raw_tool_call("mail", text)]);
+        let events = block_on(events(&Pii::new(PiiKind::email()), Arc::new(model), ChatRequest::user("hi")));
+        let Some(Ok(ChatEvent::Finished(response))) = events.last() else { panic!("{events:?}") };
+        let stored = response.message.tool_uses().next().unwrap().input.clone();
+        let mut heard = String::new();
+        for event in &events {
+            if let Ok(ChatEvent::ToolInputDelta { json, .. }) = event {
+                prop_assert!(!json.contains("lovelace"), "{json}");
+                heard += json;
+            }
+        }
+        let clean: serde_json::Value = serde_json::from_str(&heard).unwrap();
+        prop_assert_eq!(&clean, &serde_json::json!({"to": [format!("{before} [REDACTED_EMAIL]")], "n": 1}));
+        prop_assert_eq!(stored.text(), heard.as_str());
+    }
+}
+
+#[tokio::test]
+async fn each_place_is_cleaned_apart() {
+    let reply = || Reply::text("to a@b.org").and_raw_tool_call("mail", r#"{"to":"a@b.org"}"#);
+    let clean = async |place| {
+        let pii = Pii::new(PiiKind::email()).only_in([place]);
+        let events = events(&pii, Arc::new(ScriptedModel::new([reply()])), ChatRequest::user("hi")).await;
+        let Some(Ok(ChatEvent::Finished(response))) = events.last() else { panic!("{events:?}") };
+        let inputs = events.iter().filter_map(|event| match event {
+            Ok(ChatEvent::ToolInputDelta { json, .. }) => Some(json.as_str()),
+            _ => None,
+        });
+        let input = response.message.tool_uses().next().unwrap().input.text();
+        assert_eq!(inputs.collect::<String>(), input);
+        assert_eq!(heard(&events), response.message.text());
+        (response.message.text(), input.to_owned())
+    };
+    let (text, input) =
+        (("to a@b.org", "to [REDACTED_EMAIL]"), (r#"{"to":"a@b.org"}"#, r#"{"to":"[REDACTED_EMAIL]"}"#));
+    assert_eq!(clean(PiiPlace::Output).await, (text.1.to_owned(), input.0.to_owned()));
+    assert_eq!(clean(PiiPlace::Arguments).await, (text.0.to_owned(), input.1.to_owned()));
+    assert_eq!(clean(PiiPlace::Input).await, (text.0.to_owned(), input.0.to_owned()));
+}
+
+#[tokio::test]
+async fn a_blocked_argument_fails_and_is_not_heard() {
+    let model = ScriptedModel::new([Reply::tool_call("mail", serde_json::json!({"to": "a@b.org"}))]);
+    let pii = Pii::new(PiiKind::email()).strategy(PiiStrategy::Block);
+    let events = events(&pii, Arc::new(model), ChatRequest::user("hi")).await;
+    assert!(!events.iter().any(|event| matches!(event, Ok(ChatEvent::ToolInputDelta { .. }))));
+    assert_eq!(events.last().unwrap().as_ref().unwrap_err().code(), Code::PiiFound);
+}
+
+#[tokio::test]
+async fn results_that_are_json_stay_json() {
+    let pii = Pii::new(PiiKind::credit_card());
+    let call = ToolCall::detached("c", "look_up");
+    let clean = |text| {
+        let (pii, call) = (pii.clone(), call.clone());
+        async move { pii.wrap_tool(&call, NextTool::of(tool(Ok(text))).unwrap()).await.unwrap() }
+    };
+    let output = clean(r#" {"card":4111111111111111,"n":1e400}"#).await;
+    assert_eq!(output, ToolOutput::text(r#" {"card":"[REDACTED_CREDIT_CARD]","n":1e400}"#));
+    assert_eq!(clean("{no json 4111111111111111").await, ToolOutput::text("{no json [REDACTED_CREDIT_CARD]"));
+}
+
+/// The limit that the docs state, and what helps.
+#[tokio::test]
+async fn only_the_checkpoint_of_the_input_has_what_the_caller_stored() {
+    use agentgraph::MemorySaver;
+
+    let kept = async |input: Message| {
+        let agent = Agent::new(ScriptedModel::new(["ok"])).middleware(Pii::new(PiiKind::email()));
+        let agent = agent.compile().unwrap().checkpointer(MemorySaver::new());
+        agent.invoke(input).thread("t").await.unwrap().into_finished().unwrap();
+        let history = agent.history("t").await.unwrap();
+        let has = |text: String| text.contains("a@b.org");
+        history.iter().map(|checkpoint| has(format!("{:?}", checkpoint.values.messages))).collect::<Vec<_>>()
+    };
+    let raw = Message::user("I am a@b.org");
+    let found = kept(raw.clone()).await;
+    assert!(!found[..found.len() - 1].contains(&true), "the newest first: {found:?}");
+    let clean = Pii::new(PiiKind::email()).clean(&raw).unwrap();
+    assert!(!kept(clean).await.contains(&true));
 }
 
 #[tokio::test]

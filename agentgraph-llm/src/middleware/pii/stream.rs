@@ -4,15 +4,31 @@ use std::collections::{BTreeMap, VecDeque};
 
 use futures_util::{StreamExt, stream};
 
-use super::Rule;
 use super::scrubber::Scrubber;
+use super::{Rule, json};
 use crate::error::Result;
+use crate::message::ToolInput;
 use crate::model::{ChatEvent, ChatStream};
 
-/// Cleans the pieces of texts and of thinking, and the response. Held text of a block comes at the latest
-/// with the end of the response, because pieces of several blocks may take turns.
-pub(super) fn clean(rule: Rule, stream: ChatStream) -> ChatStream {
-    let state = Cleaner { rule, stream, open: BTreeMap::new(), ready: VecDeque::new() };
+/// The parts of an answer that are cleaned.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    pub(super) texts: bool,
+    pub(super) arguments: bool,
+}
+
+/// Cleans the pieces of an answer, and the response. Held text of a block comes at the latest with the end of
+/// the response, because pieces of several blocks may take turns. Arguments always come then: a string of JSON
+/// is known only when it is whole.
+pub(super) fn clean(rule: Rule, parts: Parts, stream: ChatStream) -> ChatStream {
+    let state = Cleaner {
+        rule,
+        parts,
+        stream,
+        open: BTreeMap::new(),
+        inputs: BTreeMap::new(),
+        ready: VecDeque::new(),
+    };
     ChatStream::new(stream::unfold(Some(state), |state| async {
         let mut state = state?;
         match state.next().await? {
@@ -30,8 +46,11 @@ enum Part {
 
 struct Cleaner {
     rule: Rule,
+    parts: Parts,
     stream: ChatStream,
     open: BTreeMap<(usize, Part), Scrubber>,
+    /// The arguments so far, by block.
+    inputs: BTreeMap<usize, String>,
     ready: VecDeque<ChatEvent>,
 }
 
@@ -53,10 +72,18 @@ impl Cleaner {
 
     fn clean(&mut self, event: ChatEvent) -> Result<()> {
         match event {
-            ChatEvent::TextDelta { index, text } => self.piece((index, Part::Text), &text)?,
-            ChatEvent::ThinkingDelta { index, thinking } => self.piece((index, Part::Thinking), &thinking)?,
+            ChatEvent::TextDelta { index, text } if self.parts.texts => {
+                self.piece((index, Part::Text), &text)?;
+            }
+            ChatEvent::ThinkingDelta { index, thinking } if self.parts.texts => {
+                self.piece((index, Part::Thinking), &thinking)?;
+            }
+            ChatEvent::ToolInputDelta { index, json } if self.parts.arguments => {
+                self.inputs.entry(index).or_default().push_str(&json);
+            }
             ChatEvent::Restarted {} => {
                 self.open.clear();
+                self.inputs.clear();
                 self.ready.push_back(ChatEvent::Restarted {});
             }
             ChatEvent::Finished(mut response) => {
@@ -64,7 +91,16 @@ impl Cleaner {
                     let rest = scrubber.finish(&self.rule)?;
                     self.send(place, rest);
                 }
-                self.rule.clean_blocks(&mut response.message.content)?;
+                for (index, text) in std::mem::take(&mut self.inputs) {
+                    let input = json::clean_input(&self.rule, &ToolInput::from_text(text))?;
+                    self.ready.push_back(ChatEvent::ToolInputDelta { index, json: input.text().to_owned() });
+                }
+                if self.parts.texts {
+                    self.rule.clean_blocks(&mut response.message.content)?;
+                }
+                if self.parts.arguments {
+                    self.rule.clean_calls(&mut response.message.content)?;
+                }
                 self.ready.push_back(ChatEvent::Finished(response));
             }
             other => self.ready.push_back(other),
