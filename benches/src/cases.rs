@@ -1,5 +1,6 @@
 //! The cases, in the order of the tables.
 
+mod agent;
 mod chain;
 mod eager;
 mod edits;
@@ -37,6 +38,7 @@ pub(crate) fn all() -> Vec<Case> {
         store::cases(),
         reading::cases(),
         waiting::cases(),
+        agent::cases(),
         #[cfg(feature = "postgres")]
         postgres::cases(),
     ]
