@@ -5,6 +5,7 @@
 mod agents;
 mod middleware;
 mod nodes;
+mod teams;
 mod tools;
 
 mod support {

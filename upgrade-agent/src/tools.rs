@@ -44,7 +44,7 @@ pub(crate) struct NoArguments {}
 fn tool<D, Args, F, Fut>(shared: &Arc<D>, name: &str, about: &str, call: F) -> FnTool
 where
     D: Send + Sync + 'static,
-    Args: DeserializeOwned + JsonSchema,
+    Args: DeserializeOwned + JsonSchema + 'static,
     F: Fn(Arc<D>, Args) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
 {

@@ -140,7 +140,11 @@ impl<S: AgentChannels> Worker<S> {
         input: impl Fn(String) -> U + Send + Sync + 'static,
         output: impl Fn(C) -> O + Send + Sync + 'static,
     ) -> Self {
-        let done = move |state| Done { output: Ok(output(state).into()), usage: Usage::default(), bill: Bill::default() };
+        let done = move |state| Done {
+            output: Ok(output(state).into()),
+            usage: Usage::default(),
+            bill: Bill::default(),
+        };
         Worker::over(
             name.into(),
             description.into(),

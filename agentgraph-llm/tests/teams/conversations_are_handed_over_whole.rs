@@ -6,14 +6,14 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Origin, Thinking};
 use serde_json::json;
 
-use crate::support::{agent, ask, assert_sendable, seen, short, texts};
+use crate::teams::support::{agent, ask, assert_sendable, seen, short, texts};
 
 fn to(agent: &str) -> Reply {
     Reply::tool_call(format!("transfer_to_{agent}"), json!({}))
 }
 
 fn add() -> FnTool {
-    FnTool::new("add", "Adds.", async |_: crate::support::Nothing| Ok::<_, ToolError>("5"))
+    FnTool::new("add", "Adds.", async |_: crate::teams::support::Nothing| Ok::<_, ToolError>("5"))
 }
 
 #[tokio::test]

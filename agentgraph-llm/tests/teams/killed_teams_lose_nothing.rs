@@ -5,7 +5,7 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ChatResponse, StopReason, ToolUse};
 use serde_json::json;
 
-use crate::support::{Nothing, agent};
+use crate::teams::support::{Nothing, agent};
 
 /// An answer whose ids follow from the conversation, so that asking again gives the same.
 fn answer(of: &str, request: &ChatRequest, calls: &[(&str, serde_json::Value)], text: &str) -> Reply {

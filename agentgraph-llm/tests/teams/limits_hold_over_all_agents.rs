@@ -6,7 +6,7 @@ use agentgraph_llm::prelude::*;
 use agentgraph_llm::{LoopEnd, Usage};
 use serde_json::json;
 
-use crate::support::{Nothing, agent, seen, task};
+use crate::teams::support::{Nothing, agent, seen, task};
 
 #[tokio::test]
 async fn agents_that_hand_over_for_ever_end_at_the_limit_of_the_run() {

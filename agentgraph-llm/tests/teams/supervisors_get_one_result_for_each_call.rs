@@ -7,10 +7,10 @@ use agentgraph_llm::prelude::*;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::support::{agent, ask, assert_sendable, seen, short, task, texts};
+use crate::teams::support::{agent, ask, assert_sendable, seen, short, task, texts};
 
 fn add() -> FnTool {
-    FnTool::new("add", "Adds.", async |_: crate::support::Nothing| Ok::<_, ToolError>("5"))
+    FnTool::new("add", "Adds.", async |_: crate::teams::support::Nothing| Ok::<_, ToolError>("5"))
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use agentgraph_llm::agent::Worker;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Code, Error};
 
-use crate::support::{agent, texts};
+use crate::teams::support::{agent, texts};
 
 fn worker(name: &str) -> CompiledAgent {
     agent(name, &texts([])).compile().unwrap()
@@ -31,7 +31,7 @@ fn two_members_of_one_name() {
     assert_says(&lead(vec![worker("maths"), worker("maths")]), Code::BadTool, "`maths`");
     let unnamed = || Agent::new(texts([])).compile().unwrap();
     assert_says(&lead(vec![unnamed(), unnamed()]), Code::BadTool, "`agent`");
-    let tool = FnTool::new("maths", "", async |_: crate::support::Nothing| Ok::<_, ToolError>(""));
+    let tool = FnTool::new("maths", "", async |_: crate::teams::support::Nothing| Ok::<_, ToolError>(""));
     let error = supervisor(agent("lead", &texts([])).tool(tool), [worker("maths")]).unwrap_err();
     assert_says(&error, Code::BadTool, "`maths`");
     let error = hand_off([agent("alice", &texts([])), agent("alice", &texts([]))]).unwrap_err();

@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ChatResponse, Result as LlmResult, StopReason, ToolUse};
 use async_trait::async_trait;

@@ -58,7 +58,7 @@ impl McpServer {
     ) -> Self
     where
         S: State,
-        Args: DeserializeOwned + JsonSchema,
+        Args: DeserializeOwned + JsonSchema + 'static,
         Output: Into<ToolOutput> + 'static,
     {
         let name = name.into();
@@ -126,7 +126,7 @@ impl McpServer {
     ) -> Self
     where
         S: State,
-        Args: DeserializeOwned + JsonSchema,
+        Args: DeserializeOwned + JsonSchema + 'static,
         Output: Into<ToolOutput> + 'static,
     {
         let name = name.into();
