@@ -139,7 +139,7 @@ fn lines(folder: &Path) -> Vec<String> {
 
 /// Starts a process and kills it after this time, unless it ends before.
 fn start_and_kill(folder: &Path, after: std::time::Duration) {
-    let name = "killed_processes_go_on::in_a_process_that_is_killed_at_random";
+    let name = "agents::killed_processes_go_on::in_a_process_that_is_killed_at_random";
     let mut child = Process::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env(RANDOM_FOLDER, folder)

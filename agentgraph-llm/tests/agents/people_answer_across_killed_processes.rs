@@ -116,7 +116,7 @@ async fn in_a_process_that_is_killed() {
 
 /// Starts a part in a process, and waits until it is ready to be killed.
 fn start(folder: &Path, part: &str) -> Child {
-    let name = "people_answer_across_killed_processes::in_a_process_that_is_killed";
+    let name = "agents::people_answer_across_killed_processes::in_a_process_that_is_killed";
     let mut child = Process::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env(FOLDER, folder)

@@ -20,6 +20,7 @@ async fn each_kind_of_content_has_its_block() {
         {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "image/gif", "blob": "Z2lm"}},
         {"type": "resource", "resource": {"uri": "file:///c", "mimeType": "application/pdf", "blob": "cGRm"}},
         {"type": "resource", "resource": {"uri": "file:///d", "mimeType": "video/mp4", "blob": "bXA0"}},
+        {"type": "resource", "resource": {"uri": "file:///e", "blob": "Ynl0ZXM="}},
     ]);
     let output = output(json!({"content": content})).await.unwrap();
     assert_eq!(
@@ -32,6 +33,7 @@ async fn each_kind_of_content_has_its_block() {
             Block::Image(Media::base64("image/gif", "Z2lm")),
             Block::Document(Media::base64("application/pdf", "cGRm")),
             Block::Video(Media::base64("video/mp4", "bXA0")),
+            Block::Document(Media::base64("application/octet-stream", "Ynl0ZXM=")),
         ]
     );
     assert_eq!(output.artifact, None);
@@ -104,4 +106,16 @@ async fn protocol_errors_are_for_the_model() {
     );
     let failed = call(tool, json!({})).await;
     assert!(matches!(&failed, Err(ToolError::Failed(why)) if why == "out of paper"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn an_error_without_text_says_what_it_has() {
+    for (result, why) in [
+        (json!({"content": [], "structuredContent": {"code": 5}, "isError": true}), r#"{"code":5}"#),
+        (json!({"content": [{"type": "hologram", "depth": 3}], "isError": true}), "hologram"),
+        (json!({"content": [], "isError": true}), "did not say why"),
+    ] {
+        let failed = output(result).await;
+        assert!(matches!(&failed, Err(ToolError::Failed(said)) if said.contains(why)), "{why}: {failed:?}");
+    }
 }
