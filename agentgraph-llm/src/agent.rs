@@ -149,8 +149,8 @@ impl Agent {
 }
 
 impl<T, S: AgentChannels> Agent<T, S> {
-    /// Sets the name (`agent` if not set), for traces and errors, and for models that call the agent: letters,
-    /// digits, `_` and `-`.
+    /// Sets the name (`agent` if not set), for traces and errors, and for models that call the agent:
+    /// letters, digits, `_` and `-`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -163,8 +163,8 @@ impl<T, S: AgentChannels> Agent<T, S> {
         self
     }
 
-    /// Sets the agents to which this one may hand the conversation in a graph made by [`hand_off`]: all others
-    /// if not set. Elsewhere it has no effect.
+    /// Sets the agents to which this one may hand the conversation in a graph made by [`hand_off`]: all
+    /// others if not set. Elsewhere it has no effect.
     pub fn hand_off_to(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.hand_off_to = Some(agents.into_iter().map(Into::into).collect());
         self

@@ -1,5 +1,5 @@
-//! Spans and metrics with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, and content only
-//! where a program has [asked for it](ContentCapture).
+//! Spans and metrics with the OpenTelemetry GenAI names. They contain sizes, ids and reasons, and content
+//! only where a program has [asked for it](ContentCapture).
 //!
 //! A metric is an event whose field is named after its kind and its name, `histogram.gen_ai...`: the form
 //! that the metrics layer of `tracing-opentelemetry` takes.

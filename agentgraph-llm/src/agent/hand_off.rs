@@ -56,8 +56,8 @@ use crate::tool::{StateType, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 /// ```
 ///
 /// # Errors
-/// Those of [`Agent::compile`] for each agent. `E_LLM_CONFIG` if there are no agents, if two have one name, or
-/// if one names another that is not among them.
+/// Those of [`Agent::compile`] for each agent. `E_LLM_CONFIG` if there are no agents, if two have one name,
+/// or if one names another that is not among them.
 pub fn hand_off<T: 'static, S: AgentChannels + StoredState>(
     agents: impl IntoIterator<Item = Agent<T, S>>,
 ) -> Result<CompiledAgent<T, S>> {

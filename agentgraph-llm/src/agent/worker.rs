@@ -34,8 +34,8 @@ use crate::tool_loop::LoopEnd;
 ///   twice as well, and beside the supervisor's own tools.
 /// - Questions of a worker to persons reach the caller of the supervisor. Each answer of a worker's model and
 ///   each of its calls is stored, so a worker goes on where it was.
-/// - A worker that ends at a limit, in a refusal or with a cut answer is a failed call: the supervisor
-///   reads why. An error of a worker ends the run, as a [fatal](crate::ToolError::Fatal) error of a tool does.
+/// - A worker that ends at a limit, in a refusal or with a cut answer is a failed call: the supervisor reads
+///   why. An error of a worker ends the run, as a [fatal](crate::ToolError::Fatal) error of a tool does.
 /// - [`max_rounds`](Agent::max_rounds) limits the supervisor and each call of a worker for themselves. The
 ///   tokens of workers count in [`AgentAnswer::usage`], and their money in the supervisor's
 ///   [`Budget`](crate::middleware::Budget). A [`Budget`](agentgraph::Budget) of the run

@@ -110,8 +110,8 @@ impl McpServer {
     /// output.
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` if two tools have the same name, `E_LLM_CONFIG` if a graph does not fit the way in which
-    /// it was added, `E_LLM_CONNECTION` if the client does not speak MCP.
+    /// `E_LLM_BAD_TOOL` if two tools have the same name, `E_LLM_CONFIG` if a graph does not fit the way in
+    /// which it was added, `E_LLM_CONNECTION` if the client does not speak MCP.
     pub async fn serve_stdio(self) -> Result<()> {
         self.serve_over(rmcp::transport::stdio()).await
     }
@@ -136,8 +136,8 @@ impl McpServer {
     /// until [`stop`](McpServer::stop) is cancelled.
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` if two tools have the same name, `E_LLM_CONFIG` if a graph does not fit the way in which
-    /// it was added, `E_LLM_CONNECTION` if the port is taken.
+    /// `E_LLM_BAD_TOOL` if two tools have the same name, `E_LLM_CONFIG` if a graph does not fit the way in
+    /// which it was added, `E_LLM_CONNECTION` if the port is taken.
     pub async fn serve_http(self, port: u16) -> Result<()> {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let bound = TcpListener::bind(address).await;
@@ -161,8 +161,8 @@ impl McpServer {
     /// authentication.
     ///
     /// # Errors
-    /// `E_LLM_BAD_TOOL` if two tools have the same name, `E_LLM_CONFIG` if a graph does not fit the way in which
-    /// it was added.
+    /// `E_LLM_BAD_TOOL` if two tools have the same name, `E_LLM_CONFIG` if a graph does not fit the way in
+    /// which it was added.
     pub fn into_router(self) -> Result<axum::Router> {
         let handler = Handler::new(&self)?;
         let config = StreamableHttpServerConfig::default();

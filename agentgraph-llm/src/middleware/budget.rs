@@ -18,9 +18,9 @@ pub use price::{Money, Price, PriceTable};
 /// A run that failed at a limit goes on with `proceed()` once the limit is raised.
 ///
 /// It is checked before each round, so one round may exceed the limit, and none follows. Make it the first
-/// middleware: then it is checked before a summary is paid. Not counted are answers that broke off, because no
-/// usage is known; the answers in a node that failed, because it stored nothing; and models that tools ask.
-/// Prices apply to the whole thread, also to what was paid before they changed.
+/// middleware: then it is checked before a summary is paid. Not counted are answers that broke off, because
+/// no usage is known; the answers in a node that failed, because it stored nothing; and models that tools
+/// ask. Prices apply to the whole thread, also to what was paid before they changed.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Budget, Middleware, Money, Price, PriceTable, Turn};

@@ -13,8 +13,8 @@ use crate::model::ChatStream;
 use crate::tool::{ToolCall, ToolError, ToolOutput, ToolSpec};
 
 /// The key of a call: 32 hexadecimal digits that are the same whenever this call is made again, after a
-/// retry, a crash or a resume, and other for every other call. It follows from the thread, the model's answer,
-/// the id of the call and the tool; ids alone repeat, because some servers number their calls from 0.
+/// retry, a crash or a resume, and other for every other call. It follows from the thread, the model's
+/// answer, the id of the call and the tool; ids alone repeat, because some servers number their calls from 0.
 ///
 /// ```
 /// use agentgraph_llm::{ToolCall, middleware::idempotency_key};

@@ -28,8 +28,8 @@ pub use strategy::PiiStrategy;
 /// it does, so a match that is cut into pieces does not leak, and all other text passes at once. What a
 /// listener heard, and what is stored, are the same.
 ///
-/// Arguments, and results that are JSON, stay JSON: strings are cleaned behind their escapes, and a number with
-/// a match becomes a string. The arguments of a call are heard when the answer ends. A tool gets clean
+/// Arguments, and results that are JSON, stay JSON: strings are cleaned behind their escapes, and a number
+/// with a match becomes a string. The arguments of a call are heard when the answer ends. A tool gets clean
 /// arguments; if it needs the address, leave [`PiiPlace::Arguments`] out. A provider accepts signed thinking
 /// only unchanged, so a signed block with a match is dropped.
 ///

@@ -19,8 +19,8 @@ use crate::tool::ToolSpec;
 /// agents with many tools.
 ///
 /// Names that no tool has are left out, and so are those beyond the limit. If only such names are chosen, the
-/// model sees the tools that are [always shown](ToolSelector::always_include). Server tools and a tool that the
-/// request demands are always shown.
+/// model sees the tools that are [always shown](ToolSelector::always_include). Server tools and a tool that
+/// the request demands are always shown.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Middleware, ModelRequest, NextModel, ToolSelector};
@@ -57,8 +57,8 @@ struct Selection {
 }
 
 impl ToolSelector {
-    /// Lets this model choose at most `max_tools` tools. If it fails, the run fails with its error; if its answer
-    /// is no choice, with `E_LLM_ANSWER_REJECTED`.
+    /// Lets this model choose at most `max_tools` tools. If it fails, the run fails with its error; if its
+    /// answer is no choice, with `E_LLM_ANSWER_REJECTED`.
     pub fn new(model: Arc<dyn ChatModel>, max_tools: usize) -> Self {
         ToolSelector { model, max_tools, always: BTreeSet::new(), on_failure: OnFailure::Error }
     }

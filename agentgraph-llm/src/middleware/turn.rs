@@ -209,9 +209,9 @@ impl Turn {
 
 /// # What was paid
 impl Turn {
-    /// A model that this hook asks. Its answers are on the agent's bill, so a [`Budget`](super::Budget) counts
-    /// them. A hook that fails stores nothing, and no bill; the engine's own count of the run, `tokens`, has
-    /// them.
+    /// A model that this hook asks. Its answers are on the agent's bill, so a [`Budget`](super::Budget)
+    /// counts them. A hook that fails stores nothing, and no bill; the engine's own count of the run,
+    /// `tokens`, has them.
     pub fn billed(&self, model: &Arc<dyn ChatModel>) -> BilledModel {
         self.bill.model(model)
     }

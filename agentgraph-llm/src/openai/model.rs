@@ -14,8 +14,8 @@ use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, 
 /// A model behind OpenAI's Responses API, or a server compatible with it. Cheap to clone.
 ///
 /// The server stores nothing: each request has the whole conversation, with the thinking of the model in
-/// encrypted form. [`count_tokens`](ChatModel::count_tokens) asks the server, and estimates if a compatible one
-/// does not count. The API has no stop sequences: a request with [`stop`](ChatRequest::stop) is an error.
+/// encrypted form. [`count_tokens`](ChatModel::count_tokens) asks the server, and estimates if a compatible
+/// one does not count. The API has no stop sequences: a request with [`stop`](ChatRequest::stop) is an error.
 ///
 /// A failed call is retried as one of [`OpenAiChatModel`](super::OpenAiChatModel).
 ///

@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::content::Content;
 
-/// What the program has installed. Subscribers of `tracing` are a matter of the whole program, and so is this.
+/// What the program has installed. Subscribers of `tracing` are a matter of the whole program, and so is
+/// this.
 static INSTALLED: RwLock<Option<Arc<ContentCapture>>> = RwLock::new(None);
 
 /// Puts the content of model and tool calls into their spans, in the form of the OpenTelemetry GenAI

@@ -1,4 +1,5 @@
-//! Providers choose the ids of calls. Some write one twice in an answer, and some begin anew with each answer.
+//! Providers choose the ids of calls. Some write one twice in an answer, and some begin anew with each
+//! answer.
 
 use agentgraph::prelude::*;
 use agentgraph_llm::middleware::idempotency_key;

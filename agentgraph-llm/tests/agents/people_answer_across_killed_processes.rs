@@ -1,5 +1,5 @@
-//! A question to a person outlives the process that asked it, an answer that does not fit, and the process that
-//! took the answer: four processes, three of them killed, one file.
+//! A question to a person outlives the process that asked it, an answer that does not fit, and the process
+//! that took the answer: four processes, three of them killed, one file.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;

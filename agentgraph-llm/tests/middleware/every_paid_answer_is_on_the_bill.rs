@@ -1,5 +1,5 @@
-//! Whatever an agent pays is counted once, whoever asked for it: the agent, a summary, the choice of tools, or
-//! a wrap that asks several times. What was not paid is not counted.
+//! Whatever an agent pays is counted once, whoever asked for it: the agent, a summary, the choice of tools,
+//! or a wrap that asks several times. What was not paid is not counted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use agentgraph::prelude::*;
 use agentgraph::{Budget, StopReason};
+use agentgraph_llm::middleware::{Budget as Purse, Money, Price, PriceTable};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{LoopEnd, Usage};
 use serde_json::json;
@@ -43,6 +44,27 @@ async fn the_tokens_of_workers_count_for_their_supervisor() {
     let answer = lead.invoke("go").await.unwrap().into_finished().unwrap();
     assert_eq!((answer.rounds(), answer.usage().total()), (2, 260));
     assert_eq!(answer.state.thread_record.usage.total(), 260);
+}
+
+#[tokio::test]
+async fn the_money_of_workers_is_that_of_their_supervisor() {
+    let paid = Usage::new(1_000_000, 0);
+    let prices = PriceTable::new().with("lead", Price::new(1, 0)).with("maths", Price::new(10, 0));
+    // The supervisor asks three times, the worker once.
+    for (money, is_enough) in [(11, false), (13, true)] {
+        let maths = ScriptedModel::new([Reply::text("5").with_usage(paid)]).named("maths");
+        let worker = agent("maths", &maths).compile().unwrap();
+        let first = task("maths", "2 + 3").with_usage(paid);
+        let second = Reply::tool_call("add", json!({})).with_usage(paid);
+        let model = ScriptedModel::new([first, second, Reply::text("done").with_usage(paid)]).named("lead");
+        let purse = Purse::new(prices.clone()).per_run(Money::units(money));
+        let lead = agent("lead", &model).tool(add()).middleware(purse);
+        let outcome = supervisor(lead, [worker]).unwrap().invoke("go").await;
+        match outcome {
+            Ok(outcome) => assert!(is_enough && outcome.into_finished().is_ok()),
+            Err(error) => assert!(!is_enough && error.to_string().contains("E_LLM_BUDGET"), "{error}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -18,8 +18,8 @@ pub(super) struct Parts {
 }
 
 /// Cleans the pieces of an answer, and the response. Held text of a block comes at the latest with the end of
-/// the response, because pieces of several blocks may take turns. Arguments always come then: a string of JSON
-/// is known only when it is whole.
+/// the response, because pieces of several blocks may take turns. Arguments always come then: a string of
+/// JSON is known only when it is whole.
 pub(super) fn clean(rule: Rule, parts: Parts, stream: ChatStream) -> ChatStream {
     let state = Cleaner {
         rule,

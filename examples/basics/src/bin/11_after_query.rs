@@ -1,7 +1,7 @@
-//! An LLM node runs its own code after the model has answered, and that code may edit the graph: add a
-//! node for a yes or a no, skip the planners while the plan holds, remove the edge to the branch not
-//! taken. The next pass starts with the compiled graph. The models are scripts; `--model anthropic:claude-...`
-//! names another one, whose answers decide.
+//! An LLM node runs its own code after the model has answered, and that code may edit the graph: add a node
+//! for a yes or a no, skip the planners while the plan holds, remove the edge to the branch not taken. The
+//! next pass starts with the compiled graph. The models are scripts; `--model anthropic:claude-...` names
+//! another one, whose answers decide.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
-//! A supervisor: an agent whose model gives tasks to other agents. Each worker starts with its task alone, and its
-//! answer is the result of the supervisor's call. Two workers of one answer run side by side, and the question
-//! of one of them reaches the caller. The models are scripts; use an `AnthropicModel` in their place.
+//! A supervisor: an agent whose model gives tasks to other agents. Each worker starts with its task alone,
+//! and its answer is the result of the supervisor's call. Two workers of one answer run side by side, and the
+//! question of one of them reaches the caller. The models are scripts; use an `AnthropicModel` in their
+//! place.
 
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;

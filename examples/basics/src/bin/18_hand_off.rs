@@ -1,5 +1,5 @@
-//! Agents that hand one conversation to each other: a desk that greets, and a shop that sells. The agent that has
-//! the conversation at the end of a turn also has it in the next. The models are scripts; use an
+//! Agents that hand one conversation to each other: a desk that greets, and a shop that sells. The agent that
+//! has the conversation at the end of a turn also has it in the next. The models are scripts; use an
 //! `AnthropicModel` in their place.
 
 use agentgraph::prelude::*;

@@ -6,8 +6,8 @@
 //! cargo run -p tracing-example --bin 16_tracing
 //! ```
 //!
-//! `OTEL_EXPORTER_OTLP_ENDPOINT` names another collector, and `--model anthropic:claude-...` a model in the place
-//! of the script.
+//! `OTEL_EXPORTER_OTLP_ENDPOINT` names another collector, and `--model anthropic:claude-...` a model in the
+//! place of the script.
 
 use std::sync::Arc;
 use std::time::Duration;

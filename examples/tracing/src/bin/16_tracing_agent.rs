@@ -1,13 +1,13 @@
-//! An agent with tools in a collector for OpenTelemetry: the run, the agent, each call of its model and of its
-//! tools, and the metrics of the model calls.
+//! An agent with tools in a collector for OpenTelemetry: the run, the agent, each call of its model and of
+//! its tools, and the metrics of the model calls.
 //!
 //! ```sh
 //! docker run --rm -p 3000:3000 -p 4318:4318 grafana/otel-lgtm    # then open http://localhost:3000
 //! cargo run -p tracing-example --bin 16_tracing_agent
 //! ```
 //!
-//! `OTEL_EXPORTER_OTLP_ENDPOINT` names another collector, and `--model anthropic:claude-...` a model in the place
-//! of the script.
+//! `OTEL_EXPORTER_OTLP_ENDPOINT` names another collector, and `--model anthropic:claude-...` a model in the
+//! place of the script.
 
 use std::sync::Arc;
 
