@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
-pub(crate) use call_ids::with_distinct_calls;
+pub(crate) use call_ids::{has_call, with_distinct_calls};
 
 /// The calls of the last answer that have no result yet, in order. A conversation that went on after the
 /// answer has no open calls.

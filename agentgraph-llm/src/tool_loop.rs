@@ -24,6 +24,7 @@
 mod calls;
 mod durable;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -304,7 +305,9 @@ impl<'a> ToolLoop<'a> {
 
     async fn ask_now(&self, request: &ChatRequest) -> Result<ChatResponse> {
         let events = self.model.stream(request.clone()).await?;
-        let events = conversation::with_distinct_calls(events, &request.messages);
+        let ids = request.messages.iter().flat_map(Message::tool_uses).map(|call| call.id.clone());
+        let known: BTreeSet<String> = ids.collect();
+        let events = conversation::with_distinct_calls(events, move |id| known.contains(id));
         match &self.handler {
             None => events.into_response().await,
             Some(handler) => stream(events, handler).await,

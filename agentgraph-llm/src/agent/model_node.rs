@@ -26,7 +26,9 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     // Only what the outermost wrap returns is heard.
     let bill = OpenBill::new(Some(ctx.clone()));
     let stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
-    let stream = conversation::with_distinct_calls(stream, state.messages());
+    let known = state.clone();
+    let stream =
+        conversation::with_distinct_calls(stream, move |id| conversation::has_call(known.messages(), id));
     let mut response = stream.into_response().await?;
     // A message of the same id would replace the earlier one in the state.
     if state.messages().iter().any(|known| known.id == response.message.id) {

@@ -12,20 +12,21 @@ use crate::model::{ChatEvent, ChatStream};
 
 /// The stream of an answer in which an id that a call before it has gets a number at its end, such as
 /// `call_0-2`, and an empty one is `call`. The provider gets the call back under that id, with its result.
-pub(crate) fn with_distinct_calls(stream: ChatStream, conversation: &[Message]) -> ChatStream {
-    let before: BTreeSet<String> =
-        conversation.iter().flat_map(Message::tool_uses).map(|call| call.id.clone()).collect();
-    let mut heard = before.clone();
+pub(crate) fn with_distinct_calls(
+    stream: ChatStream,
+    is_in_conversation: impl Fn(&str) -> bool + Send + 'static,
+) -> ChatStream {
+    let mut heard = AnswerIds::default();
     ChatStream::new(stream.map(move |event| {
         let mut event = event?;
         match &mut event {
-            ChatEvent::ToolUseStarted { id, .. } => make_distinct(id, &mut heard),
-            ChatEvent::Restarted {} => heard.clone_from(&before),
+            ChatEvent::ToolUseStarted { id, .. } => heard.add(id, &is_in_conversation),
+            ChatEvent::Restarted {} => heard = AnswerIds::default(),
             ChatEvent::Finished(response) => {
-                heard.clone_from(&before);
+                let mut stored = AnswerIds::default();
                 for block in &mut response.message.content {
                     if let Block::ToolUse(call) = block {
-                        make_distinct(&mut call.id, &mut heard);
+                        stored.add(&mut call.id, &is_in_conversation);
                     }
                 }
             }
@@ -35,13 +36,26 @@ pub(crate) fn with_distinct_calls(stream: ChatStream, conversation: &[Message]) 
     }))
 }
 
-fn make_distinct(id: &mut String, known: &mut BTreeSet<String>) {
-    if id.is_empty() {
-        "call".clone_into(id);
+/// Whether a message of the conversation has a call with this id. Without a set of all ids, which each round
+/// would have to copy.
+pub(crate) fn has_call(messages: &[Message], id: &str) -> bool {
+    messages.iter().flat_map(Message::tool_uses).any(|call| call.id == id)
+}
+
+/// The ids of the calls of one answer.
+#[derive(Default)]
+struct AnswerIds(BTreeSet<String>);
+
+impl AnswerIds {
+    fn add(&mut self, id: &mut String, is_in_conversation: impl Fn(&str) -> bool) {
+        if id.is_empty() {
+            "call".clone_into(id);
+        }
+        let is_known = |id: &str| self.0.contains(id) || is_in_conversation(id);
+        if is_known(id) {
+            let free = (2_u64..).map(|number| format!("{id}-{number}")).find(|other| !is_known(other));
+            *id = free.unwrap_or_default();
+        }
+        self.0.insert(id.clone());
     }
-    if known.contains(id.as_str()) {
-        let free = (2_u64..).map(|number| format!("{id}-{number}")).find(|other| !known.contains(other));
-        *id = free.unwrap_or_default();
-    }
-    known.insert(id.clone());
 }
