@@ -204,9 +204,10 @@ async fn a_broken_connection_is_retried() {
 async fn a_refused_connection_is_retried_and_the_error_names_it() {
     for wire in WIRES {
         let server = Server::start([]).await;
-        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // Held without listening, so that no other test gets the port.
+        let closed = tokio::net::TcpSocket::new_v4().unwrap();
+        closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let url = format!("http://{}", closed.local_addr().unwrap());
-        drop(closed);
         let settings = Settings { url, ..Settings::of(&server) };
         let error = wire.model(&settings).unwrap().chat(ChatRequest::user("hi")).await.unwrap_err();
         let got = (error.code(), settings.waits.millis());

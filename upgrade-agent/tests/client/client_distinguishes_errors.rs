@@ -11,7 +11,6 @@ use proptest::prelude::*;
 use scripted::{Says, Scripted};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use upgrade_agent::client::{
     ClientError, Dialect, ErrorKind, ExperimentPatch, ExperimentState, Mark, Members, NewExperiment, NewUser,
     PageQuery, PostRule, UpgradeClient, UpgradeClientBuilder,
@@ -136,9 +135,10 @@ async fn a_delete_with_an_empty_response_has_deleted() {
 
 #[tokio::test]
 async fn an_address_without_a_server_is_recognized() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/api", listener.local_addr().unwrap());
-    drop(listener);
+    // Held without listening, so that no other test gets the port.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/api", closed.local_addr().unwrap());
     let failure = builder(&url).build().unwrap().connect().await.unwrap_err();
     assert_eq!(failure.code(), "E_UPGRADE_CONNECT", "{failure}");
     assert!(!failure.may_have_acted());
