@@ -104,11 +104,9 @@ async fn the_form_of_an_answer_is_read_on_chat_completions_only() {
 async fn no_wire_counts_tokens() {
     let aimock = Aimock::start("count", &[fixture("Hello", json!({"content": "Hi"}))]);
     for wire in WIRES {
+        // The server has no such path, so this is our estimate.
         let count = aimock.model(*wire).count_tokens(&ChatRequest::user("Hello")).await;
-        match wire.name() {
-            "OpenAI Chat Completions" => assert!(!count.unwrap().is_exact),
-            name => assert_eq!(count.unwrap_err().code(), Code::NotFound, "{name}"),
-        }
+        assert!(!count.unwrap().is_exact, "{}", wire.name());
     }
 }
 
