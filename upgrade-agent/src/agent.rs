@@ -6,6 +6,7 @@
 
 mod builder;
 mod error;
+mod place;
 mod settings;
 mod stream;
 mod threads;
@@ -13,21 +14,18 @@ mod turn;
 
 use std::sync::Arc;
 
-use agentgraph::{CompiledGraph, Outcome, RunBuilder};
+use agentgraph::{CompiledGraph, Outcome};
 use agentgraph_llm::Message;
 
 use crate::plan::EarlyEnd;
 use crate::state::{ConversationState, Pending};
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
+use place::{Call, Place};
 pub(crate) use settings::Settings;
 pub use stream::{TurnEvent, TurnStream};
 use threads::{Arrival, ThreadGuard, Threads};
 pub use turn::Turn;
-
-/// The supersteps of the longest turn, and a few more: a turn with more steps would not end. A plan takes two
-/// supersteps a step.
-const MAX_SUPERSTEPS: u64 = 64;
 
 /// The agent. Cheap to clone; clones share all state.
 ///
@@ -70,6 +68,7 @@ const MAX_SUPERSTEPS: u64 = 64;
 #[derive(Clone)]
 pub struct UpgradeAgent {
     graph: CompiledGraph<ConversationState>,
+    place: Place,
     threads: Arc<Threads>,
 }
 
@@ -89,8 +88,9 @@ impl UpgradeAgent {
         // The message arrives now, not when the future is first polled.
         let arrival = self.threads.arrive(thread);
         async move {
-            let (run, recovered, _held) = self.begin(arrival, thread, text, None).await?;
-            Ok(self.given(thread, self.ended(run.await?)?.recovering(recovered)))
+            let (call, recovered, _held) = self.begin(arrival, thread, text, None).await?;
+            let outcome = self.place.run(call, thread).await?;
+            Ok(self.given(thread, self.ended(outcome)?.recovering(recovered)))
         }
     }
 
@@ -163,16 +163,16 @@ impl UpgradeAgent {
     /// The store's own errors, and `E_THREAD_BUSY` while another agent runs a turn of the thread.
     pub async fn heard(&self, thread: &str, turn: u64) -> Result<(), AgentError> {
         let _held = self.threads.between_turns(thread).await;
-        let Some(checkpoint) = self.graph.state(thread).await?.filter(|last| last.next.is_empty()) else {
+        let Some(last) = self.place.state(thread).await?.filter(|last| !last.unfinished) else {
             return Ok(());
         };
-        let state = &checkpoint.values;
+        let state = &last.values;
         if let Pending::Confirm(asked) = &state.pending
             && state.heard < asked.asked_turn()
             && asked.asked_turn() <= turn
         {
             let heard = ConversationState::update().heard(asked.asked_turn());
-            self.graph.update_state(thread).update(heard).await?;
+            self.place.edit(thread, heard).await?;
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl UpgradeAgent {
     /// # Errors
     /// The store's own errors.
     pub async fn conversation(&self, thread: &str) -> Result<Option<ConversationState>, AgentError> {
-        Ok(self.graph.state(thread).await?.map(|checkpoint| checkpoint.values))
+        Ok(self.place.state(thread).await?.map(|last| last.values))
     }
 
     /// The graph, for drawings and for the history of a thread.
@@ -208,26 +208,22 @@ impl UpgradeAgent {
         if let Some(turn) = self.threads.given(thread) {
             input = input.heard(turn);
         }
-        Ok((self.limited(self.graph.invoke(input), thread), recovered, held))
+        Ok((Call::Begin(Box::new(input)), recovered, held))
     }
 
     async fn end_unfinished(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
-        match self.graph.state(thread).await? {
-            Some(checkpoint) if !checkpoint.next.is_empty() => {
-                if let Some(going) = &checkpoint.values.plan {
+        match self.place.state(thread).await? {
+            Some(last) if last.unfinished => {
+                if let Some(going) = &last.values.plan {
                     // A plan that was interrupted is ended and not continued.
                     let ended = ConversationState::update().plan(Some(going.ending(EarlyEnd::Interrupted)));
-                    self.graph.update_state(thread).update(ended).await?;
+                    self.place.edit(thread, ended).await?;
                 }
-                let outcome = self.limited(self.graph.proceed(), thread).await?;
+                let outcome = self.place.run(Call::Continue, thread).await?;
                 self.ended(outcome).map(Some)
             }
             _ => Ok(None),
         }
-    }
-
-    fn limited(&self, run: RunBuilder<ConversationState>, thread: &str) -> RunBuilder<ConversationState> {
-        run.thread(thread).max_supersteps(MAX_SUPERSTEPS)
     }
 
     /// Completes the turn for the caller.
@@ -244,8 +240,8 @@ impl UpgradeAgent {
     }
 }
 
-/// The run, the reply of the unfinished turn, and the lock of the thread.
-type StartedTurn = (RunBuilder<ConversationState>, Option<String>, ThreadGuard);
+/// The call of the turn, the reply of the unfinished turn, and the lock of the thread.
+type StartedTurn = (Call, Option<String>, ThreadGuard);
 
 impl std::fmt::Debug for UpgradeAgent {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,6 +7,7 @@ use agentgraph::{Checkpointer, CompiledGraph, MemorySaver};
 use agentgraph_llm::{ChatModel, ScriptedModel};
 use uuid::Uuid;
 
+use super::place::Place;
 use super::{AgentError, Settings, UpgradeAgent};
 use crate::actions::simulations::MOST_STUDENTS;
 use crate::client::UpgradeClient;
@@ -130,7 +131,7 @@ impl UpgradeAgentBuilder {
             return Err(wrong("the temperature is a number from 0 up"));
         }
         let graph = graph(settings, client)?.checkpointer(self.checkpointer);
-        Ok(UpgradeAgent { graph, threads: Arc::default() })
+        Ok(UpgradeAgent { place: Place::Here(graph.clone()), graph, threads: Arc::default() })
     }
 }
 

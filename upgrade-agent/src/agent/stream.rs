@@ -3,10 +3,11 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use agentgraph::{EventKind, EventStream, View};
-use futures_util::stream::{self, Stream, StreamExt};
+use agentgraph::{Error, Outcome};
+use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use serde_json::Value;
 
+use super::place::RunEvent;
 use super::threads::ThreadGuard;
 use super::{AgentError, Turn, UpgradeAgent};
 use crate::state::ConversationState;
@@ -45,9 +46,9 @@ impl TurnStream {
         let begin = async move {
             match agent.begin(arrival, &thread, &text, shown).await {
                 Err(error) => stream::iter([TurnEvent::Done(Err(error))]).boxed(),
-                Ok((run, recovered, held)) => {
+                Ok((call, recovered, held)) => {
                     let first = recovered.clone().map(TurnEvent::Recovered);
-                    let events = run.views([View::Custom]).stream();
+                    let events = agent.place.stream(call, &thread);
                     let rest = stream::unfold(
                         RunningTurn { agent, thread, events, recovered, _held: held },
                         RunningTurn::next,
@@ -71,7 +72,7 @@ impl Stream for TurnStream {
 struct RunningTurn {
     agent: UpgradeAgent,
     thread: String,
-    events: EventStream<ConversationState>,
+    events: BoxStream<'static, RunEvent>,
     recovered: Option<String>,
     /// Held until the turn has ended or is dropped.
     _held: ThreadGuard,
@@ -80,10 +81,9 @@ struct RunningTurn {
 impl RunningTurn {
     async fn next(mut self) -> Option<(TurnEvent, Self)> {
         loop {
-            let event = match self.events.next().await?.kind {
-                EventKind::Custom { value, .. } => read(&value),
-                EventKind::Ended(outcome) => Some(TurnEvent::Done(self.done(outcome))),
-                _ => None,
+            let event = match self.events.next().await? {
+                RunEvent::Custom(value) => read(&value),
+                RunEvent::Ended(outcome) => Some(TurnEvent::Done(self.done(*outcome))),
             };
             if let Some(event) = event {
                 return Some((event, self));
@@ -91,10 +91,7 @@ impl RunningTurn {
         }
     }
 
-    fn done(
-        &mut self,
-        outcome: Result<agentgraph::Outcome<ConversationState>, agentgraph::Error>,
-    ) -> Result<Turn, AgentError> {
+    fn done(&mut self, outcome: Result<Outcome<ConversationState>, Error>) -> Result<Turn, AgentError> {
         let turn = self.agent.ended(outcome?)?.recovering(self.recovered.take());
         Ok(self.agent.given(&self.thread, turn))
     }
