@@ -224,6 +224,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.runtime.shared.control.begin_step(self.position.step);
         if let Some(halt) = &mut self.listeners.halt {
             halt.begin_step();
+            halt.report_steps(self.position.step);
         }
         if let Some(spans) = &mut self.listeners.spans {
             spans.begin_step(self.position.step);

@@ -183,6 +183,11 @@ pub mod host {
     pub use crate::engine::host::{Host, TaskCall, TaskReply};
     #[doc(inline)]
     pub use crate::run::TaskRun;
+    #[doc(inline)]
+    pub use crate::run::driven::{
+        Commit, DrivenRun, FarSide, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd,
+        StoreChange, ThreadState,
+    };
 }
 
 pub use agentgraph_macros::{Route, State, node};

@@ -9,6 +9,7 @@ mod calls;
 mod cancel;
 mod compiled;
 mod dependency;
+pub(crate) mod driven;
 mod dropped_call;
 mod edit;
 pub(crate) mod event;

@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::services::Services;
-
 /// The id of a run: 128 bits, shown as 32 hexadecimal digits. It stays the same while the run is resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(u128);
@@ -18,10 +16,10 @@ impl RunId {
     /// A new id: 64 random bits of the process, then a counter. A fully random id for each run would cost
     /// more than a short run.
     #[doc(hidden)]
-    pub fn new(services: &dyn Services) -> Self {
+    pub fn new(random: impl FnOnce() -> u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         static COUNT: AtomicU64 = AtomicU64::new(1);
-        let process = *PROCESS.get_or_init(|| services.random());
+        let process = *PROCESS.get_or_init(random);
         RunId((u128::from(process) << 64) | u128::from(COUNT.fetch_add(1, Ordering::Relaxed)))
     }
 }

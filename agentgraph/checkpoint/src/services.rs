@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
+use crate::id::RunId;
+
 /// Time and randomness for runs. A test passes its own with `CompiledGraph::services`, so that every run
 /// repeats exactly.
 #[async_trait]
@@ -22,6 +24,12 @@ pub trait Services: Send + Sync + 'static {
 
     /// A random number; backoff jitter and run ids use it.
     fn random(&self) -> u64;
+
+    /// The id of a new run. Unless a run has to be built again from its start, leave it as it is: one random
+    /// number for the process, then a count.
+    fn run_id(&self) -> RunId {
+        RunId::new(|| self.random())
+    }
 }
 
 /// The real clock, tokio's timer and the operating system's randomness.

@@ -4,6 +4,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub(crate) struct Limits {
     pub(crate) drain: Option<CancellationToken>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) step_timeout: Option<Duration>,
+    /// Where the supersteps of the call are counted for its caller.
+    pub(crate) steps: Option<Arc<AtomicU64>>,
 }
 
 /// The reason why work was cut off.
@@ -43,6 +46,7 @@ pub(crate) struct Halt {
     stopped: Option<StopReason>,
     step_timeout: Option<Duration>,
     step_timer: Option<BoxFuture<'static, ()>>,
+    steps: Option<Arc<AtomicU64>>,
     services: Arc<dyn Services>,
 }
 
@@ -54,7 +58,7 @@ impl Halt {
         budget: Option<Duration>,
         services: &Arc<dyn Services>,
     ) -> Option<Box<Self>> {
-        let Limits { cancel, drain, deadline, step_timeout } = limits;
+        let Limits { cancel, drain, deadline, step_timeout, steps } = limits;
         let mut stops = Vec::new();
         if let Some(cancel) = cancel.clone() {
             stops.push((StopReason::Cancelled, cancel.cancelled_owned().boxed()));
@@ -74,6 +78,7 @@ impl Halt {
             stopped: None,
             step_timeout,
             step_timer: None,
+            steps,
             services,
         }))
     }
@@ -96,6 +101,13 @@ impl Halt {
     /// The time limit of one task in a run without supersteps.
     pub(crate) fn step_timeout(&self) -> Option<Duration> {
         self.step_timeout
+    }
+
+    /// Reports the number of supersteps of the call, including the one that begins.
+    pub(crate) fn report_steps(&self, steps: u64) {
+        if let Some(counter) = &self.steps {
+            counter.store(steps, Ordering::Release);
+        }
     }
 
     /// Starts the timer of a superstep.

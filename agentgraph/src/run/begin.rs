@@ -227,7 +227,7 @@ impl<S: State> Opening<S> {
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
         let core = &*graph.core;
-        let new_run = RunId::new(&*graph.shared.services);
+        let new_run = graph.shared.services.run_id();
         let Some(FoundThread { persistence, name, found, gives_up, rolled_back, copied_from }) = thread
         else {
             return match start {

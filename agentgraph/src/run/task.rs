@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 
 use super::compiled::CompiledGraph;
+use super::driven::FarSide;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{
     Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Spending, TaskRequest, TaskVerdict,
@@ -91,6 +92,12 @@ impl<S: StoredState> TaskRun<'_, S> {
     /// ```
     pub fn context<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.context.get_or_insert_default().insert(value);
+        self
+    }
+
+    /// Uses what the far side of a driven run gives to its tasks.
+    pub(super) fn on(mut self, far: FarSide) -> Self {
+        self.context = far.context.or(self.context);
         self
     }
 

@@ -12,7 +12,7 @@ use agentgraph_checkpoint::services::{from_micros, micros};
 use agentgraph_checkpoint::{InvalidId, TaskId};
 
 /// A reason why a run waits: an open question, or a static interrupt.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interrupt {
     /// Its id, for `resume_many`; `None` for a static interrupt, which `proceed()` passes.
@@ -68,7 +68,7 @@ pub struct Interrupt {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Replaced {
     /// Its id, which is no longer open.
@@ -142,7 +142,8 @@ pub(crate) fn until_text(until: SystemTime) -> String {
 }
 
 /// The kind of an interrupt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InterruptKind {
     /// The node called [`Ctx::interrupt`](crate::Ctx::interrupt), or one of the methods like it.

@@ -1,5 +1,7 @@
 //! The open requests, subgraphs and failures of a task, as data.
 
+use serde::{Deserialize, Serialize};
+
 use super::durable_step::DoneStep;
 use super::interrupt::{Interrupt, InterruptId};
 use crate::error::Error;
@@ -8,7 +10,7 @@ use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::services::micros;
 
 /// A subgraph that has started and not ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OpenChild {
     /// Its node.

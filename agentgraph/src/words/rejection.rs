@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::edit::GraphEdit;
 use crate::error::Code;
 
@@ -72,7 +74,8 @@ impl fmt::Debug for EditError {
 impl std::error::Error for EditError {}
 
 /// Why a temporary edit was refused.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Rejection {
     /// It names a node that the graph does not have.

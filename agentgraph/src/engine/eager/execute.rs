@@ -127,6 +127,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         pending: &mut Vec<RunningTask<S>>,
     ) {
         self.position.step += 1;
+        if let Some(halt) = &self.listeners.halt {
+            halt.report_steps(self.position.step);
+        }
         let index = u32::try_from(self.position.step).unwrap_or(u32::MAX);
         self.runtime.shared.control.begin_step(self.position.step);
         let Some(activation) = self.activation_mut(key) else { return };

@@ -24,6 +24,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     pub(super) fn start(&mut self, node: u32, cx: &mut Context<'_>) -> Result<(), Error> {
         let index = self.started;
         self.started += 1;
+        if let Some(halt) = &self.run.listeners.halt {
+            halt.report_steps(u64::from(self.started));
+        }
         let request = TaskRequest { step: 1, node, index, attempt: 1, handles: false };
         if self.run.listeners.events.is_some() {
             self.announce_start(request);

@@ -1,0 +1,231 @@
+//! [`RunCall`]: what a caller asks of a thread, as bytes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::blob::Blob;
+use crate::engine::call::answers::Answers;
+use crate::engine::stored::to_bytes;
+use crate::error::{Code, Error};
+use crate::policy::Siblings;
+use crate::run::begin::CallRequest;
+use crate::run::call_plan::CallPlan;
+use crate::state::{State, StoredState};
+use crate::words::{Budget, InterruptId};
+use agentgraph_checkpoint::delta::decode;
+
+/// What a caller asks of a thread: a call with its settings, as a serde value without the types of the state.
+/// A compact format such as MessagePack keeps it small.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[must_use = "a call does nothing until a graph drives it"]
+pub struct RunCall {
+    request: Request,
+    #[serde(default)]
+    settings: Settings,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    Invoke(Blob),
+    Pass(Blob),
+    Resume(Value),
+    ResumeMany(Vec<(InterruptId, Value)>),
+    Proceed,
+}
+
+/// Omits inputs and answers, which may be secret.
+impl std::fmt::Debug for Request {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Request::Invoke(_) => "Invoke",
+            Request::Pass(_) => "Pass",
+            Request::Resume(_) => "Resume",
+            Request::ResumeMany(_) => "ResumeMany",
+            Request::Proceed => "Proceed",
+        })
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Settings {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_supersteps: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_concurrency: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step_timeout: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<SentBudget>,
+    /// Whether siblings of a failed task are cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cancels_siblings: Option<bool>,
+    #[serde(default)]
+    abandons: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct SentBudget {
+    supersteps: Option<u64>,
+    time: Option<Duration>,
+    units: BTreeMap<String, u64>,
+}
+
+impl RunCall {
+    fn new(request: Request) -> Self {
+        RunCall { request, settings: Settings::default() }
+    }
+
+    /// Starts a run with an input.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if the update cannot be encoded.
+    pub fn invoke<S: StoredState>(schema: &S::Schema, update: &S::Update) -> Result<Self, Error> {
+        Ok(Self::new(Request::Invoke(Blob(S::encode_update(schema, update)?))))
+    }
+
+    /// Starts a pass of a dependency graph with an input.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if the input cannot be encoded.
+    pub fn pass<I: Serialize>(input: &I) -> Result<Self, Error> {
+        Ok(Self::new(Request::Pass(Blob(to_bytes(input)?))))
+    }
+
+    /// Continues a run with an answer to the one open interrupt of the thread.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if the answer cannot be encoded.
+    pub fn resume(answer: impl Serialize) -> Result<Self, Error> {
+        Ok(Self::new(Request::Resume(answer_value(answer)?)))
+    }
+
+    /// Continues a run with answers to interrupts by their ids.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if an answer cannot be encoded.
+    pub fn resume_many<A: Serialize>(
+        answers: impl IntoIterator<Item = (InterruptId, A)>,
+    ) -> Result<Self, Error> {
+        let answers = answers.into_iter().map(|(id, answer)| Ok((id, answer_value(answer)?)));
+        Ok(Self::new(Request::ResumeMany(answers.collect::<Result<_, Error>>()?)))
+    }
+
+    /// Continues a run that was stopped by anything but an open interrupt.
+    pub fn proceed() -> Self {
+        Self::new(Request::Proceed)
+    }
+
+    /// As [`RunBuilder::max_supersteps`](crate::RunBuilder::max_supersteps).
+    pub fn max_supersteps(mut self, steps: u64) -> Self {
+        self.settings.max_supersteps = Some(steps);
+        self
+    }
+
+    /// As [`RunBuilder::max_concurrency`](crate::RunBuilder::max_concurrency).
+    pub fn max_concurrency(mut self, tasks: usize) -> Self {
+        self.settings.max_concurrency = Some(tasks as u64);
+        self
+    }
+
+    /// As [`RunBuilder::deadline`](crate::RunBuilder::deadline).
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.settings.deadline = Some(limit);
+        self
+    }
+
+    /// As [`RunBuilder::step_timeout`](crate::RunBuilder::step_timeout).
+    pub fn step_timeout(mut self, limit: Duration) -> Self {
+        self.settings.step_timeout = Some(limit);
+        self
+    }
+
+    /// As [`RunBuilder::budget`](crate::RunBuilder::budget).
+    pub fn budget(mut self, budget: Budget) -> Self {
+        let Budget { supersteps, time, units } = budget;
+        let units = units.into_iter().map(|(unit, limit)| (unit.into_owned(), limit)).collect();
+        self.settings.budget = Some(SentBudget { supersteps, time, units });
+        self
+    }
+
+    /// As [`RunBuilder::siblings`](crate::RunBuilder::siblings).
+    pub fn siblings(mut self, policy: Siblings) -> Self {
+        self.settings.cancels_siblings = Some(policy == Siblings::Cancel);
+        self
+    }
+
+    /// As [`RunBuilder::abandon`](crate::RunBuilder::abandon).
+    pub fn abandon(mut self) -> Self {
+        self.settings.abandons = true;
+        self
+    }
+
+    /// Whether the call starts a run, instead of continuing one.
+    pub fn begins_a_run(&self) -> bool {
+        matches!(self.request, Request::Invoke(_) | Request::Pass(_))
+    }
+
+    /// The limit of supersteps, if the caller has set one.
+    pub fn supersteps_limit(&self) -> Option<u64> {
+        self.settings.max_supersteps
+    }
+
+    /// The request for a graph with this schema. `pass` makes the update that starts a pass from its input.
+    pub(super) fn request<S: StoredState>(
+        &self,
+        schema: &S::Schema,
+        pass: impl FnOnce(&[u8]) -> Result<S::Update, Error>,
+    ) -> Result<CallRequest<S>, Error> {
+        Ok(match &self.request {
+            Request::Invoke(update) => CallRequest::Invoke(S::decode_update(schema, &update.0)?),
+            Request::Pass(input) => CallRequest::Invoke(pass(&input.0)?),
+            Request::Resume(answer) => CallRequest::Resume(Answers::Bare(answer.clone())),
+            Request::ResumeMany(answers) => CallRequest::Resume(Answers::ById(answers.clone())),
+            Request::Proceed => CallRequest::Proceed,
+        })
+    }
+
+    pub(super) fn set_up<S: State>(self, plan: &mut CallPlan<S>) {
+        let Settings { max_supersteps, max_concurrency, deadline, step_timeout, .. } = self.settings;
+        let limits = &mut plan.limits;
+        if let Some(steps) = max_supersteps {
+            limits.max_supersteps = steps;
+        }
+        if let Some(tasks) = max_concurrency {
+            limits.max_concurrency = usize::try_from(tasks).unwrap_or(usize::MAX).max(1);
+        }
+        (limits.halt.deadline, limits.halt.step_timeout) = (deadline, step_timeout);
+        limits.budget = self.settings.budget.map(|SentBudget { supersteps, time, units }| Budget {
+            supersteps,
+            time,
+            units: units.into_iter().map(|(unit, limit)| (unit.into(), limit)).collect(),
+        });
+        let siblings = |cancels| if cancels { Siblings::Cancel } else { Siblings::Drain };
+        limits.siblings = self.settings.cancels_siblings.map(siblings);
+        plan.keeping.abandons = self.settings.abandons;
+    }
+}
+
+/// The input of a pass from its bytes.
+pub(super) fn pass_input<I: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<I, Error> {
+    decode(bytes).map_err(|error| {
+        Error::new(Code::BadInput, format!("the input of the pass does not have the graph's type: {error}"))
+    })
+}
+
+/// The error for a pass that is asked of a graph without passes.
+pub(super) fn no_passes() -> Error {
+    let problem =
+        "the call starts a pass, and the graph is no dependency graph: start it with `RunCall::invoke`";
+    Error::new(Code::BadInput, problem)
+}
+
+fn answer_value(answer: impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(answer)
+        .map_err(|error| Error::new(Code::Encode, format!("the answer cannot be sent: {error}")))
+}

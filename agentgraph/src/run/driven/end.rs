@@ -1,0 +1,184 @@
+//! [`RunEnd`]: how a driven call ended, as bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::shown::{SentDropped, SentError, stop_reason};
+use super::values::ValuesByName;
+use crate::error::{Code, Error};
+use crate::record::header::StoredStuck;
+use crate::state::StoredState;
+use crate::words::{Interrupt, Outcome, StopReason};
+use agentgraph_checkpoint::{CheckpointId, RunId};
+
+/// How a driven call ended: its [`Outcome`] or its [`Error`], as a serde value without the types of the
+/// state. It contains the whole last state, secret channels too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEnd(End);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    Finished { at: EndPlace, stuck: Vec<StoredStuck>, cancelled: Vec<String> },
+    Interrupted { at: EndPlace, interrupts: Vec<Interrupt> },
+    Stopped { at: EndPlace, reason: String },
+    Failed(SentError),
+}
+
+/// The parts that every outcome has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct EndPlace {
+    output: ValuesByName,
+    run: RunId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<CheckpointId>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    spent: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<SentDropped>,
+}
+
+impl RunEnd {
+    pub(super) fn of<S: StoredState>(schema: &S::Schema, result: &Result<Outcome<S>, Error>) -> Self {
+        match result {
+            Ok(outcome) => match End::of(schema, outcome) {
+                Ok(end) => RunEnd(end),
+                Err(error) => RunEnd(End::Failed(SentError::without_state(&error))),
+            },
+            Err(error) => RunEnd(End::Failed(SentError::of::<S>(schema, error))),
+        }
+    }
+
+    pub(super) fn failed(error: &Error) -> Self {
+        RunEnd(End::Failed(SentError::without_state(error)))
+    }
+
+    /// Whether the run has finished.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.0, End::Finished { .. })
+    }
+
+    /// Whether the run waits.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self.0, End::Interrupted { .. })
+    }
+
+    /// Why the run was stopped; `None` if it was not, or if this release does not know the reason.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        match &self.0 {
+            End::Stopped { reason, .. } => stop_reason(reason),
+            _ => None,
+        }
+    }
+
+    /// The reasons why the run waits; empty unless it was interrupted.
+    pub fn interrupts(&self) -> &[Interrupt] {
+        match &self.0 {
+            End::Interrupted { interrupts, .. } => interrupts,
+            _ => &[],
+        }
+    }
+
+    /// The text of the error's code, such as `E_NODE_FAILED`; `None` if the call did not fail.
+    pub fn error_code(&self) -> Option<&str> {
+        match &self.0 {
+            End::Failed(error) => Some(&error.code),
+            _ => None,
+        }
+    }
+
+    /// The run's id; `None` if the call failed.
+    pub fn run(&self) -> Option<RunId> {
+        self.0.place().map(|at| at.run)
+    }
+
+    /// The last checkpoint; `None` if the call failed.
+    pub fn checkpoint(&self) -> Option<CheckpointId> {
+        self.0.place()?.checkpoint
+    }
+
+    /// The result of the call, as a call on the graph itself returns it. The causes of an error are texts.
+    ///
+    /// # Errors
+    /// The error of the call; a code that this release does not know becomes [`Code::Host`]. Also if the last
+    /// state does not fit `S`.
+    pub fn into_result<S: StoredState>(self, schema: &S::Schema) -> Result<Outcome<S>, Error> {
+        match self.0 {
+            End::Finished { at, stuck, cancelled } => {
+                let EndPlace { output, run, checkpoint, spent, dropped } = at;
+                Ok(Outcome::Finished {
+                    output: output.into_state::<S>(schema)?,
+                    stuck: stuck.into_iter().map(Into::into).collect(),
+                    cancelled,
+                    run,
+                    checkpoint,
+                    spent: spent.into_iter().map(|(unit, amount)| (unit.into(), amount)).collect(),
+                    dropped: dropped.into_iter().map(Into::into).collect(),
+                })
+            }
+            End::Interrupted { at, interrupts } => {
+                let EndPlace { output, run, checkpoint, spent, dropped } = at;
+                Ok(Outcome::Interrupted {
+                    output: output.into_state::<S>(schema)?,
+                    interrupts,
+                    run,
+                    checkpoint,
+                    spent: spent.into_iter().map(|(unit, amount)| (unit.into(), amount)).collect(),
+                    dropped: dropped.into_iter().map(Into::into).collect(),
+                })
+            }
+            End::Stopped { at, reason } => {
+                let EndPlace { output, run, checkpoint, spent, dropped } = at;
+                let reason = stop_reason(&reason).ok_or_else(|| {
+                    let problem = format!(
+                        "the run was stopped for a reason that this release does not know, `{reason}`: update it"
+                    );
+                    Error::new(Code::Host, problem)
+                })?;
+                Ok(Outcome::Stopped {
+                    output: output.into_state::<S>(schema)?,
+                    reason,
+                    run,
+                    checkpoint,
+                    spent: spent.into_iter().map(|(unit, amount)| (unit.into(), amount)).collect(),
+                    dropped: dropped.into_iter().map(Into::into).collect(),
+                })
+            }
+            End::Failed(error) => Err(error.into_error::<S>(schema)),
+        }
+    }
+}
+
+impl End {
+    fn of<S: StoredState>(schema: &S::Schema, outcome: &Outcome<S>) -> Result<Self, Error> {
+        let (Outcome::Finished { spent, .. }
+        | Outcome::Interrupted { spent, .. }
+        | Outcome::Stopped { spent, .. }) = outcome;
+        let at = EndPlace {
+            output: ValuesByName::of(schema, outcome.output())?,
+            run: outcome.run(),
+            checkpoint: outcome.checkpoint(),
+            spent: spent.iter().map(|(unit, amount)| (unit.to_string(), *amount)).collect(),
+            dropped: outcome.dropped_edits().iter().map(SentDropped::from).collect(),
+        };
+        Ok(match outcome {
+            Outcome::Finished { stuck, cancelled, .. } => End::Finished {
+                at,
+                stuck: stuck.iter().cloned().map(|join| join.within("")).collect(),
+                cancelled: cancelled.clone(),
+            },
+            Outcome::Interrupted { interrupts, .. } => {
+                End::Interrupted { at, interrupts: interrupts.clone() }
+            }
+            Outcome::Stopped { reason, .. } => End::Stopped { at, reason: reason.as_str().to_owned() },
+        })
+    }
+
+    fn place(&self) -> Option<&EndPlace> {
+        match self {
+            End::Finished { at, .. } | End::Interrupted { at, .. } | End::Stopped { at, .. } => Some(at),
+            End::Failed(_) => None,
+        }
+    }
+}

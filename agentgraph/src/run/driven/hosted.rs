@@ -1,0 +1,228 @@
+//! [`HostedGraph`]: a compiled graph, as a host sees it.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::call::{RunCall, no_passes, pass_input};
+use super::desk::Desk;
+use super::end::RunEnd;
+use super::far_side::FarSide;
+use super::ground::Ground;
+use super::image::{DrivenStore, Image};
+use super::run::{Controls, DrivenRun};
+use super::seams::{DrivenHost, DrivenServices};
+use super::thread_state::ThreadState;
+use crate::dependency::outputs::{Output, Outputs, OutputsUpdate, PassInput};
+use crate::engine::host::{TaskCall, TaskReply};
+use crate::error::Error;
+use crate::persistence::Persistence;
+use crate::record::codec::Codec;
+use crate::run::begin::CallRequest;
+use crate::run::call_plan::CallPlan;
+use crate::run::{CompiledDependencyGraph, CompiledGraph, view};
+use crate::state::StoredState;
+use agentgraph_checkpoint::{CheckpointId, Checkpointer};
+
+/// A compiled graph without its types, so that a host can register graphs of any state. Implemented by
+/// [`CompiledGraph`] and [`CompiledDependencyGraph`] of states that can be stored, and by nothing else.
+pub trait HostedGraph: sealed::Sealed + Send + Sync + 'static {
+    /// Builds the run of a call. Nothing happens before its first [`needs`](DrivenRun::needs).
+    ///
+    /// # Errors
+    /// If the call or a row of the ground cannot be read.
+    fn drive(&self, call: RunCall, ground: Ground) -> Result<DrivenRun, Error>;
+
+    /// Runs one attempt of a task: see [`CompiledGraph::run_task`].
+    fn run_task(&self, call: TaskCall, far: FarSide) -> BoxFuture<'_, Result<TaskReply, Error>>;
+
+    /// The newest checkpoint of a thread with these rows; `None` without rows. As [`CompiledGraph::state`].
+    fn thread_state(
+        &self,
+        thread: &str,
+        rows: Vec<(String, Vec<u8>)>,
+    ) -> BoxFuture<'_, Result<Option<ThreadState>, Error>>;
+
+    /// The checkpoints of a thread in the graph's own checkpointer, newest first: as
+    /// [`CompiledGraph::history`].
+    ///
+    /// # Errors
+    /// [`Code::NoCheckpointer`](crate::Code::NoCheckpointer) if the graph has none.
+    fn history(
+        &self,
+        thread: &str,
+        limit: Option<usize>,
+        before: Option<CheckpointId>,
+    ) -> BoxFuture<'_, Result<Vec<ThreadState>, Error>>;
+
+    /// The graph's [fingerprint](CompiledGraph::fingerprint).
+    fn fingerprint(&self) -> &str;
+
+    /// Whether the state, or that of a subgraph, has stored secret channels.
+    fn has_secrets(&self) -> bool;
+
+    /// The graph's own checkpointer.
+    fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>>;
+
+    /// Whether it is a dependency graph, whose runs are passes.
+    fn has_passes(&self) -> bool;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<S: StoredState> sealed::Sealed for CompiledGraph<S> {}
+
+impl<S: StoredState> HostedGraph for CompiledGraph<S> {
+    fn drive(&self, call: RunCall, ground: Ground) -> Result<DrivenRun, Error> {
+        let request = call.request(&self.core.schema, |_| Err(no_passes()))?;
+        start(self, call, request, ground, None)
+    }
+
+    fn run_task(&self, call: TaskCall, far: FarSide) -> BoxFuture<'_, Result<TaskReply, Error>> {
+        Box::pin(CompiledGraph::run_task(self, call).on(far).into_future())
+    }
+
+    fn thread_state(
+        &self,
+        thread: &str,
+        rows: Vec<(String, Vec<u8>)>,
+    ) -> BoxFuture<'_, Result<Option<ThreadState>, Error>> {
+        let thread = thread.to_owned();
+        Box::pin(async move {
+            let desk = Arc::new(Desk::new(0, std::time::UNIX_EPOCH));
+            let store = DrivenStore::new(desk, Image::new(&thread, rows)?, true);
+            let graph = kept_by(self.clone(), Arc::new(store));
+            let found = view::state(&graph, &thread).await?;
+            found.map(|found| ThreadState::of(&self.core.schema, found)).transpose()
+        })
+    }
+
+    fn history(
+        &self,
+        thread: &str,
+        limit: Option<usize>,
+        before: Option<CheckpointId>,
+    ) -> BoxFuture<'_, Result<Vec<ThreadState>, Error>> {
+        let mut history = CompiledGraph::history(self, thread);
+        if let Some(limit) = limit {
+            history = history.limit(limit);
+        }
+        if let Some(before) = before {
+            history = history.before(before);
+        }
+        Box::pin(async move {
+            let found = history.await?.into_iter();
+            found.map(|checkpoint| ThreadState::of(&self.core.schema, checkpoint)).collect()
+        })
+    }
+
+    fn fingerprint(&self) -> &str {
+        CompiledGraph::fingerprint(self)
+    }
+
+    fn has_secrets(&self) -> bool {
+        !self.core.secrets.is_empty()
+    }
+
+    fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
+        self.persistence.as_ref().map(|persistence| Arc::clone(&persistence.saver))
+    }
+
+    fn has_passes(&self) -> bool {
+        self.driver.is_some()
+    }
+}
+
+impl<O, S> sealed::Sealed for CompiledDependencyGraph<O, S>
+where
+    O: Output + Serialize + DeserializeOwned,
+    S: PassInput + Serialize + DeserializeOwned,
+{
+}
+
+impl<O, S> HostedGraph for CompiledDependencyGraph<O, S>
+where
+    O: Output + Serialize + DeserializeOwned,
+    S: PassInput + Serialize + DeserializeOwned,
+{
+    fn drive(&self, call: RunCall, ground: Ground) -> Result<DrivenRun, Error> {
+        let begin = |input: &[u8]| Ok(OutputsUpdate::begin(pass_input::<S>(input)?));
+        let request = call.request::<Outputs<O, S>>(&self.graph.core.schema, begin)?;
+        start(&self.graph, call, request, ground, Some(u64::MAX))
+    }
+
+    fn run_task(&self, call: TaskCall, far: FarSide) -> BoxFuture<'_, Result<TaskReply, Error>> {
+        HostedGraph::run_task(&self.graph, call, far)
+    }
+
+    fn thread_state(
+        &self,
+        thread: &str,
+        rows: Vec<(String, Vec<u8>)>,
+    ) -> BoxFuture<'_, Result<Option<ThreadState>, Error>> {
+        self.graph.thread_state(thread, rows)
+    }
+
+    fn history(
+        &self,
+        thread: &str,
+        limit: Option<usize>,
+        before: Option<CheckpointId>,
+    ) -> BoxFuture<'_, Result<Vec<ThreadState>, Error>> {
+        HostedGraph::history(&self.graph, thread, limit, before)
+    }
+
+    fn fingerprint(&self) -> &str {
+        self.graph.fingerprint()
+    }
+
+    fn has_secrets(&self) -> bool {
+        self.graph.has_secrets()
+    }
+
+    fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
+        HostedGraph::checkpointer(&self.graph)
+    }
+
+    fn has_passes(&self) -> bool {
+        true
+    }
+}
+
+/// Builds the run of a call: the usual one, with seams that note what they are asked for.
+fn start<S: StoredState>(
+    graph: &CompiledGraph<S>,
+    call: RunCall,
+    request: CallRequest<S>,
+    ground: Ground,
+    limit: Option<u64>,
+) -> Result<DrivenRun, Error> {
+    let Ground { thread, seed, now, rows, journaled } = ground;
+    let desk = Arc::new(Desk::new(seed, now));
+    let image = Image::new(&thread, rows)?;
+    let store = Arc::new(DrivenStore::new(Arc::clone(&desk), image, journaled));
+    let graph = graph.clone().services(DrivenServices(Arc::clone(&desk))).host(DrivenHost(Arc::clone(&desk)));
+    let graph = kept_by(graph, Arc::clone(&store) as Arc<dyn Checkpointer>);
+    let controls = Controls::default();
+    let core = Arc::clone(&graph.core);
+    let mut plan = CallPlan::new(graph, Ok(request));
+    plan.thread = Some(Arc::from(thread));
+    plan.limits.max_supersteps = limit.unwrap_or(plan.limits.max_supersteps);
+    call.set_up(&mut plan);
+    plan.limits.halt.cancel = Some(controls.cancel.clone());
+    plan.limits.halt.drain = Some(controls.drain.clone());
+    plan.limits.halt.steps = Some(Arc::clone(&controls.steps));
+    let work = Box::pin(async move { RunEnd::of(&core.schema, &plan.run::<S>(None).await) });
+    Ok(DrivenRun::new(work, desk, store, controls))
+}
+
+/// The graph with another store. Who drives a run decides what may be stored where, so no store is refused.
+fn kept_by<S: StoredState>(mut graph: CompiledGraph<S>, store: Arc<dyn Checkpointer>) -> CompiledGraph<S> {
+    graph.persistence =
+        Some(Persistence::new(store, Codec::of(graph.core.migrations.version), Arc::from("")));
+    graph
+}

@@ -1,0 +1,178 @@
+//! [`DrivenRun`]: a run that somebody else drives.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::future::BoxFuture;
+use tokio::task::coop::unconstrained;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::Desk;
+use super::end::RunEnd;
+use super::image::DrivenStore;
+use super::need::{Need, NeedId, Reply};
+use crate::error::{Code, Error};
+
+/// A call on a thread whose needs somebody else meets: see [`HostedGraph::drive`](super::HostedGraph::drive).
+pub struct DrivenRun {
+    /// `None` once it has ended.
+    work: Option<BoxFuture<'static, RunEnd>>,
+    woken: Arc<Woken>,
+    desk: Arc<Desk>,
+    store: Arc<DrivenStore>,
+    /// What is to be delivered, in order. The run comes to rest after each of them, so it makes no difference
+    /// how many are given at once.
+    inbox: VecDeque<Delivery>,
+    controls: Controls,
+    /// The end, and the last change of rows that is to be stored before it counts.
+    end: Option<RunEnd>,
+    last_change: Option<NeedId>,
+}
+
+/// The means to stop a run from outside, and its count of steps.
+#[derive(Clone, Default)]
+pub(super) struct Controls {
+    pub(super) cancel: CancellationToken,
+    pub(super) drain: CancellationToken,
+    pub(super) steps: Arc<AtomicU64>,
+}
+
+enum Delivery {
+    /// Nothing: the first poll.
+    Start,
+    Reply(NeedId, Reply),
+    Cancel,
+    Drain,
+}
+
+/// Whether the run wants to be polled.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl DrivenRun {
+    pub(super) fn new(
+        work: BoxFuture<'static, RunEnd>,
+        desk: Arc<Desk>,
+        store: Arc<DrivenStore>,
+        controls: Controls,
+    ) -> Self {
+        DrivenRun {
+            work: Some(work),
+            woken: Arc::default(),
+            desk,
+            store,
+            inbox: VecDeque::from([Delivery::Start]),
+            controls,
+            end: None,
+            last_change: None,
+        }
+    }
+
+    /// Lets the run go on with the replies given since the last call, until it waits or has ended. Returns
+    /// what it asks for now, in the order of the asking; needs of earlier calls are not repeated. The list
+    /// may be empty while earlier needs are open, and is empty when the run has [ended](Self::end).
+    ///
+    /// # Errors
+    /// [`Code::Host`] if the run waits, and for nothing: a mistake in the engine, to be reported.
+    pub fn needs(&mut self) -> Result<Vec<Need>, Error> {
+        let mut needs = Vec::new();
+        while let Some(delivery) = self.inbox.pop_front() {
+            match delivery {
+                Delivery::Start => {}
+                Delivery::Reply(id, reply) => self.desk.deliver(id, reply),
+                Delivery::Cancel => self.controls.cancel.cancel(),
+                Delivery::Drain => self.controls.drain.cancel(),
+            }
+            self.come_to_rest();
+            needs.extend(self.desk.take_asked());
+        }
+        if self.work.is_some() && !self.desk.has_open_needs() {
+            let problem = "a driven run waits for nothing that its driver could give: report this mistake";
+            return Err(Error::new(Code::Host, problem));
+        }
+        Ok(needs)
+    }
+
+    /// Answers a need. The run goes on with the next call of [`needs`](Self::needs).
+    ///
+    /// # Errors
+    /// [`Code::Host`] if the run has not asked for it, if it was answered before, or if the reply is of
+    /// another kind than the need. A reply to a need that was withdrawn is ignored.
+    pub fn give(&mut self, id: NeedId, reply: Reply) -> Result<(), Error> {
+        if self.desk.accept(id, &reply)? {
+            self.inbox.push_back(Delivery::Reply(id, reply));
+        }
+        Ok(())
+    }
+
+    /// How the call ended, once it has and everything is stored.
+    pub fn end(&mut self) -> Option<RunEnd> {
+        if self.last_change.is_some() { None } else { self.end.clone() }
+    }
+
+    /// Stops the run where it waits: its tasks and timers are withdrawn, finished results are stored, and the
+    /// call ends as [stopped](crate::StopReason::Cancelled). Takes effect with the next call of
+    /// [`needs`](Self::needs).
+    pub fn cancel(&mut self) {
+        self.inbox.push_back(Delivery::Cancel);
+    }
+
+    /// Stops the run at its next boundary, when what has started is finished and committed. Takes effect with
+    /// the next call of [`needs`](Self::needs).
+    pub fn drain(&mut self) {
+        self.inbox.push_back(Delivery::Drain);
+    }
+
+    /// The supersteps that this call has begun, as [`max_supersteps`](crate::RunBuilder::max_supersteps)
+    /// counts them: activations in an eager graph, nodes in a pass.
+    pub fn steps(&self) -> u64 {
+        self.controls.steps.load(Ordering::Acquire)
+    }
+
+    /// Polls the run until it waits for a reply.
+    fn come_to_rest(&mut self) {
+        if let Some(work) = &mut self.work {
+            let waker = Waker::from(Arc::clone(&self.woken));
+            let mut cx = Context::from_waker(&waker);
+            loop {
+                self.woken.0.store(false, Ordering::Release);
+                match pin!(unconstrained(work.as_mut())).poll(&mut cx) {
+                    Poll::Ready(end) => {
+                        self.work = None;
+                        self.end = Some(end);
+                        self.last_change = self.store.hand_out_rest();
+                        break;
+                    }
+                    Poll::Pending if self.woken.0.load(Ordering::Acquire) => {}
+                    Poll::Pending => return,
+                }
+            }
+        }
+        if let Some(id) = self.last_change
+            && let Some(reply) = self.desk.take_reply(id)
+        {
+            self.last_change = None;
+            if let Reply::Stored(Err(error)) = reply {
+                self.end = Some(RunEnd::failed(&error.into()));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for DrivenRun {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = out.debug_struct("DrivenRun");
+        parts.field("steps", &self.steps()).field("has_ended", &self.end.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,116 @@
+//! [`ThreadState`]: a checkpoint of a thread, as bytes.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::shown::SentFailure;
+use super::values::ValuesByName;
+use crate::error::Error;
+use crate::failure::Failure;
+use crate::run::view::Checkpoint;
+use crate::state::StoredState;
+use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
+use agentgraph_checkpoint::{CheckpointId, RunId, Source};
+
+/// A [`Checkpoint`] as a serde value without the types of the state. It contains secret channels too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ThreadState {
+    /// As [`Checkpoint::id`].
+    pub id: CheckpointId,
+    /// As [`Checkpoint::parent`].
+    pub parent: Option<CheckpointId>,
+    /// As [`Checkpoint::run`].
+    pub run: RunId,
+    /// As [`Checkpoint::source`].
+    pub source: Source,
+    /// As [`Checkpoint::created`].
+    pub created: SystemTime,
+    /// As [`Checkpoint::next`].
+    pub next: Vec<String>,
+    /// As [`Checkpoint::deferred`].
+    pub deferred: Vec<String>,
+    /// As [`Checkpoint::interrupts`].
+    pub interrupts: Vec<Interrupt>,
+    failures: Vec<SentFailure>,
+    /// As [`Checkpoint::steps`].
+    pub steps: Vec<DoneStep>,
+    /// As [`Checkpoint::children`].
+    pub children: Vec<OpenChild>,
+    /// As [`Checkpoint::abandoned`].
+    pub abandoned: Option<RunId>,
+    /// As [`Checkpoint::edits`].
+    pub edits: Vec<GraphEdit>,
+    /// As [`Checkpoint::skips`].
+    pub skips: Vec<String>,
+    /// As [`Checkpoint::memories`].
+    pub memories: BTreeMap<String, CheckpointId>,
+    values: ValuesByName,
+}
+
+impl ThreadState {
+    pub(super) fn of<S: StoredState>(schema: &S::Schema, checkpoint: Checkpoint<S>) -> Result<Self, Error> {
+        let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = checkpoint;
+        let Checkpoint { interrupts, failures, steps, children, abandoned, edits, skips, memories, .. } =
+            checkpoint;
+        Ok(ThreadState {
+            id,
+            parent,
+            run,
+            source,
+            created,
+            next,
+            deferred,
+            interrupts,
+            failures: failures.iter().map(SentFailure::from).collect(),
+            steps,
+            children,
+            abandoned,
+            edits,
+            skips,
+            memories,
+            values: ValuesByName::of::<S>(schema, &values)?,
+        })
+    }
+
+    /// As [`Checkpoint::failures`].
+    pub fn failures(&self) -> Vec<Failure> {
+        self.failures.iter().cloned().map(Failure::from).collect()
+    }
+
+    /// The state.
+    ///
+    /// # Errors
+    /// If the values do not fit `S`.
+    pub fn values<S: StoredState>(&self, schema: &S::Schema) -> Result<S, Error> {
+        self.values.clone().into_state(schema)
+    }
+
+    /// The checkpoint, as the graph itself shows it.
+    ///
+    /// # Errors
+    /// If the values do not fit `S`.
+    pub fn into_checkpoint<S: StoredState>(self, schema: &S::Schema) -> Result<Checkpoint<S>, Error> {
+        let failures = self.failures();
+        Ok(Checkpoint {
+            id: self.id,
+            parent: self.parent,
+            run: self.run,
+            source: self.source,
+            created: self.created,
+            values: self.values.into_state(schema)?,
+            next: self.next,
+            deferred: self.deferred,
+            interrupts: self.interrupts,
+            failures,
+            steps: self.steps,
+            children: self.children,
+            abandoned: self.abandoned,
+            edits: self.edits,
+            skips: self.skips,
+            memories: self.memories,
+        })
+    }
+}
