@@ -9,6 +9,7 @@ mod heard;
 mod memories;
 mod nest;
 mod once;
+mod origin;
 mod questions;
 mod sleep;
 mod spending;
@@ -16,7 +17,7 @@ mod store;
 mod values_by_type;
 mod version;
 
-use agentgraph_checkpoint::RunId;
+use agentgraph_checkpoint::{RunId, TaskId};
 pub(crate) use call_context::{Call, CallMethod, RequiredContext};
 pub use call_context::{CallContext, MissingContext};
 pub use control::Interrupted;
@@ -28,6 +29,7 @@ pub(crate) use nest::{Nest, Outer, SubgraphCall};
 pub(crate) use once::is_in_once;
 pub use once::{DurableStep, OnceError, StepResult, StepSettings};
 pub(crate) use once::{NewOnce, OnceStorage};
+pub(crate) use origin::TaskOrigin;
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
 pub(crate) use spending::Spending;
@@ -48,6 +50,7 @@ use serde::de::DeserializeOwned;
 use crate::context::edits::{Desk, Edits, NodeValue};
 use crate::error::BoxError;
 use crate::graph::overlay::Overlay;
+use crate::node::host::Host;
 use crate::policy::Heartbeats;
 use crate::session::{SessionKind, Sessions};
 use crate::words::{DurableStepRef, EditError, GraphEdit, InterruptKey, StepEvent};
@@ -67,6 +70,8 @@ pub(crate) struct TaskRequest {
     pub(crate) attempt: u32,
     /// It handles the failure of the task at its index.
     pub(crate) handles: bool,
+    /// What its id is derived from.
+    pub(crate) origin: TaskOrigin,
 }
 
 /// The data shared by all runs of one compiled graph.
@@ -113,6 +118,10 @@ pub(crate) struct RunShared {
     /// Temporary edits are stored or sent to another process, so functions cannot be nodes.
     pub(crate) stores_edits: bool,
     pub(crate) visible: Mutex<VisibleEdits>,
+    /// The host of the run's tasks, which runs inside these tasks inherit.
+    pub(crate) host: Option<Arc<dyn Host>>,
+    /// The id of the only task, in a process that runs single tasks for a host.
+    pub(crate) only_task: Option<TaskId>,
 }
 
 /// The part of a run visible to tasks that edit their graph, beside the compiled graph. It changes between
@@ -394,6 +403,36 @@ impl Ctx {
     /// Makes [`of_messages`](Ctx::of_messages) return this context while `node` is polled.
     pub(crate) fn scope<T: 'static>(self, node: BoxFuture<'static, T>) -> BoxFuture<'static, T> {
         Box::pin(CURRENT.scope(self, node))
+    }
+
+    /// The id of the task: the same in every attempt, in every call that continues the run, and in every
+    /// process, whether a [`Host`](crate::host::Host) runs the task or not. So it is the idempotency key for
+    /// an effect on another system. Another task of the node has another id; a fork and a replay have other
+    /// tasks. Without a checkpointer every call is a run of its own, with ids of its own.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Order { #[reduce(append)] keys: Vec<String> }
+    /// async fn pay(ctx: Ctx) -> Result<OrderUpdate> {
+    ///     if ctx.attempt() == 1 {
+    ///         return Err("the bank is closed".into());
+    ///     }
+    ///     Ok(Order::update().keys([ctx.task_id().to_string()]))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let again = RetryPolicy::attempts(2).initial(std::time::Duration::ZERO);
+    /// let graph = StateGraph::new().node("pay", pay.retry(again)).edge(START, "pay").compile()?;
+    /// let order = graph.invoke(Order::update()).await?.into_finished()?;
+    /// assert_eq!(order.keys[0].len(), 32);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn task_id(&self) -> TaskId {
+        self.shared.task_id(self.request)
     }
 
     /// The run's id.

@@ -50,7 +50,7 @@ pub(crate) mod unknown_fields;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::context::{RunShared, TaskRequest};
+use crate::context::{RunShared, TaskOrigin, TaskRequest};
 use crate::engine::actors::Actors;
 use crate::engine::buffers::Buffers;
 use crate::engine::driver::Driver;
@@ -116,7 +116,8 @@ fn now<S: State>(core: &GraphCore<S>, shared: &RunShared) -> u64 {
 
 /// The place of a superstep in a run without a journal.
 fn nowhere(shared: &RunShared, step: u64) -> StepPlace<'_> {
-    StepPlace { thread: "", namespace: shared.namespace(), run: shared.run, branch: 0, parent: step }
+    let thread = shared.unstored_thread();
+    StepPlace { thread, namespace: shared.namespace(), run: shared.run, branch: 0, parent: step }
 }
 
 /// The pause or error for a superstep that was cut off. `late` are the nodes that had not ended.
@@ -175,6 +176,15 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.records.journal.as_ref().map_or_else(nowhere, Journal::step_place)
     }
 
+    /// The origin of the tasks of this superstep that edges led to.
+    #[inline]
+    fn origin(&self) -> TaskOrigin {
+        match &self.records.journal {
+            None => TaskOrigin::unstored(self.position.step),
+            Some(journal) => journal.step_place().origin(),
+        }
+    }
+
     fn actors(&self) -> Actors<'_> {
         Actors { frontier: &self.position.frontier, handled: &self.buffers.ends.handled }
     }
@@ -215,7 +225,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     #[inline]
     pub(super) fn single_request(&self, node: u32) -> TaskRequest {
-        TaskRequest { step: self.position.step, node, index: 0, attempt: 1, handles: false }
+        let mut origin = self.origin();
+        if let ([], [dispatch]) = self.position.frontier.parts() {
+            origin = origin.led_by(dispatch.from, dispatch.index);
+        }
+        TaskRequest { step: self.position.step, node, index: 0, attempt: 1, handles: false, origin }
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 use std::any::type_name;
 use std::error::Error as StdError;
+use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,9 @@ impl Failure {
         let mut kept = Vec::new();
         if let Some(source) = error.source() {
             kept.extend(keeps.iter().filter_map(|kept| Some((kept.name.to_owned(), (kept.find)(source)?))));
+            if let Some(far) = source.downcast_ref::<FarError>() {
+                kept.clone_from(&far.kept);
+            }
             let mut cause = source.source();
             while let Some(error) = cause.filter(|_| causes.len() < MOST_CAUSES) {
                 causes.push(error.to_string());
@@ -130,6 +134,53 @@ impl Failure {
     pub fn get<E: DeserializeOwned>(&self) -> Option<E> {
         let (_, value) = self.kept.iter().find(|(name, _)| name == type_name::<E>())?;
         E::deserialize(value).ok()
+    }
+}
+
+/// The error of a node that failed in another process: its text, its causes, and the errors that it keeps.
+#[derive(Debug)]
+pub(crate) struct FarError {
+    message: String,
+    cause: Option<FarCause>,
+    kept: Vec<(String, Value)>,
+}
+
+/// The text of a cause, and the next one.
+#[derive(Debug)]
+struct FarCause {
+    message: String,
+    next: Option<Box<FarCause>>,
+}
+
+impl FarError {
+    pub(crate) fn of(failure: Failure) -> Self {
+        let Failure { message, causes, kept, .. } = failure;
+        let link = |next, message| Some(FarCause { message, next: Option::<FarCause>::map(next, Box::new) });
+        FarError { message, cause: causes.into_iter().rev().fold(None, link), kept }
+    }
+}
+
+impl fmt::Display for FarError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl StdError for FarError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}
+
+impl fmt::Display for FarCause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl StdError for FarCause {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.next.as_deref().map(|next| next as _)
     }
 }
 

@@ -180,13 +180,13 @@ pub mod edit {
 /// Running tasks on another machine.
 pub mod host {
     #[doc(inline)]
-    pub use crate::engine::host::{Host, TaskCall, TaskReply};
+    pub use crate::node::host::{FarSide, Host, TaskCall, TaskReply};
     #[doc(inline)]
     pub use crate::run::TaskRun;
     #[doc(inline)]
     pub use crate::run::driven::{
-        Commit, DrivenRun, FarSide, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd,
-        StoreChange, ThreadState,
+        Commit, DrivenRun, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, StoreChange,
+        ThreadState,
     };
 }
 

@@ -4,6 +4,7 @@
 //! arguments, [`IntoStep`] the trait of results. A node does not know its graph.
 
 pub(crate) mod error_code;
+pub(crate) mod host;
 pub(crate) mod inner;
 #[cfg(feature = "testing")]
 pub(crate) mod observed;
@@ -245,6 +246,15 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
+    /// Asks for another process where the graph's [`Host`](crate::host::Host) has some: for a node that
+    /// needs much of a machine, or one that only some machines can run. The host sees it in
+    /// [`TaskCall::remote`](crate::host::TaskCall::remote). Without a host it has no effect.
+    fn remote(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.remote = true;
+        node
+    }
+
     /// Keeps the last output of this node, so that a temporary edit can
     /// [`skip`](crate::edit::Edits::skip) it: its update, its gotos and its dispatches, but not its edits.
     /// With a checkpointer the thread stores it, so that a later run can use it; without one it lasts for
@@ -282,6 +292,8 @@ pub(crate) struct NodeSettings {
     pub(crate) on_end: OnEnd,
     /// The node's last output is kept, to be used again.
     pub(crate) keeps_output: bool,
+    /// The node asks for another process.
+    pub(crate) remote: bool,
     /// The node that handles its failures.
     pub(crate) on_error: Option<String>,
     pub(crate) keeps: Vec<KeptError>,

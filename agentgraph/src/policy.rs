@@ -19,6 +19,7 @@ pub(crate) use timeout::{Heartbeats, in_time};
 pub use timeout::{Timeout, TimeoutKind};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::Instrument;
 
@@ -75,30 +76,16 @@ pub(crate) fn call_with_policies<S: State>(
     Box::pin(async move {
         let mut attempt = 1;
         loop {
-            let result = if traced {
-                Box::pin(attempt_in_span(&node, &call, attempt, policies.timeouts)).await
-            } else {
-                one_attempt(&node, &call, attempt, policies.timeouts).await
-            };
+            let EndedAttempt { result, waits, next_in } =
+                attempt_once(&node, &policies, &call, attempt, traced).await;
+            let Err(error) = result else { return result };
             let task = call.task();
             let request = TaskRequest { attempt, ..task.request };
-            let result = make_edits(task.shared, request, result);
-            let Err(error) = result else {
-                if task.shared.control.in_use() {
-                    task.shared.control.keep_edits_of(task.request.index, attempt);
-                }
-                return result;
-            };
-            let waits = task.shared.control.is_closed(task.request.index);
-            let mut retry = policies.retry.iter().filter(|_| !waits);
-            let policy = retry.find(|policy| policy.retries(attempt, &error));
-            let services = &task.shared.services;
-            let wait = policy.map(|policy| policy.wait(attempt, services.random()));
             if let Some(sink) = task.shared.sink.as_ref().filter(|_| !waits && !policies.retry.is_empty()) {
-                sink.attempt_failed(request, &error, wait);
+                sink.attempt_failed(request, &error, next_in);
             }
-            let Some(wait) = wait else { return Err(error) };
-            services.sleep(wait).await;
+            let Some(wait) = next_in else { return Err(error) };
+            task.shared.services.sleep(wait).await;
             attempt += 1;
             task.shared.control.note_attempts(task.request.index, attempt);
             if let Some(sink) = &task.shared.sink {
@@ -106,6 +93,44 @@ pub(crate) fn call_with_policies<S: State>(
             }
         }
     })
+}
+
+/// The end of an attempt.
+pub(crate) struct EndedAttempt<S: State> {
+    pub(crate) result: NodeResult<S>,
+    /// Whether the task waits for an answer: then it has not failed.
+    pub(crate) waits: bool,
+    /// The wait before the next attempt, if the policies want one.
+    pub(crate) next_in: Option<Duration>,
+}
+
+/// Makes one attempt under the timeouts, and judges its failure.
+pub(crate) async fn attempt_once<S: State>(
+    node: &Arc<dyn ErasedNode<S>>,
+    policies: &Policies,
+    call: &NodeCall<S>,
+    attempt: u32,
+    traced: bool,
+) -> EndedAttempt<S> {
+    let result = if traced {
+        Box::pin(attempt_in_span(node, call, attempt, policies.timeouts)).await
+    } else {
+        one_attempt(node, call, attempt, policies.timeouts).await
+    };
+    let task = call.task();
+    let shared = task.shared;
+    let result = make_edits(shared, TaskRequest { attempt, ..task.request }, result);
+    let Err(error) = &result else {
+        if shared.control.in_use() {
+            shared.control.keep_edits_of(task.request.index, attempt);
+        }
+        return EndedAttempt { result, waits: false, next_in: None };
+    };
+    let waits = shared.control.is_closed(task.request.index);
+    let mut retry = policies.retry.iter().filter(|_| !waits);
+    let policy = retry.find(|policy| policy.retries(attempt, error));
+    let next_in = policy.map(|policy| policy.wait(attempt, shared.services.random()));
+    EndedAttempt { result, waits, next_in }
 }
 
 /// Calls a node so that chat models inside it are streamed if the caller asked for messages.

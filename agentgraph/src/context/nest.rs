@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ChildListener, Memories, RunShared, TaskRequest};
 use crate::record::header::StoredStuck;
-use crate::words::Durability;
+use crate::words::{Durability, GraphEdit};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, TaskId};
 
 /// The task around a run.
@@ -20,6 +20,8 @@ pub(crate) struct Outer {
     pub(crate) root: Arc<RunShared>,
     /// The namespace of the inner run, also in events and interrupts.
     pub(crate) namespace: Arc<str>,
+    /// The id of the task, in place of the thread in the task ids of an inner run that stores nothing.
+    pub(crate) call: String,
 }
 
 /// The data that a run shares with the runs inside its tasks. Only runs of graphs with subgraphs have it.
@@ -208,6 +210,36 @@ impl RunShared {
         if let Some(outer) = &self.outer {
             outer.shared.beat(outer.request);
         }
+    }
+
+    /// What task ids are derived from instead of a thread, if this run stores nothing.
+    pub(crate) fn unstored_thread(&self) -> &str {
+        self.outer.as_ref().map_or("", |outer| &outer.call)
+    }
+
+    /// The graph nodes from the root's graph down to the one of this run.
+    pub(crate) fn path(&self) -> Vec<String> {
+        let Some(outer) = &self.outer else { return Vec::new() };
+        let mut path = outer.shared.path();
+        path.push(outer.shared.name_of(outer.request.node).to_string());
+        path
+    }
+
+    /// The nodes of [`path`](Self::path) that are temporary: their positions, and the edits that added them.
+    pub(crate) fn added_on_path(&self) -> Vec<(u32, GraphEdit)> {
+        let Some(outer) = &self.outer else { return Vec::new() };
+        let mut added = outer.shared.added_on_path();
+        let overlay = outer.shared.visible().overlay;
+        let node = overlay.as_ref().and_then(|overlay| overlay.node(outer.request.node));
+        if let Some(edit) = node.and_then(|node| node.made_by.as_deref()) {
+            added.push((outer.shared.depth(), edit.clone()));
+        }
+        added
+    }
+
+    /// The number of runs around this one.
+    fn depth(&self) -> u32 {
+        self.outer.as_ref().map_or(0, |outer| 1 + outer.shared.depth())
     }
 
     /// The namespace of this run.

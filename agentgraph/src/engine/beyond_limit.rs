@@ -1,6 +1,6 @@
 //! The superstep beyond the limit: a node that runs when a call reaches its limit of supersteps.
 
-use crate::context::ChildPause;
+use crate::context::{ChildPause, TaskRequest};
 use crate::engine::executor::NoOutput;
 use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
@@ -8,6 +8,7 @@ use crate::engine::once::or_unstored;
 use crate::engine::{Loop, Pause, cut_off};
 use crate::error::{Code, Error};
 use crate::extract::Task;
+use crate::graph::topology::END_ID;
 use crate::policy::CatchPanic;
 use crate::state::State;
 use crate::words::StopReason;
@@ -35,7 +36,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Merges the update of the node into the state, unless there is none or the node was cut off.
     async fn call_beyond_limit(&mut self, node: u32) -> Result<Option<Pause>, Error> {
         self.begin_step();
-        let request = self.single_request(node);
+        // The same node may be in the frontier, so this task has an origin of its own.
+        let origin = self.origin().led_by(END_ID, 0);
+        let request = TaskRequest { origin, ..self.single_request(node) };
         let task = Task {
             state: &self.position.state,
             shared: &self.runtime.shared,

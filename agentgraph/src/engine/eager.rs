@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::{ChildPause, TaskRequest};
+use crate::context::{ChildPause, TaskOrigin, TaskRequest};
 use crate::engine::eager::course::{Course, StartedTask, Stop, TaskResult};
 use crate::engine::executor::{NoOutput, bad_answer_to};
 use crate::engine::flow::{Activation, Handler, Key, Phase};
@@ -343,6 +343,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Some(crate::engine::flow::record::id_of(&self.position.graph, self.flow_place(), key, activation))
     }
 
+    /// The origin of the task or handler that acts in an activation.
+    fn origin_of(&self, key: Key, activation: &Activation) -> TaskOrigin {
+        let place = match &self.records.journal {
+            None => TaskOrigin::unstored(key.made),
+            Some(journal) => journal.step_place().origin().at(key.made),
+        };
+        let from = if activation.handler.is_some() { activation.node } else { activation.from };
+        place.led_by(from, key.index)
+    }
+
     fn flow_place(&self) -> StepPlace<'_> {
         let nowhere = || nowhere(&self.runtime.shared, 0);
         self.records.journal.as_ref().map_or_else(nowhere, |journal| journal.step_place())
@@ -350,6 +360,6 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 }
 
 /// The request of the n-th task that a call starts.
-fn request(ordinal: u32, node: u32, handles: bool) -> TaskRequest {
-    TaskRequest { step: u64::from(ordinal), node, index: ordinal, attempt: 1, handles }
+fn request(ordinal: u32, node: u32, handles: bool, origin: TaskOrigin) -> TaskRequest {
+    TaskRequest { step: u64::from(ordinal), node, index: ordinal, attempt: 1, handles, origin }
 }

@@ -440,7 +440,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
                     if let Some(events) = self.events {
                         events.hand_over(request.index, ledger.id(request.index));
                     }
-                    let request = TaskRequest { node: handler, attempt: 1, handles: true, ..request };
+                    let origin = request.origin.led_by(request.node, request.index);
+                    let request = TaskRequest { node: handler, attempt: 1, handles: true, origin, ..request };
                     handlers.push(HandlerCall { request, failure });
                     return false;
                 }

@@ -35,6 +35,18 @@ impl Frontier {
         self.pulled.len() + self.dispatched.len()
     }
 
+    /// The nodes that edges led to, and the dispatches.
+    #[inline]
+    pub(crate) fn parts(&self) -> (&[u32], &[Dispatched]) {
+        (&self.pulled, &self.dispatched)
+    }
+
+    /// The dispatch at `index`, if that task is one.
+    #[inline]
+    pub(crate) fn dispatch_at(&self, index: usize) -> Option<&Dispatched> {
+        self.dispatched.get(index.checked_sub(self.pulled.len())?)
+    }
+
     /// Removes all tasks; deferred nodes stay.
     #[inline]
     pub(crate) fn clear(&mut self) {

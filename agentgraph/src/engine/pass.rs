@@ -18,6 +18,7 @@ use std::task::Poll;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
+use crate::context::TaskOrigin;
 use crate::context::edits;
 use crate::context::edits::CollectedEdit;
 use crate::dependency::deps::Slot;
@@ -184,6 +185,8 @@ where
     run: &'a mut Loop<Outputs<O, S>, LocalRunner>,
     wiring: Arc<Wiring<O, S>>,
     desk: Arc<PassDesk<O, S>>,
+    /// The origin of all its tasks.
+    origin: TaskOrigin,
     /// The view for nodes that take no outputs from it.
     view: Arc<Outputs<O, S>>,
     running: FuturesUnordered<RunningTask<Outputs<O, S>>>,
@@ -237,8 +240,13 @@ where
         if let Some(events) = &run.listeners.events {
             events.begin_step(1, Vec::new());
         }
+        let origin = match &run.records.journal {
+            None => TaskOrigin::unstored(0),
+            Some(journal) => journal.step_place().origin(),
+        };
         let mut pass = Pass {
             run,
+            origin,
             wiring,
             desk,
             view,

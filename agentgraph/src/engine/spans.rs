@@ -90,6 +90,19 @@ impl Spans {
         })
     }
 
+    /// Awaits an attempt of a task in the span of its node.
+    pub(crate) async fn around<T>(
+        &self,
+        node: &str,
+        task: TaskRequest,
+        attempt: impl Future<Output = T>,
+    ) -> T {
+        let span = self.node(node, task);
+        let ended = attempt.instrument(span.clone()).await;
+        lock(&self.returned).push((task.index, span));
+        ended
+    }
+
     /// Calls a synchronous node in its span, and in that of its only attempt.
     pub(crate) fn call_now<T>(
         &self,

@@ -1,5 +1,6 @@
 //! The ids of tasks, derived from the place of a task, so that every process computes the same ids.
 
+use crate::context::TaskOrigin;
 use crate::engine::frontier::Frontier;
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{RunId, TaskId};
@@ -12,6 +13,14 @@ pub(crate) struct StepPlace<'a> {
     pub(crate) run: RunId,
     pub(crate) branch: u32,
     pub(crate) parent: u64,
+}
+
+impl StepPlace<'_> {
+    /// The origin of the tasks of a stored run that edges led to here.
+    #[inline]
+    pub(crate) fn origin(self) -> TaskOrigin {
+        TaskOrigin::stored(self.branch, self.parent)
+    }
 }
 
 /// The id of the task at `index` of a frontier.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::context::TaskRequest;
 use crate::context::edits::{Desk, EditCollector, Edits};
+use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
 use crate::engine::task_output::TaskOutput;
@@ -30,7 +30,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             self.runtime.shared.lock_visible().desk = Some(Arc::clone(&collects) as Arc<dyn Desk>);
         }
         let node = self.position.graph.topology.start();
-        let request = TaskRequest { step: 0, node, index: u32::MAX, attempt: 1, handles: false };
+        let origin = TaskOrigin::unstored(0);
+        let request = TaskRequest { step: 0, node, index: u32::MAX, attempt: 1, handles: false, origin };
         let handle = Edits::new(Arc::clone(&self.runtime.shared), request);
         self.runtime.shared.control.enter(request.index);
         for edit in edits {

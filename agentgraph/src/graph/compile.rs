@@ -222,6 +222,7 @@ fn entry<S: State>(
         graph: settings.graph,
         on_end: settings.on_end,
         keeps_output: settings.keeps_output,
+        remote: settings.remote,
         targets: match targets {
             CommandTargets::Declared(targets) => Some(targets),
             CommandTargets::None | CommandTargets::Anywhere => None,

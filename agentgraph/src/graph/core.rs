@@ -98,6 +98,8 @@ pub(crate) struct NodeEntry<S: State> {
     pub(crate) on_end: OnEnd,
     /// Whether its last output is kept to be used again.
     pub(in crate::graph) keeps_output: bool,
+    /// Whether it asks for another process.
+    pub(crate) remote: bool,
 }
 
 /// The nodes with static interrupts, by dense id.

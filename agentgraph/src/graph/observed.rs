@@ -110,6 +110,7 @@ impl<S: State> NodeEntry<S> {
             graph: self.graph.clone(),
             on_end: self.on_end,
             keeps_output: self.keeps_output,
+            remote: self.remote,
         }
     }
 }

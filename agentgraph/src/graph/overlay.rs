@@ -40,6 +40,8 @@ pub(crate) struct TemporaryNode {
     pub(in crate::graph) detached: bool,
     /// Whether it is a graph.
     pub(in crate::graph) is_graph: bool,
+    /// The edit that added it, if it is a graph: another process makes the same graph from it.
+    pub(crate) made_by: Option<Box<GraphEdit>>,
 }
 
 /// The differences of one source's edges from those below.

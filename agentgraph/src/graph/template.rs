@@ -106,6 +106,7 @@ impl<S: State> GraphCore<S> {
             targets: None,
             graph: settings.graph.clone(),
             keeps_output: false,
+            remote: settings.remote,
             on_end: settings.on_end,
         };
         if settings.detached && self.discipline != Discipline::Eager {
@@ -117,6 +118,7 @@ impl<S: State> GraphCore<S> {
             deferred: settings.deferred,
             detached: settings.detached,
             is_graph: settings.graph.is_some(),
+            made_by: settings.graph.as_ref().map(|_| Box::new(proposed.edit.clone())),
         };
         Ok(Some((entry, shape)))
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use crate::context::GraphShared;
 use crate::engine::driver::Driver;
-use crate::engine::host::{Host, HostRunner};
+use crate::engine::host::HostRunner;
 use crate::error::Error;
 use crate::graph::compile::Compiled;
 use crate::graph::{CompileError, GraphCore, StateGraph, Warning, compile};
+use crate::node::host::Host;
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::json;
@@ -150,7 +151,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.host = Some(HostRunner { host: Arc::new(host), codec: Codec::of(self.core.migrations.version) });
+        self.host = Some(HostRunner::new(Arc::new(host), Codec::of(self.core.migrations.version)));
         self
     }
 

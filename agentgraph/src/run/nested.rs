@@ -15,7 +15,7 @@ use crate::context::{
 };
 use crate::engine::call::end::CallEnd;
 use crate::engine::executor::ParentExit;
-use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::host::{HostRunner, LocalRunner, TaskRunner};
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::listeners::Listeners;
@@ -185,10 +185,17 @@ impl<C: State> ChildCall<'_, C> {
                 self.fresh(begin, journal)
             }
         };
-        match self.callee.graph.host.clone() {
+        match self.runner() {
             None => self.drive(opening, LocalRunner).await,
             Some(host) => Box::pin(self.drive(opening, host)).await,
         }
+    }
+
+    /// The runner of a call whose tasks run on a host: the graph's own, or that of the run around it.
+    fn runner(&self) -> Option<HostRunner<C>> {
+        let Callee { graph, codec, .. } = self.callee;
+        let inherited = || Some(HostRunner::new(Arc::clone(self.outer.host.as_ref()?), *codec));
+        graph.host.clone().or_else(inherited)
     }
 
     fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Journal<C>> {
@@ -410,6 +417,7 @@ impl<C: State> ChildCall<'_, C> {
         let namespace = Arc::clone(&self.namespace);
         let events = self.events(&root);
         let once_storage = once_storage(journal.as_ref());
+        let host = self.runner().map(|runner| Arc::clone(runner.host()));
         let shared = RunShared {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
@@ -430,11 +438,14 @@ impl<C: State> ChildCall<'_, C> {
                 request: self.request,
                 root,
                 namespace,
+                call: self.call.task.to_string(),
             })),
             nest,
             desk: Arc::clone(&graph.core) as Arc<dyn Desk>,
-            stores_edits: journal.is_some() || graph.host.is_some(),
+            stores_edits: journal.is_some() || host.is_some(),
             visible: Mutex::default(),
+            host,
+            only_task: None,
         };
         let traced = self.call.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);

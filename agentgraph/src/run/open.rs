@@ -13,9 +13,11 @@ use crate::engine::unknown_fields::{check_kept_states, check_results, is_unknown
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
+use crate::node::host::{FarSide, TaskCall, TaskReply};
 use crate::node::inner::AnyGraph;
 use crate::record::header::Header;
 use crate::run::nested::Callee;
+use crate::run::task::run_far;
 use crate::state::State;
 use crate::step::InputValue;
 use crate::subgraph::namespace;
@@ -38,6 +40,10 @@ impl<C: State> AnyGraph for Callee<C> {
 
     fn contexts(&self) -> &[RequiredContext] {
         &self.graph.core.contexts
+    }
+
+    async fn run_task(&self, call: TaskCall, depth: usize, far: FarSide) -> Result<TaskReply, Error> {
+        run_far(&self.graph, self.codec, call, depth, far).await
     }
 
     async fn open(

@@ -135,6 +135,8 @@ impl<S: State> CallPlan<S> {
             desk: Arc::clone(&self.graph.core) as Arc<dyn Desk>,
             stores_edits: begun.journal.is_some() || self.graph.host.is_some(),
             visible: Mutex::default(),
+            host: self.graph.host.as_ref().map(|runner| Arc::clone(runner.host())),
+            only_task: None,
         });
         // The records of a subgraph whose result is the sum of its updates contain these updates, also if an
         // edit writes them.

@@ -7,41 +7,48 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 
 use super::compiled::CompiledGraph;
-use super::driven::FarSide;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{
-    Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Spending, TaskRequest, TaskVerdict,
-    ValuesByType, VisibleEdits,
+    Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Spending, TaskOrigin, TaskRequest,
+    TaskVerdict, VisibleEdits,
 };
 use crate::engine::executor::node_error;
-use crate::engine::host::{LocalRunner, Question, Reply, TaskCall, TaskReply, TaskRunner, damaged};
+use crate::engine::host::{Question, attempt_of};
 use crate::engine::spans::Spans;
-use crate::engine::stored::{StoredStep, from_bytes, to_bytes};
-use crate::error::{Code, Error};
+use crate::engine::stored::{StoredStep, to_bytes};
+use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
+use crate::failure::{Failure, KeptError};
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::policy::{CatchPanic, Heartbeats};
+use crate::node::host::{Blob, FarSide, Reply, TaskCall, TaskDetails, TaskReply};
+use crate::policy::{EndedAttempt, Heartbeats};
 use crate::record::codec::Codec;
 use crate::record::header::Header;
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
-use crate::step::InputValue;
+use crate::step::{InputValue, Step};
+use crate::words::GraphEdit;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
+use agentgraph_checkpoint::services::micros;
 
 /// # As the far side of a host
 impl<S: StoredState> CompiledGraph<S> {
-    /// Runs one task that a [`Host`](crate::host::Host) has sent, with the node's layers and policies. This
-    /// is the remote side of a host; the graph must have the node that the call names.
+    /// Runs one attempt of a task that a [`Host`](crate::host::Host) has sent, with the node's layers and
+    /// timeouts. This is the remote side of a host; the graph must have the node that the call names, at the
+    /// end of the call's path: so the graph to ask is the root's, also for the tasks of its subgraphs.
+    ///
+    /// If the attempt fails and the node's retry policy wants another one, the reply
+    /// [says so](TaskReply::again); the run waits and sends the next attempt.
     ///
     /// Channels that are never stored have their initial values here, there are no sessions, and events are
     /// dropped.
     ///
     /// # Errors
-    /// If the graph has no such node, or the call's bytes do not fit the graph. A failing node is a reply,
-    /// not an error.
+    /// If the graph has no such node, the call has no state, or its bytes do not fit the graph. A failing
+    /// node is a reply, not an error.
     pub fn run_task(&self, call: TaskCall) -> TaskRun<'_, S> {
-        TaskRun { graph: self, call, context: None }
+        TaskRun { graph: self, call, far: FarSide::new() }
     }
 }
 
@@ -50,7 +57,7 @@ impl<S: StoredState> CompiledGraph<S> {
 pub struct TaskRun<'a, S: State> {
     graph: &'a CompiledGraph<S>,
     call: TaskCall,
-    context: Option<Box<ValuesByType>>,
+    far: FarSide,
 }
 
 impl<S: StoredState> TaskRun<'_, S> {
@@ -91,44 +98,117 @@ impl<S: StoredState> TaskRun<'_, S> {
     /// # }
     /// ```
     pub fn context<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.context.get_or_insert_default().insert(value);
+        self.far = self.far.context(value);
         self
     }
 
-    /// Uses what the far side of a driven run gives to its tasks.
-    pub(super) fn on(mut self, far: FarSide) -> Self {
-        self.context = far.context.or(self.context);
+    /// Everything that this process gives to the task, in place of what was passed before.
+    pub fn on(mut self, far: FarSide) -> Self {
+        self.far = far;
         self
     }
+}
 
-    async fn run(self) -> Result<TaskReply, Error> {
-        let TaskRun { graph, call, context } = self;
-        let mut gone = Vec::new();
-        let header = Header { overlay: call.edits, ..Header::default() };
-        let core = &RunGraph::restore(&graph.core, &header, &mut gone);
-        let node = core.id(&call.node).filter(|_| gone.is_empty()).ok_or_else(|| {
-            gone.push(format!("node `{}`", call.node));
-            let problem = format!("a host asked for {}, which this graph does not have", gone.join(", "));
-            Error::new(Code::GraphChanged, problem)
-        })?;
-        let kept = call.kept.iter().filter_map(|name| core.id(name)).collect();
-        let visible =
-            VisibleEdits { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
-        let state = Arc::new(decode_state::<S>(&core.schema, &call.state)?);
-        let failure = call.failure.map(Arc::new);
+impl<'a, S: StoredState> IntoFuture for TaskRun<'a, S> {
+    type Output = Result<TaskReply, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let TaskRun { graph, call, far } = self;
+        let codec = Codec::of(graph.core.migrations.version);
+        Box::pin(async move { run_far(graph, codec, call, 0, far).await })
+    }
+}
+
+/// Runs the attempt that a call asks for, in the graph at the end of its path. `depth` is the position of
+/// this graph in the path.
+pub(in crate::run) async fn run_far<S: State>(
+    graph: &CompiledGraph<S>,
+    codec: Codec<S>,
+    call: TaskCall,
+    depth: usize,
+    far: FarSide,
+) -> Result<TaskReply, Error> {
+    let details = call.details()?;
+    if let Some(name) = call.path.get(depth) {
+        let added = details.added.into_iter().filter(|(at, _)| *at as usize == depth);
+        let core = restored(graph, added.map(|(_, edit)| edit).collect(), name)?;
+        let inner = core.id(name).and_then(|node| core.entry(node)?.graph.clone());
+        let inner = inner.ok_or_else(|| lacking(&format!("graph `{name}` as a node")))?;
+        return inner.run_task(call, depth + 1, far).await;
+    }
+    let core = restored(graph, details.edits.clone(), &call.node)?;
+    let attempt = FarAttempt::new(graph, &core, codec, call, details, far)?;
+    attempt.run().await
+}
+
+/// The graph with the edits of a call.
+fn restored<S: State>(
+    graph: &CompiledGraph<S>,
+    edits: Vec<GraphEdit>,
+    node: &str,
+) -> Result<RunGraph<S>, Error> {
+    let mut gone = Vec::new();
+    let header = Header { overlay: edits, ..Header::default() };
+    let core = RunGraph::restore(&graph.core, &header, &mut gone);
+    if core.id(node).is_none() {
+        gone.push(format!("node `{node}`"));
+    }
+    if gone.is_empty() { Ok(core) } else { Err(lacking(&gone.join(", "))) }
+}
+
+fn lacking(what: &str) -> Error {
+    let problem = format!("a host asked for {what}, which this graph does not have");
+    Error::new(Code::GraphChanged, problem)
+}
+
+/// An attempt of a task on the far side of a host.
+struct FarAttempt<'a, S: State> {
+    core: &'a RunGraph<S>,
+    codec: Codec<S>,
+    state: Arc<S>,
+    shared: Arc<RunShared>,
+    request: TaskRequest,
+    input: Option<InputValue>,
+    failure: Option<Arc<Failure>>,
+}
+
+impl<'a, S: State> FarAttempt<'a, S> {
+    fn new(
+        graph: &CompiledGraph<S>,
+        core: &'a RunGraph<S>,
+        codec: Codec<S>,
+        call: TaskCall,
+        details: TaskDetails,
+        far: FarSide,
+    ) -> Result<Self, Error> {
+        let node = core.id(&call.node).ok_or_else(|| lacking(&format!("node `{}`", call.node)))?;
+        if core.entry(node).is_some_and(|node| node.graph.is_some()) {
+            let problem = format!(
+                "`{}` is a graph, which runs where the loop runs: a host gets the tasks in it one by one",
+                call.node
+            );
+            return Err(Error::new(Code::Host, problem));
+        }
+        let state = Arc::new(decode_state(&codec, &core.schema, call.state_needed()?)?);
+        let TaskDetails { input, limits, failure, asked, kept, .. } = details;
+        let origin = TaskOrigin::unstored(call.step);
         let handles = failure.is_some();
-        let request = TaskRequest { step: call.step, node, index: 0, attempt: 1, handles };
+        let request =
+            TaskRequest { step: call.step, node, index: call.index, attempt: call.attempt, handles, origin };
         let control = Control::of(false, OnceStorage::Host);
         control.begin_step(call.step);
-        if !call.asked.is_empty() {
-            let damaged = |error| damaged("a task call", "what it asked", &error);
-            control.recall(0, from_bytes(&call.asked).map_err(damaged)?, Vec::new());
+        if !asked.is_empty() {
+            control.recall(request.index, asked, Vec::new());
         }
+        let kept = kept.iter().filter_map(|name| core.id(name)).collect();
+        let visible =
+            VisibleEdits { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&graph.shared),
             run: call.run,
             thread: call.thread.map(Arc::from),
-            call: Call::new(CallMethod::RunTask, context),
+            call: Call::new(CallMethod::RunTask, far.context),
             control,
             sessions: Sessions::default(),
             sink: None,
@@ -144,68 +224,85 @@ impl<S: StoredState> TaskRun<'_, S> {
             desk: Arc::clone(&graph.core) as Arc<dyn Desk>,
             stores_edits: true,
             visible: Mutex::new(visible),
+            host: None,
+            only_task: Some(call.task),
         });
-        let input = call.input.map(|bytes| InputValue::stored(bytes, call.limits));
-        let input = input.as_ref();
-        let failure = failure.as_ref();
-        let task = Task { state: &state, shared: &shared, request, input, failure };
-        let spans = Spans::of_call();
-        let result = CatchPanic::new(|| match &spans {
-            None => LocalRunner.call(core, &task),
-            Some(spans) => spans.call(&LocalRunner, core, &task),
-        });
-        let result = make_edits(&shared, request, result.await);
-        if let Some(spans) = &spans {
-            let waits = shared.control.span_end(0);
-            spans.end_task(
-                0,
-                waits.unwrap_or_else(|| {
-                    result.as_ref().map_or_else(|error| Err(code_of(error)), |_| Ok("done"))
-                }),
-            );
-        }
-        let reply = match (shared.control.verdict(0), result) {
-            (Some(TaskVerdict::Waits(asks)), _) => {
-                let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
-                Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?)
-            }
-            (Some(TaskVerdict::Refused(Refusal { n, problem, asked })), _) => {
-                Reply::Refused { n, problem, schema: asked.and_then(|asked| asked.schema) }
-            }
-            (Some(TaskVerdict::Unaskable(why)), _) => {
-                let error = why.error();
-                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
-            }
-            (Some(TaskVerdict::Inside(_)), _) => {
-                let problem =
-                    "a subgraph runs where the graph around it runs, and not where a host runs single tasks";
-                Reply::Failed { code: Code::Host.as_str().to_owned(), problem: problem.to_owned() }
-            }
+        let input = input.map(|bytes| InputValue::stored(bytes.0, limits));
+        Ok(FarAttempt { core, codec, state, shared, request, input, failure: failure.map(Arc::new) })
+    }
+
+    async fn run(self) -> Result<TaskReply, Error> {
+        let ended = self.attempt().await;
+        let EndedAttempt { result, next_in, .. } = ended;
+        let result = make_edits(&self.shared, self.request, result);
+        let index = self.request.index;
+        let reply = match (self.shared.control.verdict(index), result) {
+            (Some(verdict), _) => self.verdict(verdict)?,
+            (None, Ok(step)) => self.done(step)?,
             (None, Err(error)) => {
-                let error = node_error(error);
-                Reply::Failed { code: error.code().as_str().to_owned(), problem: error.message().to_owned() }
-            }
-            (None, Ok(step)) => {
-                let codec = Codec::<S>::of(core.migrations.version);
-                let mut step = StoredStep::of_step(step, &codec, &core.schema)?;
-                step.edits.extend(shared.control.take_edits(0).into_iter().map(|one| one.edit));
-                Reply::Done(step.to_bytes()?)
+                let failure = self.failed(error)?;
+                match next_in {
+                    None => Reply::Failed(failure),
+                    Some(wait) => Reply::Again { failure, wait, attempt: self.request.attempt + 1 },
+                }
             }
         };
-        Ok(TaskReply { reply, attempts: shared.control.attempts(0) })
+        Ok(TaskReply { reply, at: micros(self.shared.services.now()) })
+    }
+
+    async fn attempt(&self) -> EndedAttempt<S> {
+        let task = Task {
+            state: &self.state,
+            shared: &self.shared,
+            request: self.request,
+            input: self.input.as_ref(),
+            failure: self.failure.as_ref(),
+        };
+        let spans = Spans::of_call();
+        let attempt = attempt_of(self.core, &task, spans.is_some());
+        let Some(spans) = spans else { return attempt.await };
+        let ended = spans.around(self.core.name(self.request.node), self.request, attempt).await;
+        let waits = self.shared.control.span_end(self.request.index);
+        let judged = || ended.result.as_ref().map_or_else(|error| Err(code_of(error)), |_| Ok("done"));
+        spans.end_task(self.request.index, waits.unwrap_or_else(judged));
+        ended
+    }
+
+    fn verdict(&self, verdict: TaskVerdict) -> Result<Reply, Error> {
+        Ok(match verdict {
+            TaskVerdict::Waits(asks) => {
+                let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
+                Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?.into())
+            }
+            TaskVerdict::Refused(Refusal { n, problem, asked }) => {
+                Reply::Refused { n, problem, schema: asked.and_then(|asked| asked.schema) }
+            }
+            TaskVerdict::Unaskable(why) => Reply::Failed(failure_bytes(&why.error(), &[])?),
+            TaskVerdict::Inside(_) => {
+                let problem = "a subgraph ran inside a task that a host runs";
+                Reply::Failed(failure_bytes(&Error::new(Code::Host, problem), &[])?)
+            }
+        })
+    }
+
+    fn done(&self, step: Step<S>) -> Result<Reply, Error> {
+        let mut step = StoredStep::of_step(step, &self.codec, &self.core.schema)?;
+        let edits = self.shared.control.take_edits(self.request.index);
+        step.edits.extend(edits.into_iter().map(|one| one.edit));
+        Ok(Reply::Done(step.to_bytes()?.into()))
+    }
+
+    fn failed(&self, error: BoxError) -> Result<Blob, Error> {
+        let keeps = self.core.entry(self.request.node).map_or(&[][..], |node| &node.keeps);
+        failure_bytes(&node_error(error), keeps)
     }
 }
 
-impl<'a, S: StoredState> IntoFuture for TaskRun<'a, S> {
-    type Output = Result<TaskReply, Error>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
-    }
+fn failure_bytes(error: &Error, keeps: &[KeptError]) -> Result<Blob, Error> {
+    Ok(to_bytes(&Failure::of("", error, keeps))?.into())
 }
 
-fn decode_state<S: StoredState>(schema: &S::Schema, operations: &[u8]) -> Result<S, Error> {
+fn decode_state<S: State>(codec: &Codec<S>, schema: &S::Schema, operations: &[u8]) -> Result<S, Error> {
     let damaged =
         |problem: String| Error::new(Code::Host, format!("the state of a task call is damaged: {problem}"));
     let mut folded = Folded::default();
@@ -213,7 +310,7 @@ fn decode_state<S: StoredState>(schema: &S::Schema, operations: &[u8]) -> Result
     let mut state = S::initial(schema);
     for (at, _) in S::channels(schema).iter().enumerate() {
         if let FieldValue::Bytes(value) = folded.value(at).map_err(|error| damaged(error.to_string()))? {
-            state.restore_channel(schema, at, &value)?;
+            (codec.restore_channel)(&mut state, schema, at, &value)?;
         }
     }
     Ok(state)

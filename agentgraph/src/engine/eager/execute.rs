@@ -168,10 +168,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             Ok(Some(done)) => Ok(done),
             Err(error) => Err(NoOutput::Failed(error)),
         };
-        let request = request(index, node, false);
-        if let Some(activation) = self.activation(key) {
-            self.announce_activation(key, activation, request);
-        }
+        let Some(activation) = self.activation(key) else { return false };
+        let request = request(index, node, false, self.origin_of(key, activation));
+        self.announce_activation(key, activation, request);
         match why {
             Ok(done) => {
                 self.executor().announce_skip(request, &done);
@@ -207,7 +206,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let state = self.state_of(key);
         let Some(activation) = self.activation(key) else { return };
         let handles = activation.handler.is_some();
-        let request = request(index, activation.actor(), handles);
+        let request = request(index, activation.actor(), handles, self.origin_of(key, activation));
         let failure = activation.handler.as_ref().map(|handler| Arc::clone(&handler.failure));
         let input = activation.input.clone();
         self.runtime.shared.control.enter(index);

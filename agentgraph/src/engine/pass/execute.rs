@@ -27,7 +27,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if let Some(halt) = &self.run.listeners.halt {
             halt.report_steps(u64::from(self.started));
         }
-        let request = TaskRequest { step: 1, node, index, attempt: 1, handles: false };
+        let origin = self.origin;
+        let request = TaskRequest { step: 1, node, index, attempt: 1, handles: false, origin };
         if self.run.listeners.events.is_some() {
             self.announce_start(request);
         }

@@ -126,6 +126,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let chosen = self.take_left_over()?;
         let chosen = self.take_skipped(chosen)?;
         let mut ends = std::mem::take(&mut self.buffers.ends);
+        let place = self.origin();
         let mut journal = self.records.journal.take();
         let before: Vec<Handover> = ends.handled.iter().map(Handover::copy).collect();
         let step = self.position.step;
@@ -135,8 +136,12 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
             let index = chosen.as_ref().map_or(at as u32, |chosen| chosen[at]);
             let (node, input) = frontier.task(index as usize);
             let handled = handled(&before, index);
-            let (node, handles) = handled.map_or((node, false), |handled| (handled.handler, true));
-            let request = TaskRequest { step, node, index, attempt: 1, handles };
+            let (node, handles, origin) = match (handled, frontier.dispatch_at(index as usize)) {
+                (Some(handled), _) => (handled.handler, true, place.led_by(node, index)),
+                (None, Some(dispatch)) => (node, false, place.led_by(dispatch.from, dispatch.index)),
+                (None, None) => (node, false, place),
+            };
+            let request = TaskRequest { step, node, index, attempt: 1, handles, origin };
             PlannedTask { request, input, failure: handled.map(|handled| &handled.failure) }
         });
         let (core, shared, nowhere) =

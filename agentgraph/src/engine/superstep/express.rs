@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use crate::context::TaskRequest;
+use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::Merge;
 use crate::engine::position::Position;
@@ -86,7 +86,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 called = node;
                 shared.control.begin_step(step);
                 guard.lower();
-                let request = TaskRequest { step, node, index: 0, attempt: 1, handles: false };
+                let origin = TaskOrigin::unstored(step);
+                let request = TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin };
                 let task = Task { state, shared, request, input: None, failure: None };
                 let mut future = runner.call(core, &task);
                 let Poll::Ready(result) = future.as_mut().poll(cx) else {

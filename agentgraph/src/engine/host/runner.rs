@@ -1,0 +1,239 @@
+//! [`HostRunner`]: sends the attempts of tasks to a host.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde_json::Value;
+
+use crate::context::{Interrupted, RunShared, TaskRequest};
+use crate::engine::host::{LocalRunner, TaskRunner};
+use crate::engine::stored::{StoredStep, from_bytes};
+use crate::error::{BoxError, Code, Error, OwnError};
+use crate::extract::Task;
+use crate::failure::{Failure, FarError};
+use crate::graph::run_graph::RunGraph;
+use crate::node::host::{Blob, EncodedState, Host, Reply, TaskCall, TaskDetails, TaskNames};
+use crate::node::{NodeFuture, NodeResult};
+use crate::record::bytes::Bytes;
+use crate::record::codec::Codec;
+use crate::state::State;
+use crate::step::InputValue;
+use crate::words::Spot;
+use agentgraph_checkpoint::CheckpointId;
+use agentgraph_checkpoint::delta::DeltaWriter;
+
+/// Connects a [`Host`] to the loop of one run.
+pub(crate) struct HostRunner<S: State> {
+    host: Arc<dyn Host>,
+    codec: Codec<S>,
+    /// The newest state that was encoded, for the other tasks that read it.
+    encoded: Mutex<Option<Encoded<S>>>,
+}
+
+/// A state and its bytes. The weak reference proves that the state is still the same object, and unchanged:
+/// a merge takes a state with weak references to another place. It does not keep the state from being taken
+/// without a copy.
+struct Encoded<S> {
+    state: Weak<S>,
+    bytes: EncodedState,
+}
+
+/// A runner for another run on the same host.
+impl<S: State> Clone for HostRunner<S> {
+    fn clone(&self) -> Self {
+        HostRunner::new(Arc::clone(&self.host), self.codec)
+    }
+}
+
+impl<S: State> TaskRunner<S> for HostRunner<S> {
+    fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        match core.entry(task.request.node) {
+            Some(node) if node.graph.is_some() => LocalRunner.call(core, task),
+            _ => self.send(core, task),
+        }
+    }
+
+    fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        match core.entry(task.request.node) {
+            Some(node) if node.graph.is_some() => LocalRunner.call_in_spans(core, task),
+            _ => self.send(core, task),
+        }
+    }
+}
+
+impl<S: State> HostRunner<S> {
+    pub(crate) fn new(host: Arc<dyn Host>, codec: Codec<S>) -> Self {
+        HostRunner { host, codec, encoded: Mutex::default() }
+    }
+
+    /// The host, for the runs inside its tasks.
+    pub(crate) fn host(&self) -> &Arc<dyn Host> {
+        &self.host
+    }
+
+    /// Sends a task to the host, attempt after attempt.
+    fn send(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+        let retried = core.entry(task.request.node).and_then(|node| node.policies.as_deref());
+        let sent = SentTask {
+            host: Arc::clone(&self.host),
+            codec: self.codec,
+            schema: core.schema.clone(),
+            shared: Arc::clone(task.shared),
+            request: task.request,
+            is_retried: retried.is_some_and(|policies| !policies.retry.is_empty()),
+        };
+        let call = self.task_call(core, task);
+        Box::pin(async move { sent.attempts(call.map_err(OwnError)?).await })
+    }
+
+    fn task_call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> Result<TaskCall, Error> {
+        let Task { shared, request, .. } = *task;
+        let names = TaskNames {
+            run: shared.run,
+            thread: shared.thread.as_deref().map(str::to_owned),
+            task: shared.task_id(request),
+            step: request.step,
+            max_supersteps: shared.max_supersteps,
+            node: core.name(request.node).to_owned(),
+            path: shared.path(),
+            namespace: shared.namespace().to_owned(),
+            index: request.index,
+            remote: core.entry(request.node).is_some_and(|node| node.remote),
+        };
+        let kept = shared.visible().kept;
+        let mut kept: Vec<String> = kept.iter().map(|node| core.name(*node).to_owned()).collect();
+        // Equal calls have equal bytes.
+        kept.sort_unstable();
+        let details = TaskDetails {
+            input: task.input.map(InputValue::encode).transpose()?.map(Bytes),
+            limits: task.input.and_then(InputValue::stored_limits),
+            failure: task.failure.map(|failure| Failure::clone(failure)),
+            asked: shared.control.asked(request.index),
+            edits: core.log().to_vec(),
+            added: shared.added_on_path(),
+            kept,
+        };
+        TaskCall::new(names, self.encoded(core, task.state)?, &details)
+    }
+
+    /// The state as bytes: encoded once for all tasks that read it.
+    fn encoded(&self, core: &RunGraph<S>, state: &Arc<S>) -> Result<EncodedState, Error> {
+        let mut newest = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(encoded) = newest.as_ref().filter(|encoded| encoded.is_of(state)) {
+            return Ok(encoded.bytes.clone());
+        }
+        let channels = S::channels(&core.schema);
+        let mut operations = DeltaWriter::new(channels.len());
+        operations.begin(CheckpointId::default());
+        for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
+            (self.codec.record_channel)(state, &core.schema, at, &mut operations)?;
+        }
+        let bytes = EncodedState::new(operations.bytes());
+        *newest = Some(Encoded { state: Arc::downgrade(state), bytes: bytes.clone() });
+        Ok(bytes)
+    }
+}
+
+impl<S> Encoded<S> {
+    fn is_of(&self, state: &Arc<S>) -> bool {
+        self.state.upgrade().is_some_and(|same| Arc::ptr_eq(&same, state))
+    }
+}
+
+/// A task on its way: everything that its attempts need.
+struct SentTask<S: State> {
+    host: Arc<dyn Host>,
+    codec: Codec<S>,
+    schema: S::Schema,
+    shared: Arc<RunShared>,
+    request: TaskRequest,
+    /// Whether its node has a retry policy.
+    is_retried: bool,
+}
+
+impl<S: State> SentTask<S> {
+    /// One attempt after the other, as [`call_with_policies`](crate::policy::call_with_policies) makes them
+    /// in this process. The host judges each failure, since it has the error; the waits are those of this
+    /// run.
+    async fn attempts(self, mut call: TaskCall) -> NodeResult<S> {
+        loop {
+            let reply = self.host.run(call.clone()).await.map_err(|error| {
+                let problem = format!("the host could not run the task: {error}");
+                OwnError(Error::new(Code::Host, problem).with_source(error))
+            })?;
+            let (failure, next) = match reply.reply {
+                Reply::Failed(failure) => (failure, None),
+                Reply::Again { failure, wait, attempt } => (failure, Some((wait, attempt))),
+                other => return self.read(other),
+            };
+            let request = TaskRequest { attempt: call.attempt, ..self.request };
+            let error = BoxError::from(OwnError(far_error(&failure).map_err(OwnError)?));
+            let sink = self.shared.sink.as_ref();
+            if let Some(sink) = sink.filter(|_| self.is_retried || next.is_some()) {
+                sink.attempt_failed(request, &error, next.map(|(wait, _)| wait));
+            }
+            let Some((wait, attempt)) = next else { return Err(error) };
+            self.shared.services.sleep(wait).await;
+            call.attempt = attempt;
+            self.shared.control.note_attempts(request.index, attempt);
+            if let Some(sink) = sink {
+                sink.attempt_started(TaskRequest { attempt, ..request });
+            }
+        }
+    }
+
+    fn read(&self, reply: Reply) -> NodeResult<S> {
+        let Self { shared, request, .. } = self;
+        match reply {
+            Reply::Done(bytes) => {
+                let mut step = StoredStep::from_bytes(&bytes.0).map_err(unreadable_reply)?;
+                for edit in std::mem::take(&mut step.edits) {
+                    shared.submit(*request, edit, None)?;
+                }
+                Ok(step.into_step(&self.codec, &self.schema).map_err(OwnError)?)
+            }
+            Reply::Waits(questions) => Err(take_questions(shared, *request, &questions)?.into()),
+            Reply::Refused { n, problem, schema } => {
+                if shared.control.asked(request.index).iter().all(|asked| asked.n != n) {
+                    let problem = "a host refused an answer that its task was not given";
+                    return Err(OwnError(Error::new(Code::Host, problem)).into());
+                }
+                Err(shared.control.put_refusal(*request, n, problem, schema).into())
+            }
+            Reply::Failed(failure) | Reply::Again { failure, .. } => {
+                Err(OwnError(far_error(&failure).map_err(OwnError)?).into())
+            }
+        }
+    }
+}
+
+/// A question of a task on a host: its spot, its value, and its schema.
+pub(crate) type Question = (Spot, Value, Option<Value>);
+
+/// Records the questions of a task on a host. Their ids and the answers that they void are computed here.
+fn take_questions(
+    shared: &RunShared,
+    request: TaskRequest,
+    questions: &Blob,
+) -> Result<Interrupted, OwnError> {
+    let questions: Vec<Question> = from_bytes(&questions.0).map_err(unreadable_reply)?;
+    if questions.is_empty() {
+        let problem = "a host reported a waiting task without an interrupt";
+        return Err(OwnError(Error::new(Code::Host, problem)));
+    }
+    for (spot, value, schema) in questions {
+        shared.control.put_question(request, spot, value, schema);
+    }
+    Ok(Interrupted)
+}
+
+/// The error for a host's reply that cannot be read. It does not mean that stored data is damaged.
+fn unreadable_reply(error: Error) -> OwnError {
+    let problem = format!("the host's reply cannot be read: {}", error.message());
+    OwnError(Error::new(Code::Host, problem).with_source(error))
+}
+
+/// The error of a node that failed on a host, which may know codes that this process does not.
+fn far_error(failure: &Blob) -> Result<Error, Error> {
+    let failure: Failure = from_bytes(&failure.0).map_err(|error| unreadable_reply(error).0)?;
+    Ok(Error::new(failure.code(), failure.message().to_owned()).with_source(FarError::of(failure)))
+}

@@ -1,0 +1,55 @@
+//! [`TaskReply`]: the end of an attempt on a host.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Blob;
+use agentgraph_checkpoint::services::from_micros;
+
+/// The end of one attempt of a task on a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskReply {
+    pub(crate) reply: Reply,
+    /// The time on the far side when the attempt ended, in microseconds since 1970.
+    pub(crate) at: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Done(Blob),
+    /// The questions without an answer, as MessagePack.
+    Waits(Blob),
+    /// The n-th answer was refused, with the schema that the task asks with now.
+    Refused {
+        n: u32,
+        problem: String,
+        schema: Option<Value>,
+    },
+    /// The failure, as MessagePack.
+    Failed(Blob),
+    /// The attempt failed, and the node's retry policy wants another one after a wait.
+    Again {
+        failure: Blob,
+        wait: Duration,
+        attempt: u32,
+    },
+}
+
+impl TaskReply {
+    /// The time on the far side when the attempt ended.
+    pub fn at(&self) -> SystemTime {
+        from_micros(self.at)
+    }
+
+    /// The wait before the next attempt, and its number, if this one failed and the node's retry policy wants
+    /// another one. The run waits by its own services, and sends the next call itself: a host only passes the
+    /// reply on.
+    pub fn again(&self) -> Option<(Duration, u32)> {
+        match &self.reply {
+            Reply::Again { wait, attempt, .. } => Some((*wait, *attempt)),
+            _ => None,
+        }
+    }
+}
