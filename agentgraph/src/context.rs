@@ -37,7 +37,7 @@ pub use store::MissingStore;
 pub(crate) use values_by_type::ValuesByType;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -130,7 +130,7 @@ pub(crate) struct RunShared {
 pub(crate) struct VisibleEdits {
     pub(crate) overlay: Option<Arc<Overlay>>,
     /// The nodes whose last output can be used again.
-    pub(crate) kept: Arc<HashSet<u32>>,
+    pub(crate) kept: Arc<BTreeSet<u32>>,
     /// Accepts edits instead of the run's desk during a pass.
     pub(crate) desk: Option<Arc<dyn Desk>>,
 }

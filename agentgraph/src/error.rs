@@ -56,6 +56,8 @@ macro_rules! codes {
 codes! {
     /// A value could not be turned into bytes for a checkpoint.
     Encode = "E_ENCODE",
+    /// A value of a run that is driven from outside has another order each time it is encoded.
+    UnorderedValue = "E_UNORDERED_VALUE",
     /// Stored bytes break the format.
     CorruptCheckpoint = "E_CORRUPT_CHECKPOINT",
     /// Stored bytes were written by a newer format than this release reads.
@@ -207,6 +209,7 @@ impl Code {
             | Code::Host => false,
             // The updates of nodes, and their targets.
             Code::Encode
+            | Code::UnorderedValue
             | Code::UnknownTarget
             | Code::ConcurrentUpdate
             | Code::UnknownChannel

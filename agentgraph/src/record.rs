@@ -6,3 +6,4 @@ pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod migrate;
 pub(crate) mod once;
+pub(crate) mod unordered;

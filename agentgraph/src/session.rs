@@ -15,7 +15,9 @@ use serde::de::DeserializeOwned;
 use crate::error::{Code, Error};
 use crate::extract::{FromTask, Requirement, Task};
 use crate::record::bytes::Bytes;
+use crate::record::unordered;
 use crate::state::State;
+use agentgraph_checkpoint::canonical;
 use agentgraph_checkpoint::delta::{EncodeError, encode};
 
 /// The run's cell of type `T`. The graph declares it with
@@ -147,6 +149,20 @@ impl SessionKind {
     }
 }
 
+impl SessionKind {
+    fn check_order(&self, bytes: &[u8]) -> Result<(), Error> {
+        let again = |bytes: &[u8]| {
+            let mut encoded = Vec::new();
+            (self.encode)(&(self.open)(Some(bytes), false).ok()?, &mut encoded).ok()?;
+            Some(encoded)
+        };
+        if unordered::is_unordered(bytes, again) {
+            return Err(unordered::error(&format!("the session `{}`", self.name)));
+        }
+        Ok(())
+    }
+}
+
 /// The cells of one run, in the order in which the graph declares them.
 #[derive(Default)]
 pub(crate) struct Sessions {
@@ -210,6 +226,9 @@ impl Sessions {
             (kind.encode)(cell, &mut bytes).map_err(|error| {
                 Error::new(Code::Encode, format!("the session `{}` cannot be stored: {error}", kind.name))
             })?;
+            if canonical::is_on() {
+                kind.check_order(&bytes)?;
+            }
             Ok((kind.name.clone(), Bytes(bytes)))
         });
         stored.collect()

@@ -9,6 +9,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::canonical;
 use crate::id::CheckpointId;
 
 /// Why a value could not be encoded.
@@ -214,10 +215,26 @@ impl DeltaWriter {
         entries: impl Iterator<Item = (&'a K, &'a V)>,
     ) -> Result<(), EncodeError> {
         self.weight().live = self.operation(Op::Entries, |_| Ok(()))?;
+        if canonical::is_on() {
+            return self.sorted_entries(entries);
+        }
         for (key, value) in entries {
             self.entry(key, value, None)?;
         }
         Ok(())
+    }
+
+    fn sorted_entries<'a, K: Serialize + 'a, V: Serialize + 'a>(
+        &mut self,
+        entries: impl Iterator<Item = (&'a K, &'a V)>,
+    ) -> Result<(), EncodeError> {
+        let with_key = |(key, value): (&'a K, &'a V)| {
+            let mut encoded = Vec::new();
+            encode(&mut encoded, key).map(|()| (encoded, key, value))
+        };
+        let mut entries = entries.map(with_key).collect::<Result<Vec<_>, _>>()?;
+        entries.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        entries.into_iter().try_for_each(|(_, key, value)| self.entry(key, value, None))
     }
 
     /// Refers to the whole value in another record instead of repeating it.
@@ -363,9 +380,15 @@ const BIN: u64 = 5;
 /// Encodes a value as MessagePack with named fields.
 #[doc(hidden)]
 pub fn encode<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
+    let start = bytes.len();
     value
-        .serialize(&mut rmp_serde::Serializer::new(bytes).with_struct_map())
-        .map_err(|error| EncodeError(error.to_string()))
+        .serialize(&mut rmp_serde::Serializer::new(&mut *bytes).with_struct_map())
+        .map_err(|error| EncodeError(error.to_string()))?;
+    if canonical::is_on() {
+        let written = bytes.get_mut(start..).unwrap_or_default();
+        canonical::sort_maps(written).map_err(|error| EncodeError(error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// The deepest nesting of stored values. A reader recurses once a level, and the bytes are not trusted with

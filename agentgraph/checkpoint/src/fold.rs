@@ -182,6 +182,20 @@ impl Folded {
         self.fields.get(field).map_or(Ok(Value::Absent), Field::value)
     }
 
+    /// The value that the operations alone give a field which was empty before.
+    pub fn changes_alone(&self, field: usize) -> Result<Value, FormatError> {
+        let Some(field) = self.fields.get(field) else { return Ok(Value::Absent) };
+        let base = match &field.base {
+            Base::Elsewhere(_) => return Ok(Value::Absent),
+            Base::Before if field.is_untouched() => return Ok(Value::Absent),
+            Base::Before if !field.entries.items.is_empty() => Base::Entries,
+            Base::Before if !field.keyed.items.is_empty() => Base::Keyed,
+            Base::Before => Base::List(Items::default()),
+            known => known.clone(),
+        };
+        Field { base, ..field.clone() }.value()
+    }
+
     /// The bytes that a full record would use for a field whose value has `value` bytes.
     pub fn weight(&self, field: usize, value: usize) -> u64 {
         let size = |bytes: &[u8]| bytes.len() as u64;

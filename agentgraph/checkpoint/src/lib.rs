@@ -40,6 +40,8 @@
 pub mod behind;
 mod blob;
 #[doc(hidden)]
+pub mod canonical;
+#[doc(hidden)]
 pub mod catalog;
 mod checkpointer;
 #[cfg(feature = "conformance")]

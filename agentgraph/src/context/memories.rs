@@ -6,7 +6,7 @@
 //! changes in the same commit as the result of the call.
 
 use agentgraph_checkpoint::CheckpointId;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{RunShared, TaskRequest};
@@ -26,7 +26,7 @@ struct Inner {
     foreign: bool,
     /// The memories called by tasks that are not merged, by task index, with their checkpoints after calls
     /// that have ended.
-    called: HashMap<u32, BTreeMap<String, Option<(u32, u64)>>>,
+    called: BTreeMap<u32, BTreeMap<String, Option<(u32, u64)>>>,
 }
 
 impl Memories {

@@ -32,10 +32,12 @@ use crate::graph::run_graph::RunGraph;
 use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::header::StoredCall;
+use crate::record::unordered;
 use crate::session::Sessions;
 use crate::state::{State, StateError};
 use crate::words::Spent;
 use agentgraph_checkpoint::behind::Behind;
+use agentgraph_checkpoint::canonical;
 use agentgraph_checkpoint::delta::{DeltaWriter, Weight, whole_size};
 use agentgraph_checkpoint::engine::{Leased, unreadable};
 use agentgraph_checkpoint::fold::Folded;
@@ -458,6 +460,9 @@ impl<S: State> Journal<S> {
             replay = referred + self.next.delta.bytes().len() as u64;
         } else {
             self.encode(record, time, commit, Repeat::Changes)?;
+        }
+        if canonical::is_on() {
+            unordered::check_changes(&self.codec, &core.schema, self.next.delta.bytes())?;
         }
         record.extend_from_slice(self.next.delta.bytes());
         Ok((full, replay))

@@ -12,12 +12,13 @@ use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{StoredLimits, StoredSleep, StoredSpot, StoredStuck};
 use crate::record::migrate::Migrations;
+use crate::record::unordered;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
 use crate::words::{GraphEdit, Request, Spot, StoredStop};
 use agentgraph_checkpoint::frame::{NEEDS_KEY, SEALED};
 use agentgraph_checkpoint::header::StoredMemories;
-use agentgraph_checkpoint::{PendingWrite, TaskId, delta};
+use agentgraph_checkpoint::{PendingWrite, TaskId, canonical, delta};
 
 /// The step of a finished task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -247,6 +248,9 @@ impl StoredStep {
         schema: &S::Schema,
     ) -> Result<Self, Error> {
         let update = update.map(|update| (codec.encode_update)(schema, update)).transpose()?;
+        if let (true, Some(update)) = (canonical::is_on(), &update) {
+            unordered::check_update(codec, schema, update)?;
+        }
         let targets: Result<Vec<_>, Error> = targets.iter().map(StoredTarget::of).collect();
         Ok(StoredStep {
             version: codec.version,

@@ -17,6 +17,7 @@ use super::end::RunEnd;
 use super::image::DrivenStore;
 use super::need::{Need, NeedId, Reply};
 use crate::error::{Code, Error};
+use agentgraph_checkpoint::canonical::Canonical;
 
 /// A call on a thread whose needs somebody else meets: see [`HostedGraph::drive`](super::HostedGraph::drive).
 pub struct DrivenRun {
@@ -145,6 +146,7 @@ impl DrivenRun {
         if let Some(work) = &mut self.work {
             let waker = Waker::from(Arc::clone(&self.woken));
             let mut cx = Context::from_waker(&waker);
+            let _canonical = Canonical::begin();
             loop {
                 self.woken.0.store(false, Ordering::Release);
                 match pin!(unconstrained(work.as_mut())).poll(&mut cx) {

@@ -1,0 +1,13 @@
+//! Driven runs: the loop notes what it needs, and a driver of the test replies.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod driver;
+mod graphs;
+
+mod bytes_are_the_same_on_every_replay;
+mod calls_end_as_local_ones_do;
+mod rows_are_all_that_a_thread_needs;
+mod wrong_replies_are_errors;
