@@ -43,8 +43,8 @@ pub fn sort_maps(value: &mut [u8]) -> Result<(), FormatError> {
     if end == value.len() { Ok(()) } else { Err(damaged("bytes follow a value")) }
 }
 
-/// Sorts the maps in the value at the start of `bytes`, and returns its length. The bytes come from the encoder,
-/// so their nesting is that of a value in memory.
+/// Sorts the maps in the value at the start of `bytes`, and returns its length. The bytes come from the
+/// encoder, so their nesting is that of a value in memory.
 fn sort_value(bytes: &mut [u8]) -> Result<usize, FormatError> {
     let marker = *bytes.first().ok_or_else(|| damaged("a value is cut off"))?;
     let (head, body, inside) = shape(marker, bytes)?;

@@ -1,8 +1,8 @@
 //! Finding values whose encoding has another order each time, such as a `HashSet`.
 //!
-//! Maps are sorted where that matters, but a set is a list in MessagePack, and its order may be lost on it. So
-//! a value is decoded and encoded again a few times: a set whose hasher has a new seed each time gives itself
-//! away.
+//! Maps are sorted where that matters, but a set is a list in MessagePack, and its order may be lost on it.
+//! So a value is decoded and encoded again a few times: a set whose hasher has a new seed each time gives
+//! itself away.
 
 use crate::error::{Code, Error};
 use crate::record::codec::Codec;

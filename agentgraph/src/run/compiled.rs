@@ -293,6 +293,11 @@ impl<S: State> CompiledGraph<S> {
         self.persistence.is_some()
     }
 
+    /// The channels of the graph's state, if they are known only at run time; `()` for a derived state.
+    pub fn schema(&self) -> &S::Schema {
+        &self.core.schema
+    }
+
     /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
     /// channels change. Checkpoints contain it.
     pub fn fingerprint(&self) -> &str {

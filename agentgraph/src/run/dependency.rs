@@ -1,7 +1,7 @@
 //! [`CompiledDependencyGraph`]: a checked dependency graph. Immutable, cheap to clone, shared by any number
 //! of passes.
 
-use crate::dependency::outputs::{Output, PassInput};
+use crate::dependency::outputs::{Output, OutputTable, PassInput};
 use std::fmt;
 use std::sync::Arc;
 
@@ -213,6 +213,11 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// The names of the nodes, in order of declaration.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         self.graph.nodes()
+    }
+
+    /// The channels of its [`Outputs`]: the names of the nodes.
+    pub fn schema(&self) -> &OutputTable {
+        self.graph.schema()
     }
 
     /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins or templates

@@ -1,5 +1,5 @@
-//! A driver of driven runs: it carries tasks to another graph value as bytes, keeps the rows of the thread, and
-//! records a journal, from which a run can be built again.
+//! A driver of driven runs: it carries tasks to another graph value as bytes, keeps the rows of the thread,
+//! and records a journal, from which a run can be built again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -72,7 +72,9 @@ pub fn bytes_of(needs: &[Need]) -> Vec<u8> {
         all.extend(need.id.to_u64().to_be_bytes());
         match &need.kind {
             NeedKind::Task(call) => all.extend(bytes(call)),
-            NeedKind::Store(StoreChange { set, clear, commit, .. }) => all.extend(bytes(&(set, clear, commit))),
+            NeedKind::Store(StoreChange { set, clear, commit, .. }) => {
+                all.extend(bytes(&(set, clear, commit)))
+            }
             NeedKind::Timer(duration) => all.extend(bytes(duration)),
             _ => all.extend(b"withdrawn"),
         }
@@ -99,7 +101,8 @@ impl Driver {
 
     pub fn ground(&self) -> Ground {
         // The rows are stored and loaded again between two calls.
-        let rows: Vec<(String, Vec<u8>)> = rmp_serde::from_slice(&bytes(&self.rows.clone().into_iter().collect::<Vec<_>>())).unwrap();
+        let rows: Vec<(String, Vec<u8>)> =
+            rmp_serde::from_slice(&bytes(&self.rows.clone().into_iter().collect::<Vec<_>>())).unwrap();
         let ground = Ground::new(&*self.thread, 7 + self.calls, self.now).rows(rows);
         if self.journaled { ground.journaled() } else { ground }
     }
@@ -119,7 +122,15 @@ impl Driver {
         let mut run = self.near.drive(call.clone(), ground.clone()).unwrap();
         let mut going = Going::new(self.order);
         let mut rows = self.rows.clone();
-        going.go_on(&mut run, &*self.far, &mut rows, Some(&self.history), (self.cancel_after, self.drain_after)).await;
+        going
+            .go_on(
+                &mut run,
+                &*self.far,
+                &mut rows,
+                Some(&self.history),
+                (self.cancel_after, self.drain_after),
+            )
+            .await;
         self.rows.clone_from(&rows);
         let end: RunEnd = rmp_serde::from_slice(&bytes(&run.end().unwrap())).unwrap();
         Done { end, journal: going.journal, call, ground, steps: run.steps(), rows }
@@ -130,7 +141,10 @@ impl Driver {
         let replies = done.journal.replies.len();
         for length in (0..=replies).filter(|length| replies < 60 || length % (replies / 23) == 0) {
             let (mut run, open) = self.replay(done, length);
-            if matches!(self.order, Order::AsAsked) && self.cancel_after.is_none() && self.drain_after.is_none() {
+            if matches!(self.order, Order::AsAsked)
+                && self.cancel_after.is_none()
+                && self.drain_after.is_none()
+            {
                 let mut going = Going::new(self.order);
                 going.open = open;
                 let mut rows = BTreeMap::new();
@@ -152,7 +166,9 @@ impl Driver {
                 done.journal.needs[at],
                 "after {at} of {length} replies, the run asks for {needs:?}"
             );
-            withdrawn.extend(needs.iter().filter(|need| matches!(need.kind, NeedKind::Withdrawn)).map(|need| need.id));
+            withdrawn.extend(
+                needs.iter().filter(|need| matches!(need.kind, NeedKind::Withdrawn)).map(|need| need.id),
+            );
             open.extend(needs);
             if at < length {
                 let (id, reply) = &done.journal.replies[at];
@@ -234,13 +250,15 @@ impl Going {
 
     fn next(&mut self) -> Option<Need> {
         // Timers are longer than everything else here.
-        let first = |open: &VecDeque<Need>| open.iter().position(|need| !matches!(need.kind, NeedKind::Timer(_)));
+        let first =
+            |open: &VecDeque<Need>| open.iter().position(|need| !matches!(need.kind, NeedKind::Timer(_)));
         let at = match self.order {
             Order::AsAsked => first(&self.open).unwrap_or(0),
             Order::Random(_) => {
                 self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let others: Vec<usize> =
-                    (0..self.open.len()).filter(|at| !matches!(self.open[*at].kind, NeedKind::Timer(_))).collect();
+                let others: Vec<usize> = (0..self.open.len())
+                    .filter(|at| !matches!(self.open[*at].kind, NeedKind::Timer(_)))
+                    .collect();
                 match others.len() {
                     0 => 0,
                     count => others[(self.random >> 33) as usize % count],
@@ -270,7 +288,10 @@ impl Going {
                 assert!(sorted(change.clear.iter().collect()), "{change:?}");
                 rows.extend(change.set.iter().cloned());
                 for key in &change.clear {
-                    assert!(rows.remove(key).is_some() || history.is_none(), "`{key}` is cleared and was not there");
+                    assert!(
+                        rows.remove(key).is_some() || history.is_none(),
+                        "`{key}` is cleared and was not there"
+                    );
                 }
                 if let (Some(commit), Some(history)) = (&change.commit, history) {
                     let commit: agentgraph::host::Commit = rmp_serde::from_slice(&bytes(commit)).unwrap();

@@ -20,7 +20,10 @@ pub struct Work {
     pub labels: HashMap<u64, String>,
 }
 
-fn add_nested(value: &mut HashMap<String, HashMap<String, u64>>, write: HashMap<String, HashMap<String, u64>>) {
+fn add_nested(
+    value: &mut HashMap<String, HashMap<String, u64>>,
+    write: HashMap<String, HashMap<String, u64>>,
+) {
     for (name, inner) in write {
         value.entry(name).or_default().extend(inner);
     }
@@ -61,7 +64,11 @@ pub fn busy(eager: bool) -> CompiledGraph<Work> {
         .edge(START, "left")
         .edge(START, "right")
         .edge(["left", "right"], "both")
-        .branch("both", |work: &Work| if work.lines.len() < 12 { "spread" } else { "last" }, ["spread", "last"])
+        .branch(
+            "both",
+            |work: &Work| if work.lines.len() < 12 { "spread" } else { "last" },
+            ["spread", "last"],
+        )
         .edge("spread", "left")
         .edge("spread", "right");
     if eager { graph.eager().compile().unwrap() } else { graph.compile().unwrap() }
@@ -91,7 +98,9 @@ pub fn looping(steps: u64) -> CompiledGraph<Work> {
     StateGraph::new()
         .node("step", |work: Snapshot<Work>| {
             let name = ["a", "b", "c"][work.count as usize % 3];
-            std::future::ready(Work::update().count(work.count + 1).marks([(name.to_owned(), work.count as u32)]))
+            std::future::ready(
+                Work::update().count(work.count + 1).marks([(name.to_owned(), work.count as u32)]),
+            )
         })
         .edge(START, "step")
         .branch("step", move |work: &Work| if work.count < steps { "step" } else { END }, ["step", END])

@@ -6,6 +6,7 @@ mod common;
 
 mod driver;
 mod graphs;
+mod local;
 
 mod bytes_are_the_same_on_every_replay;
 mod calls_end_as_local_ones_do;

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::need::{Need, NeedId, NeedKind, Reply};
 use crate::error::{Code, Error};
+use agentgraph_checkpoint::services::from_micros;
 
 /// The needs of one driven run, its clock and its randomness. All of them change only with replies, so a run
 /// that is built again goes the same way.
@@ -137,6 +138,7 @@ impl Desk {
         let Some(open) = state.open.get_mut(&id) else { return };
         let then = match (open.kind, &reply) {
             (WaitKind::Timer(end), _) => Some(end),
+            (_, Reply::Task(reply)) => Some(from_micros(reply.at)),
             _ => None,
         };
         open.reply = Some(reply);

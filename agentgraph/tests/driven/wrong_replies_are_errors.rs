@@ -1,0 +1,129 @@
+//! What a driver does wrong is a typed error, and never a panic.
+
+use std::time::UNIX_EPOCH;
+
+use agentgraph::Code;
+use agentgraph::host::{Ground, HostedGraph, NeedKind, Reply, RunCall, TaskReply};
+use serde_json::Value;
+
+use crate::graphs::{Work, busy, step};
+
+fn call() -> RunCall {
+    RunCall::invoke::<Work>(&(), &step("input", 0)).unwrap()
+}
+
+#[tokio::test]
+async fn replies_that_nobody_waits_for_are_refused() {
+    let graph = busy(false);
+    let mut run = graph.drive(call(), Ground::new("t", 1, UNIX_EPOCH).journaled()).unwrap();
+    let first = run.needs().unwrap();
+    assert!(matches!(first[0].kind, NeedKind::Store(_)));
+    let refused = run.give(first[0].id, Reply::Fired).unwrap_err();
+    assert_eq!(refused.code(), Code::Host);
+    assert!(refused.message().contains("Reply::Stored"), "{refused}");
+    run.give(first[0].id, Reply::Stored(Ok(()))).unwrap();
+    let twice = run.give(first[0].id, Reply::Stored(Ok(()))).unwrap_err();
+    assert!(twice.message().contains("answered before"), "{twice}");
+
+    let tasks = run.needs().unwrap();
+    assert_eq!(tasks.len(), 2);
+    assert!(run.give(first[0].id, Reply::Stored(Ok(()))).is_err());
+    let kind = run.give(tasks[0].id, Reply::Stored(Ok(()))).unwrap_err();
+    assert!(kind.message().contains("Reply::Task"), "{kind}");
+    run.give(tasks[1].id, Reply::HostFailed("the line is cut".into())).unwrap();
+    // Nothing new: the other task is open.
+    assert!(run.needs().unwrap().is_empty());
+    assert!(run.end().is_none());
+    run.give(tasks[0].id, Reply::HostFailed("the line is cut".into())).unwrap();
+    while run.end().is_none() {
+        for need in run.needs().unwrap() {
+            run.give(need.id, Reply::Stored(Ok(()))).unwrap();
+        }
+    }
+    let end = run.end().unwrap();
+    assert_eq!(end.error_code(), Some("E_HOST"));
+    assert!(run.needs().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_damaged_reply_fails_the_run_and_not_the_process() {
+    let graph = busy(false);
+    let mut run = graph.drive(call(), Ground::new("t", 1, UNIX_EPOCH).journaled()).unwrap();
+    let store = run.needs().unwrap();
+    run.give(store[0].id, Reply::Stored(Ok(()))).unwrap();
+    let tasks = run.needs().unwrap();
+    let NeedKind::Task(first) = &tasks[0].kind else { panic!("{tasks:?}") };
+    let reply = graph.run_task((**first).clone()).await.unwrap();
+    let mut json = serde_json::to_value(&reply).unwrap();
+    json["reply"]["Done"] = serde_json::json!([1, 2, 3]);
+    let damaged: TaskReply = serde_json::from_value::<TaskReply>(json).unwrap();
+    run.give(tasks[0].id, Reply::Task(damaged)).unwrap();
+    run.give(tasks[1].id, Reply::Task(reply)).unwrap();
+    let mut end = None;
+    for _ in 0..10 {
+        for need in run.needs().unwrap() {
+            run.give(need.id, Reply::Stored(Ok(()))).unwrap();
+        }
+        end = run.end();
+        if end.is_some() {
+            break;
+        }
+    }
+    assert_eq!(end.unwrap().error_code(), Some("E_HOST"));
+}
+
+#[tokio::test]
+async fn a_store_that_fails_ends_the_call() {
+    let graph = busy(false);
+    for failing in 0..4 {
+        let mut run = graph.drive(call(), Ground::new("t", 1, UNIX_EPOCH)).unwrap();
+        let mut stores = 0;
+        while run.end().is_none() {
+            for need in run.needs().unwrap() {
+                let reply = match need.kind {
+                    NeedKind::Task(task) => Reply::Task(graph.run_task(*task).await.unwrap()),
+                    NeedKind::Store(_) if stores == failing => {
+                        let full = agentgraph::checkpoint::StoreError::new(
+                            agentgraph::checkpoint::StoreCode::Store,
+                            "the disk is full",
+                        );
+                        stores += 1;
+                        Reply::Stored(Err(full))
+                    }
+                    NeedKind::Store(_) => {
+                        stores += 1;
+                        Reply::Stored(Ok(()))
+                    }
+                    NeedKind::Timer(_) => Reply::Fired,
+                    _ => continue,
+                };
+                run.give(need.id, reply).unwrap();
+            }
+        }
+        assert_eq!(run.end().unwrap().error_code(), Some("E_STORE"));
+    }
+}
+
+#[test]
+fn rows_and_calls_that_cannot_be_read_are_errors() {
+    let graph = busy(false);
+    let ground = Ground::new("t", 1, UNIX_EPOCH).rows([("what".to_owned(), vec![1])]);
+    assert_eq!(graph.drive(call(), ground).unwrap_err().code(), Code::UnknownFormat);
+
+    let mut sent: Value = serde_json::to_value(call()).unwrap();
+    sent["request"] = serde_json::json!({ "invoke": [1, 2, 3] });
+    let damaged: RunCall = serde_json::from_value(sent).unwrap();
+    assert!(graph.drive(damaged, Ground::new("t", 1, UNIX_EPOCH)).is_err());
+    let pass = RunCall::pass(&()).unwrap();
+    assert_eq!(graph.drive(pass, Ground::new("t", 1, UNIX_EPOCH)).unwrap_err().code(), Code::BadInput);
+}
+
+#[test]
+fn damaged_rows_are_a_typed_end() {
+    let graph = busy(false);
+    let key = ".00000000.0000000000000000.0".to_owned();
+    let ground = Ground::new("t", 1, UNIX_EPOCH).rows([(key, vec![1, 2, 3])]);
+    let mut run = graph.drive(RunCall::proceed(), ground).unwrap();
+    assert!(run.needs().unwrap().is_empty());
+    assert_eq!(run.end().unwrap().error_code(), Some("E_CORRUPT_CHECKPOINT"));
+}
