@@ -165,6 +165,17 @@ impl RunShared {
         self.lock_visible().desk.as_ref().map_or_else(|| Arc::clone(&self.desk), Arc::clone)
     }
 
+    /// Takes a temporary edit that a task made in another process, where it was checked.
+    pub(crate) fn adopt(
+        &self,
+        seen: &VisibleEdits,
+        task: TaskRequest,
+        edit: GraphEdit,
+    ) -> Result<(), EditError> {
+        let adopted = self.desk_now().adopt(self, seen, task, &edit);
+        adopted.map_err(|why| EditError::new(edit, why))
+    }
+
     /// Submits a temporary edit of a task, and reports a refusal to the stream.
     pub(crate) fn submit(
         &self,

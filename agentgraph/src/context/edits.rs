@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::context::{RunShared, TaskRequest};
+use crate::context::{RunShared, TaskRequest, VisibleEdits};
 use crate::node::{IntoNode, NodeResult};
 use crate::state::State;
 use crate::step::Step;
@@ -27,6 +27,24 @@ pub(crate) trait Desk: Send + Sync {
         edit: &GraphEdit,
         made: Option<NodeValue>,
     ) -> Result<(), Rejection>;
+
+    /// Takes an edit that was checked in another process, against the graph that the task sees. What other
+    /// tasks have changed since is no reason to refuse it: it may be dropped when the task is done.
+    fn adopt(
+        &self,
+        shared: &RunShared,
+        seen: &VisibleEdits,
+        task: TaskRequest,
+        edit: &GraphEdit,
+    ) -> Result<(), Rejection> {
+        let _ = seen;
+        self.submit(shared, task, edit, None)
+    }
+
+    /// Takes the edits of an attempt that has succeeded in a process that runs single tasks.
+    fn take_edits(&self, shared: &RunShared, task: TaskRequest) -> Vec<GraphEdit> {
+        shared.control.take_edits(task.index).into_iter().map(|one| one.edit).collect()
+    }
 
     /// The name of a temporary node that is not in the overlay of the run.
     fn name(&self, node: u32) -> Option<Arc<str>> {

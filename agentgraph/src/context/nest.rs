@@ -22,6 +22,8 @@ pub(crate) struct Outer {
     pub(crate) namespace: Arc<str>,
     /// The id of the task, in place of the thread in the task ids of an inner run that stores nothing.
     pub(crate) call: String,
+    /// Whether the inner run's tasks run on the host of the task's run.
+    pub(crate) inherits_host: bool,
 }
 
 /// The data that a run shares with the runs inside its tasks. Only runs of graphs with subgraphs have it.
@@ -217,9 +219,14 @@ impl RunShared {
         self.outer.as_ref().map_or("", |outer| &outer.call)
     }
 
-    /// The graph nodes from the root's graph down to the one of this run.
+    /// The task around this run, if its graph has the host of this run's tasks.
+    fn outer_on_host(&self) -> Option<&Outer> {
+        self.outer.as_deref().filter(|outer| outer.inherits_host)
+    }
+
+    /// The graph nodes from the graph that has the host down to the one of this run.
     pub(crate) fn path(&self) -> Vec<String> {
-        let Some(outer) = &self.outer else { return Vec::new() };
+        let Some(outer) = self.outer_on_host() else { return Vec::new() };
         let mut path = outer.shared.path();
         path.push(outer.shared.name_of(outer.request.node).to_string());
         path
@@ -227,7 +234,7 @@ impl RunShared {
 
     /// The nodes of [`path`](Self::path) that are temporary: their positions, and the edits that added them.
     pub(crate) fn added_on_path(&self) -> Vec<(u32, GraphEdit)> {
-        let Some(outer) = &self.outer else { return Vec::new() };
+        let Some(outer) = self.outer_on_host() else { return Vec::new() };
         let mut added = outer.shared.added_on_path();
         let overlay = outer.shared.visible().overlay;
         let node = overlay.as_ref().and_then(|overlay| overlay.node(outer.request.node));
@@ -237,9 +244,9 @@ impl RunShared {
         added
     }
 
-    /// The number of runs around this one.
+    /// The length of the path.
     fn depth(&self) -> u32 {
-        self.outer.as_ref().map_or(0, |outer| 1 + outer.shared.depth())
+        self.outer_on_host().map_or(0, |outer| 1 + outer.shared.depth())
     }
 
     /// The namespace of this run.

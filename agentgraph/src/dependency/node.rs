@@ -137,6 +137,7 @@ pub(crate) struct DependencySettings {
     pub(in crate::dependency) policies: Policies,
     pub(in crate::dependency) join: Join,
     pub(in crate::dependency) requirements: Vec<Requirement>,
+    pub(in crate::dependency) remote: bool,
     /// The template that made it, and its arguments.
     origin: Option<Arc<(String, Value)>>,
 }
@@ -167,6 +168,14 @@ impl<O, S> DependencyNode<O, S> {
     #[must_use]
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.policies.timeouts.idle = Some(limit);
+        self
+    }
+
+    /// Asks for another process where the graph's [`Host`](crate::host::Host) has some, as
+    /// [`IntoNode::remote`](crate::IntoNode::remote) does.
+    #[must_use]
+    pub fn remote(mut self) -> Self {
+        self.settings.remote = true;
         self
     }
 

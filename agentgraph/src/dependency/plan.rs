@@ -167,6 +167,12 @@ impl Plan {
         !self.ready.is_empty()
     }
 
+    /// The nodes that run, or wait for an answer.
+    pub(crate) fn started(&self) -> impl Iterator<Item = u32> {
+        let running = |node: &u32| self.nodes[*node as usize].status == Status::Runs;
+        (0..self.nodes.len() as u32).filter(running)
+    }
+
     /// The nodes that may start, in the order in which they would start.
     pub(crate) fn upcoming(&self) -> impl Iterator<Item = u32> {
         let places = 0..self.queue.len() as u32;

@@ -38,11 +38,13 @@ pub(crate) struct Wiring<O, S> {
 pub(crate) struct WiredNode<O, S> {
     pub(crate) call: Arc<dyn DependencyCall<O, S>>,
     pub(crate) policies: Option<Arc<Policies>>,
+    /// Whether it asks for another process.
+    pub(crate) remote: bool,
 }
 
 impl<O, S> Clone for WiredNode<O, S> {
     fn clone(&self) -> Self {
-        WiredNode { call: Arc::clone(&self.call), policies: self.policies.clone() }
+        WiredNode { call: Arc::clone(&self.call), policies: self.policies.clone(), remote: self.remote }
     }
 }
 
@@ -50,7 +52,7 @@ impl<O: Output, S: PassInput> WiredNode<O, S> {
     pub(crate) fn of(node: DependencyNode<O, S>, defaults: &Policies) -> Self {
         let policies = node.settings.policies.or(defaults);
         let policies = Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new);
-        WiredNode { call: node.call, policies }
+        WiredNode { call: node.call, policies, remote: node.settings.remote }
     }
 
     /// The kind of its call; a node with policies is called as an async one.

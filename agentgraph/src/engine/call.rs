@@ -9,7 +9,7 @@ pub(crate) mod input;
 use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::state::State;
 use agentgraph_checkpoint::RunId;
 
@@ -17,11 +17,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Continues the run until there is a reason to pause, according to the discipline of the graph.
     pub(crate) async fn run_until_pause(&mut self) -> Result<Pause, Error> {
         if let Some(driver) = self.driver.clone() {
-            let Some(run) = R::as_local(self) else {
-                let problem = "the nodes of a dependency graph cannot run on a host";
-                return Err(Error::new(Code::Host, problem));
-            };
-            return driver.drive(run).await;
+            return R::drive(driver, self).await;
         }
         let paused = match self.position.eager {
             None => self.supersteps().await,

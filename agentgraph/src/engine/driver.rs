@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::context::edits::CollectedEdit;
-use crate::engine::host::LocalRunner;
+use crate::context::edits::{CollectedEdit, Desk};
+use crate::engine::host::{HostRunner, LocalRunner};
 use crate::engine::left_over::Leftovers;
 use crate::engine::stored::StoredTurn;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
+use crate::node::ErasedNode;
+use crate::node::host::{TaskCall, TaskDetails};
+use crate::policy::Policies;
+use crate::record::codec::Codec;
 use crate::state::State;
 use crate::words::GraphEdit;
 
@@ -56,4 +60,35 @@ pub(crate) trait Driver<S: State>: Send + Sync {
 
     /// Continues the run until there is a reason to pause.
     fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
+
+    /// [`drive`](Self::drive) for a run whose tasks run on a host.
+    fn drive_on_host<'a>(
+        self: Arc<Self>,
+        run: &'a mut Loop<S, HostRunner<S>>,
+    ) -> BoxFuture<'a, Result<Pause, Error>>;
+
+    /// The node that a host was asked for, with what it reads and edits.
+    ///
+    /// # Errors
+    /// The graph lacks something that the call names, or the call is damaged.
+    fn far_node(
+        self: Arc<Self>,
+        codec: &Codec<S>,
+        schema: &S::Schema,
+        call: &TaskCall,
+        details: &TaskDetails,
+    ) -> Result<FarNode<S>, Error>;
+
+    /// The update of a node, as it is sent to another process.
+    fn named_output(&self, node: &str, update: S::Update) -> S::Update;
+}
+
+/// A node of a dependency graph in the process of a host.
+pub(crate) struct FarNode<S: State> {
+    pub(crate) node: u32,
+    pub(crate) state: Arc<S>,
+    pub(crate) call: Arc<dyn ErasedNode<S>>,
+    pub(crate) policies: Option<Arc<Policies>>,
+    /// The graph of the pass, to be edited.
+    pub(crate) desk: Arc<dyn Desk>,
 }

@@ -5,17 +5,20 @@
 
 mod runner;
 
-pub(crate) use runner::{HostRunner, Question};
+pub(crate) use runner::{HostRunner, Question, SentNode};
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::engine::Loop;
+use futures_util::future::BoxFuture;
+
+use crate::engine::driver::Driver;
+use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error, OwnError};
 use crate::extract::Task;
 use crate::graph::run_graph::RunGraph;
 use crate::layer::NodeCall;
-use crate::node::NodeFuture;
+use crate::node::{ErasedNode, NodeFuture};
 use crate::policy;
 use crate::policy::{EndedAttempt, Policies, attempt_once, call_with_policies, invoke_in_span};
 use crate::state::State;
@@ -30,12 +33,17 @@ pub(crate) trait TaskRunner<S: State>: Send + Sync {
         self.call(core, task)
     }
 
-    /// The run, if its tasks run in this process.
-    fn as_local(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>>
+    /// Lets the driver of a dependency graph drive a run with this runner.
+    fn drive<'a>(
+        driver: Arc<dyn Driver<S>>,
+        run: &'a mut Loop<S, Self>,
+    ) -> BoxFuture<'a, Result<Pause, Error>>
     where
-        Self: Sized,
-    {
-        let _ = run;
+        Self: Sized;
+
+    /// The runner, if it sends tasks to a host.
+    #[inline]
+    fn as_host(&self) -> Option<&HostRunner<S>> {
         None
     }
 }
@@ -53,8 +61,11 @@ impl<S: State> TaskRunner<S> for LocalRunner {
         call(core, task, true)
     }
 
-    fn as_local(run: &mut Loop<S, Self>) -> Option<&mut Loop<S, LocalRunner>> {
-        Some(run)
+    fn drive<'a>(
+        driver: Arc<dyn Driver<S>>,
+        run: &'a mut Loop<S, Self>,
+    ) -> BoxFuture<'a, Result<Pause, Error>> {
+        driver.drive(run)
     }
 }
 
@@ -76,20 +87,17 @@ fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>, traced: bool) -> NodeF
 
 /// One attempt of a task, the one that its request says, judged by the node's policies.
 pub(crate) async fn attempt_of<S: State>(
-    core: &RunGraph<S>,
+    node: &Arc<dyn ErasedNode<S>>,
+    policies: Option<&Policies>,
     task: &Task<'_, S>,
     traced: bool,
 ) -> EndedAttempt<S> {
-    let Some(node) = core.entry(task.request.node) else {
-        let result = missing_node(core, task.request.node).await;
-        return EndedAttempt { result, waits: false, next_in: None };
-    };
-    let policies = match (&node.policies, task.limits()) {
+    let policies = match (policies, task.limits()) {
         (None, None) => Cow::Owned(Policies::default()),
-        (Some(policies), None) => Cow::Borrowed(&**policies),
-        (policies, Some(limits)) => Cow::Owned(Policies::of_task(limits, policies.as_deref())),
+        (Some(policies), None) => Cow::Borrowed(policies),
+        (policies, Some(limits)) => Cow::Owned(Policies::of_task(limits, policies)),
     };
-    attempt_once(&node.call, &policies, &NodeCall::of(task), task.request.attempt, traced).await
+    attempt_once(node, &policies, &NodeCall::of(task), task.request.attempt, traced).await
 }
 
 /// The error for a node that is neither in the graph nor temporary. Such a node is never planned.

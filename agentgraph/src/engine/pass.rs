@@ -6,6 +6,7 @@
 
 mod commit;
 mod execute;
+mod far;
 mod merge;
 mod plan;
 
@@ -23,20 +24,23 @@ use crate::context::edits;
 use crate::context::edits::CollectedEdit;
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Op, PassDesk, SettledEdits, Transaction};
-use crate::dependency::outputs::{Outputs, OutputsUpdate};
+use crate::dependency::outputs::{OutputTable, Outputs, OutputsUpdate};
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{Output, PassInput, inline};
-use crate::engine::driver::{Driver, PassTurn};
+use crate::engine::driver::{Driver, FarNode, PassTurn};
 use crate::engine::executor::node_error;
 use crate::engine::halt::Cutoff;
-use crate::engine::host::LocalRunner;
+use crate::engine::host::{HostRunner, LocalRunner, TaskRunner};
 use crate::engine::left_over::{Leftovers, TaskRemains};
+use crate::engine::pass::far::far_node;
 use crate::engine::pass::plan::PassReplay;
 use crate::engine::running_tasks::{RunningTask, next};
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::Error;
 use crate::failure::Failure;
+use crate::node::host::{EncodedState, TaskCall, TaskDetails};
 use crate::policy::Siblings;
+use crate::record::codec::Codec;
 use crate::record::once::StoredOnce;
 use crate::words::{AskedQuestion, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
 use agentgraph_checkpoint::engine::TaskPlace;
@@ -125,6 +129,30 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         }
         Box::pin(async move { Pass::new(self, run)?.run().await })
     }
+
+    fn drive_on_host<'a>(
+        self: Arc<Self>,
+        run: &'a mut Loop<Outputs<O, S>, HostRunner<Outputs<O, S>>>,
+    ) -> BoxFuture<'a, Result<Pause, Error>> {
+        Box::pin(async move { Pass::new(self, run)?.run().await })
+    }
+
+    fn far_node(
+        self: Arc<Self>,
+        codec: &Codec<Outputs<O, S>>,
+        schema: &OutputTable,
+        call: &TaskCall,
+        details: &TaskDetails,
+    ) -> Result<FarNode<Outputs<O, S>>, Error> {
+        far_node(self, codec, schema, call, details)
+    }
+
+    fn named_output(&self, node: &str, update: OutputsUpdate<O, S>) -> OutputsUpdate<O, S> {
+        match update.own {
+            Some(output) => OutputsUpdate::output(Arc::from(node), Arc::new(output)),
+            None => update,
+        }
+    }
 }
 
 /// Adds edits and new nodes to the outputs of a pass.
@@ -177,12 +205,12 @@ fn refused(error: EditError) -> Error {
 
 /// A pass under way: the call that it belongs to, the graph, the tasks that run, and what ended and is not
 /// stored yet. Its parts borrow from one another in every step, so they are in one struct.
-struct Pass<'a, O, S>
+struct Pass<'a, O, S, R>
 where
     O: Output,
     S: PassInput,
 {
-    run: &'a mut Loop<Outputs<O, S>, LocalRunner>,
+    run: &'a mut Loop<Outputs<O, S>, R>,
     wiring: Arc<Wiring<O, S>>,
     desk: Arc<PassDesk<O, S>>,
     /// The origin of all its tasks.
@@ -214,20 +242,20 @@ where
     /// The sources that a node which may ask started with, if other sources could be done when it starts
     /// again.
     began_with: HashMap<u32, Vec<u32>>,
+    /// What the node that was sent last reads, for others with the same sources: see [`far`].
+    sent: Option<(Vec<u32>, EncodedState)>,
 }
 
-impl<'a, O, S> Pass<'a, O, S>
+impl<'a, O, S, R> Pass<'a, O, S, R>
 where
     O: Output,
     S: PassInput,
+    R: TaskRunner<Outputs<O, S>>,
 {
     /// The pass at its position: at its start, or at the point that earlier calls reached.
-    fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, LocalRunner>) -> Result<Self, Error> {
-        let desk = Arc::new(PassDesk::new(
-            Arc::clone(&wiring),
-            run.position.state.kept(),
-            run.records.journal.is_some(),
-        ));
+    fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, R>) -> Result<Self, Error> {
+        let stored = run.runtime.shared.stores_edits;
+        let desk = Arc::new(PassDesk::new(Arc::clone(&wiring), run.position.state.kept(), stored));
         let view = Arc::new(run.position.state.view(None, &desk));
         run.runtime.shared.lock_visible().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
         run.runtime.shared.control.begin_step(1);
@@ -263,6 +291,7 @@ where
             stopped: None,
             sources: Vec::new(),
             began_with: HashMap::new(),
+            sent: None,
         };
         pass.go_through()?;
         Ok(pass)

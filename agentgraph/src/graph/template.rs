@@ -15,7 +15,7 @@ use super::overlay::{Layers, Overlay, OverlayBase, TemporaryNode};
 use super::run_graph::Temporary;
 use crate::context::edits::ProposedEdit;
 use crate::context::edits::{Desk, NodeValue};
-use crate::context::{RunShared, TaskRequest};
+use crate::context::{RunShared, TaskRequest, VisibleEdits};
 use crate::error::nearest;
 use crate::extract::RequirementKind;
 use crate::node::{IntoNode, Node};
@@ -144,7 +144,7 @@ impl<S: State> GraphCore<S> {
                 | RequirementKind::Context => {}
             }
         }
-        if node.settings.graph.is_some() && shared.nest.is_none() {
+        if node.settings.graph.is_some() && !self.has_graphs {
             return unfit("a graph can be a temporary node only if a template makes it".to_owned());
         }
         Ok(())
@@ -159,6 +159,29 @@ impl<S: State> Desk for GraphCore<S> {
         edit: &GraphEdit,
         made: Option<NodeValue>,
     ) -> Result<(), Rejection> {
+        self.take_in(shared, shared.visible(), task, edit, made)
+    }
+
+    fn adopt(
+        &self,
+        shared: &RunShared,
+        seen: &VisibleEdits,
+        task: TaskRequest,
+        edit: &GraphEdit,
+    ) -> Result<(), Rejection> {
+        self.take_in(shared, seen.clone(), task, edit, None)
+    }
+}
+
+impl<S: State> GraphCore<S> {
+    fn take_in(
+        &self,
+        shared: &RunShared,
+        visible: VisibleEdits,
+        task: TaskRequest,
+        edit: &GraphEdit,
+        made: Option<NodeValue>,
+    ) -> Result<(), Rejection> {
         let is_function = matches!(edit, GraphEdit::AddNode { template: None, .. });
         if is_function && shared.stores_edits {
             return Err(Rejection::NeedsTemplate);
@@ -168,7 +191,6 @@ impl<S: State> Desk for GraphCore<S> {
         if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) {
             self.check_needs(shared, node)?;
         }
-        let visible = shared.visible();
         let reusable = |node: u32, name: &str| {
             let node_name = || name.to_owned();
             if !self.nodes.get(node as usize).is_some_and(|entry| entry.keeps_output) {

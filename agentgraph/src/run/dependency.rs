@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::compiled::CompiledGraph;
 use super::passes::Passes;
+use super::task::TaskRun;
 use crate::dependency::compile::compile;
 use crate::dependency::edits::BeforePass;
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
@@ -18,6 +19,7 @@ use crate::dependency::{DependencyGraph, draw};
 use crate::engine::driver::Driver;
 use crate::error::Error;
 use crate::graph::{CompileError, GraphTopology};
+use crate::node::host::{Host, TaskCall};
 use crate::run::RunBuilder;
 use crate::run::view::{Checkpoint, History};
 use crate::run::{Branch, CancelThread, RunningThreads, ThreadReport, WaitingThreads};
@@ -93,6 +95,61 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     {
         self.graph = self.graph.checkpointer(saver);
         self
+    }
+
+    /// Runs the nodes of the graph on `host`, sync ones too, as
+    /// [`CompiledGraph::host`](crate::CompiledGraph::host) does. A node gets the input of the pass and the
+    /// outputs that it depends on; it can edit the pass, by templates only.
+    ///
+    /// ```
+    /// use agentgraph::BoxError;
+    /// use agentgraph::CompiledDependencyGraph;
+    /// use agentgraph::host::{Host, TaskCall, TaskReply};
+    /// use agentgraph::prelude::*;
+    ///
+    /// /// Another process with the same graph.
+    /// struct Worker(CompiledDependencyGraph<u64>);
+    ///
+    /// #[async_trait::async_trait]
+    /// impl Host for Worker {
+    ///     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+    ///         Ok(self.0.run_task(call).await?)
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = DependencyGraph::<u64>::new()
+    ///     .node("two", || 2)
+    ///     .node("square", |deps: Deps<u64>| deps[0] * deps[0])
+    ///     .edge("two", "square")
+    ///     .compile()?;
+    /// let graph = graph.clone().host(Worker(graph));
+    /// assert_eq!(graph.invoke(()).await?.into_finished()?["square"], 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn host(mut self, host: impl Host) -> Self
+    where
+        O: Serialize + DeserializeOwned,
+        S: Serialize + DeserializeOwned,
+    {
+        self.graph = self.graph.host(host);
+        self
+    }
+
+    /// Runs one attempt of a node that a [`Host`] has sent, as
+    /// [`CompiledGraph::run_task`](crate::CompiledGraph::run_task) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_task(&self, call: TaskCall) -> TaskRun<'_, Outputs<O, S>>
+    where
+        O: Serialize + DeserializeOwned,
+        S: Serialize + DeserializeOwned,
+    {
+        self.graph.run_task(call)
     }
 
     /// Gives the nodes a long-term memory, as [`CompiledGraph::store`](crate::CompiledGraph::store) does.

@@ -439,6 +439,7 @@ impl<C: State> ChildCall<'_, C> {
                 root,
                 namespace,
                 call: self.call.task.to_string(),
+                inherits_host: graph.host.is_none(),
             })),
             nest,
             desk: Arc::clone(&graph.core) as Arc<dyn Desk>,

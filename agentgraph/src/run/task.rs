@@ -12,6 +12,7 @@ use crate::context::{
     Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Spending, TaskOrigin, TaskRequest,
     TaskVerdict, VisibleEdits,
 };
+use crate::engine::driver::{Driver, FarNode};
 use crate::engine::executor::node_error;
 use crate::engine::host::{Question, attempt_of};
 use crate::engine::spans::Spans;
@@ -19,6 +20,7 @@ use crate::engine::stored::{StoredStep, to_bytes};
 use crate::error::{BoxError, Code, Error};
 use crate::extract::Task;
 use crate::failure::{Failure, KeptError};
+use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
 use crate::node::host::{Blob, FarSide, Reply, TaskCall, TaskDetails, TaskReply};
@@ -36,7 +38,8 @@ use agentgraph_checkpoint::services::micros;
 impl<S: StoredState> CompiledGraph<S> {
     /// Runs one attempt of a task that a [`Host`](crate::host::Host) has sent, with the node's layers and
     /// timeouts. This is the remote side of a host; the graph must have the node that the call names, at the
-    /// end of the call's path: so the graph to ask is the root's, also for the tasks of its subgraphs.
+    /// end of the call's path: so the graph to ask is the one that was given the host, also for the tasks of
+    /// its subgraphs.
     ///
     /// If the attempt fails and the node's retry policy wants another one, the reply
     /// [says so](TaskReply::again); the run waits and sends the next attempt.
@@ -137,9 +140,45 @@ pub(in crate::run) async fn run_far<S: State>(
         let inner = inner.ok_or_else(|| lacking(&format!("graph `{name}` as a node")))?;
         return inner.run_task(call, depth + 1, far).await;
     }
-    let core = restored(graph, details.edits.clone(), &call.node)?;
-    let attempt = FarAttempt::new(graph, &core, codec, call, details, far)?;
+    let (core, node) = match &graph.driver {
+        Some(driver) => {
+            let core = RunGraph::from(Arc::clone(&graph.core));
+            let node = Arc::clone(driver).far_node(&codec, &core.schema, &call, &details)?;
+            (core, node)
+        }
+        None => {
+            let core = restored(graph, details.edits.clone(), &call.node)?;
+            let node = far_node(&core, &codec, &call, &graph.core)?;
+            (core, node)
+        }
+    };
+    let attempt = FarAttempt::new(graph, core, node, codec, call, details, far);
     attempt.run().await
+}
+
+/// The node that a call names, and the state that it reads.
+fn far_node<S: State>(
+    core: &RunGraph<S>,
+    codec: &Codec<S>,
+    call: &TaskCall,
+    desk: &Arc<GraphCore<S>>,
+) -> Result<FarNode<S>, Error> {
+    let found = core.id(&call.node).and_then(|node| Some((node, core.entry(node)?)));
+    let (node, entry) = found.ok_or_else(|| lacking(&format!("node `{}`", call.node)))?;
+    if entry.graph.is_some() {
+        let problem = format!(
+            "`{}` is a graph, which runs where the loop runs: a host gets the tasks in it one by one",
+            call.node
+        );
+        return Err(Error::new(Code::Host, problem));
+    }
+    Ok(FarNode {
+        node,
+        state: Arc::new(decode_state(codec, &core.schema, call.state_needed()?)?),
+        call: Arc::clone(&entry.call),
+        policies: entry.policies.clone(),
+        desk: Arc::clone(desk) as Arc<dyn Desk>,
+    })
 }
 
 /// The graph with the edits of a call.
@@ -163,47 +202,45 @@ fn lacking(what: &str) -> Error {
 }
 
 /// An attempt of a task on the far side of a host.
-struct FarAttempt<'a, S: State> {
-    core: &'a RunGraph<S>,
+struct FarAttempt<S: State> {
+    core: RunGraph<S>,
+    /// Drives the passes of a dependency graph.
+    driver: Option<Arc<dyn Driver<S>>>,
+    node: FarNode<S>,
+    name: String,
     codec: Codec<S>,
-    state: Arc<S>,
     shared: Arc<RunShared>,
     request: TaskRequest,
     input: Option<InputValue>,
     failure: Option<Arc<Failure>>,
 }
 
-impl<'a, S: State> FarAttempt<'a, S> {
+impl<S: State> FarAttempt<S> {
     fn new(
         graph: &CompiledGraph<S>,
-        core: &'a RunGraph<S>,
+        core: RunGraph<S>,
+        node: FarNode<S>,
         codec: Codec<S>,
         call: TaskCall,
         details: TaskDetails,
         far: FarSide,
-    ) -> Result<Self, Error> {
-        let node = core.id(&call.node).ok_or_else(|| lacking(&format!("node `{}`", call.node)))?;
-        if core.entry(node).is_some_and(|node| node.graph.is_some()) {
-            let problem = format!(
-                "`{}` is a graph, which runs where the loop runs: a host gets the tasks in it one by one",
-                call.node
-            );
-            return Err(Error::new(Code::Host, problem));
-        }
-        let state = Arc::new(decode_state(&codec, &core.schema, call.state_needed()?)?);
+    ) -> Self {
         let TaskDetails { input, limits, failure, asked, kept, .. } = details;
         let origin = TaskOrigin::unstored(call.step);
         let handles = failure.is_some();
-        let request =
-            TaskRequest { step: call.step, node, index: call.index, attempt: call.attempt, handles, origin };
+        let (step, index, attempt) = (call.step, call.index, call.attempt);
+        let request = TaskRequest { step, node: node.node, index, attempt, handles, origin };
         let control = Control::of(false, OnceStorage::Host);
         control.begin_step(call.step);
         if !asked.is_empty() {
             control.recall(request.index, asked, Vec::new());
         }
         let kept = kept.iter().filter_map(|name| core.id(name)).collect();
-        let visible =
-            VisibleEdits { overlay: core.overlay().map(Arc::clone), kept: Arc::new(kept), desk: None };
+        let visible = VisibleEdits {
+            overlay: core.overlay().map(Arc::clone),
+            kept: Arc::new(kept),
+            desk: graph.driver.is_some().then(|| Arc::clone(&node.desk)),
+        };
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&graph.shared),
             run: call.run,
@@ -228,12 +265,13 @@ impl<'a, S: State> FarAttempt<'a, S> {
             only_task: Some(call.task),
         });
         let input = input.map(|bytes| InputValue::stored(bytes.0, limits));
-        Ok(FarAttempt { core, codec, state, shared, request, input, failure: failure.map(Arc::new) })
+        let failure = failure.map(Arc::new);
+        let driver = graph.driver.clone();
+        FarAttempt { core, driver, node, name: call.node, codec, shared, request, input, failure }
     }
 
     async fn run(self) -> Result<TaskReply, Error> {
-        let ended = self.attempt().await;
-        let EndedAttempt { result, next_in, .. } = ended;
+        let EndedAttempt { result, next_in, .. } = self.attempt().await;
         let result = make_edits(&self.shared, self.request, result);
         let index = self.request.index;
         let reply = match (self.shared.control.verdict(index), result) {
@@ -252,16 +290,16 @@ impl<'a, S: State> FarAttempt<'a, S> {
 
     async fn attempt(&self) -> EndedAttempt<S> {
         let task = Task {
-            state: &self.state,
+            state: &self.node.state,
             shared: &self.shared,
             request: self.request,
             input: self.input.as_ref(),
             failure: self.failure.as_ref(),
         };
         let spans = Spans::of_call();
-        let attempt = attempt_of(self.core, &task, spans.is_some());
+        let attempt = attempt_of(&self.node.call, self.node.policies.as_deref(), &task, spans.is_some());
         let Some(spans) = spans else { return attempt.await };
-        let ended = spans.around(self.core.name(self.request.node), self.request, attempt).await;
+        let ended = spans.around(&self.name, self.request, attempt).await;
         let waits = self.shared.control.span_end(self.request.index);
         let judged = || ended.result.as_ref().map_or_else(|error| Err(code_of(error)), |_| Ok("done"));
         spans.end_task(self.request.index, waits.unwrap_or_else(judged));
@@ -286,9 +324,12 @@ impl<'a, S: State> FarAttempt<'a, S> {
     }
 
     fn done(&self, step: Step<S>) -> Result<Reply, Error> {
+        let step = match (step, &self.driver) {
+            (Step::Update(update), Some(driver)) => Step::Update(driver.named_output(&self.name, update)),
+            (step, _) => step,
+        };
         let mut step = StoredStep::of_step(step, &self.codec, &self.core.schema)?;
-        let edits = self.shared.control.take_edits(self.request.index);
-        step.edits.extend(edits.into_iter().map(|one| one.edit));
+        step.edits = self.node.desk.take_edits(&self.shared, self.request);
         Ok(Reply::Done(step.to_bytes()?.into()))
     }
 

@@ -1,5 +1,9 @@
 //! A host runs tasks in another place through bytes alone, and the run gives the same result.
 
+mod far;
+mod passes;
+mod subgraphs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

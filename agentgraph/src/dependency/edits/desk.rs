@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Op;
 use super::judge::{EditEffect, Judge, Occasion};
-use crate::context::{RunShared, TaskRequest, edits};
+use crate::context::{RunShared, TaskRequest, VisibleEdits, edits};
 use crate::dependency::layer::EditLayer;
 use crate::dependency::node::DependencyNode;
 use crate::dependency::outputs::{Output, PassInput};
@@ -87,7 +87,21 @@ impl<O: Output, S: PassInput> edits::Desk for PassDesk<O, S> {
         edit: &GraphEdit,
         made: Option<edits::NodeValue>,
     ) -> Result<(), Rejection> {
-        self.take_in(task, Op::of(edit, made)?)
+        self.keep(task, Op::of(edit, made)?, false)
+    }
+
+    fn adopt(
+        &self,
+        _: &RunShared,
+        _: &VisibleEdits,
+        task: TaskRequest,
+        edit: &GraphEdit,
+    ) -> Result<(), Rejection> {
+        self.keep(task, Op::of(edit, None)?, true)
+    }
+
+    fn take_edits(&self, _: &RunShared, task: TaskRequest) -> Vec<GraphEdit> {
+        self.take(task.index).map(|transaction| transaction.edits()).unwrap_or_default()
     }
 
     fn name(&self, node: u32) -> Option<Arc<str>> {
@@ -150,8 +164,9 @@ impl<O, S> PassDesk<O, S> {
         pass.attempts.insert(index, u32::MAX);
     }
 
-    /// Checks an edit of a task, and keeps it until the task is done.
-    fn take_in(&self, request: TaskRequest, mut op: Op<O, S>) -> Result<(), Rejection> {
+    /// Checks an edit of a task, and keeps it until the task is done. An edit that was `checked` when it was
+    /// made is kept even if it has become impossible: that is reported when the task is done.
+    fn keep(&self, request: TaskRequest, mut op: Op<O, S>, checked: bool) -> Result<(), Rejection> {
         self.make(&mut op)?;
         let mut pass = self.pass();
         let PassProgress { plan, added, drafts, settled, attempts } = &mut *pass;
@@ -173,8 +188,11 @@ impl<O, S> PassDesk<O, S> {
             draft.above = *settled;
             self.judge_anew(plan, added, draft);
         }
-        let effect = self.effect_of(plan, added, &mut draft.layer, &op, Occasion::Call)?;
-        op.moot = matches!(effect, EditEffect::Nothing);
+        match self.effect_of(plan, added, &mut draft.layer, &op, Occasion::Call) {
+            Ok(effect) => op.moot = matches!(effect, EditEffect::Nothing),
+            Err(_) if checked => {}
+            Err(why) => return Err(why),
+        }
         draft.ops.push(op);
         Ok(())
     }
@@ -218,14 +236,23 @@ impl<O, S> PassDesk<O, S> {
         self.pass().plan.look(|graph| graph.named(name)).unwrap_or_else(base)
     }
 
+    /// The nodes that run or wait for an answer, in order of declaration.
+    pub(crate) fn started(&self) -> Vec<String> {
+        let pass = self.pass();
+        let started = pass.plan.started();
+        started.filter_map(|node| Some(self.name_of(&pass.plan, node)?.to_string())).collect()
+    }
+
+    fn name_of(&self, plan: &Plan, node: u32) -> Option<Arc<str>> {
+        let added = || plan.look(|graph| graph.added(node).map(|added| Arc::clone(&added.name)));
+        self.wiring.names.get(node as usize).cloned().or_else(added)
+    }
+
     /// The nodes that may start, in the order in which they would start.
     pub(crate) fn upcoming(&self) -> Vec<String> {
         let pass = self.pass();
-        let names = pass.plan.upcoming().filter_map(|node| {
-            let added = || pass.plan.look(|graph| graph.added(node).map(|added| Arc::clone(&added.name)));
-            self.wiring.names.get(node as usize).cloned().or_else(added)
-        });
-        names.map(|name| name.to_string()).collect()
+        let upcoming = pass.plan.upcoming();
+        upcoming.filter_map(|node| Some(self.name_of(&pass.plan, node)?.to_string())).collect()
     }
 
     /// Takes the edits of a finished task.

@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use crate::context::{Interrupted, RunShared, TaskRequest};
+use crate::context::{Interrupted, RunShared, TaskRequest, VisibleEdits};
+use crate::engine::driver::Driver;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::stored::{StoredStep, from_bytes};
+use crate::engine::{Loop, Pause};
 use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::Task;
 use crate::failure::{Failure, FarError};
@@ -58,6 +61,17 @@ impl<S: State> TaskRunner<S> for HostRunner<S> {
             _ => self.send(core, task),
         }
     }
+
+    fn drive<'a>(
+        driver: Arc<dyn Driver<S>>,
+        run: &'a mut Loop<S, Self>,
+    ) -> BoxFuture<'a, Result<Pause, Error>> {
+        driver.drive_on_host(run)
+    }
+
+    fn as_host(&self) -> Option<&HostRunner<S>> {
+        Some(self)
+    }
 }
 
 impl<S: State> HostRunner<S> {
@@ -70,49 +84,48 @@ impl<S: State> HostRunner<S> {
         &self.host
     }
 
+    pub(crate) fn codec(&self) -> &Codec<S> {
+        &self.codec
+    }
+
     /// Sends a task to the host, attempt after attempt.
     fn send(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
-        let retried = core.entry(task.request.node).and_then(|node| node.policies.as_deref());
+        let node = core.entry(task.request.node);
+        let policies = node.and_then(|node| node.policies.as_deref());
+        let sent = SentNode {
+            name: core.name(task.request.node),
+            remote: node.is_some_and(|node| node.remote),
+            is_retried: policies.is_some_and(|policies| !policies.retry.is_empty()),
+        };
+        self.send_node(&core.schema, task, sent, || {
+            let kept = task.shared.visible().kept;
+            let mut kept: Vec<String> = kept.iter().map(|node| core.name(*node).to_owned()).collect();
+            // Equal calls have equal bytes.
+            kept.sort_unstable();
+            let details = TaskDetails { edits: core.log().to_vec(), kept, ..TaskDetails::default() };
+            Ok((self.encoded(core, task.state)?, details))
+        })
+    }
+
+    /// Sends a node to the host, with the state that it reads and what its graph adds to the call.
+    pub(crate) fn send_node(
+        &self,
+        schema: &S::Schema,
+        task: &Task<'_, S>,
+        node: SentNode<'_>,
+        parts: impl FnOnce() -> Result<(EncodedState, TaskDetails), Error>,
+    ) -> NodeFuture<S> {
         let sent = SentTask {
             host: Arc::clone(&self.host),
             codec: self.codec,
-            schema: core.schema.clone(),
+            schema: schema.clone(),
             shared: Arc::clone(task.shared),
             request: task.request,
-            is_retried: retried.is_some_and(|policies| !policies.retry.is_empty()),
+            seen: task.shared.visible(),
+            is_retried: node.is_retried,
         };
-        let call = self.task_call(core, task);
+        let call = parts().and_then(|(state, details)| task_call(task, node, state, details));
         Box::pin(async move { sent.attempts(call.map_err(OwnError)?).await })
-    }
-
-    fn task_call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> Result<TaskCall, Error> {
-        let Task { shared, request, .. } = *task;
-        let names = TaskNames {
-            run: shared.run,
-            thread: shared.thread.as_deref().map(str::to_owned),
-            task: shared.task_id(request),
-            step: request.step,
-            max_supersteps: shared.max_supersteps,
-            node: core.name(request.node).to_owned(),
-            path: shared.path(),
-            namespace: shared.namespace().to_owned(),
-            index: request.index,
-            remote: core.entry(request.node).is_some_and(|node| node.remote),
-        };
-        let kept = shared.visible().kept;
-        let mut kept: Vec<String> = kept.iter().map(|node| core.name(*node).to_owned()).collect();
-        // Equal calls have equal bytes.
-        kept.sort_unstable();
-        let details = TaskDetails {
-            input: task.input.map(InputValue::encode).transpose()?.map(Bytes),
-            limits: task.input.and_then(InputValue::stored_limits),
-            failure: task.failure.map(|failure| Failure::clone(failure)),
-            asked: shared.control.asked(request.index),
-            edits: core.log().to_vec(),
-            added: shared.added_on_path(),
-            kept,
-        };
-        TaskCall::new(names, self.encoded(core, task.state)?, &details)
     }
 
     /// The state as bytes: encoded once for all tasks that read it.
@@ -133,6 +146,44 @@ impl<S: State> HostRunner<S> {
     }
 }
 
+/// A node, as its call describes it.
+pub(crate) struct SentNode<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) remote: bool,
+    /// Whether it has a retry policy.
+    pub(crate) is_retried: bool,
+}
+
+fn task_call<S: State>(
+    task: &Task<'_, S>,
+    node: SentNode<'_>,
+    state: EncodedState,
+    details: TaskDetails,
+) -> Result<TaskCall, Error> {
+    let Task { shared, request, .. } = *task;
+    let names = TaskNames {
+        run: shared.run,
+        thread: shared.thread.as_deref().map(str::to_owned),
+        task: shared.task_id(request),
+        step: request.step,
+        max_supersteps: shared.max_supersteps,
+        node: node.name.to_owned(),
+        path: shared.path(),
+        namespace: shared.namespace().to_owned(),
+        index: request.index,
+        remote: node.remote,
+    };
+    let details = TaskDetails {
+        input: task.input.map(InputValue::encode).transpose()?.map(Bytes),
+        limits: task.input.and_then(InputValue::stored_limits),
+        failure: task.failure.map(|failure| Failure::clone(failure)),
+        asked: shared.control.asked(request.index),
+        added: shared.added_on_path(),
+        ..details
+    };
+    TaskCall::new(names, state, &details)
+}
+
 impl<S> Encoded<S> {
     fn is_of(&self, state: &Arc<S>) -> bool {
         self.state.upgrade().is_some_and(|same| Arc::ptr_eq(&same, state))
@@ -146,6 +197,8 @@ struct SentTask<S: State> {
     schema: S::Schema,
     shared: Arc<RunShared>,
     request: TaskRequest,
+    /// The graph that the task sees.
+    seen: VisibleEdits,
     /// Whether its node has a retry policy.
     is_retried: bool,
 }
@@ -187,7 +240,7 @@ impl<S: State> SentTask<S> {
             Reply::Done(bytes) => {
                 let mut step = StoredStep::from_bytes(&bytes.0).map_err(unreadable_reply)?;
                 for edit in std::mem::take(&mut step.edits) {
-                    shared.submit(*request, edit, None)?;
+                    shared.adopt(&self.seen, *request, edit)?;
                 }
                 Ok(step.into_step(&self.codec, &self.schema).map_err(OwnError)?)
             }

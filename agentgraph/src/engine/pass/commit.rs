@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::dependency::outputs::Outputs;
 use crate::dependency::plan::MissReason;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::halt::Cutoff;
+use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
 use crate::engine::pass::Pass;
@@ -17,7 +19,7 @@ use crate::failure::Failure;
 use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
-impl<O: Output, S: PassInput> Pass<'_, O, S> {
+impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
     pub(super) async fn end(mut self, cut: Option<Cutoff>) -> Result<Pause, Error> {
         let late: Vec<String> =
             self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();

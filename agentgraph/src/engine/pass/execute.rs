@@ -9,6 +9,7 @@ use crate::dependency::node::{CallKind, begin};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
+use crate::engine::host::TaskRunner;
 use crate::engine::pass::Pass;
 use crate::engine::running_tasks::RunningTask;
 use crate::error::{BoxError, Error};
@@ -19,7 +20,7 @@ use crate::policy::{CatchPanic, call_with_policies, guarded, invoke, invoke_in_s
 use crate::run::event::EventKind;
 use crate::step::Step;
 
-impl<O: Output, S: PassInput> Pass<'_, O, S> {
+impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
     /// Starts a node, or takes its last output if it is skipped.
     pub(super) fn start(&mut self, node: u32, cx: &mut Context<'_>) -> Result<(), Error> {
         let index = self.started;
@@ -41,7 +42,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 let result = output.map(|output| Step::Update(OutputsUpdate::own(output)));
                 self.ended(request, result)
             }
-            Invocation::Entry(entry) if entry.kind() == CallKind::Async => {
+            Invocation::Entry(entry) if entry.kind() == CallKind::Async || self.is_on_host() => {
                 let future = self.call(&entry, request);
                 let polled = guarded(|_| {
                     let mut future = future;
@@ -111,7 +112,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             return Invocation::Entry(WiredNode::of(added, &self.wiring.policies));
         };
         drop(pass);
-        if entry.kind() != CallKind::Plain {
+        if entry.kind() != CallKind::Plain || self.is_on_host() {
             return Invocation::Entry(entry.clone());
         }
         let outputs = &*self.run.position.state;
@@ -139,9 +140,17 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         })
     }
 
+    #[inline]
+    fn is_on_host(&self) -> bool {
+        self.run.runtime.runner.as_host().is_some()
+    }
+
     /// Makes the future of an async node, which owns the outputs that it depends on.
     fn call(&mut self, entry: &WiredNode<O, S>, request: TaskRequest) -> NodeFuture<Outputs<O, S>> {
         let held = self.held();
+        if self.is_on_host() {
+            return self.send(entry, request, held);
+        }
         let view = Arc::new(self.run.position.state.view(held, &self.desk));
         let task =
             Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };

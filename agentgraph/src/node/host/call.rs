@@ -36,8 +36,8 @@ pub struct TaskCall {
     pub max_supersteps: u64,
     /// The node.
     pub node: String,
-    /// The graph nodes that lead from the root's graph to the graph in which the node is; empty for the
-    /// root's.
+    /// The graph nodes that lead from the graph with the host to the graph in which the node is; empty if
+    /// these are the same.
     pub path: Vec<String>,
     /// The namespace of the run that the task belongs to; that of the root is empty.
     pub namespace: String,
@@ -80,6 +80,12 @@ pub(crate) struct TaskDetails {
     /// The nodes whose last output could be used again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) kept: Vec<String>,
+    /// In a pass, the nodes that are done, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) done: Vec<String>,
+    /// In a pass, the nodes that run or wait for an answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) started: Vec<String>,
 }
 
 /// The names of a call, as its maker gives them.

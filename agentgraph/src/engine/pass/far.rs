@@ -1,0 +1,194 @@
+//! The nodes of a pass on a host: what is sent of the pass, and the node that the other process makes of it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::context::TaskRequest;
+use crate::dependency::deps::HeldOutput;
+use crate::dependency::edits::{PassDesk, Transaction};
+use crate::dependency::outputs::{OutputTable, Outputs, OutputsUpdate};
+use crate::dependency::wiring::{WiredNode, Wiring};
+use crate::dependency::{Output, PassInput};
+use crate::engine::driver::FarNode;
+use crate::engine::host::{SentNode, TaskRunner};
+use crate::engine::load::graph_changed;
+use crate::engine::pass::Pass;
+use crate::engine::stored::{from_bytes, to_bytes};
+use crate::error::{Code, Error, OwnError};
+use crate::extract::Task;
+use crate::node::NodeFuture;
+use crate::node::host::{EncodedState, TaskCall, TaskDetails};
+use crate::record::bytes::Bytes;
+use crate::record::codec::Codec;
+use crate::state::State;
+use crate::step::Step;
+use agentgraph_checkpoint::delta::DeltaWriter;
+use agentgraph_checkpoint::fold::{Folded, Value};
+use agentgraph_checkpoint::{CheckpointId, Place};
+
+/// What a node of a pass reads, in place of a state: equal for all nodes with the same dependencies.
+#[derive(Serialize, Deserialize)]
+struct PassView {
+    /// The input of the pass, as the operation of its channel.
+    input: Bytes,
+    /// The outputs that the node depends on, in the order of its edges.
+    outputs: Bytes,
+}
+
+impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
+    /// Sends a node to the host of the run.
+    pub(super) fn send(
+        &mut self,
+        entry: &WiredNode<O, S>,
+        request: TaskRequest,
+        held: Option<Arc<[HeldOutput<O>]>>,
+    ) -> NodeFuture<Outputs<O, S>> {
+        let state = self.encoded_view(held.as_deref().unwrap_or_default());
+        let Some(host) = self.run.runtime.runner.as_host() else {
+            return Box::pin(std::future::ready(Err(OwnError(no_host()).into())));
+        };
+        let view = Arc::new(self.run.position.state.view(held, &self.desk));
+        let task =
+            Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };
+        let policies = entry.policies.as_deref();
+        let name = self.name(request.node);
+        let node = SentNode {
+            name,
+            remote: entry.remote,
+            is_retried: policies.is_some_and(|policies| !policies.retry.is_empty()),
+        };
+        let call = || {
+            let sent = host
+                .send_node(&self.run.position.graph.schema, &task, node, || Ok((state?, self.progress())));
+            Box::pin(async move { sent.await.map(own_output) }) as NodeFuture<Outputs<O, S>>
+        };
+        match &self.run.listeners.spans {
+            None => call(),
+            Some(spans) => spans.in_node(name, request, call),
+        }
+    }
+
+    /// What a node reads: encoded once for the nodes with the same dependencies that start in a row.
+    fn encoded_view(&mut self, held: &[HeldOutput<O>]) -> Result<EncodedState, Error> {
+        if let Some((sources, state)) = &self.sent
+            && *sources == self.sources
+        {
+            return Ok(state.clone());
+        }
+        let host = self.run.runtime.runner.as_host().ok_or_else(no_host)?;
+        let (codec, schema) = (host.codec(), &self.run.position.graph.schema);
+        let outputs = held.iter().map(|(name, output)| (Arc::clone(name), Arc::clone(output))).collect();
+        let outputs = OutputsUpdate { outputs, ..OutputsUpdate::default() };
+        let mut input = DeltaWriter::new(Outputs::<O, S>::channels(schema).len());
+        input.begin(CheckpointId::default());
+        // The view has no edits of before the pass: they are sent as edits of the graph.
+        (codec.record_channel)(&self.view, schema, self.wiring.names.len(), &mut input)?;
+        let view = PassView {
+            input: Bytes(input.bytes().to_vec()),
+            outputs: Bytes((codec.encode_update)(schema, &outputs)?),
+        };
+        let state = EncodedState::new(&to_bytes(&view)?);
+        self.sent = Some((self.sources.clone(), state.clone()));
+        Ok(state)
+    }
+
+    /// The progress of the pass, against which the edits of a node are checked.
+    fn progress(&self) -> TaskDetails {
+        let outputs = &self.run.position.state;
+        let kept = self.wiring.names.iter().zip(outputs.kept());
+        TaskDetails {
+            edits: outputs.edits.clone(),
+            kept: kept.filter(|(_, kept)| *kept).map(|(name, _)| name.to_string()).collect(),
+            done: outputs.names().map(str::to_owned).collect(),
+            started: self.desk.started(),
+            ..TaskDetails::default()
+        }
+    }
+}
+
+/// The error of a node that is sent in a run without a host. The loop never does this.
+fn no_host() -> Error {
+    Error::new(Code::Host, "a node was sent in a run that has no host")
+}
+
+/// The output of a node on a host, as that of a node in this process.
+fn own_output<O: Output, S: PassInput>(step: Step<Outputs<O, S>>) -> Step<Outputs<O, S>> {
+    match step {
+        Step::Update(mut update) if update.own.is_none() => {
+            let output = update.outputs.pop().map(|(_, output)| Arc::unwrap_or_clone(output));
+            Step::Update(OutputsUpdate { own: output, ..update })
+        }
+        step => step,
+    }
+}
+
+/// The node that a call names, with the outputs that it reads and the graph that it edits.
+pub(super) fn far_node<O: Output, S: PassInput>(
+    wiring: Arc<Wiring<O, S>>,
+    codec: &Codec<Outputs<O, S>>,
+    schema: &OutputTable,
+    call: &TaskCall,
+    details: &TaskDetails,
+) -> Result<FarNode<Outputs<O, S>>, Error> {
+    let view: PassView = from_bytes(call.state_needed()?).map_err(damaged)?;
+    let mut outputs = Outputs::initial(schema);
+    let channel = wiring.names.len();
+    let mut folded = Folded::default();
+    let unreadable = |problem: String| damaged(Error::new(Code::Host, problem));
+    folded.apply(&view.input.0, None).map_err(|error| unreadable(error.to_string()))?;
+    if let Value::Bytes(input) = folded.value(channel).map_err(|error| unreadable(error.to_string()))? {
+        (codec.restore_channel)(&mut outputs, schema, channel, &input)?;
+    }
+    let held = (codec.decode_update)(schema, &view.outputs.0)?.outputs;
+    let held = (!held.is_empty()).then(|| Arc::from(held));
+
+    let (desk, node) = far_desk(&wiring, call, details)?;
+    let entry = match wiring.nodes.get(node as usize) {
+        Some(entry) => entry.clone(),
+        None => {
+            let added = desk.pass().added[node as usize - wiring.nodes.len()].clone();
+            WiredNode::of(added, &wiring.policies)
+        }
+    };
+    let desk = Arc::new(desk);
+    Ok(FarNode {
+        node,
+        state: Arc::new(outputs.view(held, &desk)),
+        call: entry.call,
+        policies: entry.policies,
+        desk,
+    })
+}
+
+/// The graph of the pass as the node sees it, and the node's id.
+fn far_desk<O: Output, S: PassInput>(
+    wiring: &Arc<Wiring<O, S>>,
+    call: &TaskCall,
+    details: &TaskDetails,
+) -> Result<(PassDesk<O, S>, u32), Error> {
+    let kept: HashSet<&str> = details.kept.iter().map(String::as_str).collect();
+    let kept = wiring.names.iter().map(|name| kept.contains(&**name)).collect();
+    let desk = PassDesk::new(Arc::clone(wiring), kept, true);
+    let mut gone = Vec::new();
+    desk.restore(Transaction::of(details.edits.clone()), &mut gone);
+    let mut found = |name: &str| {
+        let node = desk.find(name);
+        gone.extend(node.is_none().then(|| format!("node `{name}`")));
+        node
+    };
+    let done: Vec<Option<u32>> = details.done.iter().map(|name| found(name)).collect();
+    let started: Vec<Option<u32>> = details.started.iter().map(|name| found(name)).collect();
+    let node = found(&call.node);
+    if let (Some(node), true) = (node, gone.is_empty()) {
+        started.into_iter().flatten().for_each(|node| desk.pass().plan.hold(node));
+        done.into_iter().flatten().for_each(|node| desk.pass().plan.finish(node));
+        return Ok((desk, node));
+    }
+    Err(graph_changed(Place::root(call.thread.as_deref().unwrap_or_default()), gone))
+}
+
+fn damaged(error: Error) -> Error {
+    Error::new(Code::Host, format!("what a node of a pass reads is damaged: {}", error.message()))
+}
