@@ -12,6 +12,7 @@ pub(crate) mod key;
 mod origin;
 pub(crate) mod random;
 mod reseal;
+mod same;
 pub(crate) mod seal;
 
 pub use key::{EncryptionKey, KeyRing};

@@ -65,10 +65,19 @@ impl EncryptionKey {
 
     /// The key of the names under which a store of items keeps what is encrypted with this key.
     pub(crate) fn of_names(&self) -> hmac::Key {
+        self.of_hmac(b"agentgraph store names")
+    }
+
+    /// The key from which the nonces of repeatable envelopes are computed.
+    pub(crate) fn of_nonces(&self) -> hmac::Key {
+        self.of_hmac(b"agentgraph synthetic nonces")
+    }
+
+    fn of_hmac(&self, purpose: &[u8]) -> hmac::Key {
         let made = Prk::new_less_safe(HKDF_SHA256, &*self.0);
         let mut bytes = Zeroizing::new([0; 32]);
         // Its length is that of a hash, which HKDF always fills.
-        if let Ok(of) = made.expand(&[b"agentgraph store names"], Names) {
+        if let Ok(of) = made.expand(&[purpose], HmacKey) {
             let _ = of.fill(&mut *bytes);
         }
         hmac::Key::new(hmac::HMAC_SHA256, &*bytes)
@@ -85,9 +94,9 @@ impl EncryptionKey {
     }
 }
 
-struct Names;
+struct HmacKey;
 
-impl KeyType for Names {
+impl KeyType for HmacKey {
     fn len(&self) -> usize {
         32
     }

@@ -10,8 +10,9 @@
 //! another place do not open.
 
 use ring::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce};
+use ring::hmac;
 
-use super::key::KeyRing;
+use super::key::{KeyRing, NamedKey};
 use super::random::Random;
 use crate::error::{StoreCode, StoreError};
 use crate::frame::SEALED;
@@ -22,6 +23,8 @@ const VERSION: u8 = 1;
 const CHECK: usize = 4;
 const SALT: usize = 12;
 const TAG: usize = 16;
+/// Salt and nonce.
+const CHANCE: usize = SALT + NONCE_LEN;
 
 /// Why an envelope does not open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +82,11 @@ impl Label {
         Label::begin(3, thread, "", CheckpointId::default())
     }
 
+    /// Bytes outside a store, by a label of their writer.
+    pub(crate) fn same(label: &[u8]) -> Self {
+        Label([&[5], label].concat())
+    }
+
     /// An item of a store, by the names under which the inner store keeps it.
     pub(crate) fn item(namespace: &[u8], key: &str) -> Self {
         let mut label = vec![4];
@@ -109,14 +117,40 @@ pub(crate) fn seal(
     label: &Label,
     clear: &[u8],
 ) -> Result<Vec<u8>, StoreError> {
-    let impossible = || StoreError::new(StoreCode::Encode, "a value cannot be encrypted: it is too large");
     let named = keys.writes_with().ok_or_else(impossible)?;
-    let mut bytes = Vec::with_capacity(3 + named.name.len() + CHECK + SALT + NONCE_LEN + clear.len() + TAG);
+    let mut chance = [0; CHANCE];
+    random.fill(&mut chance)?;
+    seal_with(named, chance, label, clear)
+}
+
+/// Encrypts `clear` so that the same key, label and bytes give the same envelope: salt and nonce are computed
+/// from them, with a key of their own. Equal envelopes show that their contents are equal, and nothing else.
+pub(crate) fn seal_same(named: &NamedKey, label: &Label, clear: &[u8]) -> Result<Vec<u8>, StoreError> {
+    let mut from = hmac::Context::with_key(&named.key.of_nonces());
+    from.update(&(label.0.len() as u64).to_be_bytes());
+    from.update(&label.0);
+    from.update(clear);
+    let mut chance = [0; CHANCE];
+    for (to, byte) in chance.iter_mut().zip(from.sign().as_ref()) {
+        *to = *byte;
+    }
+    seal_with(named, chance, label, clear)
+}
+
+fn impossible() -> StoreError {
+    StoreError::new(StoreCode::Encode, "a value cannot be encrypted: it is too large")
+}
+
+fn seal_with(
+    named: &NamedKey,
+    chance: [u8; CHANCE],
+    label: &Label,
+    clear: &[u8],
+) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = Vec::with_capacity(3 + named.name.len() + CHECK + CHANCE + clear.len() + TAG);
     bytes.extend_from_slice(&[SEALED, VERSION, named.name.len() as u8]);
     bytes.extend_from_slice(named.name.as_bytes());
     bytes.extend_from_slice(&named.check);
-    let mut chance = [0; SALT + NONCE_LEN];
-    random.fill(&mut chance)?;
     bytes.extend_from_slice(&chance);
     let head = bytes.len();
     let (salt, nonce) = chance.split_at(SALT);
