@@ -165,6 +165,27 @@ impl RunCall {
         self
     }
 
+    /// The call that continues this one after it was drained: `proceed()` with the same settings, less the
+    /// supersteps and the time that it has used. For hosts that divide a long call.
+    ///
+    /// ```
+    /// use agentgraph::host::RunCall;
+    /// use std::time::Duration;
+    ///
+    /// let call = RunCall::resume(true)?.max_supersteps(1_200);
+    /// let rest = call.after_drain(500, Duration::from_secs(2));
+    /// assert_eq!(rest, RunCall::proceed().max_supersteps(700));
+    /// # Ok::<(), agentgraph::Error>(())
+    /// ```
+    pub fn after_drain(mut self, steps: u64, time: Duration) -> Self {
+        self.request = Request::Proceed;
+        self.settings.abandons = false;
+        let Settings { max_supersteps, deadline, .. } = &mut self.settings;
+        *max_supersteps = max_supersteps.map(|limit| limit.saturating_sub(steps));
+        *deadline = deadline.map(|limit| limit.saturating_sub(time));
+        self
+    }
+
     /// Whether the call starts a run, instead of continuing one.
     pub fn begins_a_run(&self) -> bool {
         matches!(self.request, Request::Invoke(_) | Request::Pass(_))

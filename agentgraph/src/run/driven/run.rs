@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use tokio::task::coop::unconstrained;
@@ -133,6 +134,11 @@ impl DrivenRun {
     /// the next call of [`needs`](Self::needs).
     pub fn drain(&mut self) {
         self.inbox.push_back(Delivery::Drain);
+    }
+
+    /// The run's time: that of its ground, moved on by replies and by timers.
+    pub fn now(&self) -> SystemTime {
+        self.desk.now()
     }
 
     /// The supersteps that this call has begun, as [`max_supersteps`](crate::RunBuilder::max_supersteps)
