@@ -1,0 +1,190 @@
+//! [`RestateClient`]: calls of graphs that workers serve.
+
+mod call;
+mod ingress;
+mod threads;
+
+pub use self::call::{RemoteCall, SentContext};
+pub use self::threads::{RemoteAnswer, RemoteHistory};
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use agentgraph::checkpoint::KeyRing;
+use agentgraph::host::RunCall;
+use agentgraph::run::{Cancellation, Checkpoint};
+use agentgraph::state::StoredState;
+use agentgraph::{Error, InterruptId};
+use serde::Serialize;
+
+use self::ingress::Ingress;
+use crate::wire::Wire;
+
+/// A client of graphs that workers serve: see [`RemoteGraph`]. Cheap to clone.
+#[derive(Clone)]
+pub struct RestateClient {
+    ingress: Ingress,
+    keys: Option<KeyRing>,
+}
+
+impl RestateClient {
+    /// A client of the server with this ingress, such as `http://127.0.0.1:8080`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Code::Host`](agentgraph::Code::Host) if the address is no URL.
+    pub fn connect(ingress: &str) -> Result<Self, Error> {
+        Ok(RestateClient { ingress: Ingress::new(ingress)?, keys: None })
+    }
+
+    /// The keys of the workers: see [`RestateWorker::encryption`](crate::RestateWorker::encryption).
+    #[must_use]
+    pub fn encryption(mut self, keys: KeyRing) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// How long a server that is not reached, or that does not know the graph yet, is asked again; 30
+    /// seconds if not set. A call that has reached the server has no limit: it takes as long as its run.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.ingress.patience = patience;
+        self
+    }
+
+    /// A graph with a state of type `S`, by the name under which workers serve it.
+    pub fn graph<S: StoredState<Schema = ()>>(&self, name: impl Into<String>) -> RemoteGraph<S> {
+        self.graph_of(name, ())
+    }
+
+    /// [`graph`](Self::graph) for a state whose channels are known only at run time, such as
+    /// [`JsonState`](agentgraph::JsonState).
+    pub fn graph_of<S: StoredState>(&self, name: impl Into<String>, schema: S::Schema) -> RemoteGraph<S> {
+        let wire = Wire::new(self.keys.clone(), None, usize::MAX);
+        let name = name.into();
+        RemoteGraph { ingress: self.ingress.clone(), wire, name, schema, state: PhantomData }
+    }
+}
+
+impl fmt::Debug for RestateClient {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RestateClient").field("ingress", &self.ingress.base()).finish_non_exhaustive()
+    }
+}
+
+/// A graph that workers serve, with the calls of a [`CompiledGraph`](agentgraph::CompiledGraph): the same
+/// outcomes and errors. Every call names its thread.
+///
+/// ```no_run
+/// use agentgraph::prelude::*;
+/// use agentgraph_restate::RestateClient;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Triage { note: String }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let graph = RestateClient::connect("http://127.0.0.1:8080")?.graph::<Triage>("triage");
+/// match graph.invoke(Triage::update().note("it burns")).thread("t-1").await? {
+///     Outcome::Interrupted { interrupts, .. } => println!("asks {}", interrupts[0].value),
+///     outcome => println!("{:?}", outcome.output()),
+/// }
+/// let outcome = graph.resume(true).thread("t-1").await?; // from any machine, next week
+/// # Ok(())
+/// # }
+/// ```
+pub struct RemoteGraph<S: StoredState> {
+    ingress: Ingress,
+    wire: Wire,
+    name: String,
+    schema: S::Schema,
+    state: PhantomData<fn() -> S>,
+}
+
+impl<S: StoredState> Clone for RemoteGraph<S> {
+    fn clone(&self) -> Self {
+        RemoteGraph {
+            ingress: self.ingress.clone(),
+            wire: self.wire.clone(),
+            name: self.name.clone(),
+            schema: self.schema.clone(),
+            state: PhantomData,
+        }
+    }
+}
+
+impl<S: StoredState> RemoteGraph<S> {
+    /// As [`CompiledGraph::invoke`](agentgraph::CompiledGraph::invoke).
+    pub fn invoke(&self, input: impl Into<S::Update>) -> RemoteCall<S> {
+        RemoteCall::new(self, RunCall::invoke::<S>(&self.schema, &input.into()))
+    }
+
+    /// Starts a pass of a dependency graph. `S` is the state of such graphs,
+    /// [`Outputs`](agentgraph::dependency::Outputs).
+    pub fn pass(&self, input: &impl Serialize) -> RemoteCall<S> {
+        RemoteCall::new(self, RunCall::pass(input))
+    }
+
+    /// As [`CompiledGraph::resume`](agentgraph::CompiledGraph::resume).
+    pub fn resume(&self, answer: impl Serialize) -> RemoteCall<S> {
+        RemoteCall::new(self, RunCall::resume(answer))
+    }
+
+    /// As [`CompiledGraph::resume_many`](agentgraph::CompiledGraph::resume_many).
+    pub fn resume_many<A: Serialize>(
+        &self,
+        answers: impl IntoIterator<Item = (InterruptId, A)>,
+    ) -> RemoteCall<S> {
+        RemoteCall::new(self, RunCall::resume_many(answers))
+    }
+
+    /// As [`CompiledGraph::proceed`](agentgraph::CompiledGraph::proceed).
+    pub fn proceed(&self) -> RemoteCall<S> {
+        RemoteCall::new(self, Ok(RunCall::proceed()))
+    }
+
+    /// Answers a call that waits for it in [`RemoteCall::wait_answer`]: the call goes on and returns its
+    /// outcome to its own caller.
+    pub fn answer(&self, answer: impl Serialize) -> RemoteAnswer<S> {
+        RemoteAnswer::new(self, RunCall::resume(answer))
+    }
+
+    /// [`answer`](Self::answer) to interrupts by their ids.
+    pub fn answer_many<A: Serialize>(
+        &self,
+        answers: impl IntoIterator<Item = (InterruptId, A)>,
+    ) -> RemoteAnswer<S> {
+        RemoteAnswer::new(self, RunCall::resume_many(answers))
+    }
+
+    /// The newest checkpoint of a thread, also while a call runs in it; `None` if there is no such thread. As
+    /// [`CompiledGraph::state`](agentgraph::CompiledGraph::state).
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached, or the state does not fit `S`.
+    pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
+        threads::state(self, thread).await
+    }
+
+    /// The checkpoints of a thread, newest first, from the checkpointer of the workers' graph. As
+    /// [`CompiledGraph::history`](agentgraph::CompiledGraph::history).
+    pub fn history(&self, thread: impl Into<String>) -> RemoteHistory<S> {
+        RemoteHistory::new(self, thread.into())
+    }
+
+    /// Cancels the call that has the thread: it ends as [stopped](agentgraph::StopReason::Cancelled), and
+    /// `proceed()` continues it. A task under way runs to its end, and its result may be dropped. Calls
+    /// that wait for the thread are not cancelled.
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached.
+    pub async fn cancel(&self, thread: &str) -> Result<Cancellation, Error> {
+        threads::cancel(self, thread).await
+    }
+}
+
+impl<S: StoredState> fmt::Debug for RemoteGraph<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RemoteGraph").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,175 @@
+//! [`RemoteCall`]: a call of a remote graph in the making.
+
+use std::future::IntoFuture;
+use std::time::{Duration, SystemTime};
+
+use agentgraph::host::RunCall;
+use agentgraph::policy::Siblings;
+use agentgraph::state::StoredState;
+use agentgraph::{Budget, Code, Error, Outcome};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use uuid::Uuid;
+
+use super::RemoteGraph;
+use super::ingress::Target;
+use crate::wire::message::{Driven, Micros, SentHeaders, ThreadRequest};
+use crate::wire::{Part, SealKey};
+
+/// A call of a remote graph in the making: `graph.invoke(input).thread("t-1").await?`.
+///
+/// A request that did not get its answer, because the connection was lost, is sent again under the same
+/// idempotency key. The server then answers from the call that is under way or done, and nothing runs twice.
+#[must_use = "a call does nothing until it is awaited"]
+pub struct RemoteCall<S: StoredState> {
+    graph: RemoteGraph<S>,
+    call: Result<RunCall, Error>,
+    thread: Option<String>,
+    headers: SentHeaders,
+    key: Option<String>,
+    waits: bool,
+}
+
+impl<S: StoredState> RemoteCall<S> {
+    pub(super) fn new(graph: &RemoteGraph<S>, call: Result<RunCall, Error>) -> Self {
+        let graph = graph.clone();
+        RemoteCall { graph, call, thread: None, headers: SentHeaders::new(), key: None, waits: false }
+    }
+
+    fn change(mut self, change: impl FnOnce(RunCall) -> RunCall) -> Self {
+        self.call = self.call.map(change);
+        self
+    }
+
+    /// The thread. Calls of one thread run one after the other, in the order in which the server gets them.
+    pub fn thread(mut self, thread: impl Into<String>) -> Self {
+        self.thread = Some(thread.into());
+        self
+    }
+
+    /// As [`RunBuilder::max_supersteps`](agentgraph::RunBuilder::max_supersteps).
+    pub fn max_supersteps(self, steps: u64) -> Self {
+        self.change(|call| call.max_supersteps(steps))
+    }
+
+    /// As [`RunBuilder::max_concurrency`](agentgraph::RunBuilder::max_concurrency).
+    pub fn max_concurrency(self, tasks: usize) -> Self {
+        self.change(|call| call.max_concurrency(tasks))
+    }
+
+    /// As [`RunBuilder::deadline`](agentgraph::RunBuilder::deadline).
+    pub fn deadline(self, limit: Duration) -> Self {
+        self.change(|call| call.deadline(limit))
+    }
+
+    /// As [`RunBuilder::step_timeout`](agentgraph::RunBuilder::step_timeout).
+    pub fn step_timeout(self, limit: Duration) -> Self {
+        self.change(|call| call.step_timeout(limit))
+    }
+
+    /// As [`RunBuilder::budget`](agentgraph::RunBuilder::budget).
+    pub fn budget(self, budget: Budget) -> Self {
+        self.change(|call| call.budget(budget))
+    }
+
+    /// As [`RunBuilder::siblings`](agentgraph::RunBuilder::siblings).
+    pub fn siblings(self, policy: Siblings) -> Self {
+        self.change(|call| call.siblings(policy))
+    }
+
+    /// As [`RunBuilder::abandon`](agentgraph::RunBuilder::abandon).
+    pub fn abandon(self) -> Self {
+        self.change(RunCall::abandon)
+    }
+
+    /// Sends a header with the call, from which the workers make contexts:
+    /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). It is encrypted as the input is.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.as_ref().to_ascii_lowercase(), value.into());
+        self
+    }
+
+    /// Waits for the answers to interrupts, too, instead of returning them: the call returns when the run
+    /// ends in another way. Answers come by [`RemoteGraph::answer`]. Meanwhile the call has the thread, so
+    /// other calls of it wait.
+    pub fn wait_answer(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+
+    /// The idempotency key of the call; a random one if not set. The server answers a call with the key of an
+    /// earlier one from that one, for a day.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Contexts are not sent: each worker makes them, by
+    /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). No type can be passed here.
+    ///
+    /// ```compile_fail
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph_restate::RestateClient;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Triage { note: String }
+    /// # fn call(graph: agentgraph_restate::RemoteGraph<Triage>) {
+    /// let call = graph.invoke(Triage::update()).thread("t-1").context("a token");
+    /// # }
+    /// ```
+    pub fn context<T: SentContext>(self, context: T) -> Self {
+        drop(context);
+        self
+    }
+
+    async fn run(self) -> Result<Outcome<S>, Error> {
+        let RemoteCall { graph, call, thread, headers, key, waits } = self;
+        let thread = thread.ok_or_else(no_thread)?;
+        let request = ThreadRequest { call: call?, at: Micros::of(SystemTime::now()), headers, waits };
+        let payload = graph.request(&thread, &request).await?;
+        let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
+        let target = Target { service: &graph.name, key: &thread, handler: "call" };
+        let answer = graph.ingress.call(target, payload, Some(&key)).await?;
+        match graph.driven(&thread, answer).await? {
+            Driven::Ended(end) => end.into_result::<S>(&graph.schema),
+            Driven::Refused(problem) => Err(problem.into()),
+            Driven::More { .. } => Err(Error::new(Code::Host, "a worker ended a call before its end")),
+        }
+    }
+}
+
+/// Implemented by no type: a context is not sent to a worker.
+#[diagnostic::on_unimplemented(
+    message = "a context is not sent to a worker: the worker makes it, by `RestateWorker::context_from`",
+    label = "this value would have to be sent",
+    note = "send what the context is made from as a header: `.header(\"x-user\", \"ada\")`"
+)]
+pub trait SentContext {}
+
+impl<S: StoredState> RemoteGraph<S> {
+    /// The payload of a request.
+    pub(super) async fn request(
+        &self,
+        thread: &str,
+        request: &(impl serde::Serialize + Sync),
+    ) -> Result<Bytes, Error> {
+        self.wire.send(&SealKey::default(), self.label(Part::Request, thread), request).await
+    }
+
+    async fn driven(&self, thread: &str, answer: Bytes) -> Result<Driven, Error> {
+        self.read(Part::Driven, thread, answer).await
+    }
+}
+
+pub(super) fn no_thread() -> Error {
+    Error::new(Code::NoThread, "a call of a remote graph names its thread: `.thread(\"t-1\")`")
+}
+
+impl<S: StoredState> IntoFuture for RemoteCall<S> {
+    type Output = Result<Outcome<S>, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}

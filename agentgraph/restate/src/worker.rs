@@ -1,0 +1,322 @@
+//! [`RestateWorker`]: a process that runs the threads and tasks of graphs for a Restate server.
+
+mod definition;
+mod hosted;
+mod look;
+mod register;
+mod serve;
+mod steps;
+mod tasks;
+mod thread;
+mod waits;
+
+pub(crate) use self::hosted::steps_of;
+pub use self::serve::Serving;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentgraph::checkpoint::KeyRing;
+use agentgraph::host::HostedGraph;
+use agentgraph::{BoxError, Code};
+use tokio::net::TcpListener;
+
+use self::hosted::{ContextMaker, Hosted};
+use crate::headers::Headers;
+use crate::wire::{INLINE, Wire};
+
+/// The most supersteps of one invocation, unless set otherwise.
+const SHARE: u64 = 500;
+
+/// The longest time that a task may take, unless set otherwise.
+const LONGEST_TASK: Duration = Duration::from_secs(60 * 60);
+
+/// A process that runs the threads and tasks of graphs for a Restate server. Start one on each machine, all
+/// with the same graphs.
+///
+/// ```no_run
+/// use agentgraph::prelude::*;
+/// use agentgraph_restate::RestateWorker;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # struct Triage { note: String }
+/// # async fn look() -> TriageUpdate { Triage::update().note("seen") }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<()> {
+/// let graph = StateGraph::new().node("look", look).edge(START, "look").compile()?;
+/// RestateWorker::new()
+///     .graph("triage", graph)
+///     .register("http://127.0.0.1:9070")
+///     .serve("127.0.0.1:9080".parse()?)
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a worker does nothing until it serves"]
+pub struct RestateWorker {
+    graphs: Vec<(String, Arc<dyn HostedGraph>)>,
+    contexts: Vec<ContextMaker>,
+    keys: Option<KeyRing>,
+    identity: Option<String>,
+    admin: Option<String>,
+    advertised: Option<String>,
+    inline: usize,
+    share: u64,
+    longest_task: Duration,
+}
+
+impl Default for RestateWorker {
+    fn default() -> Self {
+        RestateWorker::new()
+    }
+}
+
+impl RestateWorker {
+    /// A worker without graphs.
+    pub fn new() -> Self {
+        RestateWorker {
+            graphs: Vec::new(),
+            contexts: Vec::new(),
+            keys: None,
+            identity: None,
+            admin: None,
+            advertised: None,
+            inline: INLINE,
+            share: SHARE,
+            longest_task: LONGEST_TASK,
+        }
+    }
+
+    /// Adds a graph under a name, by which clients call it. The server has three services for it: `name` (the
+    /// threads), `name.steps` and `name.tasks`.
+    ///
+    /// The graph's own checkpointer, if it has one, must be one that all workers reach. It keeps the
+    /// history of threads, values that are too large for the server's journal, and the results of durable
+    /// steps ([`Ctx::once`](agentgraph::Ctx::once)). The threads themselves are in the server.
+    pub fn graph(mut self, name: impl Into<String>, graph: impl HostedGraph) -> Self {
+        self.graphs.push((name.into(), Arc::new(graph)));
+        self
+    }
+
+    /// Makes a context for each task, which nodes take as a [`CallContext`](agentgraph::CallContext): from
+    /// the headers of the caller's request and the thread. A context is never sent. Each call of this
+    /// method adds a context of another type. An error fails the task.
+    pub fn context_from<T: Send + Sync + 'static>(
+        mut self,
+        make: impl Fn(&Headers, &str) -> Result<T, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.contexts.push(Arc::new(move |far, headers, thread| Ok(far.context(make(headers, thread)?))));
+        self
+    }
+
+    /// Encrypts everything that enters the server: inputs, answers, states, tasks and their ends. Clients
+    /// need the same keys, by [`RestateClient::encryption`](crate::RestateClient::encryption). A graph
+    /// whose state has secret channels is refused without.
+    ///
+    /// Names of threads, graphs and nodes, and sizes, stay readable. Equal values of one thread and place are
+    /// equal when encrypted, since the server compares what a replay writes.
+    pub fn encryption(mut self, keys: KeyRing) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Serves only requests that are signed by a server with this public key (`publickeyv1_..`). Without
+    /// one a worker serves on loopback addresses only, since everyone who reaches it could run its nodes.
+    pub fn identity_key(mut self, key: impl Into<String>) -> Self {
+        self.identity = Some(key.into());
+        self
+    }
+
+    /// Registers the worker at the server's admin API, such as `http://127.0.0.1:9070`, when it serves.
+    pub fn register(mut self, admin: impl Into<String>) -> Self {
+        self.admin = Some(admin.into());
+        self
+    }
+
+    /// The address under which the server reaches this worker, such as `http://worker-1:9080`; the address it
+    /// serves on if not set.
+    pub fn advertise(mut self, uri: impl Into<String>) -> Self {
+        self.advertised = Some(uri.into());
+        self
+    }
+
+    /// The most supersteps of one invocation, 500 if not set. A call that makes more goes on in further
+    /// invocations, so no journal grows beyond its share.
+    pub fn steps_per_invocation(mut self, steps: u64) -> Self {
+        self.share = steps.max(1);
+        self
+    }
+
+    /// Values larger than this go to the graph's checkpointer, and only their hash into the server; 128 KiB
+    /// if not set.
+    pub fn inline_up_to(mut self, bytes: usize) -> Self {
+        self.inline = bytes;
+        self
+    }
+
+    /// The longest time that a task may take before the server gives it to another worker; an hour if not
+    /// set. A task whose process is gone is noticed at once, whatever is set here.
+    pub fn longest_task(mut self, limit: Duration) -> Self {
+        self.longest_task = limit;
+        self
+    }
+
+    /// Serves until the process ends.
+    ///
+    /// # Errors
+    /// [`ServeError`], before the first request is served.
+    pub async fn serve(self, addr: SocketAddr) -> Result<(), ServeError> {
+        self.start(addr).await?.ended().await;
+        Ok(())
+    }
+
+    /// Serves until `stop` is ready, then lets requests under way come to a point where another worker can
+    /// continue them, ten seconds at most.
+    ///
+    /// # Errors
+    /// [`ServeError`], before the first request is served.
+    pub async fn serve_until(self, addr: SocketAddr, stop: impl Future) -> Result<(), ServeError> {
+        let serving = self.start(addr).await?;
+        stop.await;
+        serving.stop().await;
+        Ok(())
+    }
+
+    /// Starts to serve, and returns when the worker is registered, if it is to be.
+    ///
+    /// # Errors
+    /// [`ServeError`]
+    pub async fn start(self, addr: SocketAddr) -> Result<Serving, ServeError> {
+        if self.identity.is_none() && !addr.ip().is_loopback() {
+            return Err(ServeError::OpenToAll { addr });
+        }
+        let endpoint = self.endpoint()?;
+        let bound = TcpListener::bind(addr).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (addr, listener) = bound.map_err(|source| ServeError::Address { addr, source })?;
+        let serving = Serving::begin(addr, listener, endpoint);
+        if let Some(admin) = &self.admin {
+            let uri = self.advertised.clone().unwrap_or_else(|| format!("http://{addr}"));
+            register::register(admin, &uri).await?;
+        }
+        Ok(serving)
+    }
+
+    /// The services of all graphs, for a server of your own.
+    fn endpoint(&self) -> Result<restate_sdk::endpoint::Endpoint, ServeError> {
+        let mut endpoint = restate_sdk::endpoint::Endpoint::builder();
+        for (at, (name, graph)) in self.graphs.iter().enumerate() {
+            if self.graphs[..at].iter().any(|(other, _)| other == name) {
+                return Err(ServeError::TwoGraphs { graph: name.clone() });
+            }
+            for service in definition::services(&Arc::new(self.hosted(name, graph)?), self.longest_task)? {
+                endpoint = endpoint.bind(service);
+            }
+        }
+        if let Some(key) = &self.identity {
+            endpoint = endpoint.identity_key(key).map_err(|_| ServeError::IdentityKey)?;
+        }
+        Ok(endpoint.build())
+    }
+
+    fn hosted(&self, name: &str, graph: &Arc<dyn HostedGraph>) -> Result<Hosted, ServeError> {
+        if graph.has_secrets() && self.keys.is_none() {
+            return Err(ServeError::SecretNeedsKey { graph: name.to_owned() });
+        }
+        Ok(Hosted {
+            name: name.to_owned(),
+            wire: Wire::new(self.keys.clone(), graph.checkpointer(), self.inline),
+            graph: Arc::clone(graph),
+            contexts: self.contexts.clone(),
+            share: self.share,
+        })
+    }
+}
+
+impl std::fmt::Debug for RestateWorker {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.graphs.iter().map(|(name, _)| &**name).collect();
+        out.debug_struct("RestateWorker").field("graphs", &names).finish_non_exhaustive()
+    }
+}
+
+/// Why a worker does not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The address is reachable from other machines, and anyone could run the worker's nodes.
+    #[error(
+        "{addr} is reachable from other machines, and without an identity key anyone could run the nodes of this \
+         worker: set `.identity_key(..)` to the server's public key, or serve on 127.0.0.1"
+    )]
+    OpenToAll {
+        /// The address.
+        addr: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {addr}: {source}")]
+    Address {
+        /// The address.
+        addr: SocketAddr,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The identity key is no key.
+    #[error("the identity key is no public key of a Restate server, which begins with `publickeyv1_`")]
+    IdentityKey,
+    /// The name of a graph cannot be the name of a service.
+    #[error(
+        "a graph cannot be served as `{graph}`: use letters, digits, `_`, `-` and `.`, the first one a letter"
+    )]
+    GraphName {
+        /// The name.
+        graph: String,
+    },
+    /// Two graphs have one name.
+    #[error("two graphs are served as `{graph}`: give each a name of its own")]
+    TwoGraphs {
+        /// The name.
+        graph: String,
+    },
+    /// The state has secret channels, and there is no key to encrypt them with.
+    #[error(
+        "E_SECRET_NEEDS_KEY: the state of graph `{graph}` has secret channels, which would be in the server's \
+         journal unencrypted: set `.encryption(keys)` on the workers and the clients"
+    )]
+    SecretNeedsKey {
+        /// The graph.
+        graph: String,
+    },
+    /// The graph has durable steps, and no store for their results.
+    #[error(
+        "E_NO_CHECKPOINTER: node `{node}` of graph `{graph}` has durable steps, and the graph has no checkpointer \
+         to keep their results: attach one that all workers reach"
+    )]
+    StepsNeedStore {
+        /// The graph.
+        graph: String,
+        /// The node.
+        node: String,
+    },
+    /// The server's admin API refuses the worker, or does not answer.
+    #[error("the worker cannot be registered at {admin}: {problem}")]
+    Register {
+        /// The address of the admin API.
+        admin: String,
+        /// The answer, or why there was none.
+        problem: String,
+    },
+}
+
+impl ServeError {
+    /// The code of the engine's errors for this one.
+    pub fn code(&self) -> Code {
+        match self {
+            ServeError::SecretNeedsKey { .. } => Code::SecretNeedsKey,
+            ServeError::StepsNeedStore { .. } => Code::NoCheckpointer,
+            _ => Code::Host,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The services of a graph, as the SDK dispatches them. They are made by hand, since their names are those of
+//! graphs, which are known only at run time.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use restate_sdk::discovery::{
+    Handler, HandlerName, HandlerType, InputPayload, OutputPayload, Service as Manifest, ServiceName,
+    ServiceType,
+};
+use restate_sdk::endpoint::{ContextInternal, Error as EndpointError, InputMetadata};
+use restate_sdk::errors::HandlerError;
+use restate_sdk::service::macro_support::{ServiceBoxFuture, service_definition};
+use restate_sdk::service::{Service, ServiceDefinition};
+
+use super::hosted::Hosted;
+use super::{ServeError, look, steps, tasks, thread};
+
+/// A handler: it gets the bytes of a request, and returns those of the answer.
+type Handle = for<'a> fn(
+    &'a Hosted,
+    &'a ContextInternal,
+    &'a InputMetadata,
+    Bytes,
+) -> BoxFuture<'a, Result<Bytes, HandlerError>>;
+
+/// A handler with its settings.
+struct Entry {
+    name: &'static str,
+    handle: Handle,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// One at a time for each key, called by clients.
+    Exclusive,
+    /// One at a time for each key, called by other services only.
+    ExclusiveInside,
+    /// Beside others.
+    Shared,
+    /// Of a service without keys, called by other services only.
+    Inside,
+}
+
+/// The three services of a graph.
+pub(super) fn services(
+    hosted: &Arc<Hosted>,
+    longest_task: Duration,
+) -> Result<[ServiceDefinition; 3], ServeError> {
+    let threads = [
+        Entry {
+            name: "call",
+            handle: |h, c, m, b| Box::pin(thread::call(h, c, m, b)),
+            kind: Kind::Exclusive,
+        },
+        Entry {
+            name: "cancel",
+            handle: |h, c, m, b| Box::pin(thread::cancel(h, c, m, b)),
+            kind: Kind::Shared,
+        },
+        Entry {
+            name: "answer",
+            handle: |h, c, m, b| Box::pin(thread::answer(h, c, m, b)),
+            kind: Kind::Shared,
+        },
+    ];
+    let steps = [
+        Entry {
+            name: "drive",
+            handle: |h, c, m, b| Box::pin(steps::drive(h, c, m, b)),
+            kind: Kind::ExclusiveInside,
+        },
+        Entry { name: "look", handle: |h, c, m, b| Box::pin(look::look(h, c, m, b)), kind: Kind::Shared },
+    ];
+    let tasks =
+        [Entry { name: "run", handle: |h, c, m, b| Box::pin(tasks::run(h, c, m, b)), kind: Kind::Inside }];
+    Ok([
+        definition(hosted, hosted.name.clone(), threads.into(), longest_task)?,
+        definition(hosted, hosted.steps(), steps.into(), longest_task)?,
+        definition(hosted, hosted.tasks(), tasks.into(), longest_task)?,
+    ])
+}
+
+struct Dispatcher {
+    hosted: Arc<Hosted>,
+    entries: Arc<[Entry]>,
+}
+
+impl Service for Dispatcher {
+    type Future = ServiceBoxFuture;
+
+    fn handle(&self, ctx: ContextInternal) -> ServiceBoxFuture {
+        let hosted = Arc::clone(&self.hosted);
+        let entries = Arc::clone(&self.entries);
+        Box::pin(async move {
+            let Some(entry) = entries.iter().find(|entry| entry.name == ctx.handler_name()) else {
+                return Err(EndpointError::unknown_handler(ctx.service_name(), ctx.handler_name()));
+            };
+            let (input, about): (Bytes, InputMetadata) = ctx.input().await;
+            // All requests of a connection are polled by one task, which a panic would end.
+            let work = AssertUnwindSafe((entry.handle)(&hosted, &ctx, &about, input)).catch_unwind();
+            let answer =
+                work.await.unwrap_or_else(|_| Err("the handler panicked: report this mistake".into()));
+            ctx.handle_handler_result(answer);
+            ctx.end();
+            Ok(())
+        })
+    }
+}
+
+fn definition(
+    hosted: &Arc<Hosted>,
+    name: String,
+    entries: Arc<[Entry]>,
+    longest_task: Duration,
+) -> Result<ServiceDefinition, ServeError> {
+    let bad_name = || ServeError::GraphName { graph: hosted.name.clone() };
+    let ty = match entries.iter().any(|entry| entry.kind == Kind::Inside) {
+        true => ServiceType::Service,
+        false => ServiceType::VirtualObject,
+    };
+    let handlers = entries.iter().map(|entry| handler(entry, longest_task));
+    let manifest = Manifest {
+        ty,
+        name: ServiceName::try_from(name).map_err(|_| bad_name())?,
+        handlers: handlers.collect::<Option<_>>().ok_or_else(bad_name)?,
+        documentation: None,
+        metadata: [("agentgraph.fingerprint".to_owned(), hosted.graph.fingerprint().to_owned())].into(),
+        abort_timeout: None,
+        inactivity_timeout: None,
+        journal_retention: None,
+        idempotency_retention: None,
+        enable_lazy_state: None,
+        ingress_private: None,
+        retry_policy_initial_interval: None,
+        retry_policy_max_interval: None,
+        retry_policy_max_attempts: None,
+        retry_policy_exponentiation_factor: None,
+        retry_policy_on_max_attempts: None,
+    };
+    Ok(service_definition(Dispatcher { hosted: Arc::clone(hosted), entries }, manifest))
+}
+
+fn handler(entry: &Entry, longest_task: Duration) -> Option<Handler> {
+    let is_inside = matches!(entry.kind, Kind::ExclusiveInside | Kind::Inside);
+    let ty = match entry.kind {
+        Kind::Exclusive | Kind::ExclusiveInside => Some(HandlerType::Exclusive),
+        Kind::Shared => Some(HandlerType::Shared),
+        Kind::Inside => None,
+    };
+    Some(Handler {
+        name: HandlerName::try_from(entry.name).ok()?,
+        input: Some(InputPayload {
+            content_type: Some("*/*".to_owned()),
+            json_schema: None,
+            required: Some(false),
+        }),
+        output: Some(OutputPayload {
+            content_type: Some("application/octet-stream".to_owned()),
+            json_schema: None,
+            set_content_type_if_empty: Some(false),
+        }),
+        ty,
+        documentation: None,
+        metadata: Default::default(),
+        abort_timeout: is_inside.then(|| u64::try_from(longest_task.as_millis()).unwrap_or(u64::MAX)),
+        inactivity_timeout: None,
+        // A look or a cancel is over when it is answered.
+        journal_retention: (entry.kind == Kind::Shared).then_some(0),
+        idempotency_retention: None,
+        workflow_completion_retention: None,
+        enable_lazy_state: None,
+        ingress_private: is_inside.then_some(true),
+        retry_policy_initial_interval: Some(50),
+        retry_policy_max_interval: Some(10_000),
+        retry_policy_max_attempts: None,
+        retry_policy_exponentiation_factor: None,
+        retry_policy_on_max_attempts: None,
+    })
+}

@@ -1,0 +1,60 @@
+//! Reading a thread without waiting for those who run it.
+
+use agentgraph::Error;
+use bytes::Bytes;
+use restate_sdk::endpoint::{ContextInternal, InputMetadata};
+use restate_sdk::errors::HandlerError;
+
+use super::hosted::Hosted;
+use super::steps::rows;
+use super::tasks::{of_reading, refusal};
+use crate::wire::Part;
+use crate::wire::blob::BlobHash;
+use crate::wire::message::{Look, Seen, SentProblem};
+
+/// The most bytes of a blob in one answer.
+const PART: usize = 8 * 1024 * 1024;
+
+/// Answers what a client wants to see of a thread.
+pub(super) async fn look(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let thread = &*about.key;
+    let read = hosted.wire.receive::<Look>(hosted.label(Part::Request, thread), input).await;
+    let (look, key) = read.map_err(of_reading)?;
+    let seen = match look {
+        Look::Blob { hash, from } => return part_of_blob(hosted, thread, BlobHash(hash), from).await,
+        Look::State => {
+            let rows = rows(hosted, ctx, thread, &mut false).await?;
+            seen(hosted.graph.thread_state(thread, rows).await.map(|found| Seen::State(found.map(Box::new))))
+        }
+        Look::History { limit, before } => {
+            let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+            seen(hosted.graph.history(thread, limit, before).await.map(Seen::History))
+        }
+    };
+    Ok(hosted.wire.send(&key, hosted.label(Part::Answer, thread), &seen).await?)
+}
+
+fn seen(result: Result<Seen, Error>) -> Seen {
+    result.unwrap_or_else(|error| Seen::Refused(SentProblem::from(&error)))
+}
+
+/// A part of a blob, as it is stored: sealed if there are keys.
+async fn part_of_blob(
+    hosted: &Hosted,
+    thread: &str,
+    hash: BlobHash,
+    from: u64,
+) -> Result<Bytes, HandlerError> {
+    let Some(blobs) = hosted.wire.blobs() else {
+        let problem = "this worker's graph has no checkpointer that could have large values";
+        return Err(refusal(&Error::new(agentgraph::Code::NoCheckpointer, problem)).into());
+    };
+    let blob = blobs.get(thread, hash).await.map_err(of_reading)?;
+    let from = usize::try_from(from).unwrap_or(usize::MAX).min(blob.len());
+    Ok(blob.slice(from..blob.len().min(from.saturating_add(PART))))
+}

@@ -1,0 +1,349 @@
+//! The object `graph.steps`: it has the rows of a thread, and runs the engine's own loop over them.
+//!
+//! The handler alone touches the runtime's context. The loop says what it needs, the handler meets the
+//! needs by durable calls, and gives back *one* reply at a time. After each the loop comes to rest again.
+//! So the order in which the loop sees replies is the order of the journal, and a replay asks for the same
+//! again, byte by byte.
+//!
+//! Nothing here depends on the clock, on chance or on the order of a hash table. The start time is in the
+//! request, and replies carry the time on.
+
+use std::collections::BTreeMap;
+
+use agentgraph::checkpoint::{StoreCode, StoreError};
+use agentgraph::host::{Commit, DrivenRun, Ground, NeedId, NeedKind, Reply, RunEnd, StoreChange, TaskCall};
+use agentgraph::{Code, Error, StopReason};
+use bytes::Bytes;
+use restate_sdk::context::{RequestTarget, RunFuture};
+use restate_sdk::endpoint::{ContextInternal, InputMetadata};
+use restate_sdk::errors::{HandlerError, TerminalError};
+
+use super::hosted::Hosted;
+use super::tasks::{self, of_reading, run_here};
+use super::waits::{Over, Waits, is_cancel};
+use crate::wire::message::{DriveRequest, Driven, Micros, SentHeaders, SentProblem, TaskEnd, TaskMessage};
+use crate::wire::{MOST_INLINE, Part, SealKey};
+
+/// The engine's limit of supersteps for a call without one.
+pub(super) const DEFAULT_LIMIT: u64 = 1_000;
+
+/// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
+pub(super) async fn drive(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let thread = &*about.key;
+    let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
+    let (DriveRequest { call, at, headers }, key) = read.map_err(of_reading)?;
+    let mut cancelled = false;
+    let rows = rows(hosted, ctx, thread, &mut cancelled).await?;
+    let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows).journaled();
+    let limit =
+        call.supersteps_limit().unwrap_or(if hosted.graph.has_passes() { u64::MAX } else { DEFAULT_LIMIT });
+    let share = (limit > hosted.share).then_some(hosted.share);
+    let driven = match hosted.graph.drive(call, ground) {
+        Ok(run) => {
+            let waits = Waits::new(ctx);
+            let queued = Vec::new();
+            let mut steps =
+                Steps { hosted, ctx, thread, key: &key, headers, run, waits, queued, share, drains: false };
+            if cancelled {
+                steps.run.cancel();
+            }
+            steps.run().await?
+        }
+        Err(error) => Driven::Refused(SentProblem::from(&error)),
+    };
+    Ok(hosted.wire.send(&key, hosted.label(Part::Driven, thread), &driven).await?)
+}
+
+/// The rows of the thread, in order. The runtime sends them with the request, unless they are large.
+pub(super) async fn rows(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    thread: &str,
+    cancelled: &mut bool,
+) -> Result<Vec<(String, Vec<u8>)>, HandlerError> {
+    let mut keys = loop {
+        match ctx.get_keys().await {
+            Err(error) if is_cancel(&error) => *cancelled = true,
+            keys => break keys?,
+        }
+    };
+    keys.sort_unstable();
+    let mut rows = Vec::with_capacity(keys.len());
+    for key in keys {
+        let payload = loop {
+            match ctx.get::<Bytes>(&key).await {
+                Err(error) if is_cancel(&error) => *cancelled = true,
+                found => break found?,
+            }
+        };
+        if let Some(payload) = payload {
+            let label = hosted.label(Part::Row, thread).of_key(&key);
+            let (row, _) = hosted.wire.read(label, payload).await.map_err(of_reading)?;
+            rows.push((key, row));
+        }
+    }
+    Ok(rows)
+}
+
+/// A call of a thread under way.
+struct Steps<'a> {
+    hosted: &'a Hosted,
+    ctx: &'a ContextInternal,
+    thread: &'a str,
+    key: &'a SealKey,
+    headers: SentHeaders,
+    run: DrivenRun,
+    waits: Waits<'a>,
+    /// Tasks that the loop has asked for and that are not started.
+    queued: Vec<(NeedId, TaskCall)>,
+    /// The most supersteps of this invocation; `None` if the call makes no more than those.
+    share: Option<u64>,
+    /// Whether the share is used up.
+    drains: bool,
+}
+
+impl Steps<'_> {
+    async fn run(&mut self) -> Result<Driven, HandlerError> {
+        loop {
+            if !self.drains && self.share.is_some_and(|share| self.run.steps() >= share) {
+                self.drains = true;
+                self.run.drain();
+            }
+            let needs = self.run.needs()?;
+            if let Some(end) = self.run.end() {
+                return Ok(self.ended(end));
+            }
+            let mut goes_on = false;
+            for need in needs {
+                match need.kind {
+                    NeedKind::Task(call) => self.queued.push((need.id, *call)),
+                    NeedKind::Timer(time) => self.waits.sleep(need.id, time),
+                    NeedKind::Withdrawn => self.withdraw(need.id).await,
+                    NeedKind::Store(change) => {
+                        let stored = self.store(change).await?;
+                        self.run.give(need.id, Reply::Stored(stored))?;
+                        goes_on = true;
+                    }
+                    _ => return Err(unknown_need()),
+                }
+            }
+            if !goes_on && !self.start_tasks().await? {
+                self.take_one().await?;
+            }
+        }
+    }
+
+    fn ended(&self, end: RunEnd) -> Driven {
+        match self.drains && end.stop_reason() == Some(StopReason::Drained) {
+            true => Driven::More { steps: self.run.steps(), at: Micros::of(self.run.now()) },
+            false => Driven::Ended(end),
+        }
+    }
+
+    async fn withdraw(&mut self, need: NeedId) {
+        self.queued.retain(|(queued, _)| *queued != need);
+        self.waits.withdraw(need).await;
+    }
+
+    /// Gives the loop the next thing that is over.
+    async fn take_one(&mut self) -> Result<(), HandlerError> {
+        match self.waits.next().await {
+            Ok(Some((need, Over::Timer))) => self.run.give(need, Reply::Fired)?,
+            Ok(Some((need, Over::Task(end)))) => {
+                let reply = self.reply(end).await?;
+                self.run.give(need, reply)?;
+            }
+            Ok(None) => {}
+            Err(error) if is_cancel(&error) => self.run.cancel(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn reply(&mut self, end: Result<Bytes, TerminalError>) -> Result<Reply, HandlerError> {
+        let payload = match end {
+            Ok(payload) => payload,
+            Err(error) => return Ok(Reply::HostFailed(error.message().to_owned())),
+        };
+        let label = self.hosted.label(Part::TaskEnd, self.thread);
+        Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_reading)?.0 {
+            TaskEnd::Reply(reply) => Reply::Task(reply),
+            TaskEnd::Failed(problem) => Reply::HostFailed(problem),
+        })
+    }
+}
+
+/// Tasks.
+impl Steps<'_> {
+    /// Starts the tasks that the loop has asked for. Returns whether one of them has ended.
+    async fn start_tasks(&mut self) -> Result<bool, HandlerError> {
+        let queued = std::mem::take(&mut self.queued);
+        match <[_; 1]>::try_from(queued) {
+            // A step in this process blocks the invocation, so that nothing else could end meanwhile.
+            Ok([(need, call)]) if !call.remote && self.waits.is_empty() => self.run_alone(need, call).await,
+            Ok(queued) => self.call_tasks(queued.into()).await,
+            Err(queued) => self.call_tasks(queued).await,
+        }
+    }
+
+    async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
+        let name = call.node.clone();
+        let (hosted, key, thread, headers) = (self.hosted, self.key, self.thread, self.headers.clone());
+        let step = self.ctx.run(move || run_here(hosted, key, thread, headers, call)).name(name);
+        match step.await {
+            Err(error) if is_cancel(&error) => self.run.cancel(),
+            end => {
+                let reply = self.reply(end).await?;
+                self.run.give(need, reply)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Calls the service of tasks, in task order. Returns whether one of them cannot be sent.
+    async fn call_tasks(&mut self, queued: Vec<(NeedId, TaskCall)>) -> Result<bool, HandlerError> {
+        let copies = queued.len();
+        let mut states = BTreeMap::new();
+        let mut failed = false;
+        for (need, mut call) in queued {
+            match self.state_for(&mut call, copies, &mut states).await {
+                Ok(state) => {
+                    let message = TaskMessage { call, state, headers: self.headers.clone() };
+                    let label = self.hosted.label(Part::Task, self.thread);
+                    let payload = self.hosted.wire.send(self.key, label, &message).await;
+                    match payload {
+                        Ok(payload) => {
+                            let target = RequestTarget::service(self.hosted.tasks(), "run");
+                            self.waits.call(need, target, tasks::join(self.thread, &payload));
+                        }
+                        Err(error) => failed |= self.unsent(need, error)?,
+                    }
+                }
+                Err(error) => failed |= self.unsent(need, error)?,
+            }
+        }
+        Ok(failed)
+    }
+
+    /// A task that cannot be sent fails, unless it might be sent later.
+    fn unsent(&mut self, need: NeedId, error: Error) -> Result<bool, HandlerError> {
+        if error.code() != Code::Encode {
+            return Err(error.into());
+        }
+        self.run.give(need, Reply::HostFailed(error.message().to_owned()))?;
+        Ok(true)
+    }
+
+    /// The reference to the state of a call, if it is too large to be in each of them.
+    async fn state_for(
+        &mut self,
+        call: &mut TaskCall,
+        copies: usize,
+        states: &mut BTreeMap<[u8; 32], Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let Some(size) = call.state().map(|state| state.len()) else { return Ok(None) };
+        if !self.hosted.wire.is_large(size) {
+            return Ok(None);
+        }
+        if self.hosted.wire.blobs().is_none() {
+            return if size.saturating_mul(copies) <= MOST_INLINE {
+                Ok(None)
+            } else {
+                Err(too_many(size, copies))
+            };
+        }
+        let hash = call.state_hash();
+        let Some(state) = call.take_state() else { return Ok(None) };
+        if let Some(known) = states.get(&hash) {
+            return Ok(Some(known.clone()));
+        }
+        let label = self.hosted.label(Part::State, self.thread);
+        let payload = self.hosted.wire.write(self.key, label, state.to_vec()).await?.to_vec();
+        states.insert(hash, payload.clone());
+        Ok(Some(payload))
+    }
+}
+
+/// Storage.
+impl Steps<'_> {
+    /// Changes the rows of the object, and writes the commit to the graph's checkpointer.
+    async fn store(&mut self, change: StoreChange) -> Result<Result<(), StoreError>, HandlerError> {
+        for (key, row) in change.set {
+            let label = self.hosted.label(Part::Row, self.thread).of_key(&key);
+            match self.hosted.wire.write(self.key, label, row).await {
+                Ok(payload) => self.ctx.set(&key, payload),
+                Err(error) if error.code() == Code::Encode => {
+                    return Ok(Err(StoreError::new(StoreCode::Encode, error.message())));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        for key in change.clear {
+            self.ctx.clear(&key);
+        }
+        match change.commit {
+            Some(commit) => self.put(&commit).await,
+            None => Ok(Ok(())),
+        }
+    }
+
+    async fn put(&mut self, commit: &Commit) -> Result<Result<(), StoreError>, HandlerError> {
+        let Some(saver) = self.hosted.graph.checkpointer() else { return Ok(Ok(())) };
+        loop {
+            let saver = &saver;
+            let stored = self.ctx.run(move || async move {
+                match commit.put_into(&**saver).await {
+                    Ok(()) => Ok(Vec::new()),
+                    // Another attempt may find the store back.
+                    Err(error) if error.code() == StoreCode::Store => Err(error.into()),
+                    Err(error) => Ok(format!("{}\n{}", error.code(), error.message()).into_bytes()),
+                }
+            });
+            match stored.name("commit").await {
+                // The write may not have begun.
+                Err(error) if is_cancel(&error) => self.run.cancel(),
+                stored => return Ok(stored_result(&stored?)),
+            }
+        }
+    }
+}
+
+/// The result of a write as it is in the journal: nothing, or a code and a message.
+fn stored_result(journaled: &[u8]) -> Result<(), StoreError> {
+    if journaled.is_empty() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(journaled);
+    let (code, message) = text.split_once('\n').unwrap_or(("", &text));
+    let code = StoreCode::ALL.iter().find(|known| known.as_str() == code);
+    Err(StoreError::new(code.copied().unwrap_or(StoreCode::Store), message))
+}
+
+fn too_many(size: usize, copies: usize) -> Error {
+    let problem = format!(
+        "{copies} parallel tasks read a state of {size} bytes, and without a checkpointer each of them would carry \
+         its own copy: attach a checkpointer that all workers reach, which then has the state once"
+    );
+    Error::new(Code::Encode, problem)
+}
+
+fn unknown_need() -> HandlerError {
+    HandlerError::from("the engine asks for something that this worker does not know: update it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_has_its_code_after_a_replay() {
+        assert!(stored_result(b"").is_ok());
+        let error = stored_result(b"E_STALE\nanother row").map_err(|error| (error.code(), error.to_string()));
+        assert!(matches!(error, Err((StoreCode::Stale, text)) if text.contains("another row")));
+    }
+}

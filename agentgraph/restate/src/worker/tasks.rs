@@ -1,0 +1,130 @@
+//! Single tasks: the service `graph.tasks`, and the task that an invocation of the steps runs itself.
+
+use std::sync::Arc;
+
+use agentgraph::host::TaskCall;
+use agentgraph::{Code, Error};
+use bytes::Bytes;
+use restate_sdk::endpoint::{ContextInternal, InputMetadata};
+use restate_sdk::errors::{HandlerError, TerminalError};
+use tokio::task::AbortHandle;
+
+use super::hosted::Hosted;
+use crate::wire::message::{SentHeaders, TaskEnd, TaskMessage};
+use crate::wire::{Part, SealKey};
+
+/// Runs a task of another invocation. The task's work is not in the journal: it ends with the answer, or runs
+/// again.
+pub(super) async fn run(
+    hosted: &Hosted,
+    _: &ContextInternal,
+    _: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let (thread, payload) = split(input).ok_or_else(|| TerminalError::new("the request is no task"))?;
+    let read = hosted.wire.receive::<TaskMessage>(hosted.label(Part::Task, &thread), payload).await;
+    let (TaskMessage { mut call, state, headers }, key) = match read {
+        Ok(read) => read,
+        Err(error) => return Err(of_reading(error)),
+    };
+    if let Some(state) = state {
+        let state = hosted.wire.read(hosted.label(Part::State, &thread), state.into()).await;
+        let put = state.and_then(|(state, _)| call.put_state(state.into()));
+        put.map_err(of_reading)?;
+    }
+    run_here(hosted, &key, &thread, headers, call).await
+}
+
+/// Runs a task in this process, in a task of its own: all invocations of a connection are polled by one,
+/// and a node may compute for long. Returns the payload of its end.
+pub(super) async fn run_here(
+    hosted: &Hosted,
+    key: &SealKey,
+    thread: &str,
+    headers: SentHeaders,
+    call: TaskCall,
+) -> Result<Bytes, HandlerError> {
+    let end = match hosted.far_side(headers, thread) {
+        Ok(far) => {
+            let graph = Arc::clone(&hosted.graph);
+            let work = tokio::spawn(async move { graph.run_task(call, far).await });
+            let _guard = AbortOnDrop(work.abort_handle());
+            match work.await {
+                Ok(Ok(reply)) => TaskEnd::Reply(reply),
+                Ok(Err(error)) => TaskEnd::Failed(error.to_string()),
+                Err(error) => TaskEnd::Failed(format!("the task's process failed: {error}")),
+            }
+        }
+        Err(error) => TaskEnd::Failed(format!("the context of the task cannot be made: {error}")),
+    };
+    let label = hosted.label(Part::TaskEnd, thread);
+    match hosted.wire.send(key, label, &end).await {
+        Ok(payload) => Ok(payload),
+        // The node's result fits nowhere, and another attempt would not change that.
+        Err(error) if error.code() == Code::Encode => {
+            let failed = TaskEnd::Failed(error.message().to_owned());
+            Ok(hosted.wire.send(key, label, &failed).await?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Stops a task whose invocation was given up: it may run elsewhere by now.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The request of a task. Its thread stands before the payload, which opens only under the thread's name.
+pub(super) fn join(thread: &str, payload: &[u8]) -> Bytes {
+    let mut request = Vec::with_capacity(4 + thread.len() + payload.len());
+    request.extend_from_slice(&u32::try_from(thread.len()).unwrap_or(u32::MAX).to_be_bytes());
+    request.extend_from_slice(thread.as_bytes());
+    request.extend_from_slice(payload);
+    request.into()
+}
+
+fn split(mut request: Bytes) -> Option<(String, Bytes)> {
+    if request.len() < 4 {
+        return None;
+    }
+    let length = request.split_to(4);
+    let length = usize::try_from(u32::from_be_bytes(length[..].try_into().ok()?)).ok()?;
+    if request.len() < length {
+        return None;
+    }
+    let thread = request.split_to(length);
+    Some((String::from_utf8(thread.to_vec()).ok()?, request))
+}
+
+/// An error of reading what another process wrote. A store that fails may be back later; everything else
+/// stays as it is.
+pub(super) fn of_reading(error: Error) -> HandlerError {
+    match error.code() {
+        Code::Store => error.into(),
+        _ => refusal(&error).into(),
+    }
+}
+
+/// An error that goes to the caller as it is.
+pub(super) fn refusal(error: &Error) -> TerminalError {
+    TerminalError::new_with_code(422, format!("{}: {}", error.code(), error.message()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_split_as_it_was_joined() {
+        let (thread, payload) = split(join("täglich/1", b"payload")).unwrap();
+        assert_eq!((&*thread, &payload[..]), ("täglich/1", &b"payload"[..]));
+        for cut in 0..join("t", b"").len() {
+            assert!(split(join("t", b"").slice(..cut)).is_none());
+        }
+    }
+}

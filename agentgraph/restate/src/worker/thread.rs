@@ -1,0 +1,186 @@
+//! The object `graph`: the queue of a thread's callers and their answers. It has no rows; one call of it is
+//! one or several invocations of the steps.
+
+use bytes::Bytes;
+use restate_sdk::context::macro_support::SealedDurableFuture;
+use restate_sdk::context::{CallFuture, RequestTarget};
+use restate_sdk::endpoint::{ContextInternal, InputMetadata};
+use restate_sdk::errors::HandlerError;
+use serde_json::json;
+
+use super::hosted::Hosted;
+use super::steps::DEFAULT_LIMIT;
+use super::tasks::{of_reading, refusal};
+use super::waits::is_cancel;
+use crate::headers;
+use crate::wire::message::{DriveRequest, Driven, ThreadRequest};
+use crate::wire::{Part, SealKey};
+use agentgraph::host::{RunCall, RunEnd};
+use agentgraph::{Code, Error};
+
+/// What the thread does, as JSON, for people who look into the server.
+const STATUS: &str = "status";
+/// The invocation that has the thread.
+const RUNNING: &str = "running";
+/// The awakeable of a caller that waits for an answer.
+const WAITING: &str = "waiting";
+
+/// Carries out a caller's request, after those that came before it.
+pub(super) async fn call(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let thread = &*about.key;
+    let read = hosted.wire.receive::<ThreadRequest>(hosted.label(Part::Request, thread), input).await;
+    let (ThreadRequest { mut call, mut at, headers, waits }, key) = read.map_err(of_reading)?;
+    let request = about.headers.iter().map(|(name, value)| (name.as_str(), &**value));
+    let headers = headers::of_call(headers, request);
+    ctx.set(RUNNING, about.invocation_id.clone());
+    ctx.set(STATUS, json!({ "state": "running", "invocation": about.invocation_id }).to_string());
+    let caller = Caller { hosted, ctx, thread, key: &key };
+    let mut cancelled = false;
+    let mut was_answered = false;
+    let answer = loop {
+        let request = DriveRequest { call: call.clone(), at, headers: headers.clone() };
+        let answer = caller.drive(&request, &mut cancelled).await?;
+        match caller.read(answer.clone()).await? {
+            Driven::More { steps, at: now } => {
+                if call.supersteps_limit().is_none() && !hosted.graph.has_passes() {
+                    call = call.max_supersteps(DEFAULT_LIMIT);
+                }
+                (call, at) = (call.after_drain(steps, now.since(at)), now);
+            }
+            Driven::Ended(end)
+                if waits && !cancelled && (end.is_interrupted() || was_answered && is_bad_answer(&end)) =>
+            {
+                match caller.wait_answer(&end).await? {
+                    Some(answer) => (call, was_answered) = (answer, true),
+                    None => break answer,
+                }
+            }
+            driven => {
+                ctx.set(STATUS, status(&driven));
+                break answer;
+            }
+        }
+    };
+    ctx.clear(RUNNING);
+    Ok(answer)
+}
+
+/// One call of a thread.
+struct Caller<'a> {
+    hosted: &'a Hosted,
+    ctx: &'a ContextInternal,
+    thread: &'a str,
+    key: &'a SealKey,
+}
+
+impl Caller<'_> {
+    /// Has the steps carry out a call. A cancellation of this invocation reaches the steps, which then end
+    /// the call in good order; so their answer is waited for all the same.
+    async fn drive(&self, request: &DriveRequest, cancelled: &mut bool) -> Result<Bytes, HandlerError> {
+        let payload = self.hosted.wire.send(self.key, self.label(Part::Drive), request).await?;
+        let target = RequestTarget::object(self.hosted.steps(), self.thread, "drive");
+        let call = self.ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), payload);
+        if *cancelled && let Ok(handle) = call.invocation_handle().await {
+            handle.cancel();
+        }
+        loop {
+            match self.ctx.select(vec![call.handle()]).await {
+                Ok(_) => return Ok(call.await?),
+                Err(error) if is_cancel(&error) => *cancelled = true,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn read(&self, answer: Bytes) -> Result<Driven, HandlerError> {
+        let read = self.hosted.wire.receive(self.label(Part::Driven), answer).await;
+        Ok(read.map_err(of_reading)?.0)
+    }
+
+    /// Waits for an answer to the open interrupts, in this invocation; `None` if it is cancelled meanwhile.
+    async fn wait_answer(&self, end: &RunEnd) -> Result<Option<RunCall>, HandlerError> {
+        let (id, awakeable) = self.ctx.awakeable::<Bytes>();
+        self.ctx.set(WAITING, id);
+        if end.is_interrupted() {
+            let state = json!({ "state": "waiting", "interrupts": end.interrupts().len() });
+            self.ctx.set(STATUS, state.to_string());
+        }
+        let answer = awakeable.await;
+        self.ctx.clear(WAITING);
+        match answer {
+            Ok(answer) => {
+                let label = self.label(Part::Request);
+                let read = self.hosted.wire.receive::<ThreadRequest>(label, answer).await;
+                Ok(Some(read.map_err(of_reading)?.0.call))
+            }
+            Err(error) if is_cancel(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn label(&self, part: Part) -> crate::wire::Label<'_> {
+        self.hosted.label(part, self.thread)
+    }
+}
+
+/// Cancels the call that has the thread. Answers whether there is one.
+pub(super) async fn cancel(
+    _: &Hosted,
+    ctx: &ContextInternal,
+    _: &InputMetadata,
+    _: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let running = ctx.get::<String>(RUNNING).await?;
+    if let Some(running) = &running {
+        ctx.cancel_invocation(running);
+    }
+    Ok(vec![u8::from(running.is_some())].into())
+}
+
+/// Hands an answer to the call that waits for it.
+pub(super) async fn answer(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let thread = &*about.key;
+    // An answer that cannot be read is refused here, and not where the caller waits.
+    let label = hosted.label(Part::Request, thread);
+    hosted.wire.receive::<ThreadRequest>(label, input.clone()).await.map_err(of_reading)?;
+    let Some(id) = ctx.get::<String>(WAITING).await? else {
+        return Err(refusal(&nothing_waits(thread)).into());
+    };
+    ctx.resolve_awakeable(&id, input);
+    Ok(Bytes::new())
+}
+
+fn nothing_waits(thread: &str) -> Error {
+    let problem = format!(
+        "no call of thread `{thread}` waits for an answer: `.answer(..)` is for calls with `.wait_answer()`, and \
+         `.resume(..)` for a thread that waits without one"
+    );
+    Error::new(Code::NothingToResume, problem)
+}
+
+/// Whether an answer did not fit its question, which is then still open.
+fn is_bad_answer(end: &RunEnd) -> bool {
+    let codes = [Code::BadAnswer, Code::UnknownInterrupt, Code::AmbiguousAnswer];
+    end.error_code().is_some_and(|code| codes.iter().any(|known| known.as_str() == code))
+}
+
+fn status(driven: &Driven) -> String {
+    let Driven::Ended(end) = driven else { return json!({ "state": "refused" }).to_string() };
+    let state = match (end.error_code(), end.stop_reason()) {
+        (Some(code), _) => json!({ "state": "failed", "code": code }),
+        (_, Some(reason)) => json!({ "state": "stopped", "reason": reason.as_str() }),
+        _ if end.is_interrupted() => json!({ "state": "interrupted", "interrupts": end.interrupts().len() }),
+        _ => json!({ "state": "finished" }),
+    };
+    state.to_string()
+}

@@ -1,0 +1,121 @@
+//! [`Waits`]: what an invocation waits for at one time, calls of tasks and timers, in the order of the
+//! asking.
+//!
+//! The runtime says which of them is over first, and says the same on each replay. No other order of events
+//! reaches the run.
+
+use std::time::Duration;
+
+use agentgraph::host::NeedId;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use restate_sdk::context::{CallFuture, DurableFuture, RequestTarget};
+use restate_sdk::endpoint::ContextInternal;
+use restate_sdk::errors::TerminalError;
+use restate_sdk_shared_core::NotificationHandle;
+
+pub(super) struct Waits<'a> {
+    ctx: &'a ContextInternal,
+    open: Vec<(NeedId, Box<dyn Wait<'a> + 'a>)>,
+}
+
+/// How a wait ended.
+pub(super) enum Over {
+    Task(Result<Bytes, TerminalError>),
+    Timer,
+}
+
+trait Wait<'a>: Send {
+    fn handle(&self) -> NotificationHandle;
+
+    /// The end of a wait that is over.
+    fn take(self: Box<Self>) -> BoxFuture<'a, Over>;
+
+    /// Ends the wait.
+    fn withdraw(self: Box<Self>) -> BoxFuture<'a, ()>;
+}
+
+struct Called<F>(F);
+struct Timed<F>(F);
+
+impl<'a, F: CallFuture<Response = Bytes> + Send + Sync + 'a> Wait<'a> for Called<F> {
+    fn handle(&self) -> NotificationHandle {
+        self.0.handle()
+    }
+
+    fn take(self: Box<Self>) -> BoxFuture<'a, Over> {
+        Box::pin(async move { Over::Task(self.0.await) })
+    }
+
+    fn withdraw(self: Box<Self>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Ok(handle) = self.0.invocation_handle().await {
+                handle.cancel();
+            }
+        })
+    }
+}
+
+impl<'a, F: DurableFuture<Output = Result<(), TerminalError>> + Send + 'a> Wait<'a> for Timed<F> {
+    fn handle(&self) -> NotificationHandle {
+        self.0.handle()
+    }
+
+    fn take(self: Box<Self>) -> BoxFuture<'a, Over> {
+        Box::pin(async move {
+            // A timer does not fail; a cancellation is seen by the wait for all.
+            let _ = self.0.await;
+            Over::Timer
+        })
+    }
+
+    fn withdraw(self: Box<Self>) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl<'a> Waits<'a> {
+    pub(super) fn new(ctx: &'a ContextInternal) -> Self {
+        Waits { ctx, open: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Calls a service, and waits for its answer.
+    pub(super) fn call(&mut self, need: NeedId, target: RequestTarget, request: Bytes) {
+        let call = self.ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), request);
+        self.open.push((need, Box::new(Called(call))));
+    }
+
+    pub(super) fn sleep(&mut self, need: NeedId, time: Duration) {
+        self.open.push((need, Box::new(Timed(self.ctx.sleep(time)))));
+    }
+
+    pub(super) async fn withdraw(&mut self, need: NeedId) {
+        let at = self.open.iter().position(|(open, _)| *open == need);
+        if let Some((_, wait)) = at.map(|at| self.open.remove(at)) {
+            wait.withdraw().await;
+        }
+    }
+
+    /// The next one that is over.
+    ///
+    /// # Errors
+    /// The invocation was cancelled.
+    pub(super) async fn next(&mut self) -> Result<Option<(NeedId, Over)>, TerminalError> {
+        if self.open.is_empty() {
+            return Ok(None);
+        }
+        let handles = self.open.iter().map(|(_, wait)| wait.handle()).collect();
+        let at = self.ctx.select(handles).await?;
+        let (need, wait) = self.open.remove(at);
+        Ok(Some((need, wait.take().await)))
+    }
+}
+
+/// Whether the error says that this invocation was cancelled. The runtime says so once; later waits work.
+pub(super) fn is_cancel(error: &TerminalError) -> bool {
+    error.code() == 409 && error.message() == "cancelled"
+}
