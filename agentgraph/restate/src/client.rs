@@ -1,10 +1,12 @@
 //! [`RestateClient`]: calls of graphs that workers serve.
 
 mod call;
+mod edit;
 mod ingress;
 mod threads;
 
 pub use self::call::{RemoteCall, SentContext};
+pub use self::edit::RemoteEdit;
 pub use self::threads::{RemoteAnswer, RemoteHistory};
 
 use std::fmt;
@@ -155,6 +157,12 @@ impl<S: StoredState> RemoteGraph<S> {
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> RemoteAnswer<S> {
         RemoteAnswer::new(self, RunCall::resume_many(answers))
+    }
+
+    /// Changes the state of a thread. As
+    /// [`CompiledGraph::update_state`](agentgraph::CompiledGraph::update_state), of the newest checkpoint.
+    pub fn update_state(&self, thread: impl Into<String>) -> RemoteEdit<S> {
+        RemoteEdit::new(self, thread.into())
     }
 
     /// The newest checkpoint of a thread, also while a call runs in it; `None` if there is no such thread. As

@@ -5,6 +5,8 @@ mod http;
 mod wire;
 mod worker;
 
-pub use client::{RemoteAnswer, RemoteCall, RemoteGraph, RemoteHistory, RestateClient, SentContext};
+pub use client::{
+    RemoteAnswer, RemoteCall, RemoteEdit, RemoteGraph, RemoteHistory, RestateClient, SentContext,
+};
 pub use headers::Headers;
 pub use worker::{RestateWorker, ServeError, Serving};

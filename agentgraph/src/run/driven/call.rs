@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::blob::Blob;
 use crate::engine::call::answers::Answers;
+use crate::engine::call::edit::Edit;
 use crate::engine::stored::to_bytes;
 use crate::error::{Code, Error};
 use crate::policy::Siblings;
@@ -35,6 +36,17 @@ enum Request {
     Resume(Value),
     ResumeMany(Vec<(InterruptId, Value)>),
     Proceed,
+    Edit(SentEdit),
+}
+
+/// An edit of a thread's state, with encoded updates.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SentEdit {
+    Here(Blob),
+    As(Vec<(String, Blob)>),
+    AsStart(Blob),
+    AsEnd(Blob),
 }
 
 /// Omits inputs and answers, which may be secret.
@@ -46,6 +58,7 @@ impl std::fmt::Debug for Request {
             Request::Resume(_) => "Resume",
             Request::ResumeMany(_) => "ResumeMany",
             Request::Proceed => "Proceed",
+            Request::Edit(_) => "Edit",
         })
     }
 }
@@ -119,6 +132,55 @@ impl RunCall {
     /// Continues a run that was stopped by anything but an open interrupt.
     pub fn proceed() -> Self {
         Self::new(Request::Proceed)
+    }
+
+    /// Changes the state of a thread between two supersteps, as
+    /// [`StateEdit::update`](crate::run::StateEdit::update) does.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if the update cannot be encoded.
+    pub fn update_state<S: StoredState>(schema: &S::Schema, update: &S::Update) -> Result<Self, Error> {
+        Ok(Self::new(Request::Edit(SentEdit::Here(Blob(S::encode_update(schema, update)?)))))
+    }
+
+    /// Changes the state of a thread as if these nodes had returned their updates, as
+    /// [`StateEdit::as_node`](crate::run::StateEdit::as_node) does.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if an update cannot be encoded.
+    pub fn update_state_as<'a, S: StoredState>(
+        schema: &S::Schema,
+        updates: impl IntoIterator<Item = (&'a str, &'a S::Update)>,
+    ) -> Result<Self, Error> {
+        let encoded = |(node, update): (&str, &S::Update)| {
+            Ok((node.to_owned(), Blob(S::encode_update(schema, update)?)))
+        };
+        let updates = updates.into_iter().map(encoded).collect::<Result<_, Error>>()?;
+        Ok(Self::new(Request::Edit(SentEdit::As(updates))))
+    }
+
+    /// Changes the state of a thread as the input of a new run, which [`proceed`](Self::proceed) then runs:
+    /// as [`StateEdit::as_start`](crate::run::StateEdit::as_start) does.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if the input cannot be encoded.
+    pub fn update_state_as_start<S: StoredState>(
+        schema: &S::Schema,
+        input: &S::Update,
+    ) -> Result<Self, Error> {
+        Ok(Self::new(Request::Edit(SentEdit::AsStart(Blob(S::encode_update(schema, input)?)))))
+    }
+
+    /// Changes the state of a thread and ends its run, as
+    /// [`StateEdit::as_end`](crate::run::StateEdit::as_end) does.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if the update cannot be encoded.
+    pub fn update_state_as_end<S: StoredState>(
+        schema: &S::Schema,
+        update: &S::Update,
+    ) -> Result<Self, Error> {
+        Ok(Self::new(Request::Edit(SentEdit::AsEnd(Blob(S::encode_update(schema, update)?)))))
     }
 
     /// As [`RunBuilder::max_supersteps`](crate::RunBuilder::max_supersteps).
@@ -208,6 +270,7 @@ impl RunCall {
             Request::Resume(answer) => CallRequest::Resume(Answers::Bare(answer.clone())),
             Request::ResumeMany(answers) => CallRequest::Resume(Answers::ById(answers.clone())),
             Request::Proceed => CallRequest::Proceed,
+            Request::Edit(edit) => CallRequest::Edit(edit.read(schema)?),
         })
     }
 
@@ -229,6 +292,22 @@ impl RunCall {
         let siblings = |cancels| if cancels { Siblings::Cancel } else { Siblings::Drain };
         limits.siblings = self.settings.cancels_siblings.map(siblings);
         plan.keeping.abandons = self.settings.abandons;
+    }
+}
+
+impl SentEdit {
+    fn read<S: StoredState>(&self, schema: &S::Schema) -> Result<Edit<S>, Error> {
+        let decoded = |update: &Blob| S::decode_update(schema, &update.0);
+        Ok(match self {
+            SentEdit::Here(update) => Edit::Here(Some(decoded(update)?)),
+            SentEdit::As(updates) => {
+                let updates =
+                    updates.iter().map(|(node, update)| Ok((node.clone().into(), decoded(update)?)));
+                Edit::As(updates.collect::<Result<_, Error>>()?)
+            }
+            SentEdit::AsStart(input) => Edit::AsStart(decoded(input)?),
+            SentEdit::AsEnd(update) => Edit::AsEnd(decoded(update)?),
+        })
     }
 }
 
