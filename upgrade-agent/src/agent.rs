@@ -7,6 +7,8 @@
 mod builder;
 mod error;
 mod place;
+#[cfg(feature = "restate")]
+mod restate;
 mod settings;
 mod stream;
 mod threads;
@@ -22,6 +24,8 @@ use crate::state::{ConversationState, Pending};
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
 use place::{Call, Place};
+#[cfg(feature = "restate")]
+pub use restate::GRAPH;
 pub(crate) use settings::Settings;
 pub use stream::{TurnEvent, TurnStream};
 use threads::{Arrival, ThreadGuard, Threads};

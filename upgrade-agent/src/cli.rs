@@ -15,6 +15,7 @@ mod feed;
 mod interrupts;
 mod keyboard;
 mod occupant;
+mod restate;
 mod screen;
 mod settings;
 mod simulator;
@@ -72,6 +73,8 @@ enum Command {
     Graph,
     /// Run the embedded UpGrade server alone, on loopback
     Simulator(simulator::Options),
+    /// Run the conversations of a Restate server, for `--restate` elsewhere
+    Worker(restate::Options),
     /// List the conversations, go on with one, or delete one
     Threads {
         /// Print the list as lines of JSON
@@ -133,6 +136,7 @@ async fn run(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
     match cli.command {
         Some(Command::Graph) => screen.line(&upgrade_agent::agent::mermaid()),
         Some(Command::Simulator(options)) => simulator::run(options, screen).await?,
+        Some(Command::Worker(options)) => restate::work(&config(&cli.flags)?, options, screen).await?,
         Some(Command::Threads { json, command }) => {
             on_threads(&config(&cli.flags)?, json, command, screen).await?;
         }
@@ -156,6 +160,9 @@ async fn on_threads(
     command: Option<ThreadsCommand>,
     screen: Screen,
 ) -> Result<(), Failure> {
+    if config.restate.is_some() {
+        return Err(restate::no_list());
+    }
     match command {
         None => threads::list(config, json, screen).await,
         Some(ThreadsCommand::Resume { name }) => {

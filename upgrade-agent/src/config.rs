@@ -52,6 +52,7 @@ const MODEL_TIME: Key = Key {
     flag: "--model-timeout",
     variables: &["UPGRADE_AGENT_MODEL_TIMEOUT", "ANTHROPIC_API_TIMEOUT"],
 };
+const RESTATE: Key = Key { name: "restate", flag: "--restate", variables: &["UPGRADE_AGENT_RESTATE"] };
 /// The name of the model that needs no provider.
 const OFFLINE_MODEL: &str = "offline";
 const HEAT: Key =
@@ -101,6 +102,10 @@ pub(crate) struct Flags {
     /// Answer by rules, without a language model [env: UPGRADE_AGENT_OFFLINE]
     #[arg(long, global = true)]
     pub(crate) offline: bool,
+    /// The ingress of a Restate server whose workers run the conversations, such as http://127.0.0.1:8080
+    /// [env: UPGRADE_AGENT_RESTATE] [default: this program runs them]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) restate: Option<String>,
 }
 
 /// The complete settings. One field per setting.
@@ -121,6 +126,8 @@ pub(crate) struct Config {
     /// Not sent if none.
     pub(crate) temperature: Option<f32>,
     pub(crate) confidence: f64,
+    /// The ingress of a Restate server; none if this program runs the turns.
+    pub(crate) restate: Option<String>,
     /// The sources of the settings.
     pub(crate) report: Report,
 }
@@ -194,6 +201,7 @@ impl Config {
                 CONFIDENCE,
                 &Range::SHARE,
             )?,
+            restate: sources.text(&RESTATE, flags.restate.clone(), file.restate, "this program"),
             data_dir,
             report: sources.report,
         })

@@ -4,7 +4,11 @@
 use std::future::IntoFuture;
 
 use agentgraph::{CompiledGraph, Error, EventKind, Outcome, RunBuilder, View};
+#[cfg(feature = "restate")]
+use agentgraph_restate::{RemoteCall, RemoteGraph};
 use futures_util::future::BoxFuture;
+#[cfg(feature = "restate")]
+use futures_util::stream;
 use futures_util::stream::{BoxStream, StreamExt};
 use serde_json::Value;
 
@@ -19,6 +23,9 @@ const MAX_SUPERSTEPS: u64 = 64;
 pub(super) enum Place {
     /// In this process.
     Here(CompiledGraph<ConversationState>),
+    /// In the workers of a Restate server.
+    #[cfg(feature = "restate")]
+    Restate(RemoteGraph<ConversationState>),
 }
 
 /// The last state of a thread.
@@ -47,18 +54,20 @@ pub(super) enum RunEvent {
 impl Place {
     /// The last state of a thread; `None` if it has none.
     pub(super) async fn state(&self, thread: &str) -> Result<Option<LastState>, Error> {
-        match self {
-            Place::Here(graph) => Ok(graph
-                .state(thread)
-                .await?
-                .map(|last| LastState { unfinished: !last.next.is_empty(), values: last.values })),
-        }
+        let last = match self {
+            Place::Here(graph) => graph.state(thread).await?,
+            #[cfg(feature = "restate")]
+            Place::Restate(graph) => graph.state(thread).await?,
+        };
+        Ok(last.map(|last| LastState { unfinished: !last.next.is_empty(), values: last.values }))
     }
 
     /// Changes the state of a thread between two nodes.
     pub(super) async fn edit(&self, thread: &str, update: ConversationStateUpdate) -> Result<(), Error> {
         match self {
             Place::Here(graph) => graph.update_state(thread).update(update).await.map(drop),
+            #[cfg(feature = "restate")]
+            Place::Restate(graph) => graph.update_state(thread).update(update).await.map(drop),
         }
     }
 
@@ -69,7 +78,9 @@ impl Place {
         thread: &str,
     ) -> BoxFuture<'static, Result<Outcome<ConversationState>, Error>> {
         match self {
-            Place::Here(graph) => Box::pin(local_run(graph, call, thread).into_future()),
+            Place::Here(graph) => local_run(graph, call, thread).into_future(),
+            #[cfg(feature = "restate")]
+            Place::Restate(graph) => remote_run(graph, call, thread).into_future(),
         }
     }
 
@@ -87,8 +98,34 @@ impl Place {
                 });
                 events.boxed()
             }
+            #[cfg(feature = "restate")]
+            Place::Restate(graph) => {
+                let run = remote_run(graph, call, thread).into_future();
+                stream::once(run).flat_map(|ended| stream::iter(whole_reply(ended))).boxed()
+            }
         }
     }
+}
+
+/// The events of a run that was not heard while it ran: its reply in one piece, and its end.
+#[cfg(feature = "restate")]
+fn whole_reply(ended: Result<Outcome<ConversationState>, Error>) -> impl Iterator<Item = RunEvent> {
+    let reply = ended.as_ref().ok().and_then(|outcome| outcome.output().reply.clone());
+    let reply = reply.map(|text| RunEvent::Custom(serde_json::json!({ "text": text })));
+    reply.into_iter().chain([RunEvent::Ended(Box::new(ended))])
+}
+
+#[cfg(feature = "restate")]
+fn remote_run(
+    graph: &RemoteGraph<ConversationState>,
+    call: Call,
+    thread: &str,
+) -> RemoteCall<ConversationState> {
+    let run = match call {
+        Call::Begin(input) => graph.invoke(*input),
+        Call::Continue => graph.proceed(),
+    };
+    run.thread(thread).max_supersteps(MAX_SUPERSTEPS)
 }
 
 fn local_run(

@@ -21,7 +21,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, Failure> {
     let world = World::open(config).await?;
     let said = run_turn(&world, thread, text).await;
-    if config.model.is_none() && !json {
+    if config.model.is_none() && config.restate.is_none() && !json {
         screen.warn(upgrade_agent::offline::INTRODUCTION);
     }
     let told = match said {

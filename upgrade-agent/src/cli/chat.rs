@@ -13,9 +13,9 @@ use super::failure::Failure;
 use super::interrupts::Interrupts;
 use super::keyboard::{Keyboard, KeyboardInput, Questions};
 use super::screen::{Screen, Style};
-use super::threads;
 use super::world::World;
 use super::wrap::wrapped;
+use super::{restate, threads};
 use crate::config::Config;
 
 const HELP: &str = "\
@@ -102,7 +102,9 @@ impl Chat {
     async fn begin(&mut self) {
         self.screen.styled(Style::Faint, &wrapped(&self.world.introduction, self.screen.width()));
         self.screen.styled(Style::Faint, "Say /help for help, /quit to leave.");
-        if let Err(error) = self.world.client.connect().await {
+        if let Some(client) = &self.world.client
+            && let Err(error) = client.connect().await
+        {
             self.screen.warn(&format!("The UpGrade server does not answer: {error}"));
         }
         self.open_thread().await;
@@ -171,7 +173,11 @@ impl Chat {
     }
 
     async fn list_threads(&mut self) {
-        match threads::all(&self.world.agent, &self.world.threads).await {
+        let all = match &self.world.threads {
+            Some(kept) => threads::all(&self.world.agent, kept).await,
+            None => Err(restate::no_list()),
+        };
+        match all {
             Ok(all) if all.is_empty() => self.screen.line("There are no conversations yet."),
             Ok(all) => {
                 threads::print_numbered(&all, &self.thread, self.screen, SystemTime::now());
@@ -199,7 +205,11 @@ impl Chat {
     }
 
     async fn delete_thread(&mut self, name: &str) {
-        match threads::delete(&self.world.threads, name).await {
+        let deleted = match &self.world.threads {
+            Some(kept) => threads::delete(kept, name).await,
+            None => Err(restate::no_list()),
+        };
+        match deleted {
             Ok(()) => self.screen.line(&format!("Thread {name} is deleted.")),
             Err(error) => return self.screen.warn(&error.to_string()),
         }

@@ -121,7 +121,7 @@ pub(super) async fn run(options: Options, screen: Screen) -> Result<(), Failure>
 
 /// Resolves on an interrupt or a request to terminate.
 #[cfg(unix)]
-fn termination_signal() -> Result<impl Future<Output = ()>, Failure> {
+pub(super) fn termination_signal() -> Result<impl Future<Output = ()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -134,7 +134,7 @@ fn termination_signal() -> Result<impl Future<Output = ()>, Failure> {
 }
 
 #[cfg(not(unix))]
-fn termination_signal() -> Result<impl Future<Output = ()>, Failure> {
+pub(super) fn termination_signal() -> Result<impl Future<Output = ()>, Failure> {
     Ok(async {
         // On a platform without signals it runs until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -14,13 +14,16 @@ use upgrade_agent::state::Pending;
 use super::advice;
 use super::failure::Failure;
 use super::occupant::Note;
+use super::restate;
 use crate::config::{Config, ModelConfig};
 
 /// The parts of a conversation.
 pub(super) struct World {
     pub(super) agent: UpgradeAgent,
-    pub(super) client: UpgradeClient,
-    pub(super) threads: Arc<SqliteSaver>,
+    /// Checks the server before a turn; none if workers elsewhere call it.
+    pub(super) client: Option<UpgradeClient>,
+    /// The store of the conversations; none if they are on a Restate server.
+    pub(super) threads: Option<Arc<SqliteSaver>>,
     /// Lives as long as the conversation.
     server: Option<ServerHandle>,
     _note: Option<Note>,
@@ -33,6 +36,9 @@ pub(super) struct World {
 impl World {
     pub(super) async fn open(config: &Config) -> Result<Self, Failure> {
         make_folder(config)?;
+        if let Some(ingress) = &config.restate {
+            return Self::elsewhere(config, ingress);
+        }
         let threads = Arc::new(SqliteSaver::open(config.threads_file()).await?);
         let server = match &config.url {
             Some(_) => None,
@@ -54,8 +60,8 @@ impl World {
         let introduction = introduction(config);
         Ok(World {
             agent,
-            client,
-            threads,
+            client: Some(client),
+            threads: Some(threads),
             server,
             _note: note,
             threads_file: config.threads_file(),
@@ -63,14 +69,28 @@ impl World {
         })
     }
 
+    /// The conversations that run in the workers of a Restate server.
+    fn elsewhere(config: &Config, ingress: &str) -> Result<Self, Failure> {
+        Ok(World {
+            agent: restate::agent(ingress)?,
+            client: None,
+            threads: None,
+            server: None,
+            _note: None,
+            threads_file: config.threads_file(),
+            introduction: format!("The workers of the Restate server {ingress} answer."),
+        })
+    }
+
     /// Whether a message can be taken now. A yes that could not be carried out is better given later, so
     /// before one the server must be reachable and accept the authorization.
     pub(super) async fn is_ready(&self, thread: &str) -> Result<(), ClientError> {
-        self.client.connect().await?;
+        let Some(client) = &self.client else { return Ok(()) };
+        client.connect().await?;
         // The turn reports a thread that cannot be read.
         let state = self.agent.conversation(thread).await.ok().flatten();
         if state.is_some_and(|state| matches!(state.pending, Pending::Confirm(_))) {
-            self.client.context_metadata().await?;
+            client.context_metadata().await?;
         }
         Ok(())
     }

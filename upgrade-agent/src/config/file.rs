@@ -19,6 +19,7 @@ const KEYS: &[&str] = &[
     "confidence",
     "offline",
     "allow_plain_http",
+    "restate",
 ];
 /// Keys of secrets, which are refused with an explanation.
 const SECRETS: &[(&str, &str)] = &[
@@ -43,6 +44,7 @@ pub(super) struct FileConfig {
     pub(super) confidence: Option<f64>,
     pub(super) offline: Option<bool>,
     pub(super) allow_plain_http: Option<bool>,
+    pub(super) restate: Option<String>,
 }
 
 impl FileConfig {
