@@ -144,6 +144,8 @@ codes! {
     SchemaVersion = "E_SCHEMA_VERSION",
     /// Two parallel tasks called a subgraph with one memory for its thread.
     ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH",
+    /// Two tasks on a host changed one session side by side.
+    ConcurrentSession = "E_CONCURRENT_SESSION",
     /// A command for the parent graph, where there is none, or with an update of another state.
     ParentCommand = "E_PARENT_COMMAND",
     /// A durable step was used in a way that its result cannot be stored or found.
@@ -216,7 +218,11 @@ impl Code {
             | Code::BadValue
             | Code::ParentCommand => false,
             // The structure of the inner graph. A handler may continue without it.
-            Code::ConcurrentSubgraph | Code::NoCheckpointer | Code::StuckJoin | Code::NotRun => false,
+            Code::ConcurrentSubgraph
+            | Code::ConcurrentSession
+            | Code::NoCheckpointer
+            | Code::StuckJoin
+            | Code::NotRun => false,
             // Long-term memory is used by nodes, which may go on without it.
             Code::NoStore
             | Code::ItemName

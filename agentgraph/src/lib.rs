@@ -180,14 +180,14 @@ pub mod edit {
 /// Running tasks on another machine.
 pub mod host {
     #[doc(inline)]
-    pub use crate::node::host::{FarSide, Host, TaskCall, TaskReply};
-    #[doc(inline)]
-    pub use crate::run::TaskRun;
+    pub use crate::node::host::{FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskReply};
     #[doc(inline)]
     pub use crate::run::driven::{
         Commit, DrivenRun, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, StoreChange,
         ThreadState,
     };
+    #[doc(inline)]
+    pub use crate::run::{TaskRun, forget_once};
 }
 
 pub use agentgraph_macros::{Route, State, node};

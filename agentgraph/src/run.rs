@@ -48,7 +48,7 @@ pub use problem::ThreadProblem;
 pub use report::{OpenReason, OpenWork, ThreadReport};
 pub use running::{RunningThread, RunningThreads};
 pub use stream::EventStream;
-pub use task::TaskRun;
+pub use task::{TaskRun, forget_once};
 pub use upkeep::{Prune, Pruned};
 pub use view::{Checkpoint, History};
 pub use waiting::{WaitingThread, WaitingThreads};

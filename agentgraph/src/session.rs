@@ -3,6 +3,8 @@
 //! For data of a run that no reducer describes: a cart, a browser, a running count of calls. It belongs to
 //! the run, never to the process: two runs of one graph have two cells. Changes apply immediately, so
 //! parallel nodes see each other's changes. Data that must merge in task order belongs in the state.
+//!
+//! A task on a host gets a copy of the cells, and what it changed comes back with its end.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
@@ -14,9 +16,11 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Code, Error};
 use crate::extract::{FromTask, Requirement, Task};
+use crate::node::host::Blob;
 use crate::record::bytes::Bytes;
 use crate::record::unordered;
 use crate::state::State;
+use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::canonical;
 use agentgraph_checkpoint::delta::{EncodeError, encode};
 
@@ -60,6 +64,17 @@ pub struct Session<T>(Arc<SessionCell<T>>);
 struct SessionCell<T> {
     value: Mutex<T>,
     uses: AtomicU64,
+    /// The last change that came back from a host.
+    changed: Mutex<Option<SessionChange>>,
+}
+
+/// A change of a session by a task on a host.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct SessionChange {
+    pub(crate) task: TaskId,
+    pub(crate) node: String,
+    /// The superstep, by its namespace and number; `None` in runs without supersteps.
+    pub(crate) step: Option<(String, u64)>,
 }
 
 impl<T> Session<T> {
@@ -68,6 +83,10 @@ impl<T> Session<T> {
     /// The next commit stores the value, whether or not `change` changed it; so does the record of a task
     /// that finishes while its superstep is running. A task that fails or asks a question runs again on the
     /// session it has already changed, unless the process has ended in between.
+    ///
+    /// On a [`Host`](crate::host::Host) the change reaches the run when the attempt ends, and two tasks that
+    /// change one session side by side are an error:
+    /// [`Code::ConcurrentSession`](crate::Code::ConcurrentSession).
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut value = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
         // Counted under the lock, so that a commit which reads the new count also reads the changed value.
@@ -88,12 +107,9 @@ impl<T> fmt::Debug for Session<T> {
     }
 }
 
-/// The graph has no session of the type that a node needs, or the task runs in another process than the
-/// run's sessions.
+/// The graph has no session of the type that a node needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no session of type `{0}` here: declare it with `.session(..)` on the builder; tasks that a host runs elsewhere have none"
-)]
+#[error("there is no session of type `{0}` here: declare it with `.session(..)` on the builder")]
 pub struct MissingSession(&'static str);
 
 impl<S: State, T: Send + 'static> FromTask<S> for Session<T> {
@@ -126,6 +142,9 @@ pub(crate) struct SessionKind {
     open: fn(Option<&[u8]>, bool) -> Result<AnyCell, rmp_serde::decode::Error>,
     uses: fn(&AnyCell) -> u64,
     encode: fn(&AnyCell, &mut Vec<u8>) -> Result<(), EncodeError>,
+    /// Puts a value of another process in, by its bytes.
+    replace: fn(&AnyCell, &[u8]) -> Result<(), rmp_serde::decode::Error>,
+    changed: fn(&AnyCell) -> Option<&Mutex<Option<SessionChange>>>,
 }
 
 impl SessionKind {
@@ -135,7 +154,8 @@ impl SessionKind {
             id: TypeId::of::<T>(),
             open: |stored, used| {
                 let value = stored.map_or_else(|| Ok(T::default()), agentgraph_checkpoint::delta::decode)?;
-                Ok(Arc::new(SessionCell { value: Mutex::new(value), uses: AtomicU64::new(used.into()) }))
+                let (value, uses) = (Mutex::new(value), AtomicU64::new(used.into()));
+                Ok(Arc::new(SessionCell { value, uses, changed: Mutex::default() }))
             },
             uses: |cell| {
                 cell.downcast_ref::<SessionCell<T>>().map_or(0, |cell| cell.uses.load(Ordering::Acquire))
@@ -145,6 +165,16 @@ impl SessionKind {
                 let cell = cell.ok_or_else(|| EncodeError::new("its cell has another type"))?;
                 encode(bytes, &*cell.value.lock().unwrap_or_else(PoisonError::into_inner))
             },
+            replace: |cell, bytes| {
+                let value = agentgraph_checkpoint::delta::decode(bytes)?;
+                if let Some(cell) = cell.downcast_ref::<SessionCell<T>>() {
+                    let mut old = cell.value.lock().unwrap_or_else(PoisonError::into_inner);
+                    cell.uses.fetch_add(1, Ordering::Release);
+                    *old = value;
+                }
+                Ok(())
+            },
+            changed: |cell| cell.downcast_ref::<SessionCell<T>>().map(|cell| &cell.changed),
         }
     }
 }
@@ -233,4 +263,69 @@ impl Sessions {
         });
         stored.collect()
     }
+
+    /// The cells that a task has changed, given their bytes before it ran.
+    pub(crate) fn changes_since(&self, before: &StoredSessions) -> Result<StoredSessions, Error> {
+        if !self.take_used() {
+            return Ok(StoredSessions::new());
+        }
+        let mut after = self.encode()?;
+        after.retain(|cell| !before.contains(cell));
+        Ok(after)
+    }
+
+    /// Takes the changes of a task on a host, which was sent the cells as they were `before`.
+    ///
+    /// # Errors
+    /// Another task has changed a cell beside it, or the bytes are no value of the cell.
+    pub(crate) fn adopt(
+        &self,
+        before: &StoredSessions,
+        changes: &[(String, Blob)],
+        by: &SessionChange,
+    ) -> Result<(), Error> {
+        for (name, bytes) in changes {
+            let cells = self.kinds.iter().zip(&self.cells);
+            let Some((kind, cell)) = cells.into_iter().find(|(kind, _)| kind.name == *name) else { continue };
+            let Some(last) = (kind.changed)(cell) else { continue };
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(other) = last.as_ref().filter(|other| other.task != by.task)
+                && (other.is_beside(by) || kind.differs(cell, before))
+            {
+                return Err(changed_twice(name, &other.node, &by.node));
+            }
+            if last.is_none() && kind.differs(cell, before) {
+                return Err(changed_twice(name, "a node in the process of the run", &by.node));
+            }
+            (kind.replace)(cell, &bytes.0).map_err(|error| {
+                Error::new(Code::Host, format!("the session `{name}` in a host's reply is damaged: {error}"))
+            })?;
+            *last = Some(by.clone());
+        }
+        Ok(())
+    }
+}
+
+impl SessionKind {
+    /// Whether a cell is not as it was.
+    fn differs(&self, cell: &AnyCell, before: &StoredSessions) -> bool {
+        let mut now = Vec::new();
+        let encoded = (self.encode)(cell, &mut now);
+        encoded.is_err() || before.iter().all(|(name, bytes)| *name != self.name || bytes.0 != now)
+    }
+}
+
+impl SessionChange {
+    /// Whether both are in one superstep: then they are parallel, whichever came back first.
+    fn is_beside(&self, other: &SessionChange) -> bool {
+        self.step.is_some() && self.step == other.step
+    }
+}
+
+fn changed_twice(session: &str, first: &str, second: &str) -> Error {
+    let problem = format!(
+        "the parallel nodes `{first}` and `{second}` both changed the session `{session}` on a host, so one change would be \
+         lost: write it to a channel with a reducer, or change the session in one node after them"
+    );
+    Error::new(Code::ConcurrentSession, problem)
 }

@@ -180,8 +180,11 @@ pub enum OnceError {
     /// The task of the context has ended, or its node was called again.
     #[error("a durable step belongs to a task that has ended: call it in the node's own future")]
     TooLate,
-    /// The task runs on a host, which cannot store results for its run.
-    #[error("the durable step `{0}` is in a task that a host runs elsewhere, where no result can be stored")]
+    /// The task runs on a host, in a process without a store for results.
+    #[error(
+        "the durable step `{0}` is in a task that a host runs in a process without a store for its result: give it one there, \
+         with `run_task(..).once_in(..)`"
+    )]
     OnHost(String),
     /// The task follows a [version](Ctx::version) that this program does not know.
     #[error(

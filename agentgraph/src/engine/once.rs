@@ -31,7 +31,7 @@ pub(crate) fn once_storage<S: State>(journal: Option<&Journal<S>>) -> OnceStorag
 
 /// The output of `work`; `None` as soon as results of durable steps wait to be stored, after which `work` is
 /// awaited again.
-pub(super) async fn or_unstored<T>(
+pub(crate) async fn or_unstored<T>(
     control: &Control,
     work: &mut (impl Future<Output = T> + Unpin),
 ) -> Option<T> {
@@ -72,20 +72,30 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let frontier = &self.position.frontier;
         let id = id_of(graph, journal.step_place(), frontier, &self.buffers.ends.handled, 0);
         let writes = new.iter().map(|one| once_write(id, one)).collect::<Result<Vec<_>, Error>>()?;
-        let mut work = pin!(put_writes(journal, control, &writes, &new));
-        let mut ended = None;
-        poll_fn(|cx| {
-            if let Poll::Ready(stored) = work.as_mut().poll(cx) {
-                return Poll::Ready(stored);
-            }
-            if ended.is_none()
-                && let Poll::Ready(result) = Pin::new(&mut *task).poll(cx)
-            {
-                ended = Some(result);
-            }
-            Poll::Pending
-        })
-        .await?;
+        let work = put_writes(journal, control, &writes, &new);
+        let (stored, ended) = beside(work, task).await;
+        stored?;
         Ok(ended)
     }
+}
+
+/// Awaits `work` while a task continues. Returns the task's output too, if it ended meanwhile.
+pub(crate) async fn beside<W, T>(
+    work: impl Future<Output = W>,
+    task: &mut (impl Future<Output = T> + Unpin),
+) -> (W, Option<T>) {
+    let mut work = pin!(work);
+    let mut ended = None;
+    let done = poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(done);
+        }
+        if ended.is_none()
+            && let Poll::Ready(result) = Pin::new(&mut *task).poll(cx)
+        {
+            ended = Some(result);
+        }
+        Poll::Pending
+    });
+    (done.await, ended)
 }

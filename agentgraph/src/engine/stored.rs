@@ -12,6 +12,7 @@ use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{StoredLimits, StoredSleep, StoredSpot, StoredStuck};
 use crate::record::migrate::Migrations;
+use crate::record::once::StoredOnce;
 use crate::record::unordered;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
@@ -108,6 +109,13 @@ pub(crate) fn once_write(task: TaskId, new: &NewOnce) -> Result<PendingWrite, Er
         return Err(Error::new(Code::CorruptCheckpoint, problem));
     }
     Ok(PendingWrite { task, slot, bytes: to_bytes(&new.result)? })
+}
+
+/// The result in a write that [`once_write`] has made, and its number.
+pub(crate) fn once_result(write: &PendingWrite) -> Result<Option<(u32, StoredOnce)>, Error> {
+    let is_result = (ONCE..PendingWrite::SPECIAL).contains(&write.slot) && write.slot.is_multiple_of(2);
+    let result = is_result.then(|| Ok(((write.slot - ONCE) / 2, from_bytes(&write.bytes)?)));
+    result.transpose()
 }
 
 /// Slot of a failed, open task: its [`Failure`](crate::Failure). Empty if it is over. An even number, so that

@@ -6,12 +6,15 @@
 
 mod blob;
 mod call;
+mod events;
 mod far;
 mod reply;
 
 pub(crate) use blob::Blob;
 pub use call::TaskCall;
 pub(crate) use call::{EncodedState, TaskDetails, TaskNames};
+pub(crate) use events::FarSink;
+pub use events::{TaskEvent, TaskEventKind, TaskEvents};
 pub use far::FarSide;
 pub(crate) use reply::Reply;
 pub use reply::TaskReply;

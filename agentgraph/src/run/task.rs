@@ -1,5 +1,9 @@
 //! Running a single task: the remote side of a host.
 
+mod once;
+
+pub use once::forget_once;
+
 use std::future::IntoFuture;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -9,7 +13,7 @@ use futures_util::future::BoxFuture;
 use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{
-    Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Spending, TaskOrigin, TaskRequest,
+    Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Sink, Spending, TaskOrigin, TaskRequest,
     TaskVerdict, VisibleEdits,
 };
 use crate::engine::driver::{Driver, FarNode};
@@ -23,14 +27,17 @@ use crate::failure::{Failure, KeptError};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::node::host::{Blob, FarSide, Reply, TaskCall, TaskDetails, TaskReply};
+use crate::node::host::{Blob, FarSide, FarSink, Reply, TaskCall, TaskDetails, TaskEvents, TaskReply};
 use crate::policy::{EndedAttempt, Heartbeats};
 use crate::record::codec::Codec;
 use crate::record::header::Header;
+use crate::record::once::StoredOnce;
+use crate::run::task::once::FarOnce;
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::{InputValue, Step};
 use crate::words::GraphEdit;
+use agentgraph_checkpoint::Checkpointer;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 use agentgraph_checkpoint::services::micros;
 
@@ -44,8 +51,11 @@ impl<S: StoredState> CompiledGraph<S> {
     /// If the attempt fails and the node's retry policy wants another one, the reply
     /// [says so](TaskReply::again); the run waits and sends the next attempt.
     ///
-    /// Channels that are never stored have their initial values here, there are no sessions, and events are
-    /// dropped.
+    /// Channels that are never stored have their initial values here. Sessions come with the call, and those
+    /// that the attempt changes go back with the reply. Events go to the receiver of
+    /// [`events`](TaskRun::events), and results of durable steps to the store of
+    /// [`once_in`](TaskRun::once_in); without one, a durable step fails with
+    /// [`Code::Once`](crate::Code::Once).
     ///
     /// # Errors
     /// If the graph has no such node, the call has no state, or its bytes do not fit the graph. A failing
@@ -105,6 +115,18 @@ impl<S: StoredState> TaskRun<'_, S> {
         self
     }
 
+    /// Keeps the results of durable steps in a store: see [`FarSide::once_in`].
+    pub fn once_in(mut self, saver: Arc<dyn Checkpointer>) -> Self {
+        self.far = self.far.once_in(saver);
+        self
+    }
+
+    /// Passes the events of the task on: see [`FarSide::events`].
+    pub fn events(mut self, events: Arc<dyn TaskEvents>) -> Self {
+        self.far = self.far.events(events);
+        self
+    }
+
     /// Everything that this process gives to the task, in place of what was passed before.
     pub fn on(mut self, far: FarSide) -> Self {
         self.far = far;
@@ -140,7 +162,7 @@ pub(in crate::run) async fn run_far<S: State>(
         let inner = inner.ok_or_else(|| lacking(&format!("graph `{name}` as a node")))?;
         return inner.run_task(call, depth + 1, far).await;
     }
-    let (core, node) = match &graph.driver {
+    let found = match &graph.driver {
         Some(driver) => {
             let core = RunGraph::from(Arc::clone(&graph.core));
             let node = Arc::clone(driver).far_node(&codec, &core.schema, &call, &details)?;
@@ -152,8 +174,12 @@ pub(in crate::run) async fn run_far<S: State>(
             (core, node)
         }
     };
-    let attempt = FarAttempt::new(graph, core, node, codec, call, details, far);
-    attempt.run().await
+    let mut once = far.once.clone().map(|saver| FarOnce::new(saver, call.run, call.task));
+    let done = match &mut once {
+        None => Vec::new(),
+        Some(once) => once.load().await?,
+    };
+    FarAttempt::new(graph, found, codec, call, details, done, far)?.run(once).await
 }
 
 /// The node that a call names, and the state that it reads.
@@ -218,22 +244,25 @@ struct FarAttempt<S: State> {
 impl<S: State> FarAttempt<S> {
     fn new(
         graph: &CompiledGraph<S>,
-        core: RunGraph<S>,
-        node: FarNode<S>,
+        (core, node): (RunGraph<S>, FarNode<S>),
         codec: Codec<S>,
         call: TaskCall,
         details: TaskDetails,
+        done: Vec<(u32, StoredOnce)>,
         far: FarSide,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        let sessions = Sessions::open(&graph.shared.sessions, &details.sessions, false);
+        let sessions = sessions.map_err(|error| Error::new(Code::Host, error.message().to_owned()))?;
         let TaskDetails { input, limits, failure, asked, kept, .. } = details;
         let origin = TaskOrigin::unstored(call.step);
         let handles = failure.is_some();
         let (step, index, attempt) = (call.step, call.index, call.attempt);
         let request = TaskRequest { step, node: node.node, index, attempt, handles, origin };
-        let control = Control::of(false, OnceStorage::Host);
+        let storage = if far.once.is_some() { OnceStorage::Kept } else { OnceStorage::Host };
+        let control = Control::of(false, storage);
         control.begin_step(call.step);
-        if !asked.is_empty() {
-            control.recall(request.index, asked, Vec::new());
+        if !(asked.is_empty() && done.is_empty()) {
+            control.recall(request.index, asked, done);
         }
         let kept = kept.iter().filter_map(|name| core.id(name)).collect();
         let visible = VisibleEdits {
@@ -241,16 +270,18 @@ impl<S: State> FarAttempt<S> {
             kept: Arc::new(kept),
             desk: graph.driver.is_some().then(|| Arc::clone(&node.desk)),
         };
+        let events = far.events.map(|events| Arc::new(FarSink::new(events, &call)) as Arc<dyn Sink>);
+        let hears = events.is_some();
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&graph.shared),
             run: call.run,
             thread: call.thread.map(Arc::from),
             call: Call::new(CallMethod::RunTask, far.context),
             control,
-            sessions: Sessions::default(),
-            sink: None,
-            hears_custom: false,
-            hears_messages: false,
+            sessions,
+            sink: events,
+            hears_custom: hears,
+            hears_messages: hears,
             max_supersteps: call.max_supersteps,
             services: Arc::clone(&graph.shared.services),
             spending: Spending::default(),
@@ -267,11 +298,17 @@ impl<S: State> FarAttempt<S> {
         let input = input.map(|bytes| InputValue::stored(bytes.0, limits));
         let failure = failure.map(Arc::new);
         let driver = graph.driver.clone();
-        FarAttempt { core, driver, node, name: call.node, codec, shared, request, input, failure }
+        Ok(FarAttempt { core, driver, node, name: call.node, codec, shared, request, input, failure })
     }
 
-    async fn run(self) -> Result<TaskReply, Error> {
-        let EndedAttempt { result, next_in, .. } = self.attempt().await;
+    async fn run(self, once: Option<FarOnce>) -> Result<TaskReply, Error> {
+        // As they are after their way through bytes: an unordered map may be written in another order.
+        let sessions = self.shared.sessions.encode()?;
+        let ended = match once {
+            None => self.attempt().await,
+            Some(mut once) => once.around(&self.shared.control, self.attempt()).await?,
+        };
+        let EndedAttempt { result, next_in, .. } = ended;
         let result = make_edits(&self.shared, self.request, result);
         let index = self.request.index;
         let reply = match (self.shared.control.verdict(index), result) {
@@ -285,7 +322,9 @@ impl<S: State> FarAttempt<S> {
                 }
             }
         };
-        Ok(TaskReply { reply, at: micros(self.shared.services.now()) })
+        let changed = self.shared.sessions.changes_since(&sessions)?;
+        let sessions = changed.into_iter().map(|(name, bytes)| (name, bytes.0.into())).collect();
+        Ok(TaskReply { reply, at: micros(self.shared.services.now()), sessions })
     }
 
     async fn attempt(&self) -> EndedAttempt<S> {

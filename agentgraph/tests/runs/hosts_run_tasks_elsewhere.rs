@@ -1,7 +1,11 @@
 //! A host runs tasks in another place through bytes alone, and the run gives the same result.
 
+mod attempts;
 mod far;
+mod far_side;
 mod passes;
+mod sessions;
+mod states;
 mod subgraphs;
 
 use std::sync::Arc;

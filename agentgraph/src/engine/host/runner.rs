@@ -13,16 +13,18 @@ use crate::engine::{Loop, Pause};
 use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::Task;
 use crate::failure::{Failure, FarError};
+use crate::graph::Discipline;
 use crate::graph::run_graph::RunGraph;
 use crate::node::host::{Blob, EncodedState, Host, Reply, TaskCall, TaskDetails, TaskNames};
 use crate::node::{NodeFuture, NodeResult};
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
+use crate::session::{SessionChange, StoredSessions};
 use crate::state::State;
 use crate::step::InputValue;
 use crate::words::Spot;
-use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::DeltaWriter;
+use agentgraph_checkpoint::{CheckpointId, TaskId};
 
 /// Connects a [`Host`] to the loop of one run.
 pub(crate) struct HostRunner<S: State> {
@@ -96,6 +98,7 @@ impl<S: State> HostRunner<S> {
             name: core.name(task.request.node),
             remote: node.is_some_and(|node| node.remote),
             is_retried: policies.is_some_and(|policies| !policies.retry.is_empty()),
+            in_superstep: core.discipline == Discipline::Superstep,
         };
         self.send_node(&core.schema, task, sent, || {
             let kept = task.shared.visible().kept;
@@ -122,10 +125,20 @@ impl<S: State> HostRunner<S> {
             shared: Arc::clone(task.shared),
             request: task.request,
             seen: task.shared.visible(),
+            node: node.name.to_owned(),
             is_retried: node.is_retried,
+            in_superstep: node.in_superstep,
         };
-        let call = parts().and_then(|(state, details)| task_call(task, node, state, details));
-        Box::pin(async move { sent.attempts(call.map_err(OwnError)?).await })
+        let sessions = task.shared.sessions.encode();
+        let call = sessions.and_then(|sessions| {
+            let (state, details) = parts()?;
+            let details = TaskDetails { sessions: sessions.clone(), ..details };
+            Ok((task_call(task, node, state, details)?, sessions))
+        });
+        Box::pin(async move {
+            let (call, sessions) = call.map_err(OwnError)?;
+            sent.attempts(call, sessions).await
+        })
     }
 
     /// The state as bytes: encoded once for all tasks that read it.
@@ -152,6 +165,8 @@ pub(crate) struct SentNode<'a> {
     pub(crate) remote: bool,
     /// Whether it has a retry policy.
     pub(crate) is_retried: bool,
+    /// Whether it runs in a superstep, whose tasks are merged together.
+    pub(crate) in_superstep: bool,
 }
 
 fn task_call<S: State>(
@@ -197,22 +212,29 @@ struct SentTask<S: State> {
     schema: S::Schema,
     shared: Arc<RunShared>,
     request: TaskRequest,
+    node: String,
     /// The graph that the task sees.
     seen: VisibleEdits,
     /// Whether its node has a retry policy.
     is_retried: bool,
+    /// Whether the tasks of its step are merged together.
+    in_superstep: bool,
 }
 
 impl<S: State> SentTask<S> {
     /// One attempt after the other, as [`call_with_policies`](crate::policy::call_with_policies) makes them
     /// in this process. The host judges each failure, since it has the error; the waits are those of this
     /// run.
-    async fn attempts(self, mut call: TaskCall) -> NodeResult<S> {
+    async fn attempts(self, mut call: TaskCall, mut sessions: StoredSessions) -> NodeResult<S> {
         loop {
             let reply = self.host.run(call.clone()).await.map_err(|error| {
                 let problem = format!("the host could not run the task: {error}");
                 OwnError(Error::new(Code::Host, problem).with_source(error))
             })?;
+            if !reply.sessions.is_empty() {
+                let by = self.session_change(call.task);
+                self.shared.sessions.adopt(&sessions, &reply.sessions, &by).map_err(OwnError)?;
+            }
             let (failure, next) = match reply.reply {
                 Reply::Failed(failure) => (failure, None),
                 Reply::Again { failure, wait, attempt } => (failure, Some((wait, attempt))),
@@ -226,12 +248,21 @@ impl<S: State> SentTask<S> {
             }
             let Some((wait, attempt)) = next else { return Err(error) };
             self.shared.services.sleep(wait).await;
-            call.attempt = attempt;
+            let now = self.shared.sessions.encode().map_err(OwnError)?;
+            let changed = (now != sessions).then_some(&now);
+            call = call.again(attempt, changed).map_err(OwnError)?;
+            sessions = now;
             self.shared.control.note_attempts(request.index, attempt);
             if let Some(sink) = sink {
                 sink.attempt_started(TaskRequest { attempt, ..request });
             }
         }
+    }
+
+    /// A change of a session by this task.
+    fn session_change(&self, task: TaskId) -> SessionChange {
+        let step = self.in_superstep.then(|| (self.shared.namespace().to_owned(), self.request.step));
+        SessionChange { task, node: self.node.clone(), step }
     }
 
     fn read(&self, reply: Reply) -> NodeResult<S> {

@@ -58,6 +58,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
             name,
             remote: entry.remote,
             is_retried: policies.is_some_and(|policies| !policies.retry.is_empty()),
+            in_superstep: false,
         };
         let call = || {
             let sent = host

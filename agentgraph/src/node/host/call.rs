@@ -11,6 +11,7 @@ use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::record::bytes::Bytes;
 use crate::record::header::StoredLimits;
+use crate::session::StoredSessions;
 use crate::words::{AskedQuestion, GraphEdit};
 use agentgraph_checkpoint::{RunId, TaskId, delta};
 
@@ -80,6 +81,9 @@ pub(crate) struct TaskDetails {
     /// The nodes whose last output could be used again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) kept: Vec<String>,
+    /// The sessions of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sessions: StoredSessions,
     /// In a pass, the nodes that are done, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) done: Vec<String>,
@@ -115,6 +119,14 @@ impl EncodedState {
     }
 }
 
+fn encoded(node: &str, details: &TaskDetails) -> Result<Blob, Error> {
+    let mut bytes = Vec::new();
+    delta::encode(&mut bytes, details).map_err(|error| {
+        Error::new(Code::Encode, format!("the call of task `{node}` cannot be encoded: {error}"))
+    })?;
+    Ok(bytes.into())
+}
+
 fn hash_of(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
@@ -124,10 +136,7 @@ impl TaskCall {
     pub(crate) fn new(names: TaskNames, state: EncodedState, details: &TaskDetails) -> Result<Self, Error> {
         let TaskNames { run, thread, task, step, max_supersteps, node, path, namespace, index, remote } =
             names;
-        let mut bytes = Vec::new();
-        delta::encode(&mut bytes, details).map_err(|error| {
-            Error::new(Code::Encode, format!("the call of task `{node}` cannot be encoded: {error}"))
-        })?;
+        let details = encoded(&node, details)?;
         Ok(TaskCall {
             run,
             thread,
@@ -142,8 +151,18 @@ impl TaskCall {
             remote,
             state_hash: state.hash,
             state: Some(Blob(state.bytes)),
-            details: bytes.into(),
+            details,
         })
+    }
+
+    /// The same task's next attempt, on the sessions as they are now.
+    pub(crate) fn again(mut self, attempt: u32, sessions: Option<&StoredSessions>) -> Result<Self, Error> {
+        self.attempt = attempt;
+        if let Some(sessions) = sessions {
+            let details = TaskDetails { sessions: sessions.clone(), ..self.details()? };
+            self.details = encoded(&self.node, &details)?;
+        }
+        Ok(self)
     }
 
     /// The SHA-256 hash of the state. Calls with equal hashes read equal states.

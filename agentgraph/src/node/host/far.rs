@@ -1,8 +1,11 @@
 //! [`FarSide`]: what the process of a host gives to the tasks that it runs.
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::TaskEvents;
 use crate::context::ValuesByType;
+use agentgraph_checkpoint::Checkpointer;
 
 /// What a process gives to a task that it runs for a host: see
 /// [`CompiledGraph::run_task`](crate::CompiledGraph::run_task), whose future has the same methods.
@@ -11,6 +14,10 @@ use crate::context::ValuesByType;
 pub struct FarSide {
     /// The values that nodes take as contexts of the call.
     pub(crate) context: Option<Box<ValuesByType>>,
+    /// Keeps the results of durable steps.
+    pub(crate) once: Option<Arc<dyn Checkpointer>>,
+    /// Receives the events of the task.
+    pub(crate) events: Option<Arc<dyn TaskEvents>>,
 }
 
 impl FarSide {
@@ -24,10 +31,31 @@ impl FarSide {
         self.context.get_or_insert_default().insert(value);
         self
     }
+
+    /// A store for the results of durable steps ([`Ctx::once`](crate::Ctx::once)): one that every process
+    /// which may run the task reaches. A result is stored before the step's future is ready, under the id of
+    /// the task, and is given back in whatever process the task runs again.
+    ///
+    /// The store keeps each task's results as a thread of their own, `once/` and the task's id; the run does
+    /// not know of it. Delete it with [`forget_once`](crate::host::forget_once) when the run is over.
+    pub fn once_in(mut self, saver: Arc<dyn Checkpointer>) -> Self {
+        self.once = Some(saver);
+        self
+    }
+
+    /// A receiver of the events of the task: what it [emits](crate::Ctx::emit), and the pieces of
+    /// [messages](crate::Ctx::message). Without one they are dropped.
+    pub fn events(mut self, events: Arc<dyn TaskEvents>) -> Self {
+        self.events = Some(events);
+        self
+    }
 }
 
 impl fmt::Debug for FarSide {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("FarSide").field("context", &self.context.is_some()).finish_non_exhaustive()
+        let FarSide { context, once, events } = self;
+        let mut parts = out.debug_struct("FarSide");
+        parts.field("context", &context.is_some()).field("once_in", &once.is_some());
+        parts.field("events", &events.is_some()).finish()
     }
 }

@@ -14,6 +14,8 @@ pub struct TaskReply {
     pub(crate) reply: Reply,
     /// The time on the far side when the attempt ended, in microseconds since 1970.
     pub(crate) at: u64,
+    /// The sessions that the attempt has changed, by name.
+    pub(crate) sessions: Vec<(String, Blob)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -20,6 +20,8 @@ pub struct Far {
     run: Arc<Run>,
     calls: Arc<Mutex<Vec<TaskCall>>>,
     replies: Arc<Mutex<Vec<TaskReply>>>,
+    /// Whether nothing goes as JSON.
+    compact: bool,
 }
 
 impl Far {
@@ -36,7 +38,7 @@ impl Far {
             let far = gives(&call);
             Box::pin(async move { graph.run_task(call).on(far).await })
         };
-        Far { run: Arc::new(run), calls: Arc::default(), replies: Arc::default() }
+        Far { run: Arc::new(run), calls: Arc::default(), replies: Arc::default(), compact: false }
     }
 
     pub fn of_passes<O, S>(graph: CompiledDependencyGraph<O, S>) -> Self
@@ -48,7 +50,12 @@ impl Far {
             let graph = graph.clone();
             Box::pin(async move { graph.run_task(call).await })
         };
-        Far { run: Arc::new(run), calls: Arc::default(), replies: Arc::default() }
+        Far { run: Arc::new(run), calls: Arc::default(), replies: Arc::default(), compact: false }
+    }
+
+    /// Without JSON, for large states.
+    pub fn compact(self) -> Self {
+        Far { compact: true, ..self }
     }
 
     /// The calls so far, as they came.
@@ -66,6 +73,10 @@ impl Far {
         nodes.sort();
         nodes
     }
+
+    pub fn replies(&self) -> Vec<TaskReply> {
+        self.replies.lock().unwrap().clone()
+    }
 }
 
 #[async_trait::async_trait]
@@ -76,7 +87,7 @@ impl Host for Far {
             calls.push(call.clone());
             calls.len()
         };
-        let json = count % 2 == 0;
+        let json = count % 2 == 0 && !self.compact;
         let reply = (self.run)(carried(&call, json)?).await?;
         self.replies.lock().unwrap().push(reply.clone());
         carried(&reply, json)
