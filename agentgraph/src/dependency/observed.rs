@@ -18,6 +18,7 @@ impl<O: Output, S: PassInput> Wiring<O, S> {
         let observed = |(name, node): (&Arc<str>, &WiredNode<O, S>)| WiredNode {
             call: observed(&node.call, name, by),
             policies: node.policies.clone(),
+            remote: node.remote,
         };
         Wiring {
             base: Arc::clone(&self.base),

@@ -17,11 +17,6 @@ impl<S: State> CompiledGraph<S> {
         CompiledGraph { core: Arc::new(self.core.observed(by, around)), ..self.clone() }
     }
 
-    /// The channels of its state.
-    pub(crate) fn schema(&self) -> &S::Schema {
-        &self.core.schema
-    }
-
     /// Whether its tasks merge in the order in which they end.
     pub(crate) fn is_eager(&self) -> bool {
         self.core.discipline == crate::graph::Discipline::Eager
