@@ -8,6 +8,7 @@ mod common;
 
 mod graphs_end_as_they_end_locally;
 mod killed_workers_lose_nothing;
+mod lost_servers_lose_nothing;
 
 use common::worker_process;
 

@@ -162,7 +162,9 @@ impl Server {
                 match path.is_dir() {
                     true => search(&path, bytes),
                     // A file may be gone by now.
-                    false => fs::read(&path).is_ok_and(|all| all.windows(bytes.len()).any(|part| part == bytes)),
+                    false => {
+                        fs::read(&path).is_ok_and(|all| all.windows(bytes.len()).any(|part| part == bytes))
+                    }
                 }
             })
         }
@@ -207,7 +209,9 @@ fn binary() -> PathBuf {
     );
     let found = fs::read_dir(&packages).unwrap().map(|entry| entry.unwrap().path());
     let mut binaries = found.map(|folder| folder.join("bin/restate-server"));
-    binaries.find(|binary| binary.is_file()).expect("a package `restate-server-*` with the program of this system")
+    binaries
+        .find(|binary| binary.is_file())
+        .expect("a package `restate-server-*` with the program of this system")
 }
 
 /// A client, for the admin API and the health of servers.

@@ -33,7 +33,8 @@ impl Shown for Work {
 /// Without the order in which parallel nodes were done, which only the clock decides.
 impl Shown for Outputs<Table, u64> {
     fn shown(&self) -> String {
-        let outputs = self.names().map(|name| format!("{name}: {}", serde_json::to_value(&self[name]).unwrap()));
+        let outputs =
+            self.names().map(|name| format!("{name}: {}", serde_json::to_value(&self[name]).unwrap()));
         let mut outputs: Vec<String> = outputs.collect();
         outputs.sort();
         outputs.join("; ")
@@ -67,7 +68,8 @@ pub async fn local(kind: Kind) -> Ended {
         Built::State(graph) => {
             let graph = graph.checkpointer(MemorySaver::new());
             let outcome = graph.invoke(input()).thread("t").await;
-            let last = answer_all(outcome, |answers| graph.resume_many(answers).thread("t").into_future()).await;
+            let last =
+                answer_all(outcome, |answers| graph.resume_many(answers).thread("t").into_future()).await;
             let history = graph.history("t").await.unwrap();
             ended(&last, history.iter().map(|one| one.values.shown()))
         }
