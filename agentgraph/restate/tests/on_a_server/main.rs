@@ -8,8 +8,10 @@ mod common;
 
 mod graphs_end_as_they_end_locally;
 mod answers_count_once;
+mod calls_are_steered;
 mod killed_workers_lose_nothing;
 mod lost_servers_lose_nothing;
+mod networks_are_cut;
 mod threads_migrate_or_are_refused;
 
 use common::worker_process;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// Passes connections on to a worker. It counts the HTTP/2 frames with data that the worker sends: each is a
@@ -25,6 +25,14 @@ struct Shared {
     passes: AtomicBool,
     is_cut: AtomicBool,
     cut: Notify,
+    /// Whether everything is held back.
+    holds: watch::Sender<bool>,
+}
+
+impl Shared {
+    async fn may_pass(&self) {
+        let _ = self.holds.subscribe().wait_for(|holds| !holds).await;
+    }
 }
 
 impl Meter {
@@ -38,6 +46,7 @@ impl Meter {
             passes: AtomicBool::new(false),
             is_cut: AtomicBool::new(false),
             cut: Notify::new(),
+            holds: watch::Sender::new(false),
         });
         let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Meter { address, shared, task }
@@ -62,14 +71,21 @@ impl Meter {
         }
     }
 
-    /// Cuts the way now: nothing passes any more, and no connection is closed.
+    /// Breaks the connections, and lets no new one pass.
     pub fn cut(&self) {
         self.shared.is_cut.store(true, Ordering::SeqCst);
+        self.shared.holds.send_replace(true);
         self.shared.cut.notify_one();
     }
 
-    /// Lets new connections pass.
+    /// Holds back everything that is sent from now on.
+    pub fn hold(&self) {
+        self.shared.holds.send_replace(true);
+    }
+
+    /// Lets everything that was held back and new connections pass.
     pub fn mend(&self) {
+        self.shared.holds.send_replace(false);
         self.shared.cut_at.store(u64::MAX, Ordering::SeqCst);
         self.shared.is_cut.store(false, Ordering::SeqCst);
     }
@@ -85,6 +101,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((from, _)) = listener.accept().await else { continue };
         if shared.is_cut.load(Ordering::SeqCst) {
+            // Nobody answers: the connection stays as it is until the way is mended.
+            let shared = Arc::clone(&shared);
+            tokio::spawn(async move {
+                shared.may_pass().await;
+                drop(from);
+            });
             continue;
         }
         let Ok(to) = TcpStream::connect(("127.0.0.1", shared.to)).await else { continue };
@@ -100,9 +122,9 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<Share
     let mut bytes = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = from.read(&mut bytes).await {
         if shared.is_cut.load(Ordering::SeqCst) {
-            // What is sent into a cut way is lost.
-            continue;
+            return;
         }
+        shared.may_pass().await;
         if to.write_all(&bytes[..read]).await.is_err() {
             return;
         }
@@ -121,6 +143,7 @@ async fn count(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<Shar
         if from.read_exact(&mut frame[9..]).await.is_err() || shared.is_cut.load(Ordering::SeqCst) {
             return;
         }
+        shared.may_pass().await;
         let mut cuts = false;
         if is_data {
             let number = shared.frames.fetch_add(1, Ordering::SeqCst) + 1;
