@@ -5,6 +5,7 @@ mod hosted;
 mod look;
 mod posting;
 mod register;
+mod room;
 mod serve;
 mod steps;
 mod tasks;

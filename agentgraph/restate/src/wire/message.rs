@@ -114,6 +114,8 @@ pub(crate) struct TaskMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Vec<u8>>,
     pub(crate) about: CallInfo,
+    /// The bytes that its end may take.
+    pub(crate) room: u64,
 }
 
 /// The end of a task.

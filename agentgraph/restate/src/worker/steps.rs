@@ -23,7 +23,8 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 
 use super::hosted::Hosted;
 use super::posting::CallPosts;
-use super::tasks::{self, of_reading, run_here};
+use super::room::Room;
+use super::tasks::{self, of_wire, run_here};
 use super::waits::{Look, Over, Waits, is_cancel};
 use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, SentProblem, TaskEnd, TaskMessage};
 use crate::wire::{MOST_INLINE, Part, SealKey};
@@ -47,9 +48,9 @@ pub(super) async fn drive(
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
     let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
-    let (DriveRequest { call, at, about: info }, key) = read.map_err(of_reading)?;
+    let (DriveRequest { call, at, about: info }, key) = read.map_err(of_wire)?;
     let mut cancelled = false;
-    let rows = rows(hosted, ctx, thread, &mut cancelled).await?;
+    let Rows { rows, room } = Rows::read(hosted, ctx, thread, &mut cancelled).await?;
     ctx.set(DRIVING, about.invocation_id.clone());
     let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows).journaled();
     let limit =
@@ -72,6 +73,7 @@ pub(super) async fn drive(
                 queued: Vec::new(),
                 under_way: BTreeMap::new(),
                 forgettable: Vec::new(),
+                room,
                 share,
                 drain: None,
             };
@@ -83,39 +85,57 @@ pub(super) async fn drive(
         Err(error) => Driven::Refused(SentProblem::from(&error)),
     };
     ctx.clear(DRIVING);
-    Ok(hosted.wire.send(&key, hosted.label(Part::Driven, thread), &driven).await?)
+    let label = hosted.label(Part::Driven, thread);
+    match hosted.wire.send(&key, label, &driven).await {
+        // The thread has gone on, only its end has no room in an answer.
+        Err(error) if error.code() == Code::Encode => {
+            let refused = Driven::Refused(SentProblem::from(&error));
+            hosted.wire.send(&key, label, &refused).await.map_err(of_wire)
+        }
+        sent => sent.map_err(of_wire),
+    }
 }
 
-/// The rows of the thread, in order. The runtime sends them with the request, unless they are large.
-pub(super) async fn rows(
-    hosted: &Hosted,
-    ctx: &ContextInternal,
-    thread: &str,
-    cancelled: &mut bool,
-) -> Result<Vec<(String, Vec<u8>)>, HandlerError> {
-    let mut keys = loop {
-        match ctx.get_keys().await {
-            Err(error) if is_cancel(&error) => *cancelled = true,
-            keys => break keys?,
-        }
-    };
-    keys.retain(|key| !key.starts_with('~'));
-    keys.sort_unstable();
-    let mut rows = Vec::with_capacity(keys.len());
-    for key in keys {
-        let payload = loop {
-            match ctx.get::<Bytes>(&key).await {
+/// The rows of a thread, in order, and the room that they leave.
+pub(super) struct Rows {
+    pub(super) rows: Vec<(String, Vec<u8>)>,
+    room: Room,
+}
+
+impl Rows {
+    /// Reads them. The runtime sends them with the request, unless they are large.
+    pub(super) async fn read(
+        hosted: &Hosted,
+        ctx: &ContextInternal,
+        thread: &str,
+        cancelled: &mut bool,
+    ) -> Result<Self, HandlerError> {
+        let mut keys = loop {
+            match ctx.get_keys().await {
                 Err(error) if is_cancel(&error) => *cancelled = true,
-                found => break found?,
+                keys => break keys?,
             }
         };
-        if let Some(payload) = payload {
-            let label = hosted.label(Part::Row, thread).of_key(&key);
-            let (row, _) = hosted.wire.read(label, payload).await.map_err(of_reading)?;
-            rows.push((key, row));
+        keys.retain(|key| !key.starts_with('~'));
+        keys.sort_unstable();
+        let mut rows = Vec::with_capacity(keys.len());
+        let mut room = Room::default();
+        for key in keys {
+            let payload = loop {
+                match ctx.get::<Bytes>(&key).await {
+                    Err(error) if is_cancel(&error) => *cancelled = true,
+                    found => break found?,
+                }
+            };
+            if let Some(payload) = payload {
+                room.hold(&key, payload.len());
+                let label = hosted.label(Part::Row, thread).of_key(&key);
+                let (row, _) = hosted.wire.read(label, payload).await.map_err(of_wire)?;
+                rows.push((key, row));
+            }
         }
+        Ok(Rows { rows, room })
     }
-    Ok(rows)
 }
 
 /// Has the call that drives a thread stop at its next boundary. Answers whether there is one.
@@ -150,6 +170,7 @@ struct Steps<'a> {
     under_way: BTreeMap<NeedId, TaskId>,
     /// Tasks that are done, and whose durable steps are not needed once that is stored.
     forgettable: Vec<TaskId>,
+    room: Room,
     /// The most supersteps of this invocation; `None` if the call makes no more than those.
     share: Option<u64>,
     /// Why the call stops at its next boundary.
@@ -169,7 +190,7 @@ enum Drain {
 impl Steps<'_> {
     async fn run(&mut self) -> Result<Driven, HandlerError> {
         loop {
-            if self.drain.is_none() && self.share.is_some_and(|share| self.run.steps() >= share) {
+            if self.drain.is_none() && self.has_made_its_share() {
                 self.drain(Drain::Share);
             }
             let needs = self.run.needs()?;
@@ -198,6 +219,12 @@ impl Steps<'_> {
                 self.take_one().await?;
             }
         }
+    }
+
+    /// Whether the call is to go on in another invocation. That one begins with an empty journal.
+    fn has_made_its_share(&self) -> bool {
+        let steps = self.run.steps();
+        self.share.is_some_and(|share| steps >= share) || self.room.is_journal_full() && steps > 0
     }
 
     fn drain(&mut self, why: Drain) {
@@ -245,12 +272,13 @@ impl Steps<'_> {
         end: Result<Bytes, TerminalError>,
     ) -> Result<Reply, HandlerError> {
         let task = self.under_way.remove(&need);
+        self.room.journal(end.as_ref().map_or(0, Bytes::len));
         let payload = match end {
             Ok(payload) => payload,
             Err(error) => return Ok(Reply::HostFailed(error.message().to_owned())),
         };
         let label = self.hosted.label(Part::TaskEnd, self.thread);
-        Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_reading)?.0 {
+        Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_wire)?.0 {
             TaskEnd::Reply(reply) => {
                 self.forgettable.extend(task.filter(|_| reply.is_done() && reply.durable_steps() > 0));
                 Reply::Task(reply)
@@ -271,12 +299,10 @@ impl Steps<'_> {
         self.under_way.extend(queued.iter().map(|(need, call)| (*need, call.task)));
         match <[_; 1]>::try_from(queued) {
             // A step in this process blocks the invocation, so that nothing else could end meanwhile.
-            Ok([(need, call)]) if !call.remote && self.waits.is_empty() => {
-                match self.is_cancelled().await? {
-                    true => Ok(true),
-                    false => self.run_alone(need, call).await,
-                }
-            }
+            Ok([(need, call)]) if !call.remote && self.waits.is_empty() => match self.is_cancelled().await? {
+                true => Ok(true),
+                false => self.run_alone(need, call).await,
+            },
             Ok(queued) => self.call_tasks(queued.into()).await,
             Err(queued) => self.call_tasks(queued).await,
         }
@@ -285,7 +311,7 @@ impl Steps<'_> {
     async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
         let name = call.node.clone();
         let (hosted, key, thread, info) = (self.hosted, self.key, self.thread, self.info.clone());
-        let step = self.ctx.run(move || run_here(hosted, key, thread, info, call)).name(name);
+        let step = self.ctx.run(move || run_here(hosted, key, thread, info, call, MOST_INLINE)).name(name);
         match step.await {
             Err(error) if is_cancel(&error) => self.run.cancel(),
             end => {
@@ -318,16 +344,18 @@ impl Steps<'_> {
     /// Calls the service of tasks, in task order. Returns whether one of them cannot be sent.
     async fn call_tasks(&mut self, queued: Vec<(NeedId, TaskCall)>) -> Result<bool, HandlerError> {
         let copies = queued.len();
+        let room = MOST_INLINE / copies.max(1);
         let mut states = BTreeMap::new();
         let mut failed = false;
         for (need, mut call) in queued {
             match self.state_for(&mut call, copies, &mut states).await {
                 Ok(state) => {
-                    let message = TaskMessage { call, state, about: self.info.clone() };
+                    let message = TaskMessage { call, state, about: self.info.clone(), room: room as u64 };
                     let label = self.hosted.label(Part::Task, self.thread);
-                    let payload = self.hosted.wire.send(self.key, label, &message).await;
+                    let payload = self.hosted.wire.within(room).send(self.key, label, &message).await;
                     match payload {
                         Ok(payload) => {
+                            self.room.journal(payload.len());
                             let target = RequestTarget::service(self.hosted.tasks(), "run");
                             self.waits.call(need, target, tasks::join(self.thread, &payload));
                         }
@@ -383,19 +411,27 @@ impl Steps<'_> {
 impl Steps<'_> {
     /// Changes the rows of the object, and writes the commit to the graph's checkpointer.
     async fn store(&mut self, change: StoreChange) -> Result<Result<(), StoreError>, HandlerError> {
+        let mut payloads = Vec::with_capacity(change.set.len());
+        for key in &change.clear {
+            self.room.clear(key);
+        }
         for (key, row) in change.set {
             let label = self.hosted.label(Part::Row, self.thread).of_key(&key);
-            match self.hosted.wire.write(self.key, label, row).await {
-                Ok(payload) => self.ctx.set(&key, payload),
+            let wire = self.hosted.wire.within(self.room.for_row(&key, self.hosted.saver.is_some()));
+            match wire.write(self.key, label, row).await {
+                Ok(payload) => {
+                    self.room.set(&key, payload.len());
+                    payloads.push((key, payload));
+                }
                 Err(error) if error.code() == Code::Encode => {
                     return Ok(Err(StoreError::new(StoreCode::Encode, error.message())));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        for key in change.clear {
-            self.ctx.clear(&key);
-        }
+        // A change is stored as a whole, or not at all.
+        payloads.into_iter().for_each(|(key, payload)| self.ctx.set(&key, payload));
+        change.clear.iter().for_each(|key| self.ctx.clear(key));
         let forgettable = std::mem::take(&mut self.forgettable);
         match (change.commit, &self.hosted.saver) {
             (None, _) if forgettable.is_empty() => Ok(Ok(())),

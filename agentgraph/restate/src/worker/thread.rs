@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::hosted::Hosted;
 use super::steps::DEFAULT_LIMIT;
-use super::tasks::{of_reading, refusal};
+use super::tasks::{of_wire, refusal};
 use super::waits::is_cancel;
 use crate::headers;
 use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, ThreadRequest};
@@ -36,7 +36,7 @@ pub(super) async fn call(
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
     let read = hosted.wire.receive::<ThreadRequest>(hosted.label(Part::Request, thread), input).await;
-    let (ThreadRequest { mut call, mut at, headers, waits, name }, key) = read.map_err(of_reading)?;
+    let (ThreadRequest { mut call, mut at, headers, waits, name }, key) = read.map_err(of_wire)?;
     let request = about.headers.iter().map(|(name, value)| (name.as_str(), &**value));
     let headers = headers::of_call(headers, request);
     let info = CallInfo { headers, name, views: call.heard_views().to_vec() };
@@ -91,7 +91,8 @@ impl Caller<'_> {
     /// Has the steps carry out a call. A cancellation of this invocation reaches the steps, which then end
     /// the call in good order; so their answer is waited for all the same.
     async fn drive(&self, request: &DriveRequest, cancelled: &mut bool) -> Result<Bytes, HandlerError> {
-        let payload = self.hosted.wire.send(self.key, self.label(Part::Drive), request).await?;
+        let payload = self.hosted.wire.send(self.key, self.label(Part::Drive), request).await;
+        let payload = payload.map_err(of_wire)?;
         let target = RequestTarget::object(self.hosted.steps(), self.thread, "drive");
         let call = self.ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), payload);
         if *cancelled && let Ok(handle) = call.invocation_handle().await {
@@ -108,7 +109,7 @@ impl Caller<'_> {
 
     async fn read(&self, answer: Bytes) -> Result<Driven, HandlerError> {
         let read = self.hosted.wire.receive(self.label(Part::Driven), answer).await;
-        Ok(read.map_err(of_reading)?.0)
+        Ok(read.map_err(of_wire)?.0)
     }
 
     /// Waits in this invocation for an answer to the open interrupts, or for the end of a sleep. Returns the
@@ -133,7 +134,7 @@ impl Caller<'_> {
             Ok(0) => {
                 let label = self.label(Part::Request);
                 let read = self.hosted.wire.receive::<ThreadRequest>(label, awakeable.await?).await;
-                let ThreadRequest { call, at, .. } = read.map_err(of_reading)?.0;
+                let ThreadRequest { call, at, .. } = read.map_err(of_wire)?.0;
                 Ok(Some((call, at)))
             }
             Ok(_) => Ok(until.map(|until| (RunCall::proceed(), Micros::of(until)))),
@@ -171,7 +172,7 @@ pub(super) async fn answer(
     let thread = &*about.key;
     // An answer that cannot be read is refused here, and not where the caller waits.
     let label = hosted.label(Part::Request, thread);
-    hosted.wire.receive::<ThreadRequest>(label, input.clone()).await.map_err(of_reading)?;
+    hosted.wire.receive::<ThreadRequest>(label, input.clone()).await.map_err(of_wire)?;
     let Some(id) = ctx.get::<String>(WAITING).await? else {
         return Err(refusal(&nothing_waits(thread)).into());
     };

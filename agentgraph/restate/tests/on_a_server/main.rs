@@ -6,13 +6,15 @@
 
 mod common;
 
-mod graphs_end_as_they_end_locally;
 mod answers_count_once;
 mod calls_are_steered;
+mod graphs_end_as_they_end_locally;
 mod killed_workers_lose_nothing;
 mod lost_servers_lose_nothing;
 mod networks_are_cut;
+mod streams_come_over_a_relay;
 mod threads_migrate_or_are_refused;
+mod values_of_any_size_fit;
 
 use common::worker_process;
 

@@ -76,6 +76,8 @@ pub enum Kind {
     Session,
     /// Durable steps.
     Durable,
+    /// A message in pieces. Not one of `ALL`.
+    Chatty,
 }
 
 impl Kind {
@@ -125,6 +127,7 @@ pub fn build(kind: Kind, tools: &Tools) -> Built {
         Kind::Retried => retried(),
         Kind::Session => session(),
         Kind::Durable => durable(),
+        Kind::Chatty => chatty(),
     };
     Built::State(graph.dep(tools.clone()).compile().unwrap())
 }
@@ -427,6 +430,15 @@ fn session() -> StateGraph<Work> {
         .edge("apple", "bread")
         .edge("apple", "note")
         .edge(["bread", "note"], "tea")
+}
+
+fn chatty() -> StateGraph<Work> {
+    async fn speak(ctx: Ctx, tools: Dep<Tools>) -> WorkUpdate {
+        ctx.message("one ");
+        tools.during(&ctx, async { ctx.message("two ") }).await;
+        Work::update().lines(["spoken"])
+    }
+    StateGraph::new().node("speak", speak).edge(START, "speak")
 }
 
 fn durable() -> StateGraph<Work> {

@@ -10,7 +10,7 @@ use super::marks::{Mark, What};
 /// the earlier one is finished.
 fn side_by_side(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Chain => &[],
+        Kind::Chain | Kind::Chatty => &[],
         Kind::Fan => &["left", "right", "page"],
         // Branches do not wait for each other.
         Kind::Eager => &["left", "right", "page", "both", "spread", "last"],
