@@ -52,6 +52,7 @@ pub(super) async fn drive(
     let mut cancelled = false;
     let Rows { rows, room } = Rows::read(hosted, ctx, thread, &mut cancelled).await?;
     ctx.set(DRIVING, about.invocation_id.clone());
+    let base = if hosted.saver.is_some() { rows.clone() } else { Vec::new() };
     let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows).journaled();
     let limit =
         call.supersteps_limit().unwrap_or(if hosted.graph.has_passes() { u64::MAX } else { DEFAULT_LIMIT });
@@ -74,6 +75,7 @@ pub(super) async fn drive(
                 under_way: BTreeMap::new(),
                 forgettable: Vec::new(),
                 room,
+                base,
                 share,
                 drain: None,
             };
@@ -171,6 +173,8 @@ struct Steps<'a> {
     /// Tasks that are done, and whose durable steps are not needed once that is stored.
     forgettable: Vec<TaskId>,
     room: Room,
+    /// The rows at the beginning, until the history has the thread.
+    base: Vec<(String, Vec<u8>)>,
     /// The most supersteps of this invocation; `None` if the call makes no more than those.
     share: Option<u64>,
     /// Why the call stops at its next boundary.
@@ -447,9 +451,11 @@ impl Steps<'_> {
         commit: Option<&Commit>,
         forgettable: &[TaskId],
     ) -> Result<Result<(), StoreError>, HandlerError> {
+        let base = std::mem::take(&mut self.base);
+        let base = &base;
         loop {
             let stored = self.ctx.run(move || async move {
-                match put_and_forget(saver, commit, forgettable).await {
+                match put_and_forget(saver, base, commit, forgettable).await {
                     Ok(()) => Ok(Vec::new()),
                     // Another attempt may find the store back.
                     Err(error) if error.code() == StoreCode::Store => Err(error.into()),
@@ -467,11 +473,12 @@ impl Steps<'_> {
 
 async fn put_and_forget(
     saver: &dyn Checkpointer,
+    base: &[(String, Vec<u8>)],
     commit: Option<&Commit>,
     forgettable: &[TaskId],
 ) -> Result<(), StoreError> {
     if let Some(commit) = commit {
-        commit.put_into(saver).await?;
+        commit.put_after(base, saver).await?;
     }
     for task in forgettable {
         forget_once(saver, *task)

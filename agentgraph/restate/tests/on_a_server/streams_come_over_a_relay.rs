@@ -46,7 +46,7 @@ fn talk() -> CompiledGraph<Talk> {
 const VIEWS: [View; 5] = [View::Updates, View::Custom, View::Messages, View::Tasks, View::Values];
 
 struct Bed {
-    relay: Relaying,
+    _relay: Relaying,
     _worker: Serving,
     graph: RemoteGraph<Talk>,
 }
@@ -61,7 +61,7 @@ async fn bed(server: &Server, name: &str) -> Bed {
     let worker = RestateWorker::new().graph(name, talk()).relay(&*url).register(&server.admin);
     let worker = worker.start(loopback()).await.unwrap();
     let graph = RestateClient::connect(&server.ingress).unwrap().relay(url).graph(name);
-    Bed { relay, _worker: worker, graph }
+    Bed { _relay: relay, _worker: worker, graph }
 }
 
 /// The type, the node and the content of each event, and the end.

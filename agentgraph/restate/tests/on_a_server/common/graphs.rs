@@ -207,7 +207,7 @@ fn pass(tools: &Tools) -> CompiledDependencyGraph<Table, u64> {
         tools
             .during(&ctx, async {
                 edits.remove_edge("observe", "flee")?;
-                edits.add_node("axe", "mend", &number)?;
+                edits.add_node("axe", "mend", number)?;
                 edits.add_edge("observe", "axe")?;
                 edits.add_edge("axe", "report")?;
                 Ok((0..9).map(|n| (format!("wolf {n}"), number + n)).collect())
@@ -319,7 +319,7 @@ fn edited() -> StateGraph<Work> {
                 }
                 for n in 0..2_u32 {
                     let node = format!("read#{n}");
-                    edits.add_node(&node, "read", &n)?;
+                    edits.add_node(&node, "read", n)?;
                     edits.add_edge("search", &node)?;
                     edits.add_edge(&node, "write")?;
                 }
