@@ -126,6 +126,14 @@ pub(crate) enum TaskEnd {
     Failed(String),
 }
 
+/// What is done with a thread beside its calls. It is sealed like a call, so that it takes the keys, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    Cancel,
+    Drain,
+    Delete,
+}
+
 /// What is read of a thread, without a queue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Look {

@@ -26,8 +26,10 @@ use super::posting::CallPosts;
 use super::room::Room;
 use super::tasks::{self, of_wire, run_here};
 use super::waits::{Look, Over, Waits, is_cancel};
-use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, SentProblem, TaskEnd, TaskMessage};
-use crate::wire::{MOST_INLINE, Part, SealKey};
+use crate::wire::message::{
+    CallInfo, DriveRequest, Driven, Micros, Order, SentProblem, TaskEnd, TaskMessage,
+};
+use crate::wire::{MOST_INLINE, Part, SealKey, blob};
 
 /// The engine's limit of supersteps for a call without one.
 pub(super) const DEFAULT_LIMIT: u64 = 1_000;
@@ -142,16 +144,40 @@ impl Rows {
 
 /// Has the call that drives a thread stop at its next boundary. Answers whether there is one.
 pub(super) async fn drain(
-    _: &Hosted,
+    hosted: &Hosted,
     ctx: &ContextInternal,
-    _: &InputMetadata,
-    _: Bytes,
+    about: &InputMetadata,
+    input: Bytes,
 ) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Drain, &about.key, input).await?;
     let driving = ctx.get::<String>(DRIVING).await?;
     if let Some(driving) = &driving {
         Waits::signal_drain(ctx, driving);
     }
     Ok(vec![u8::from(driving.is_some())].into())
+}
+
+/// Deletes the rows of a thread, its history and its large values.
+pub(super) async fn delete(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let thread = &*about.key;
+    hosted.check_order(Order::Delete, thread, input).await?;
+    ctx.clear_all();
+    if let Some(saver) = &hosted.saver {
+        let threads = [thread.to_owned(), blob::owner(thread)];
+        let deleted = ctx.run(move || async move {
+            for thread in threads {
+                saver.delete_thread(&thread).await?;
+            }
+            Ok(())
+        });
+        deleted.name("delete").await?;
+    }
+    Ok(Bytes::new())
 }
 
 /// A call of a thread under way.

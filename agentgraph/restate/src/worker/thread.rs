@@ -15,7 +15,7 @@ use super::steps::DEFAULT_LIMIT;
 use super::tasks::{of_wire, refusal};
 use super::waits::is_cancel;
 use crate::headers;
-use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, ThreadRequest};
+use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, Order, ThreadRequest};
 use crate::wire::{Part, SealKey};
 use agentgraph::host::{RunCall, RunEnd};
 use agentgraph::{Code, Error};
@@ -150,16 +150,31 @@ impl Caller<'_> {
 
 /// Cancels the call that has the thread. Answers whether there is one.
 pub(super) async fn cancel(
-    _: &Hosted,
+    hosted: &Hosted,
     ctx: &ContextInternal,
-    _: &InputMetadata,
-    _: Bytes,
+    about: &InputMetadata,
+    input: Bytes,
 ) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Cancel, &about.key, input).await?;
     let running = ctx.get::<String>(RUNNING).await?;
     if let Some(running) = &running {
         ctx.cancel_invocation(running);
     }
     Ok(vec![u8::from(running.is_some())].into())
+}
+
+/// Deletes the thread, after the calls that came before.
+pub(super) async fn delete(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Delete, &about.key, input.clone()).await?;
+    let target = RequestTarget::object(hosted.steps(), &*about.key, "delete");
+    ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), input).await?;
+    ctx.clear_all();
+    Ok(Bytes::new())
 }
 
 /// Hands an answer to the call that waits for it.

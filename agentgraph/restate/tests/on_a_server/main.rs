@@ -14,6 +14,7 @@ mod lost_servers_lose_nothing;
 mod networks_are_cut;
 mod secrets_stay_secret;
 mod streams_come_over_a_relay;
+mod threads_are_deleted;
 mod threads_migrate_or_are_refused;
 mod values_of_any_size_fit;
 mod workers_refuse_what_cannot_work;
