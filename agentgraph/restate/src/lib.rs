@@ -1,8 +1,8 @@
 //! The same compiled graph on more than one machine, on [Restate](https://restate.dev).
 //!
-//! [`RestateWorker`] serves graphs from each machine, and [`RestateClient`] calls them: with the words of a local
-//! [`CompiledGraph`](agentgraph::CompiledGraph), the same outcomes and the same errors. The engine's own loop runs over
-//! each thread; only who meets its needs differs. [`EventRelay`] passes events of runs on.
+//! [`RestateWorker`] serves graphs from each machine, and [`RestateClient`] calls them: with the words of a
+//! local [`CompiledGraph`](agentgraph::CompiledGraph), the same outcomes and the same errors. The engine's own
+//! loop runs over each thread; only who meets its needs differs. [`EventRelay`] passes events of runs on.
 //!
 //! The page `docs/guide/restate.md` of the repository goes from one process to a cluster in five steps.
 //!
@@ -40,10 +40,10 @@
 //!
 //! - A call is one invocation of up to 500 supersteps, or several; a thread has one call at a time.
 //! - Routes and reducers run again when an invocation is built again from its journal, so they must be pure.
-//! - Without a checkpointer that all workers reach there is no history, there are no durable steps, and a thread has
-//!   16 MiB at most.
-//! - A restart of a worker with a changed graph under the same address breaks invocations under way: give it another
-//!   address.
+//! - Without a checkpointer that all workers reach there is no history, there are no durable steps, and a
+//!   thread has 16 MiB at most.
+//! - A restart of a worker with a changed graph under the same address breaks invocations under way: give it
+//!   another address.
 
 mod client;
 mod events;

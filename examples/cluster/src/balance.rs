@@ -1,5 +1,6 @@
-//! Spreads requests over several workers, for a trial on one machine. Elsewhere this is the job of a proxy that
-//! balances the requests of HTTP/2, and not its connections: Restate keeps one connection for many requests.
+//! Spreads requests over several workers, for a trial on one machine. Elsewhere this is the job of a proxy
+//! that balances the requests of HTTP/2, and not its connections: Restate keeps one connection for many
+//! requests.
 
 use std::collections::HashMap;
 use std::io;

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `INGRESS` is the address of Restate's ingress, and `ADMIN` that of its admin API. A worker keeps the
-//! history of threads in the file that `HISTORY` names, and serves under the address `ADVERTISED` if it is not the
-//! one that it listens on.
+//! history of threads in the file that `HISTORY` names, and serves under the address `ADVERTISED` if it is
+//! not the one that it listens on.
 
 mod balance;
 mod digest;

@@ -1,7 +1,8 @@
 //! Every command of `docs/guide/restate.md` works, and prints what the page says.
 //!
-//! The test runs them in the order of the page, in a folder of its own: programs that go on (servers, workers, the
-//! balancer) beside the others. Only addresses are others, since those of the page may be in use.
+//! The test runs them in the order of the page, in a folder of its own: programs that go on (servers,
+//! workers, the balancer) beside the others. Only addresses are others, since those of the page may be in
+//! use.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

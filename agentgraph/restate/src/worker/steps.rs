@@ -37,8 +37,8 @@ pub(super) const DEFAULT_LIMIT: u64 = 1_000;
 /// The invocation that drives the thread, beside its rows. No key of a row begins like this.
 const DRIVING: &str = "~driving";
 
-/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a drain
-/// once in this time.
+/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a
+/// drain once in this time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
@@ -352,8 +352,8 @@ impl Steps<'_> {
         Ok(true)
     }
 
-    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked for
-    /// is passed on, too; the task that is due is the last one then.
+    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked
+    /// for is passed on, too; the task that is due is the last one then.
     async fn is_cancelled(&mut self) -> Result<bool, HandlerError> {
         if self.run.now().duration_since(self.looked).unwrap_or_default() < BETWEEN_LOOKS {
             return Ok(false);

@@ -1,5 +1,6 @@
 //! Large values go by their hash to the graph's checkpointer, so that neither a message nor a journal nor the
-//! state of a thread meets a limit of the server. Where there is no checkpointer, they are refused with the remedy.
+//! state of a thread meets a limit of the server. Where there is no checkpointer, they are refused with the
+//! remedy.
 
 use std::sync::Arc;
 

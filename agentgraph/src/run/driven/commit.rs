@@ -67,9 +67,9 @@ impl Commit {
         Ok(())
     }
 
-    /// [`put_into`](Self::put_into) for a store that may lack the thread, or its last checkpoints: one that was
-    /// attached when the thread was there already. Then `rows`, those that the thread had before this change,
-    /// are written first, and the history begins with the oldest of them.
+    /// [`put_into`](Self::put_into) for a store that may lack the thread, or its last checkpoints: one that
+    /// was attached when the thread was there already. Then `rows`, those that the thread had before this
+    /// change, are written first, and the history begins with the oldest of them.
     ///
     /// # Errors
     /// As [`put_into`](Self::put_into).
