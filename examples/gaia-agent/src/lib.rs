@@ -15,6 +15,7 @@ pub mod run;
 pub mod score;
 pub mod settings;
 pub mod tools;
+pub mod trace;
 pub mod world;
 
 pub use agent::GaiaAgent;
