@@ -133,7 +133,9 @@ impl GaiaAgent {
         self.log.line(id, "question", &task.question.question);
         let ended = self.run(thread, task, options).await;
         let solution = match ended {
-            Ok(()) => self.finished(thread).await?.ok_or(SolveError::Stopped),
+            // The time of the end is that of the last checkpoint, if there are any.
+            Ok(_) if self.agent.keeps_threads() => self.finished(thread).await?.ok_or(SolveError::Stopped),
+            Ok(state) => Ok(Solution::of(&state, (self.now)())),
             Err(SolveError::Engine(error)) if is_of_models(&error) => {
                 self.log.line(id, "failed", &chain(&error));
                 self.failed(thread, task, &error).await
@@ -193,21 +195,36 @@ impl GaiaAgent {
         crate::tools::offered(&self.services).iter().map(|tool| tool.spec().name).collect()
     }
 
-    async fn run(&self, thread: &str, task: &Task, options: SolveOptions) -> Result<(), SolveError> {
+    /// Gives a call on the [graph](Self::graph) what the tools work with. For callers that do not use
+    /// [`solve`](Self::solve).
+    ///
+    /// # Errors
+    /// If the folder of the question's files cannot be opened.
+    pub fn set_up<O>(
+        &self,
+        call: agentgraph::RunBuilder<Solving, O>,
+        task: &Task,
+    ) -> Result<agentgraph::RunBuilder<Solving, O>, SolveError> {
         let id = &task.question.task_id;
         let desk = Desk::new(Arc::clone(&self.services), self.current.as_deref(), &self.downloads_of(id))?;
         let asked = Asked { task: id.clone(), question: task.question.question.clone(), key: self.key(task) };
+        Ok(call.context(desk).context(asked).max_supersteps(u64::MAX))
+    }
+
+    async fn run(&self, thread: &str, task: &Task, options: SolveOptions) -> Result<Solving, SolveError> {
         let is_begun = self.agent.keeps_threads()
             && self.agent.state(thread).await.map_err(SolveError::Engine)?.is_some();
         let call = match is_begun {
             true => self.agent.graph().proceed(),
             false => self.agent.graph().invoke(self.input(task)),
         };
-        let call = call.thread(thread).context(desk).context(asked).max_supersteps(u64::MAX);
+        // Without a store there are no threads.
+        let call = if self.agent.keeps_threads() { call.thread(thread) } else { call };
         let call = match options.drain {
             Some(drain) => call.drain(drain),
             None => call,
         };
+        let call = self.set_up(call, task)?;
         match options.pieces {
             None => ended(call.await),
             Some(pieces) => stream(call.views([View::Messages]), pieces).await,
@@ -215,7 +232,7 @@ impl GaiaAgent {
     }
 
     /// The first state of a thread: the instructions, which have the facts of the file, and the question.
-    fn input(&self, task: &Task) -> SolvingUpdate {
+    pub fn input(&self, task: &Task) -> SolvingUpdate {
         let prompt = self.prompts.of(&task.question.task_id);
         let system = prompt.text(task);
         let question = &task.question;
@@ -290,7 +307,7 @@ fn is_of_models(error: &agentgraph::Error) -> bool {
 async fn stream(
     call: agentgraph::RunBuilder<Solving>,
     mut pieces: Box<dyn FnMut(Option<&str>) + Send>,
-) -> Result<(), SolveError> {
+) -> Result<Solving, SolveError> {
     let mut events = call.stream();
     while let Some(event) = events.next().await {
         if let EventKind::Message { piece, .. } = &event.kind {
@@ -307,10 +324,10 @@ async fn stream(
     Err(SolveError::Stopped)
 }
 
-fn ended(outcome: Result<Outcome<Solving>, agentgraph::Error>) -> Result<(), SolveError> {
+fn ended(outcome: Result<Outcome<Solving>, agentgraph::Error>) -> Result<Solving, SolveError> {
     match outcome.map_err(SolveError::Engine)? {
-        Outcome::Stopped { .. } => Err(SolveError::Stopped),
-        _ => Ok(()),
+        Outcome::Finished { output, .. } => Ok(output),
+        Outcome::Interrupted { .. } | Outcome::Stopped { .. } => Err(SolveError::Stopped),
     }
 }
 

@@ -52,7 +52,7 @@ pub enum AnswerKind {
     BestText,
     /// The result of the last tool that worked, since the model wrote no text.
     BestResult,
-    /// There was neither: the text [`UNKNOWN`].
+    /// There was neither, or the model said that it does not know: the text [`UNKNOWN`].
     Unknown,
 }
 
@@ -128,14 +128,9 @@ impl Solution {
         }
     }
 
-    /// Whether the answer may be kept for later runs: only one that the model finished, with its file, and that says
-    /// something.
+    /// Whether the answer may be kept for later runs: only one that the model finished, with its file, and that says something.
     pub fn may_be_kept(&self) -> bool {
-        let says_nothing = ["", UNKNOWN, "none", "n/a", "unable to determine"];
-        self.is_done
-            && self.kind == AnswerKind::Final
-            && !self.lacks_file
-            && !says_nothing.contains(&self.answer.to_lowercase().as_str())
+        self.is_done && self.kind == AnswerKind::Final && !self.lacks_file
     }
 }
 
@@ -156,6 +151,9 @@ fn answer(state: &Solving, is_final: bool) -> (String, AnswerKind) {
         state.messages.iter().filter(|message| message.role == Role::Assistant).map(Message::text).collect();
     if is_final {
         let last = clean(texts.last().map(String::as_str).unwrap_or_default());
+        if says_nothing(&last) {
+            return (UNKNOWN.to_owned(), AnswerKind::Unknown);
+        }
         if !last.is_empty() {
             return (last, origin(state).unwrap_or(AnswerKind::Final));
         }
@@ -169,6 +167,12 @@ fn answer(state: &Solving, is_final: bool) -> (String, AnswerKind) {
         }
         _ => (UNKNOWN.to_owned(), AnswerKind::Unknown),
     }
+}
+
+/// Whether an answer says that there is none.
+fn says_nothing(answer: &str) -> bool {
+    [UNKNOWN, "unable to determine", "i don't know", "i do not know"]
+        .contains(&answer.to_lowercase().as_str())
 }
 
 fn figures(state: &Solving, last: SystemTime) -> Figures {

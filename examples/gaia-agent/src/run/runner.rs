@@ -92,14 +92,14 @@ impl Runner {
     }
 
     async fn solve(&self, thread: &str, question: &Question) -> Result<Solution, SolveError> {
-        if let Some(done) = self.agent.finished(thread).await? {
-            self.log.line(&question.task_id, "done", "it was done before");
-            return Ok(done);
-        }
-        if self.drain.is_cancelled() {
+        let is_done = self.agent.finished(thread).await?.is_some();
+        if self.drain.is_cancelled() && !is_done {
             return Err(SolveError::Stopped);
         }
-        let attachment = self.attachment(thread, question).await?;
+        let attachment = match is_done {
+            true => self.agent.attachment(thread).await?.unwrap_or_default(),
+            false => self.attachment(thread, question).await?,
+        };
         let task = Task { question: question.clone(), attachment };
         let options = SolveOptions { drain: Some(self.drain.clone()), ..SolveOptions::default() };
         self.agent.solve_with(thread, &task, options).await

@@ -13,7 +13,7 @@ use cap_std::fs::{Dir, File, Metadata};
 
 /// The name of the second folder in paths that a model reads and writes.
 const DOWNLOADS: &str = "downloads";
-/// A longer list is cut.
+/// A longer list of a folder is cut.
 const MOST_LISTED: usize = 200;
 const DEEPEST: usize = 3;
 
@@ -76,18 +76,20 @@ impl Folders {
         Err(self.missing(name))
     }
 
-    /// All files, as paths with their sizes; a note at the end if there are more.
+    /// All files, as paths with their sizes; a note behind those of a folder that has more.
     pub fn list(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        if let Some(current) = &self.current {
-            list_into(current, "", 0, &mut found);
+        let places = [self.current.as_ref().map(|dir| (dir, "")), Some((&self.downloads, "downloads/"))];
+        let mut all = Vec::new();
+        for (dir, prefix) in places.into_iter().flatten() {
+            let mut found = Vec::new();
+            list_into(dir, prefix, 0, &mut found);
+            if found.len() > MOST_LISTED {
+                found.truncate(MOST_LISTED);
+                found.push(format!("[only the first {MOST_LISTED} files of this folder are shown]"));
+            }
+            all.append(&mut found);
         }
-        list_into(&self.downloads, "downloads/", 0, &mut found);
-        if found.len() > MOST_LISTED {
-            found.truncate(MOST_LISTED);
-            found.push(format!("[only the first {MOST_LISTED} files are shown]"));
-        }
-        found
+        all
     }
 
     /// Writes a file into the downloads, whole or not at all, and returns the path that the model knows it by.
