@@ -44,6 +44,7 @@ pub struct PythonSettings {
     /// The folder in which each process gets a folder of its own.
     pub folder: PathBuf,
     sandbox: Arc<OnceCell<Sandbox>>,
+    interpreter: Arc<OnceCell<Option<PathBuf>>>,
 }
 
 impl PythonSettings {
@@ -56,12 +57,31 @@ impl PythonSettings {
             output: 20_000,
             folder: folder.into(),
             sandbox: Arc::default(),
+            interpreter: Arc::default(),
         }
     }
 
     /// How much the system separates the code from the rest of the machine. Tried once.
     pub async fn sandbox(&self) -> Sandbox {
         *self.sandbox.get_or_init(Sandbox::find).await
+    }
+
+    /// The interpreter itself. The program may be a script that chooses one by variables, and code gets none.
+    async fn interpreter(&self) -> Result<PathBuf, PythonError> {
+        let found = self.interpreter.get_or_init(async || {
+            let mut asked = Command::new(which(&self.program)?);
+            asked
+                .args(["-I", "-c", "import sys; print(sys.executable)"])
+                .stdin(Stdio::null())
+                .kill_on_drop(true);
+            let said = asked.output().await.ok().filter(|said| said.status.success())?;
+            let path = PathBuf::from(String::from_utf8(said.stdout).ok()?.trim());
+            path.is_absolute().then_some(path)
+        });
+        let why = || {
+            PythonError::NotStarted(format!("`{}` is not installed, or no Python 3", self.program.display()))
+        };
+        found.await.clone().ok_or_else(why)
     }
 
     /// Uses this in the place of what the system can do. For tests.
@@ -222,9 +242,7 @@ impl Process {
         };
         let limits =
             serde_json::to_string(&limits).map_err(|error| PythonError::NotStarted(error.to_string()))?;
-        let program = which(&settings.program).ok_or_else(|| {
-            PythonError::NotStarted(format!("`{}` is not installed", settings.program.display()))
-        })?;
+        let program = settings.interpreter().await?;
         let mut command = match settings.sandbox().await {
             Sandbox::LimitsOnly => Command::new(program),
             Sandbox::Namespaces => {

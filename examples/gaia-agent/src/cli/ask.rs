@@ -15,8 +15,8 @@ use crate::config::Config;
 
 pub(super) async fn run(config: &Config, options: &AskOptions, screen: Screen) -> Result<ExitCode, Failure> {
     let named = options.questions.as_deref().map(|address| client(config, address)).transpose()?;
-    // The offline model knows the embedded world alone, and so do its questions.
-    let is_embedded = config.model.is_none() || (options.random && named.is_none());
+    // The questions of the embedded server are about its world.
+    let is_embedded = options.random && named.is_none();
     let setup = Setup::open(config, is_embedded, named.as_ref(), screen).await?;
     let embedded = setup.server.as_ref().map(|server| EvaluationClient::new(server.url())).transpose()?;
     let task = match (&options.text, named.or(embedded)) {

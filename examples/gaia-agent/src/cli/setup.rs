@@ -35,19 +35,20 @@ pub(super) struct Setup {
 
 impl Setup {
     /// The agent, with the public services or with those of the embedded world. `evaluation` is the server whose files
-    /// may be downloaded, if it is not the embedded one.
+    /// may be downloaded, if it is not the embedded one. The offline model knows the embedded world alone.
     pub(super) async fn open(
         config: &Config,
         is_embedded: bool,
         evaluation: Option<&EvaluationClient>,
         screen: Screen,
     ) -> Result<Self, Failure> {
+        let is_embedded = is_embedded || config.model.is_none();
         let server = if is_embedded { Some(WorldServer::start(World::new()).await?) } else { None };
         let builder = builder(config).await?;
         let log = log(config)?;
         let mut guard = Guard::new().hosts(config.download_hosts.clone());
         let embedded = server.as_ref().map(WorldServer::url).map(EvaluationClient::new).transpose()?;
-        if let Some(client) = embedded.as_ref().or(evaluation) {
+        if let Some(client) = evaluation.or(embedded.as_ref()) {
             guard = guard.trusted(client.base().clone());
         }
         let mut builder = builder.guard(guard).log(log.clone());

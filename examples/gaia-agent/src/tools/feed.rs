@@ -10,7 +10,9 @@ const MOST: usize = 200_000;
 pub(super) fn papers(feed: &str) -> Result<Vec<String>, String> {
     let mut papers = Vec::new();
     let mut paper: Option<Paper> = None;
+    let mut is_feed = false;
     read_xml(feed, |path, text| {
+        is_feed |= path == ["feed"];
         let Some(at) = path.iter().position(|name| *name == "entry") else { return };
         let paper = paper.get_or_insert_default();
         match &path[at + 1..] {
@@ -26,7 +28,7 @@ pub(super) fn papers(feed: &str) -> Result<Vec<String>, String> {
             _ => {}
         }
     })?;
-    Ok(papers)
+    if is_feed { Ok(papers) } else { Err("the answer is no feed of papers".to_owned()) }
 }
 
 /// The lines of a transcript: the text of each `<text>` or `<p>`, with its start in seconds.

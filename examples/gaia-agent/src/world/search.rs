@@ -69,7 +69,7 @@ pub(super) async fn wikipedia(State(world): State<Arc<World>>, query: RawQuery) 
 /// `api/query` of arXiv: a feed of papers.
 pub(super) async fn arxiv(State(world): State<Arc<World>>, query: RawQuery) -> Response {
     let asked = pairs(query);
-    let query = asked.get("search_query").cloned().unwrap_or_default();
+    let query = asked.get("search_query").cloned().unwrap_or_default().replace("all:", "");
     let count = asked.get("max_results").and_then(|count| count.parse().ok()).unwrap_or(10);
     let text =
         |paper: &super::Paper| format!("{} {} {}", paper.title, paper.authors.join(" "), paper.summary);

@@ -36,7 +36,8 @@ impl Folder {
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.extension().is_some_and(|end| end == "log"))
             .collect();
-        logs.sort();
+        // A second log of the same second has a longer name.
+        logs.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
         logs.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
     }
 }

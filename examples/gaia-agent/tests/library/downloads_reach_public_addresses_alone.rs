@@ -157,7 +157,7 @@ async fn the_connection_goes_to_the_checked_address_and_the_name_is_resolved_onc
 async fn each_redirect_is_checked_as_the_first_address() {
     let (own, other) = (server().await, server().await);
     let origin = format!("http://{own}");
-    let names = Names::new(vec![("rebound.example", &["127.0.0.1"])]);
+    let names = Names::new(vec![("rebound.example", &["127.0.0.1"]), ("localhost", &["127.0.0.1"])]);
     let guard = Guard::new().trusted(origin.parse().unwrap()).resolver(names);
     let to = |address: &str| format!("{origin}/to?{address}");
     assert_eq!(guard.fetch(&to("/file.txt")).await.unwrap().bytes, b"content");

@@ -16,7 +16,9 @@ use agentgraph::checkpoint::{
     Upkeep,
 };
 use agentgraph::{MemorySaver, SqliteSaver};
-use agentgraph_llm::{Message, Reply, ScriptedModel};
+use agentgraph_llm::{
+    Block, ChatRequest, ChatResponse, Message, Reply, Role, ScriptedModel, StopReason, ToolUse,
+};
 use gaia_agent::agent::{AnswerKind, GaiaAgent, Task};
 use gaia_agent::cache::AnswerCache;
 use gaia_agent::log::Log;
@@ -304,8 +306,6 @@ async fn among_questions_side_by_side_nothing_that_was_stored_is_done_again() {
     assert!(kills > 20, "{kills}");
     check(&folder).await;
     let logs = folder.logs();
-    let lines: Vec<_> =
-        logs.lines().filter_map(|line| line.split_once("Z [")).map(|(_, event)| event).collect();
     let all = logs.lines().count();
     for (at, done) in &stored {
         // Lines without an event are further lines of one; the part of the log after the kill is the end of it.
@@ -318,18 +318,27 @@ async fn among_questions_side_by_side_nothing_that_was_stored_is_done_again() {
         let again: Vec<_> = later.iter().filter(|event| done.contains(**event)).collect();
         assert!(again.is_empty(), "stored at line {at} of {all} and done again: {again:?}");
     }
-    assert!(!lines.is_empty());
 }
 
 #[tokio::test]
 async fn a_question_killed_at_any_point_ends_with_the_same_answer() {
     use agentgraph::testing::TestGraph;
     let scene = Scene::new().await;
-    let reply = |request: &agentgraph_llm::ChatRequest| match request.messages.len() {
-        2 => Reply::tool_call("calculator", json!({ "expression": "6 * 7" }))
-            .and_tool_call("wikipedia", json!({ "query": "Varnhavn" })),
-        4 => Reply::tool_call("read_file", json!({ "path": "missing" })),
-        _ => Reply::text("FINAL ANSWER: 42"),
+    // Ids follow from the conversation, so that two runs are the same.
+    let call = |id: &str, tool: &str, input| Block::from(ToolUse::new(id, tool, input));
+    let reply = move |request: &ChatRequest| {
+        let count = request.messages.len();
+        let blocks = match count {
+            2 => vec![
+                call("a", "calculator", json!({ "expression": "6 * 7" })),
+                call("b", "wikipedia", json!({ "query": "Varnhavn" })),
+            ],
+            4 => vec![call("c", "read_file", json!({ "path": "missing" }))],
+            _ => vec![Block::text("FINAL ANSWER: 42")],
+        };
+        let stop = if count < 6 { StopReason::ToolUse } else { StopReason::EndTurn };
+        let message = Message::new(Role::Assistant, blocks).with_id(format!("answer-{count}"));
+        ChatResponse::new(message, stop).into()
     };
     let agent = scene.builder(ScriptedModel::from_fn(reply)).build().unwrap();
     let services = agent.clone();
