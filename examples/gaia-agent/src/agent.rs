@@ -27,6 +27,7 @@ use agentgraph_llm::{ChatEvent, CompiledAgent, Message};
 use futures_util::StreamExt;
 
 pub use builder::{BuildError, GaiaAgentBuilder};
+pub(crate) use pattern::expression;
 pub use prompt::{Prompt, PromptChoice};
 pub use solution::{AnswerKind, Figures, Solution};
 pub use state::{Solving, SolvingUpdate};

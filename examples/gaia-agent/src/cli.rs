@@ -91,8 +91,8 @@ struct RunOptions {
     #[arg(long, value_name = "FILE|URL")]
     questions: Option<String>,
     /// How many questions are worked on at once
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    concurrency: usize,
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    concurrency: u16,
     /// Begin a new run, also if the last one has not ended
     #[arg(long)]
     new: bool,

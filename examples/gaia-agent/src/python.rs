@@ -5,7 +5,7 @@
 //! - an empty environment, so no key;
 //! - a new folder as its working directory, which is removed at the end;
 //! - limits: of time, processor time, memory, the size of its files and of its output;
-//! - where the system has user namespaces: no network, and no sight of other processes. [`Sandbox`] says
+//! - where the system has user namespaces: no network, and no hold on other processes. [`Sandbox`] says
 //!   whether that is so, and each result does if it is not.
 //!
 //! Not limited is the reading of files: the code can read what the person who runs the program can read. That is
@@ -95,7 +95,7 @@ impl PythonSettings {
 /// How much the system separates code from the rest of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sandbox {
-    /// Namespaces of its own: no network, and no other processes.
+    /// Namespaces of its own: no network, and no hold on other processes.
     Namespaces,
     /// The limits alone.
     LimitsOnly,

@@ -7,8 +7,12 @@ pub(super) fn answer(question: &str) -> Option<String> {
     arithmetic(question).or_else(|| reversed(question))
 }
 
-/// `What is 17 * 3?`
 fn arithmetic(question: &str) -> Option<String> {
+    evaluate(&expression(question)?).ok()
+}
+
+/// The expression of a question such as `What is 17 * 3?`
+pub(crate) fn expression(question: &str) -> Option<String> {
     let question = question.trim().trim_end_matches(['?', '.']).trim();
     let lower = question.to_lowercase();
     let asked = ["what is ", "calculate ", "compute "].iter().find_map(|begin| lower.strip_prefix(begin))?;
@@ -17,7 +21,7 @@ fn arithmetic(question: &str) -> Option<String> {
     let has_operator = asked.contains(['+', '-', '*', '/', '^', '%', '×', '÷']);
     // A comma may be a separator of thousands or of arguments.
     let is_plain = asked.chars().all(is_sign) && !asked.contains(',');
-    if is_plain && has_operator { evaluate(asked).ok() } else { None }
+    (is_plain && has_operator).then(|| asked.to_owned())
 }
 
 /// A sentence written backwards that asks for the opposite of a word.

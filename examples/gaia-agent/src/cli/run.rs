@@ -83,7 +83,7 @@ pub(super) async fn run(config: &Config, options: &RunOptions, screen: Screen) -
     let runner = Runner {
         agent: setup.agent.clone(),
         files,
-        concurrency: options.concurrency,
+        concurrency: options.concurrency.into(),
         drain,
         log: setup.log.clone(),
     };

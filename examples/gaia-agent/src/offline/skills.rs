@@ -7,13 +7,14 @@ use serde_json::json;
 use super::Step;
 use super::facts::Facts;
 use super::read::{between, commas, least, numbers, sheet, word_after};
+use crate::agent::expression;
 
 /// `None` for a question of another kind; else the answer, or the step before it.
 type Skill = fn(&Facts) -> Option<Result<String, Step>>;
 
-const SKILLS: [Skill; 19] = [
-    boxes, backwards, operation, alphabet, food, coldest, program, morse, route, species, reply, albums,
-    birthplace, pages, surname, medals, award, errors, fewest,
+const SKILLS: [Skill; 20] = [
+    arithmetic, boxes, backwards, operation, alphabet, food, coldest, program, morse, route, species, reply,
+    albums, birthplace, pages, surname, medals, award, errors, fewest,
 ];
 
 /// The drinks that are sold at kiosks.
@@ -38,6 +39,12 @@ pub(super) fn next(facts: &Facts) -> Step {
 
 fn unclear(what: &str) -> Step {
     Step::Unable(format!("{what} does not say it"))
+}
+
+/// A plain expression.
+fn arithmetic(facts: &Facts) -> Option<Result<String, Step>> {
+    let expression = expression(&facts.question)?;
+    Some(facts.ask("calculator", json!({ "expression": expression })).map(str::to_owned))
 }
 
 /// Boxes of things at a price.

@@ -69,7 +69,7 @@ fn score_and_report_have_the_figures_of_the_run() {
     }
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("<svg") && html.contains("19 of 20") && !html.contains("<script"), "{html}");
-    assert_eq!(html.matches("<rect").count(), 20 + 14, "a bar for each question and each tool");
+    assert_eq!(html.matches("<rect").count(), 20 + 13, "a bar for each question and each tool");
     let wrong = run(&folder, &["report", "--run", "../../etc/passwd"]);
     assert!(wrong.code() == Some(1) && wrong.err().contains("there is no run"), "{}", wrong.err());
 }

@@ -16,6 +16,7 @@ fn wrong_settings_and_commands_end_with_code_2_and_say_what_to_do() {
         (&["run", "--submit", "--username", "ada"], "--submit needs --agent-code"),
         (&["run", "--questions", "ftp://server"], "neither http nor https"),
         (&["run", "--level", "4"], "4 is not in 1..=3"),
+        (&["run", "--concurrency", "0"], "0 is not in 1.."),
         (&["ask"], "required"),
         (&["nothing"], "unrecognized subcommand"),
     ] {
