@@ -55,7 +55,7 @@ pub(crate) struct Flags {
     #[arg(long, global = true, value_name = "N")]
     pub(crate) recursion_limit: Option<u64>,
     /// The temperature, from 0; none sends none [default: 0]
-    #[arg(long, global = true, value_name = "NUMBER")]
+    #[arg(long, global = true, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) temperature: Option<String>,
     /// How often a failed request to a model is made again (`max_retries`) [default: 5]
     #[arg(long, global = true, value_name = "N")]
@@ -67,7 +67,7 @@ pub(crate) struct Flags {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) cache_file: Option<PathBuf>,
     /// Take the answer of a question that is alike, from this likeness up, 0 to 1 [default: off]
-    #[arg(long, global = true, value_name = "NUMBER")]
+    #[arg(long, global = true, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) fuzzy_cache: Option<f64>,
     /// Write no log file (`log_to_file`)
     #[arg(long, global = true)]

@@ -19,3 +19,8 @@ pub mod trace;
 pub mod world;
 
 pub use agent::GaiaAgent;
+
+/// The programs of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

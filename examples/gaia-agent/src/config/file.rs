@@ -50,6 +50,10 @@ impl FileConfig {
         let wrong = |why: String| ConfigError::File { path: path.to_owned(), why };
         let text =
             std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        // A list would be taken for the values of the first settings.
+        if !text.trim_start().starts_with('{') {
+            return Err(wrong("it is no JSON object".to_owned()));
+        }
         serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
     }
 

@@ -91,7 +91,7 @@ async fn code_sees_no_variable_and_a_folder_of_its_own() {
 }
 
 #[tokio::test]
-async fn where_the_system_allows_it_code_has_no_network_and_sees_no_process() {
+async fn where_the_system_allows_it_code_has_no_network_and_no_hold_on_processes() {
     let folder = Folder::new();
     let settings = python(&folder);
     let sandbox = settings.sandbox().await;

@@ -75,6 +75,23 @@ fn score_and_report_have_the_figures_of_the_run() {
 }
 
 #[test]
+fn an_ab_test_of_prompts_is_reported_by_prompt() {
+    let folder = Folder::new();
+    run(&folder, &["run", "--prompt", "ab"]).good();
+    let report = run(&folder, &["report"]).good().out();
+    let prompts: Vec<&str> = report.lines().filter_map(|line| line.strip_prefix("prompt ")).collect();
+    let of = |prompt: &str| {
+        prompts.iter().find(|line| line.trim().starts_with(prompt)).copied().unwrap_or_default()
+    };
+    let figures = |line: &str| -> Vec<u32> {
+        line.split(": ").nth(1).unwrap_or_default().split(' ').filter_map(|word| word.parse().ok()).collect()
+    };
+    let (a, b) = (figures(of("a-")), figures(of("b-")));
+    assert!(a.len() == 2 && b.len() == 2 && a[1] > 3 && b[1] > 3, "{report}");
+    assert_eq!((a[0] + b[0], a[1] + b[1]), (19, 20), "{report}");
+}
+
+#[test]
 fn foreign_text_is_escaped_in_the_page_and_on_the_screen() {
     let folder = Folder::new();
     let question = r#"[{"task_id": "<script>alert(1)</script>\u001b[2J", "question": "<img src=x onerror=alert(1)>", "Level": 1, "Final answer": "x"}]"#;
