@@ -135,11 +135,12 @@ async fn a_result_says_if_the_network_is_open_to_the_code() {
 async fn time_memory_and_output_are_limited() {
     let folder = Folder::new();
     let mut settings = python(&folder);
-    settings.timeout = Duration::from_secs(2);
     settings.memory = 300 << 20;
     settings.output = 1_000;
+    let mut hasty = settings.clone();
+    hasty.timeout = Duration::from_secs(2);
     for sandbox in [settings.sandbox().await, Sandbox::LimitsOnly] {
-        let session = Python::new(settings.clone().with_sandbox(sandbox));
+        let session = Python::new(hasty.clone().with_sandbox(sandbox));
         run(&session, "x = 1").await;
         let slow = session.run("import time\ntime.sleep(60)").await.unwrap_err();
         assert_eq!(slow, PythonError::TooSlow(Duration::from_secs(2)));
@@ -150,6 +151,8 @@ async fn time_memory_and_output_are_limited() {
         );
         let busy = session.run("while True: pass").await.unwrap_err();
         assert_eq!(busy, PythonError::TooSlow(Duration::from_secs(2)));
+
+        let session = Python::new(settings.clone().with_sandbox(sandbox));
         let large = run(&session, "x = bytearray(2_000_000_000)").await;
         assert!(large.error.unwrap().contains("MemoryError"));
         let loud = run(&session, "for _ in range(10_000): print('y' * 1000)").await;
@@ -164,7 +167,10 @@ async fn time_memory_and_output_are_limited() {
 #[tokio::test]
 async fn code_that_attacks_its_own_process_ends_its_session_alone() {
     let folder = Folder::new();
-    let session = Python::new(python(&folder));
+    let mut settings = python(&folder);
+    // Soon full for code that calls itself without end.
+    settings.memory = 200 << 20;
+    let session = Python::new(settings);
     for code in [
         "import os\nos._exit(0)",
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\nos.kill(0, signal.SIGKILL)\nos._exit(1)",
