@@ -69,7 +69,7 @@ pub struct GaiaAgent {
     now: fn() -> SystemTime,
 }
 
-/// What shortcuts and the log know of the question of a call. Passed to each call, and never stored.
+/// The question of a call, for the shortcuts and the log. Passed to each call, and never stored.
 pub(crate) struct Asked {
     pub(crate) task: String,
     pub(crate) question: String,
@@ -77,7 +77,7 @@ pub(crate) struct Asked {
     pub(crate) key: Option<CacheKey>,
 }
 
-/// Why a question could not be worked on. What a model or a tool did wrong is no such error: see [`AnswerKind`].
+/// Why a question could not be worked on. Mistakes of a model or a tool are no such errors: see [`AnswerKind`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SolveError {
@@ -184,11 +184,6 @@ impl GaiaAgent {
     /// The folder of the files of a question.
     pub fn downloads_of(&self, task_id: &str) -> PathBuf {
         self.downloads.join(folder_name(task_id))
-    }
-
-    /// The prompt of a question.
-    pub fn prompt_of(&self, task_id: &str) -> Prompt {
-        self.prompts.of(task_id)
     }
 
     /// The names of the tools that are offered.

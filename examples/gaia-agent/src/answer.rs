@@ -117,7 +117,7 @@ fn without_fences(text: &str) -> String {
     kept.join("\n").trim().to_owned()
 }
 
-/// What follows the last marker; the whole text if nothing does.
+/// The text after the last marker; the whole text if nothing does.
 fn after_marker(text: &str) -> &str {
     let lower = text.to_ascii_lowercase();
     let after = |marker: &str| lower.rmatch_indices(marker).map(|(at, _)| &text[at + marker.len()..]).next();

@@ -53,7 +53,7 @@ impl CacheKey {
 /// An answer of an earlier run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheEntry {
-    /// What it is the answer to.
+    /// The question and all else that the answer depends on.
     #[serde(flatten)]
     pub key: CacheKey,
     /// The answer.
@@ -102,10 +102,24 @@ pub struct AnswerCache {
     read: Arc<Mutex<Read>>,
 }
 
-/// What was read, and of which state of the file.
+/// The time, the length and the number of a file. A file that is replaced has another number, also within one tick of
+/// the clock.
+type FileState = (SystemTime, u64, u64);
+
+#[cfg(unix)]
+fn number(about: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(about)
+}
+
+#[cfg(not(unix))]
+fn number(_: &fs::Metadata) -> u64 {
+    0
+}
+
+/// The entries that were read, and the state of the file then.
 #[derive(Debug, Default)]
 struct Read {
-    seen: Option<(SystemTime, u64)>,
+    seen: Option<FileState>,
     entries: Arc<BTreeMap<String, CacheEntry>>,
     set_aside: Vec<PathBuf>,
 }
@@ -269,9 +283,9 @@ impl AnswerCache {
         Ok(Arc::clone(&read.entries))
     }
 
-    fn state_of_file(&self) -> io::Result<Option<(SystemTime, u64)>> {
+    fn state_of_file(&self) -> io::Result<Option<FileState>> {
         match fs::metadata(&self.path) {
-            Ok(about) => Ok(Some((about.modified()?, about.len()))),
+            Ok(about) => Ok(Some((about.modified()?, about.len(), number(&about)))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -41,7 +41,7 @@ pub struct EvaluationClient {
     token: Option<SecretString>,
 }
 
-/// What goes to `/submit`.
+/// The body of `/submit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     /// The name on the list of results.
@@ -61,7 +61,7 @@ pub struct SubmittedAnswer {
     pub submitted_answer: String,
 }
 
-/// What comes back.
+/// The reply to a submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// From 0 to 100.

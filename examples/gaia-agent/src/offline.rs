@@ -42,7 +42,7 @@ pub struct OfflineModel {
     ids: MessageIds,
 }
 
-/// What the model does next.
+/// The next step of the model.
 #[derive(Debug)]
 enum Step {
     /// It calls a tool.

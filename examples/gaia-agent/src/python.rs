@@ -118,7 +118,7 @@ impl Sandbox {
         }
     }
 
-    /// What a person has to know before allowing code; `None` if there is nothing.
+    /// A warning for the person who allows code; `None` if there is nothing.
     pub fn warning(self) -> Option<&'static str> {
         match self {
             Sandbox::Namespaces => None,
@@ -139,7 +139,7 @@ pub struct Python {
 /// The result of a piece of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Ran {
-    /// What it printed.
+    /// The printed text.
     pub output: String,
     /// The number of characters that were cut.
     pub lost: u64,
@@ -156,11 +156,11 @@ pub struct Ran {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PythonError {
     /// It took too long and was ended, with all that its session held.
-    #[error("the code took longer than {0:?} and was ended; its session is gone")]
+    #[error("the code took longer than {0:?} and was ended, with its session")]
     TooSlow(Duration),
     /// It ended its own process, or the system did.
     #[error(
-        "the process of the code ended: it used too much memory or processor time, or ended itself; its session is gone"
+        "the process of the code ended: it used too much memory or processor time, or ended itself; its session ended with it"
     )]
     Ended,
     /// It could not be started.
@@ -174,7 +174,7 @@ impl Python {
         Python { settings, session: Mutex::default() }
     }
 
-    /// What the results of this system have to say: see [`Sandbox::warning`].
+    /// The warning that belongs to each result: see [`Sandbox::warning`].
     pub async fn warning(&self) -> Option<&'static str> {
         self.settings.sandbox().await.warning()
     }

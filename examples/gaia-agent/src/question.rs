@@ -25,7 +25,7 @@ pub struct Question {
     /// The name of its file; empty if it has none.
     #[serde(default, deserialize_with = "or_empty")]
     pub file_name: String,
-    /// The right answer, where a file of questions has it. The evaluation server never tells it.
+    /// The right answer, where a file of questions has it. The evaluation server never sends it.
     #[serde(rename = "Final answer", alias = "answer", default, skip_serializing_if = "Option::is_none")]
     pub truth: Option<String>,
 }
@@ -59,7 +59,7 @@ fn or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Err
 /// Reads questions: a JSON array of them, or one a line.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The mistake, and its line.
 pub fn read_questions(text: &str) -> Result<Vec<Question>, String> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text).map_err(|error| error.to_string());

@@ -24,13 +24,13 @@ pub struct Run {
     pub id: String,
     /// When it began, in seconds since 1970.
     pub began: u64,
-    /// What it is about. A run goes on only with the same.
+    /// Its subject. A run goes on only with the same.
     pub plan: Plan,
     /// The questions, in order.
     pub questions: Vec<Question>,
 }
 
-/// What a run is about.
+/// The subject of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Where the questions are from: `embedded`, an address or a file.

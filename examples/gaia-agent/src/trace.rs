@@ -13,11 +13,11 @@ use crate::agent::Solving;
 pub struct Step {
     /// When it was stored, after the first one.
     pub after: Duration,
-    /// What came with it.
+    /// Its content.
     pub events: Vec<StepEvent>,
 }
 
-/// What came with a step.
+/// The content of a step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub enum StepEvent {
     },
     /// A text of the model, of the cache or of a pattern.
     Text {
-        /// Who wrote it.
+        /// The model that wrote it.
         by: String,
         /// The text.
         text: String,
@@ -62,7 +62,7 @@ pub enum StepEvent {
         /// Whether the call failed.
         failed: bool,
     },
-    /// What an answer of the model took.
+    /// The tokens of an answer of the model.
     Tokens {
         /// The answer's number.
         round: u64,

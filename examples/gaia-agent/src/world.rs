@@ -5,8 +5,7 @@
 //! All of it is made up here: its people, places and papers exist nowhere else, and no answer of a real service was
 //! recorded. The services speak the forms of the real ones, as far as the tools use them.
 //!
-//! The questions know nothing of the answers: an answer follows from the world. Whoever changes a cell, an article
-//! or a picture of the world changes the answer.
+//! An answer follows from the world: a change of a cell, an article or a picture changes it.
 
 mod evaluation;
 mod files;
@@ -83,9 +82,9 @@ pub struct Page {
 /// A video.
 #[derive(Clone, Debug, Default)]
 pub struct Video {
-    /// What is said, line by line.
+    /// The spoken lines.
     pub lines: Vec<String>,
-    /// What is seen, scene by scene.
+    /// The scenes, described.
     pub scenes: Vec<String>,
 }
 

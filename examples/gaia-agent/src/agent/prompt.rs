@@ -59,7 +59,7 @@ impl Prompt {
     }
 }
 
-/// What the model has to know of the file.
+/// The facts of the file, for the model.
 fn facts(attachment: &Attachment) -> String {
     match attachment {
         Attachment::None => "The question has no file.".to_owned(),

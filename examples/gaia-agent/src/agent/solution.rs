@@ -21,7 +21,7 @@ pub struct Solution {
     pub task_id: String,
     /// The answer; never empty.
     pub answer: String,
-    /// What kind of answer it is.
+    /// The kind of the answer.
     pub kind: AnswerKind,
     /// The model that wrote it, if one did.
     pub answered_by: Option<String>,
@@ -29,7 +29,7 @@ pub struct Solution {
     pub lacks_file: bool,
     /// The version of the prompt.
     pub prompt: String,
-    /// What it took.
+    /// The effort.
     pub figures: Figures,
     /// Why the models failed, for [`AnswerKind`]s of a question that is not done.
     pub error: Option<String>,
@@ -37,7 +37,7 @@ pub struct Solution {
     pub is_done: bool,
 }
 
-/// What kind of answer it is.
+/// The kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -80,7 +80,7 @@ impl AnswerKind {
     }
 }
 
-/// What a question took.
+/// The effort of a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -195,7 +195,7 @@ fn figures(state: &Solving, last: SystemTime) -> Figures {
     figures
 }
 
-/// What a tool says that it has paid.
+/// The tokens that a tool used.
 #[derive(Deserialize)]
 struct Paid {
     model: String,

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::task::Attachment;
 
-/// What is stored of a question: the channels of an agent, and the question itself.
+/// The stored state of a question: the channels of an agent, and the question itself.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Solving {
     /// The instructions, the question, and all answers and results.
     #[reduce(by_id)]
     pub messages: Vec<Message>,
-    /// What the agent counts.
+    /// The counters of the agent.
     #[reduce(with = AgentRecord::add, write = RecordChange)]
     pub thread_record: AgentRecord,
     /// The same; a question is one run.

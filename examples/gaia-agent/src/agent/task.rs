@@ -105,7 +105,7 @@ pub fn folder_name(task_id: &str) -> String {
     if !task_id.is_empty() && task_id.len() <= 80 && task_id.chars().all(is_plain) {
         return task_id.to_owned();
     }
-    // Some systems do not tell upper from lower case.
+    // Some file systems ignore case.
     let plain: String = task_id.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
     format!("{}_{}", plain.to_ascii_lowercase(), &hash(task_id.as_bytes())[..16])
 }

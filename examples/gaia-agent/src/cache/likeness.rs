@@ -79,7 +79,7 @@ pub fn are_alike(one: &str, other: &str, from: f64) -> bool {
     marks(one) == marks(other) && likeness(one, other) >= from
 }
 
-/// What must be the same: numbers and signs of arithmetic, names, and words that turn a question round.
+/// The parts that must be the same: numbers and signs of arithmetic, names, and words that turn a question round.
 fn marks(question: &str) -> Vec<String> {
     let mut marks = Vec::new();
     let mut is_first = true;

@@ -102,7 +102,7 @@ pub(super) async fn run(config: &Config, options: &RunOptions, screen: Screen) -
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Who submits, if it is asked for. Checked before the run, which may take long.
+/// The name and the code of the submission, if it is asked for. Checked before the run, which may take long.
 fn submitter(config: &Config, options: &RunOptions) -> Result<Option<(String, String)>, Failure> {
     if !options.submit {
         return Ok(None);

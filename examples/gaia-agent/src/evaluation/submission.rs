@@ -1,6 +1,6 @@
 //! A submission that is made once.
 //!
-//! It is stored before it is sent, with the word `sending`. What happened then is stored, too. A program that finds
+//! It is stored before it is sent, with the word `sending`. The result is stored, too. A program that finds
 //! `sending` afterwards cannot know whether the server received it, and sends it again only if told to.
 
 use std::io;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApiError, EvaluationClient, Score, Submission};
 
-/// A submission and what became of it, as its file has it.
+/// A submission and its state, as its file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSubmission {
     /// The server that it is for.
     pub server: String,
-    /// What is submitted.
+    /// The answers, and who submits them.
     pub submission: Submission,
-    /// What became of it.
+    /// Its state.
     pub state: SubmissionState,
 }
 
-/// What became of a submission.
+/// The state of a submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubmissionState {
@@ -62,7 +62,7 @@ pub enum SubmitError {
     },
 }
 
-/// Submits answers and stores what becomes of it in a file. With `again`, also answers that may have been received.
+/// Submits answers and stores the state of that in a file. With `again`, also answers that may have been received.
 ///
 /// # Errors
 /// As [`SubmitError`].

@@ -1,6 +1,6 @@
 //! [`Guard`]: fetches addresses that a model names.
 //!
-//! A model may have its addresses from a page that somebody wrote for it, so an address must not lead into
+//! A model may have its addresses from a page that was written for it, so an address must not lead into
 //! this machine or its network. Each address that a name resolves to is checked, and the connection is made to
 //! the checked addresses alone: a name that resolves to another one a moment later changes nothing. The same
 //! holds for each redirect. One origin is exempt, the server of the evaluation, which the person has set.
@@ -52,7 +52,7 @@ pub struct Guard {
     resolver: Arc<dyn Resolve>,
 }
 
-/// What was fetched.
+/// A downloaded file.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The address after all redirects.
@@ -177,7 +177,7 @@ impl Guard {
         client.get(url.clone()).send().await.map_err(|error| NetError::of(url, error))
     }
 
-    /// The host and its addresses, all of which are allowed.
+    /// The host and its addresses; every one is allowed.
     async fn check(&self, url: &Url) -> Result<(String, Vec<SocketAddr>), NetError> {
         let refused = |why: &str| NetError(format!("{} is not fetched: {why}", host_of(url)));
         if !matches!(url.scheme(), "http" | "https") {

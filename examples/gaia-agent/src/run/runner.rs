@@ -35,7 +35,7 @@ pub struct Runner {
     pub log: Log,
 }
 
-/// What happens in a run.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// A question is done, or has the best answer so far.

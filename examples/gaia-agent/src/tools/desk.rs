@@ -23,7 +23,7 @@ pub struct Services {
     pub(crate) python: Option<PythonSettings>,
 }
 
-/// What the tools of one question work with.
+/// The context of the tools for one question.
 pub struct Desk {
     pub(crate) services: Arc<Services>,
     folders: Arc<Folders>,

@@ -62,7 +62,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     String::from_utf16_lossy(&units)
 }
 
-/// What a file that is no text may be, and the tool that reads it.
+/// The kind of a file that is no text, and the tool that reads it.
 fn kind_of(bytes: &[u8]) -> &'static str {
     match bytes {
         [b'P', b'K', 3, 4, ..] | [0xd0, 0xcf, 0x11, 0xe0, ..] => {

@@ -12,7 +12,7 @@ pub(super) fn results(page: &str) -> Vec<String> {
     let mut rest = page;
     while let Some((attributes, title, after)) = element(rest, "result__a") {
         let link = attribute(attributes, "href").map(|link| target(&text(link))).unwrap_or_default();
-        // The line of a result stands before the next result.
+        // The line of a result comes before the next result.
         let next = after.find("result__a").unwrap_or(after.len());
         let line =
             element(&after[..next], "result__snippet").map(|(_, line, _)| text(line)).unwrap_or_default();

@@ -19,7 +19,7 @@ pub(super) async fn analyze_image(
     desk: CallContext<Desk>,
     /// The path of the file, as `list_files` shows it.
     path: String,
-    /// What to find out.
+    /// The question about it.
     question: String,
 ) -> Result<ToolOutput, ToolError> {
     let block = Block::Image(file(&desk, &path, "image").await?);
@@ -32,7 +32,7 @@ pub(super) async fn understand_audio(
     desk: CallContext<Desk>,
     /// The path of the file, as `list_files` shows it.
     path: String,
-    /// What to find out.
+    /// The question about it.
     #[default("Write down all that is said.".to_owned())]
     question: String,
 ) -> Result<ToolOutput, ToolError> {
@@ -46,7 +46,7 @@ pub(super) async fn understand_video(
     desk: CallContext<Desk>,
     /// The address of a YouTube video, or the path of a file as `list_files` shows it.
     video: String,
-    /// What to find out.
+    /// The question about it.
     question: String,
 ) -> Result<ToolOutput, ToolError> {
     let media = match youtube::video_id(&video) {

@@ -37,7 +37,7 @@ pub(super) async fn python_repl(
     let is_empty_again = ran.is_new_session && has_session(&solving.messages);
     let text = report(ran, &desk).await?;
     if is_empty_again {
-        return Ok(format!("[a new session: names that earlier calls defined are gone]\n{text}"));
+        return Ok(format!("[a new session: names of earlier calls are not defined]\n{text}"));
     }
     Ok(text)
 }

@@ -135,7 +135,7 @@ pub(super) async fn arxiv_search(
 #[tool]
 pub(super) async fn duckduckgo_search(
     desk: CallContext<Desk>,
-    /// What to search for.
+    /// The words to search for.
     query: String,
 ) -> Result<String, ToolError> {
     let query = not_empty(&query)?;
@@ -171,7 +171,7 @@ struct TavilyResult {
 #[tool]
 pub(super) async fn tavily_search(
     desk: CallContext<Desk>,
-    /// What to search for, as a question or as words.
+    /// The question or the words to search for.
     query: String,
     /// How many pages, up to 10.
     #[default(5)]

@@ -201,7 +201,7 @@ pub(super) async fn generate(
     }
 }
 
-/// What is seen or heard in a part; `None` for a part without a medium.
+/// The content of a part, in words; `None` for a part without a medium.
 fn perceive(world: &World, part: &Value) -> Option<String> {
     if let Some(uri) = part["fileData"]["fileUri"].as_str() {
         let id = uri.rsplit("v=").next().unwrap_or_default();

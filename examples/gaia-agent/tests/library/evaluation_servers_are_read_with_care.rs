@@ -1,4 +1,4 @@
-//! What an evaluation server says is checked, and a file that cannot be had is missing and no end of the question.
+//! Answers of an evaluation server are checked. A question whose file cannot be downloaded is answered without it.
 
 use std::sync::Arc;
 

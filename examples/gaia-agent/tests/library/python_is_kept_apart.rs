@@ -20,7 +20,7 @@ async fn run(python: &Python, code: &str) -> Ran {
     python.run(code).await.unwrap()
 }
 
-/// What the code prints.
+/// The output of the code.
 async fn printed(code: &str) -> String {
     let folder = Folder::new();
     let ran = run(&Python::new(python(&folder)), code).await;
@@ -147,7 +147,7 @@ async fn time_memory_and_output_are_limited() {
         let next = run(&session, "x").await;
         assert!(
             next.is_new_session && next.error.unwrap().contains("NameError"),
-            "the session is gone, and says so"
+            "the session ended, and the next one says so"
         );
         let busy = session.run("while True: pass").await.unwrap_err();
         assert_eq!(busy, PythonError::TooSlow(Duration::from_secs(2)));

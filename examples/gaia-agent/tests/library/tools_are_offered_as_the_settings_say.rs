@@ -53,7 +53,7 @@ async fn each_tool_has_a_description_and_typed_arguments_with_descriptions() {
                 tool.name
             );
         }
-        // What the program gives to a tool is no argument.
+        // The context of a tool is no argument.
         let text = tool.input_schema.to_string();
         assert!(!text.contains("desk") && !text.contains("solving"), "{text}");
     }

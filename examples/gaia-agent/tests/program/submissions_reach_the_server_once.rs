@@ -42,7 +42,7 @@ fn answers_are_submitted_at_the_end_and_not_again_unless_told_to() {
 }
 
 #[test]
-fn a_server_that_has_gone_is_tried_again_by_the_next_run() {
+fn a_server_that_is_down_is_tried_again_by_the_next_run() {
     let folder = Folder::new();
     let mut server = Running::start(program(&folder, &["serve"]));
     let url = server.line();
@@ -51,7 +51,11 @@ fn a_server_that_has_gone_is_tried_again_by_the_next_run() {
     server.kill();
     let args: Vec<_> = ask.iter().chain(&["--submit"]).chain(&WHO).copied().collect();
     for _ in 0..2 {
-        let gone = run(&folder, &args);
-        assert!(gone.code() == Some(1) && gone.err().contains("E_GAIA_API: no connection"), "{}", gone.err());
+        let refused = run(&folder, &args);
+        assert!(
+            refused.code() == Some(1) && refused.err().contains("E_GAIA_API: no connection"),
+            "{}",
+            refused.err()
+        );
     }
 }
