@@ -105,7 +105,7 @@ pub(super) async fn by_hand(model: &impl ChatModel, first: &ChatRequest) -> u64 
         let answer = model.chat(request.clone()).await.expect("the model answers").message;
         let mut results = Vec::new();
         for call in answer.tool_uses() {
-            let input: Value = serde_json::from_str(&call.input.text()).expect("the arguments are JSON");
+            let input: Value = serde_json::from_str(call.input.text()).expect("the arguments are JSON");
             let factors = input["expression"].as_str().expect("a text").split('*');
             let product: u64 =
                 factors.map(|factor| factor.trim().parse::<u64>().expect("a number")).product();

@@ -92,13 +92,16 @@ pub enum SolveError {
     Stopped,
 }
 
+/// Hears the pieces of a model's answers; `None` if the answer begins anew.
+pub type Pieces = Box<dyn FnMut(Option<&str>) + Send>;
+
 /// How a question is worked on, beside the question.
 #[derive(Default)]
 pub struct SolveOptions {
     /// Stops after what is under way when it is cancelled.
     pub drain: Option<CancellationToken>,
-    /// Hears the pieces of the model's answers; `None` is a new beginning.
-    pub pieces: Option<Box<dyn FnMut(Option<&str>) + Send>>,
+    /// Hears the pieces of the model's answers.
+    pub pieces: Option<Pieces>,
 }
 
 impl GaiaAgent {
@@ -300,10 +303,7 @@ fn is_of_models(error: &agentgraph::Error) -> bool {
 }
 
 /// The pieces of the model's answers, and the outcome.
-async fn stream(
-    call: agentgraph::RunBuilder<Solving>,
-    mut pieces: Box<dyn FnMut(Option<&str>) + Send>,
-) -> Result<Solving, SolveError> {
+async fn stream(call: agentgraph::RunBuilder<Solving>, mut pieces: Pieces) -> Result<Solving, SolveError> {
     let mut events = call.stream();
     while let Some(event) = events.next().await {
         if let EventKind::Message { piece, .. } = &event.kind {

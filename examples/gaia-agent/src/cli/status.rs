@@ -44,7 +44,7 @@ fn bar(done: usize, total: usize, width: usize) -> String {
     if room < 5 {
         return figures;
     }
-    let full = if total == 0 { room } else { done.min(total) * room / total };
+    let full = (done.min(total) * room).checked_div(total).unwrap_or(room);
     format!("[{}{}] {figures}", "#".repeat(full), "-".repeat(room - full))
 }
 

@@ -3,7 +3,7 @@
 
 use agentgraph::MemorySaver;
 use agentgraph_llm::{ChatRequest, Reply, Role, ScriptedModel, StopReason, Usage};
-use gaia_agent::agent::{AnswerKind, Attachment, Prompt, PromptChoice, Task};
+use gaia_agent::agent::{AnswerKind, Attachment, Prompt, PromptChoice, SolveOptions, Task};
 use gaia_agent::settings::Settings;
 use serde_json::json;
 
@@ -144,9 +144,8 @@ async fn the_pieces_of_an_answer_are_heard_as_they_come() {
     let agent = scene.builder(ScriptedModel::new(["Let me think. FINAL ANSWER: 7"])).build().unwrap();
     let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let ear = heard.clone();
-    let mut options = gaia_agent::agent::SolveOptions::default();
-    options.pieces =
-        Some(Box::new(move |piece: Option<&str>| ear.lock().unwrap().push(piece.map(str::to_owned))));
+    let hear = move |piece: Option<&str>| ear.lock().unwrap().push(piece.map(str::to_owned));
+    let options = SolveOptions { pieces: Some(Box::new(hear)), ..SolveOptions::default() };
     let solution = agent.solve_with("t", &Task::ask("What?"), options).await.unwrap();
     let pieces: Vec<_> = heard.lock().unwrap().iter().flatten().cloned().collect();
     assert!(pieces.len() > 3 && pieces.concat() == "Let me think. FINAL ANSWER: 7", "{pieces:?}");

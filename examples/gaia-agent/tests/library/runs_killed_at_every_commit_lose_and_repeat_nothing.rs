@@ -379,3 +379,30 @@ async fn a_drained_run_ends_after_what_is_under_way_and_goes_on_later() {
     );
     assert_eq!(model.requests().len(), 12, "two requests a question, {before} of them before the drain");
 }
+
+#[tokio::test]
+async fn a_drain_stops_a_question_after_the_step_that_is_under_way() {
+    let scene = Scene::new().await;
+    let drain = agentgraph::CancellationToken::new();
+    let told = drain.clone();
+    let model = ScriptedModel::from_fn(move |request| match request.messages.len() {
+        2 => {
+            told.cancel();
+            Reply::tool_call("calculator", json!({ "expression": "6 * 7" }))
+        }
+        _ => Reply::text("FINAL ANSWER: 42"),
+    });
+    let agent = scene.builder(model.clone()).checkpointer(MemorySaver::new()).build().unwrap();
+    let mut run = scene.begin().await;
+    run.questions.truncate(2);
+    let mut runner = scene.runner(&agent);
+    (runner.concurrency, runner.drain) = (1, drain);
+    let end = runner.run(&run, |_| {}).await;
+    assert_eq!((end.solutions.len(), end.stopped, model.requests().len()), (0, 2, 1));
+    let end = scene.runner(&agent).run(&run, |_| {}).await;
+    assert_eq!(
+        (end.solutions.len(), end.stopped, model.requests().len()),
+        (2, 0, 4),
+        "nothing is asked again"
+    );
+}
