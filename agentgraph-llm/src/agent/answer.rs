@@ -48,9 +48,9 @@ impl<T, S: AgentChannels> AgentAnswer<T, S> {
         record.end.unwrap_or(if direct { LoopEnd::ReturnedDirectly } else { LoopEnd::Finished })
     }
 
-    /// The best answer of the run: its text if it finished with one, else the last text of the model, else the
-    /// result of the last call that succeeded. After a limit, a refusal or a cut answer the caller gets what
-    /// there is, and sees what it is.
+    /// The best answer of the run: its text if it finished with one, else the last text of the model, else
+    /// the result of the last call that succeeded. After a limit, a refusal or a cut answer the caller gets
+    /// what there is, and sees what it is.
     ///
     /// ```
     /// use agentgraph::prelude::*;

@@ -1,5 +1,5 @@
-//! A question of the GAIA agent: its loop, the client of its model, and its store; and a thousand questions, fifty at
-//! once.
+//! A question of the GAIA agent: its loop, the client of its model, and its store; and a thousand questions,
+//! fifty at once.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,8 +51,8 @@ impl Calculating {
     }
 }
 
-/// The number of a round, from the length of its conversation: instructions, the question, and two messages for each round
-/// before.
+/// The number of a round, from the length of its conversation: instructions, the question, and two messages
+/// for each round before.
 fn round(request: &ChatRequest) -> u64 {
     request.messages.len() as u64 / 2
 }

@@ -1,8 +1,8 @@
 //! [`GaiaAgent`]: a question in, an answer out.
 //!
-//! The agent is a graph of `agentgraph-llm`: an assistant and its tools in a loop. Each question has a thread, in
-//! which every answer of the model and every result of a tool is stored when it is there. A question that was
-//! stopped anywhere goes on from there, and one that is done is not asked again.
+//! The agent is a graph of `agentgraph-llm`: an assistant and its tools in a loop. Each question has a
+//! thread, in which every answer of the model and every result of a tool is stored when it is there. A
+//! question that was stopped anywhere goes on from there, and one that is done is not asked again.
 //!
 //! ```text
 //! START -> shortcuts (cache, patterns) -> model -> tools (one task per call) -> model .. -> END
@@ -77,7 +77,8 @@ pub(crate) struct Asked {
     pub(crate) key: Option<CacheKey>,
 }
 
-/// Why a question could not be worked on. Mistakes of a model or a tool are no such errors: see [`AnswerKind`].
+/// Why a question could not be worked on. Mistakes of a model or a tool are no such errors: see
+/// [`AnswerKind`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SolveError {
@@ -110,7 +111,8 @@ impl GaiaAgent {
         GaiaAgentBuilder::new(Arc::new(model))
     }
 
-    /// Works on a question to its end, in the thread of this name: begins it, goes on with it, or reads its end.
+    /// Works on a question to its end, in the thread of this name: begins it, goes on with it, or reads its
+    /// end.
     ///
     /// # Errors
     /// If the thread cannot be read or written. A model that fails is an [`AnswerKind`].
@@ -261,7 +263,8 @@ impl GaiaAgent {
         })
     }
 
-    /// The answer of a question whose models failed: the best so far. The thread stays open, so the next call goes on.
+    /// The answer of a question whose models failed: the best so far. The thread stays open, so the next call
+    /// goes on.
     async fn failed(
         &self,
         thread: &str,

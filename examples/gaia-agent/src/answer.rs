@@ -9,7 +9,8 @@
 //! 3. Code fences go; their content stays only if there is nothing else.
 //! 4. What follows the last `FINAL ANSWER:`, else the last `Answer:`, counts.
 //! 5. If the first line is followed by an explanation, the first line counts.
-//! 6. Quotes, emphasis and a full stop at the end go; of a plain number also `$`, `%` and thousands separators.
+//! 6. Quotes, emphasis and a full stop at the end go; of a plain number also `$`, `%` and thousands
+//!    separators.
 //!
 //! Lists keep their elements: a comma is removed only where the whole text is one number.
 

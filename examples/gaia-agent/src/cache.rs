@@ -1,10 +1,11 @@
 //! [`AnswerCache`]: answers of earlier runs, in a file.
 //!
-//! The key is all that an answer depends on: the question, the content of its files, the model and the prompt. A
-//! question that is asked anew about another file, or of another model, is another question.
+//! The key is all that an answer depends on: the question, the content of its files, the model and the
+//! prompt. A question that is asked anew about another file, or of another model, is another question.
 //!
-//! The file is JSON. It is replaced whole, by renaming, and under a lock, so several processes may share it and a
-//! kill leaves either the old file or the new one. A file that cannot be read is set aside and never overwritten.
+//! The file is JSON. It is replaced whole, by renaming, and under a lock, so several processes may share it
+//! and a kill leaves either the old file or the new one. A file that cannot be read is set aside and never
+//! overwritten.
 
 mod likeness;
 
@@ -102,8 +103,8 @@ pub struct AnswerCache {
     read: Arc<Mutex<Read>>,
 }
 
-/// The time, the length and the number of a file. A file that is replaced has another number, also within one tick of
-/// the clock.
+/// The time, the length and the number of a file. A file that is replaced has another number, also within one
+/// tick of the clock.
 type FileState = (SystemTime, u64, u64);
 
 #[cfg(unix)]

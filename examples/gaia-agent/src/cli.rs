@@ -1,6 +1,7 @@
 //! The command line.
 //!
-//! Exit codes: 0 when it was done; 1 when it was not, or only in part; 2 for a command or a setting that cannot be used.
+//! Exit codes: 0 when it was done; 1 when it was not, or only in part; 2 for a command or a setting that
+//! cannot be used.
 
 mod ask;
 mod cache;
@@ -32,7 +33,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Answer the questions of an evaluation server or of a file; goes on with the last run if that has not ended
+    /// Answer the questions of an evaluation server or of a file; goes on with the last run if that has not
+    /// ended
     Run(RunOptions),
     /// Answer one question
     Ask(AskOptions),
@@ -87,7 +89,8 @@ struct RunOptions {
     /// Only questions of this level
     #[arg(long, value_name = "1|2|3", value_parser = clap::value_parser!(u8).range(1..=3))]
     level: Option<u8>,
-    /// The address of an evaluation server, or a file of questions as the benchmark has it [default: the embedded server]
+    /// The address of an evaluation server, or a file of questions as the benchmark has it [default: the
+    /// embedded server]
     #[arg(long, value_name = "FILE|URL")]
     questions: Option<String>,
     /// How many questions are worked on at once

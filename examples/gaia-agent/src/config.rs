@@ -1,8 +1,8 @@
-//! The settings of the program: flags take precedence over the environment, the environment over `.env`, that over the
-//! file `gaia-agent.json`, and the file over defaults.
+//! The settings of the program: flags take precedence over the environment, the environment over `.env`, that
+//! over the file `gaia-agent.json`, and the file over defaults.
 //!
-//! Keys come from the environment and `.env` only, are kept in `SecretString` and never displayed. The environment is
-//! a function argument, so tests do not change their own.
+//! Keys come from the environment and `.env` only, are kept in `SecretString` and never displayed. The
+//! environment is a function argument, so tests do not change their own.
 
 mod file;
 
@@ -30,7 +30,8 @@ pub(crate) struct Flags {
     /// Where threads, the cache, logs, downloads and gaia-agent.json lie [env: GAIA_AGENT_DATA_DIR]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The folder that the tools see as the current one, without hidden files [default: the working directory]
+    /// The folder that the tools see as the current one, without hidden files [default: the working
+    /// directory]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) work_dir: Option<PathBuf>,
     /// A file of settings [default: gaia-agent.json in the data folder]
@@ -44,8 +45,8 @@ pub(crate) struct Flags {
     /// openai:gpt-4o-mini with an OpenAI model, else none]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) fallback: Option<String>,
-    /// The model that sees and hears, or none [env: GAIA_AGENT_MEDIA_MODEL] [default: gemini:gemini-2.5-flash with
-    /// GEMINI_API_KEY]
+    /// The model that sees and hears, or none [env: GAIA_AGENT_MEDIA_MODEL] [default: gemini:gemini-2.5-flash
+    /// with GEMINI_API_KEY]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) media_model: Option<String>,
     /// Allow the tools that run Python code: in a process of its own, with limits, but not without risk

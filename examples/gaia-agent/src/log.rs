@@ -1,7 +1,7 @@
 //! [`Log`]: what a run does, as lines of a file; and [`Secrets`], which no line shows.
 //!
-//! A line begins with the time, the task and the kind of the event. Further lines of the same event are indented, so
-//! no text of a model or of a page can pass for a line of the log.
+//! A line begins with the time, the task and the kind of the event. Further lines of the same event are
+//! indented, so no text of a model or of a page can pass for a line of the log.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,5 @@
-//! HTTP for tools: addresses that the person has set ([`Http`]), and addresses that a model names ([`Guard`]).
+//! HTTP for tools: addresses that the person has set ([`Http`]), and addresses that a model names
+//! ([`Guard`]).
 //!
 //! Everything is bounded: the time, the bytes of an answer, the redirects. No part of it knows a tool.
 

@@ -1,9 +1,10 @@
-//! [`OfflineModel`]: a chat model without a network, with rules in place of a language model: for tests, demonstrations
-//! and offline work.
+//! [`OfflineModel`]: a chat model without a network, with rules in place of a language model: for tests,
+//! demonstrations and offline work.
 //!
-//! It gets the same request as other models (messages and tool schemas), keeps no state between calls, and gives the
-//! same answer to the same request. It knows some kinds of questions and how to find their answers with tools; it
-//! knows no answer. A question of another kind, and one whose tool is missing or fails, has the answer `unknown`.
+//! It gets the same request as other models (messages and tool schemas), keeps no state between calls, and
+//! gives the same answer to the same request. It knows some kinds of questions and how to find their answers
+//! with tools; it knows no answer. A question of another kind, and one whose tool is missing or fails, has
+//! the answer `unknown`.
 
 mod facts;
 mod read;

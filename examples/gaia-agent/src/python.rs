@@ -8,10 +8,11 @@
 //! - where the system has user namespaces: no network, and no hold on other processes. [`Sandbox`] says
 //!   whether that is so, and each result does if it is not.
 //!
-//! Not limited is the reading of files: the code can read what the person who runs the program can read. That is
-//! why it is off.
+//! Not limited is the reading of files: the code can read what the person who runs the program can read. That
+//! is why it is off.
 //!
-//! One [`Python`] belongs to one question. Its session lives as long as the question is worked on by this process.
+//! One [`Python`] belongs to one question. Its session lives as long as the question is worked on by this
+//! process.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -252,7 +253,8 @@ impl Process {
                 command
             }
         };
-        // Isolated: no variables, no folder of the user or of the script in the path, and no files of bytecode.
+        // Isolated: no variables, no folder of the user or of the script in the path, and no files of
+        // bytecode.
         command.args(["-I", "-B", "-X", "utf8", "-c", CHILD]).arg(limits);
         command.env_clear().current_dir(&folder.0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -52,8 +52,8 @@ pub struct PriceSetting {
     pub cached: Option<u64>,
 }
 
-/// The prices of models: list prices of the models that the document names, and those of the settings. Gemini's model
-/// for media, and all others, have a price only if the settings have one.
+/// The prices of models: list prices of the models that the document names, and those of the settings.
+/// Gemini's model for media, and all others, have a price only if the settings have one.
 pub fn prices(settings: &BTreeMap<String, PriceSetting>) -> PriceTable {
     let listed = PriceTable::new()
         .with("gpt-4o", Price::new(2_500, 10_000).with_cache(1_250, 2_500))

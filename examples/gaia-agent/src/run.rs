@@ -1,7 +1,7 @@
 //! [`Run`]: many questions, worked on several at once; and [`RunBook`], which remembers the runs.
 //!
-//! The file of a run has its questions, and nothing of what became of them: that is in the threads, one for each
-//! question. So a run that was killed anywhere goes on with the questions whose threads have not ended.
+//! The file of a run has its questions, and nothing of what became of them: that is in the threads, one for
+//! each question. So a run that was killed anywhere goes on with the questions whose threads have not ended.
 
 mod runner;
 

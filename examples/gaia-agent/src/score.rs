@@ -1,11 +1,12 @@
 //! [`is_right`]: the public rule by which the benchmark compares an answer with the truth. Pure.
 //!
 //! - A truth that is a number is compared as one, after `$`, `%` and `,` are removed from the answer.
-//! - A truth with `,` or `;` is a list. The answer must have as many elements, and each is compared by itself:
-//!   a number as a number, anything else without white space and case, with its punctuation.
+//! - A truth with `,` or `;` is a list. The answer must have as many elements, and each is compared by
+//!   itself: a number as a number, anything else without white space and case, with its punctuation.
 //! - Any other truth is compared without white space, punctuation and case.
 //!
-//! A number is what Python's `float` reads, since the rule is written in Python; digits of other scripts are left out.
+//! A number is what Python's `float` reads, since the rule is written in Python; digits of other scripts are
+//! left out.
 
 /// Whether an answer is right.
 ///

@@ -1,4 +1,5 @@
-//! The settings of an agent, under the names of its document, and the addresses of the services that its tools use.
+//! The settings of an agent, under the names of its document, and the addresses of the services that its
+//! tools use.
 
 use std::path::PathBuf;
 

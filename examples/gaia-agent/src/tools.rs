@@ -1,5 +1,5 @@
-//! The fifteen tools of the agent. Their names and arguments are what a model sees; what they work with is the
-//! [`Desk`] of the question.
+//! The fifteen tools of the agent. Their names and arguments are what a model sees; what they work with is
+//! the [`Desk`] of the question.
 //!
 //! A tool without its key is not offered, and neither is one that the person has not allowed.
 
@@ -51,8 +51,8 @@ pub const NAMES: [&str; 15] = [
     "python_repl",
 ];
 
-/// Calculates the value of an arithmetic expression: `+ - * / // % **`, brackets, and functions such as `sqrt`,
-/// `round`, `log`, `sin`, `max`, `sum`, `gcd` and `factorial`.
+/// Calculates the value of an arithmetic expression: `+ - * / // % **`, brackets, and functions such as
+/// `sqrt`, `round`, `log`, `sin`, `max`, `sum`, `gcd` and `factorial`.
 #[tool]
 fn calculator(
     /// The expression, such as `(3 + 4) * sqrt(16)`. Numbers have no thousands separators.

@@ -104,7 +104,8 @@ pub async fn steps(graph: &CompiledGraph<Solving>, thread: &str) -> Result<Vec<S
             steps.push(Step { after, events });
         }
     }
-    // Results that are stored beside the last checkpoint belong to a step that is not complete; failures do, too.
+    // Results that are stored beside the last checkpoint belong to a step that is not complete; failures do,
+    // too.
     let failures = last.map(|last| last.failures).unwrap_or_default();
     if !failures.is_empty() {
         let after = steps.last().map(|step| step.after).unwrap_or_default();

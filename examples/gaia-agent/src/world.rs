@@ -1,9 +1,9 @@
-//! [`World`]: twenty questions of the benchmark's kinds, their files, and all that tools find out about them. And
-//! [`WorldServer`], which serves it: an evaluation server, the services that tools search, and a model that sees and
-//! hears.
+//! [`World`]: twenty questions of the benchmark's kinds, their files, and all that tools find out about them.
+//! And [`WorldServer`], which serves it: an evaluation server, the services that tools search, and a model
+//! that sees and hears.
 //!
-//! All of it is made up here: its people, places and papers exist nowhere else, and no answer of a real service was
-//! recorded. The services speak the forms of the real ones, as far as the tools use them.
+//! All of it is made up here: its people, places and papers exist nowhere else, and no answer of a real
+//! service was recorded. The services speak the forms of the real ones, as far as the tools use them.
 //!
 //! An answer follows from the world: a change of a cell, an article or a picture changes it.
 

@@ -132,8 +132,8 @@ impl GaiaAgentBuilder {
         self
     }
 
-    /// Sets the addresses of the services that tools use. `are_local` is for a server on this machine, which no proxy
-    /// knows.
+    /// Sets the addresses of the services that tools use. `are_local` is for a server on this machine, which
+    /// no proxy knows.
     pub fn addresses(mut self, addresses: Addresses, are_local: bool) -> Self {
         (self.addresses, self.are_local) = (Some(addresses), are_local);
         self

@@ -1,5 +1,5 @@
-//! [`Journal`]: the log of an agent's calls. It also keeps keys out of what tools give to a model, and so out of
-//! checkpoints.
+//! [`Journal`]: the log of an agent's calls. It also keeps keys out of what tools give to a model, and so out
+//! of checkpoints.
 
 use agentgraph_llm::middleware::{ModelRequest, NextModel, NextTool};
 use agentgraph_llm::{

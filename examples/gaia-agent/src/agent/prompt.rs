@@ -41,7 +41,8 @@ impl Prompt {
         }
     }
 
-    /// The name and a hash of the text, so that answers to another text are not taken for answers to this one.
+    /// The name and a hash of the text, so that answers to another text are not taken for answers to this
+    /// one.
     pub fn version(self) -> String {
         format!("{}-{}", self.name(), &hash(self.rules().as_bytes())[..8])
     }

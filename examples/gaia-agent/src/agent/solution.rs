@@ -1,5 +1,5 @@
-//! [`Solution`]: the answer of a question, what kind of answer it is, and what it took. Made of the stored state
-//! alone, so a question that is done has the same solution whenever it is looked at.
+//! [`Solution`]: the answer of a question, what kind of answer it is, and what it took. Made of the stored
+//! state alone, so a question that is done has the same solution whenever it is looked at.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -128,7 +128,8 @@ impl Solution {
         }
     }
 
-    /// Whether the answer may be kept for later runs: only one that the model finished, with its file, and that says something.
+    /// Whether the answer may be kept for later runs: only one that the model finished, with its file, and
+    /// that says something.
     pub fn may_be_kept(&self) -> bool {
         self.is_done && self.kind == AnswerKind::Final && !self.lacks_file
     }
@@ -144,8 +145,8 @@ fn origin(state: &Solving) -> Option<AnswerKind> {
     }
 }
 
-/// The last text of the model, else the last result of a tool, else the fixed text: the first that has something
-/// when it is cleaned.
+/// The last text of the model, else the last result of a tool, else the fixed text: the first that has
+/// something when it is cleaned.
 fn answer(state: &Solving, is_final: bool) -> (String, AnswerKind) {
     let texts: Vec<_> =
         state.messages.iter().filter(|message| message.role == Role::Assistant).map(Message::text).collect();

@@ -65,8 +65,8 @@ pub fn likeness(one: &str, other: &str) -> f64 {
     strsim::normalized_damerau_levenshtein(&plain(one), &plain(other))
 }
 
-/// Whether two questions ask the same: they are alike from the likeness `from` up, and have the same numbers, names
-/// and words that turn a question round, in the same order.
+/// Whether two questions ask the same: they are alike from the likeness `from` up, and have the same numbers,
+/// names and words that turn a question round, in the same order.
 ///
 /// ```
 /// use gaia_agent::cache::are_alike;
@@ -79,7 +79,8 @@ pub fn are_alike(one: &str, other: &str, from: f64) -> bool {
     marks(one) == marks(other) && likeness(one, other) >= from
 }
 
-/// The parts that must be the same: numbers and signs of arithmetic, names, and words that turn a question round.
+/// The parts that must be the same: numbers and signs of arithmetic, names, and words that turn a question
+/// round.
 fn marks(question: &str) -> Vec<String> {
     let mut marks = Vec::new();
     let mut is_first = true;

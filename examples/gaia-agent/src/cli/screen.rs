@@ -1,5 +1,5 @@
-//! Prints to a terminal or a pipe. All text is printed through this file, and is escaped here: answers and files of
-//! others may hold anything.
+//! Prints to a terminal or a pipe. All text is printed through this file, and is escaped here: answers and
+//! files of others may hold anything.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 

@@ -34,8 +34,9 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// The agent, with the public services or with those of the embedded world. `evaluation` is the server whose files
-    /// may be downloaded, if it is not the embedded one. The offline model knows the embedded world alone.
+    /// The agent, with the public services or with those of the embedded world. `evaluation` is the server
+    /// whose files may be downloaded, if it is not the embedded one. The offline model knows the embedded
+    /// world alone.
     pub(super) async fn open(
         config: &Config,
         is_embedded: bool,
@@ -173,7 +174,8 @@ fn make_folder(path: &Path) -> Result<(), Failure> {
     folder.create(path).map_err(|why| Failure::Data { path: path.to_owned(), why })
 }
 
-/// Threads hold what files and pages say. If the file is there before SQLite opens it, SQLite's other files get its mode.
+/// Threads hold what files and pages say. If the file is there before SQLite opens it, SQLite's other files
+/// get its mode.
 #[cfg(unix)]
 fn keep_private(file: &Path) {
     use std::os::unix::fs::OpenOptionsExt;

@@ -62,7 +62,8 @@ pub enum SubmitError {
     },
 }
 
-/// Submits answers and stores the state of that in a file. With `again`, also answers that may have been received.
+/// Submits answers and stores the state of that in a file. With `again`, also answers that may have been
+/// received.
 ///
 /// # Errors
 /// As [`SubmitError`].

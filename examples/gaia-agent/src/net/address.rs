@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one of the public internet. Addresses of this machine, of private and local networks,
-/// for documentation, tests and multicast, and those that embed such an IPv4 address, are not.
+/// Whether an address is one of the public internet. Addresses of this machine, of private and local
+/// networks, for documentation, tests and multicast, and those that embed such an IPv4 address, are not.
 ///
 /// ```
 /// use gaia_agent::net::is_public;

@@ -1,8 +1,8 @@
 //! [`Guard`]: fetches addresses that a model names.
 //!
-//! A model may have its addresses from a page that was written for it, so an address must not lead into
-//! this machine or its network. Each address that a name resolves to is checked, and the connection is made to
-//! the checked addresses alone: a name that resolves to another one a moment later changes nothing. The same
+//! A model may have its addresses from a page that was written for it, so an address must not lead into this
+//! machine or its network. Each address that a name resolves to is checked, and the connection is made to the
+//! checked addresses alone: a name that resolves to another one a moment later changes nothing. The same
 //! holds for each redirect. One origin is exempt, the server of the evaluation, which the person has set.
 
 use std::fmt;

@@ -21,7 +21,8 @@ pub(super) fn numbers(text: &str) -> Vec<f64> {
     words.filter_map(|word| word.trim_matches('.').parse().ok()).collect()
 }
 
-/// The rows of a sheet as `read_excel` shows it: the first has the names of the columns, and no row its number.
+/// The rows of a sheet as `read_excel` shows it: the first has the names of the columns, and no row its
+/// number.
 pub(super) fn sheet(text: &str) -> Vec<Vec<&str>> {
     let rows = text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()));
     rows.map(|line| line.split('\t').skip(1).collect()).collect()

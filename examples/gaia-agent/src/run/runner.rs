@@ -61,7 +61,8 @@ impl Runner {
         let working = run.questions.iter().enumerate().map(|(at, question)| {
             let (runner, thread, question) = (self.clone(), run.thread(&question.task_id), question.clone());
             async move {
-                // In a task of its own, so that questions share the processors. A run that is dropped drops them.
+                // In a task of its own, so that questions share the processors. A run that is dropped drops
+                // them.
                 let mut tasks = tokio::task::JoinSet::new();
                 let asked = question.clone();
                 tasks.spawn(async move { runner.solve(&thread, &asked).await });

@@ -1,4 +1,5 @@
-//! [`Desk`]: what the tools of one question work with. It is passed to each call of the agent, and never stored.
+//! [`Desk`]: what the tools of one question work with. It is passed to each call of the agent, and never
+//! stored.
 
 use std::fmt;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! question.
 //!
 //! No path leads out of the two, whatever it is made of: `..`, an absolute path, a symbolic link. Names that
-//! begin with a dot are not seen, since they hold settings and keys. A file is looked for in the current folder
-//! first and then in the downloads; one that is in neither does not exist.
+//! begin with a dot are not seen, since they hold settings and keys. A file is looked for in the current
+//! folder first and then in the downloads; one that is in neither does not exist.
 
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
@@ -92,7 +92,8 @@ impl Folders {
         all
     }
 
-    /// Writes a file into the downloads, whole or not at all, and returns the path that the model knows it by.
+    /// Writes a file into the downloads, whole or not at all, and returns the path that the model knows it
+    /// by.
     ///
     /// # Errors
     /// If the name is not plain, or the file cannot be written.

@@ -1,5 +1,5 @@
-//! The results in a page of DuckDuckGo, and the text in a piece of HTML. Pure, and tolerant: a page that looks
-//! different has no results.
+//! The results in a page of DuckDuckGo, and the text in a piece of HTML. Pure, and tolerant: a page that
+//! looks different has no results.
 
 use reqwest::Url;
 

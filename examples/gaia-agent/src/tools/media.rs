@@ -13,7 +13,8 @@ const LONGEST: u64 = 14 << 20;
 const SYSTEM: &str = "You describe media for another program. Say exactly what is seen and heard, with all names, numbers and positions \
 that the question is about. Do not guess.";
 
-/// Looks at an image and answers a question about it: what it shows, the text in it, a diagram, a chess position.
+/// Looks at an image and answers a question about it: what it shows, the text in it, a diagram, a chess
+/// position.
 #[tool]
 pub(super) async fn analyze_image(
     desk: CallContext<Desk>,

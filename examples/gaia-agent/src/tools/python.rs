@@ -10,8 +10,8 @@ use crate::python::Ran;
 /// The longest file that is run.
 const LONGEST: u64 = 1 << 20;
 
-/// Runs a Python file and returns what it prints. It runs without a network, in a folder of its own, for a limited
-/// time.
+/// Runs a Python file and returns what it prints. It runs without a network, in a folder of its own, for a
+/// limited time.
 #[tool]
 pub(super) async fn execute_python_file(
     desk: CallContext<Desk>,
@@ -24,8 +24,8 @@ pub(super) async fn execute_python_file(
     report(ran, &desk).await
 }
 
-/// Runs Python code and returns what it prints and the value of its last expression. Names that it defines stay
-/// for the next call. It runs without a network, for a limited time.
+/// Runs Python code and returns what it prints and the value of its last expression. Names that it defines
+/// stay for the next call. It runs without a network, for a limited time.
 #[tool]
 pub(super) async fn python_repl(
     desk: CallContext<Desk>,

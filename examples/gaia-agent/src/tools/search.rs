@@ -111,7 +111,8 @@ pub(super) async fn wikipedia(
 #[tool]
 pub(super) async fn arxiv_search(
     desk: CallContext<Desk>,
-    /// Words of the title, the abstract or the authors, or arXiv's own syntax such as `au:hinton AND ti:dropout`.
+    /// Words of the title, the abstract or the authors, or arXiv's own syntax such as `au:hinton AND
+    /// ti:dropout`.
     query: String,
     /// How many papers, up to 10.
     #[default(5)]

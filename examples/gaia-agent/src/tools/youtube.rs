@@ -1,7 +1,8 @@
 //! The tool `youtube_transcript`.
 //!
-//! A video's page holds a key of YouTube's own player interface; asked with it, the interface names the tracks of
-//! captions; and a track is a small XML document. None of it is documented by YouTube, so it may change.
+//! A video's page holds a key of YouTube's own player interface; asked with it, the interface names the
+//! tracks of captions; and a track is a small XML document. None of it is documented by YouTube, so it may
+//! change.
 
 use agentgraph::CallContext;
 use agentgraph_llm::{ToolError, tool};

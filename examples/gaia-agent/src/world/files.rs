@@ -1,4 +1,5 @@
-//! The files of the world, made by code: sheets, pictures, recordings and reports. Small, and the same each time.
+//! The files of the world, made by code: sheets, pictures, recordings and reports. Small, and the same each
+//! time.
 
 use std::io::{Cursor, Write};
 
@@ -139,7 +140,8 @@ fn in_parentheses(text: &str) -> String {
     text.replace('\\', "\\\\").replace('(', "\\(").replace(')', "\\)")
 }
 
-/// A picture of a text in large letters, as a PNG. Its letters are capitals, digits and spaces; others are gaps.
+/// A picture of a text in large letters, as a PNG. Its letters are capitals, digits and spaces; others are
+/// gaps.
 ///
 /// # Errors
 /// If it cannot be encoded, which does not happen in memory.

@@ -1,5 +1,5 @@
-//! A model that sees and hears, over the wire of Gemini: it reads the pixels and the samples that it is sent. Of videos
-//! it knows those of the world by their ids.
+//! A model that sees and hears, over the wire of Gemini: it reads the pixels and the samples that it is sent.
+//! Of videos it knows those of the world by their ids.
 
 use std::io::Cursor;
 use std::sync::Arc;

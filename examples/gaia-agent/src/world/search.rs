@@ -1,4 +1,5 @@
-//! The services that tools search, in the forms of the real ones. The answers are handwritten: nothing was recorded.
+//! The services that tools search, in the forms of the real ones. The answers are handwritten: nothing was
+//! recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -49,7 +49,8 @@ impl WorldServer {
         Ok(WorldServer { url, requests, serving })
     }
 
-    /// The address of the evaluation server. The services are below it: see [`Addresses::on`](crate::settings::Addresses::on).
+    /// The address of the evaluation server. The services are below it: see
+    /// [`Addresses::on`](crate::settings::Addresses::on).
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -1,5 +1,5 @@
-//! The cache: a hit costs no call of a model, and is for the same question, files, model and prompt alone. Only finished
-//! answers are kept, and nothing that happens to the file loses a run.
+//! The cache: a hit costs no call of a model, and is for the same question, files, model and prompt alone.
+//! Only finished answers are kept, and nothing that happens to the file loses a run.
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

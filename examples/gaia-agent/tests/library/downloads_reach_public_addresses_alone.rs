@@ -1,5 +1,5 @@
-//! Downloads: every address that a name resolves to is checked, and the connection goes to the checked address. The
-//! evaluation server alone may be on this machine.
+//! Downloads: every address that a name resolves to is checked, and the connection goes to the checked
+//! address. The evaluation server alone may be on this machine.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Answers of an evaluation server are checked. A question whose file cannot be downloaded is answered without it.
+//! Answers of an evaluation server are checked. A question whose file cannot be downloaded is answered
+//! without it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Files: the current folder first, then the downloads of the question, and nothing else, whatever a name is made of.
+//! Files: the current folder first, then the downloads of the question, and nothing else, whatever a name is
+//! made of.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Models that fail: waits before retries, the fallback, a temperature that is refused, and what is left if all fail.
+//! Models that fail: waits before retries, the fallback, a temperature that is refused, and what is left if
+//! all fail.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

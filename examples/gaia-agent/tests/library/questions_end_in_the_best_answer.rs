@@ -1,5 +1,5 @@
-//! A question never ends in nothing: at the limit of rounds, after an empty or a cut answer, after tools that fail. The
-//! solution says what kind of answer it is.
+//! A question never ends in nothing: at the limit of rounds, after an empty or a cut answer, after tools that
+//! fail. The solution says what kind of answer it is.
 
 use agentgraph::MemorySaver;
 use agentgraph_llm::{ChatRequest, Reply, Role, ScriptedModel, StopReason, Usage};

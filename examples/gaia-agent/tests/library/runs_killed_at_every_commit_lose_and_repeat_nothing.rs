@@ -1,7 +1,8 @@
-//! Runs of real processes that are killed (SIGKILL) at their commits. The next process goes on; no question is answered
-//! twice, and no call whose result was stored runs again.
+//! Runs of real processes that are killed (SIGKILL) at their commits. The next process goes on; no question
+//! is answered twice, and no call whose result was stored runs again.
 //!
-//! The child is this program: it runs the twenty questions over its own server, with a store that kills the process.
+//! The child is this program: it runs the twenty questions over its own server, with a store that kills the
+//! process.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -308,7 +309,8 @@ async fn among_questions_side_by_side_nothing_that_was_stored_is_done_again() {
     let logs = folder.logs();
     let all = logs.lines().count();
     for (at, done) in &stored {
-        // Lines without an event are further lines of one; the part of the log after the kill is the end of it.
+        // Lines without an event are further lines of one; the part of the log after the kill is the end of
+        // it.
         let later: Vec<_> = logs
             .lines()
             .skip(*at)

@@ -1,5 +1,5 @@
-//! The tools that search, over HTTP: what they make of good answers, and of servers that fail. The answers are handwritten;
-//! the real services were not tried.
+//! The tools that search, over HTTP: what they make of good answers, and of servers that fail. The answers
+//! are handwritten; the real services were not tried.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A submission is stored before it is sent, and sent again only if the server surely did not get it, or if told to.
+//! A submission is stored before it is sent, and sent again only if the server surely did not get it, or if
+//! told to.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

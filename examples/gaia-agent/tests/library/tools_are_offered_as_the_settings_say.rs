@@ -1,4 +1,5 @@
-//! The fifteen tools under the names of the document: with typed arguments, and offered only where their keys are.
+//! The fifteen tools under the names of the document: with typed arguments, and offered only where their keys
+//! are.
 
 use agentgraph_llm::{Reply, ScriptedModel};
 use gaia_agent::GaiaAgent;

@@ -1,5 +1,5 @@
-//! The twenty questions, end to end: questions and files come over HTTP, tools search over HTTP, media go to a model over
-//! HTTP, and the answers are submitted over HTTP.
+//! The twenty questions, end to end: questions and files come over HTTP, tools search over HTTP, media go to
+//! a model over HTTP, and the answers are submitted over HTTP.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,8 @@ use crate::shell::{Running, program, run};
 /// Kills at evenly spaced places of a run.
 const ROUNDS: u64 = 8;
 
-/// The bytes in the log of the threads, which only grows while the program runs: it is the clock of the kills.
+/// The bytes in the log of the threads, which only grows while the program runs: it is the clock of the
+/// kills.
 fn written(folder: &Folder) -> u64 {
     folder.file("data/threads.db-wal").metadata().map_or(0, |file| file.len())
 }
