@@ -16,8 +16,8 @@ const REFUSED: &str = "Unsupported value: 'temperature' does not support 0 with 
 
 type Seen = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// A server of Chat Completions. `gpt-4o` refuses a temperature, and is down without one; `gpt-4o-mini` asks for a
-/// product and answers with it.
+/// A server of Chat Completions. `gpt-4o` refuses a temperature, and is down without one; `gpt-4o-mini` asks
+/// for a product and answers with it.
 fn start() -> (String, Seen) {
     let seen = Seen::default();
     let app = Router::new().route("/v1/chat/completions", post(answer)).with_state(Arc::clone(&seen));
