@@ -112,6 +112,9 @@ async fn a_state_that_grows_beyond_the_memory_of_an_invocation_goes_on() {
     assert_eq!(book.pages.iter().map(String::len).sum::<usize>(), 400 * 100 * 1024);
     let again = graph.state("t").await.unwrap().unwrap().values;
     assert_eq!(again, book);
+    // Results of 40 MB are in several journals, none of which grows beyond its share.
+    let journals = "select id from sys_invocation where target_service_name = 'diary.steps'";
+    assert!(server::shared().await.query(journals).await.len() > 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
