@@ -24,6 +24,7 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use super::hosted::Hosted;
 use super::posting::CallPosts;
 use super::room::Room;
+use super::rows::Rows;
 use super::tasks::{self, of_wire, run_here};
 use super::waits::{Look, Over, Waits, is_cancel};
 use crate::wire::message::{
@@ -97,48 +98,6 @@ pub(super) async fn drive(
             hosted.wire.send(&key, label, &refused).await.map_err(of_wire)
         }
         sent => sent.map_err(of_wire),
-    }
-}
-
-/// The rows of a thread, in order, and the room that they leave.
-pub(super) struct Rows {
-    pub(super) rows: Vec<(String, Vec<u8>)>,
-    room: Room,
-}
-
-impl Rows {
-    /// Reads them. The runtime sends them with the request, unless they are large.
-    pub(super) async fn read(
-        hosted: &Hosted,
-        ctx: &ContextInternal,
-        thread: &str,
-        cancelled: &mut bool,
-    ) -> Result<Self, HandlerError> {
-        let mut keys = loop {
-            match ctx.get_keys().await {
-                Err(error) if is_cancel(&error) => *cancelled = true,
-                keys => break keys?,
-            }
-        };
-        keys.retain(|key| !key.starts_with('~'));
-        keys.sort_unstable();
-        let mut rows = Vec::with_capacity(keys.len());
-        let mut room = Room::default();
-        for key in keys {
-            let payload = loop {
-                match ctx.get::<Bytes>(&key).await {
-                    Err(error) if is_cancel(&error) => *cancelled = true,
-                    found => break found?,
-                }
-            };
-            if let Some(payload) = payload {
-                room.hold(&key, payload.len());
-                let label = hosted.label(Part::Row, thread).of_key(&key);
-                let (row, _) = hosted.wire.read(label, payload).await.map_err(of_wire)?;
-                rows.push((key, row));
-            }
-        }
-        Ok(Rows { rows, room })
     }
 }
 
