@@ -32,7 +32,7 @@ pub(crate) use once::{NewOnce, OnceStorage};
 pub(crate) use origin::TaskOrigin;
 use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
-pub(crate) use spending::Spending;
+pub(crate) use spending::{Spending, Units};
 pub use store::MissingStore;
 pub(crate) use values_by_type::ValuesByType;
 
@@ -489,7 +489,8 @@ impl Ctx {
         self.shared.root().spending.spend(unit.into(), amount);
     }
 
-    /// The amount of a unit that the run has spent, in all its calls.
+    /// The amount of a unit that the run has spent, in all its calls. On a [`Host`](crate::host::Host) the
+    /// amount at the start of the attempt, and what the attempt has spent itself.
     pub fn spent(&self, unit: &str) -> u64 {
         self.shared.root().spending.spent(unit)
     }

@@ -379,9 +379,16 @@ impl Control {
     }
 
     /// Records a question without an answer that the task asked in another process.
-    pub(crate) fn put_question(&self, task: TaskRequest, spot: Spot, value: Value, schema: Option<Value>) {
+    pub(crate) fn put_question(
+        &self,
+        task: TaskRequest,
+        spot: Spot,
+        value: Value,
+        schema: Option<Value>,
+        until: Option<u64>,
+    ) {
         self.used.store(true, Ordering::Release);
-        self.with_questions(task, |questions| questions.open(spot, value, schema));
+        self.with_questions(task, |questions| questions.open(spot, value, schema, until));
     }
 
     /// Records that an answer was refused in another process.

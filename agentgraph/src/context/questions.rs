@@ -157,7 +157,7 @@ impl Questions {
                 Some(problem) => Err(self.refuse(n, problem, schema)),
             };
         }
-        Err(self.open_until(spot, value, schema, until))
+        Err(self.open(spot, value, schema, until))
     }
 
     /// The spot of the attempt's next question.
@@ -204,12 +204,9 @@ impl Questions {
         self.asked.iter().find(|asked| asked.spot == *spot && asked.answer != AnswerState::Voided)
     }
 
-    /// Opens a question without an answer. An answer to another question at its spot is voided.
-    pub(crate) fn open(&mut self, spot: Spot, value: Value, schema: Option<Value>) -> Interrupted {
-        self.open_until(spot, value, schema, None)
-    }
-
-    fn open_until(
+    /// Opens a question without an answer. An answer to another question at its spot is voided. `until` is the
+    /// end of a sleep.
+    pub(crate) fn open(
         &mut self,
         spot: Spot,
         value: Value,

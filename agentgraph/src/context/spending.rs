@@ -8,6 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::words::{Budget, Spent};
 
+/// Amounts by unit, in the order of the units.
+pub(crate) type Units = Vec<(String, u64)>;
+
 /// The meter of a run. It counts if there is a budget, or once a node has counted something.
 #[derive(Default)]
 pub(crate) struct Spending {
@@ -37,6 +40,34 @@ impl Spending {
             inside: AtomicU64::new(0),
             unstored: AtomicBool::new(false),
         }
+    }
+
+    /// The meter of a task whose run counts elsewhere: the units that the run has spent, and their limits.
+    pub(crate) fn elsewhere(units: Units, limits: Units) -> Self {
+        let owned = |units: Units| units.into_iter().map(|(unit, amount)| (Cow::Owned(unit), amount));
+        let budget = Budget { units: owned(limits).collect(), ..Budget::default() };
+        Spending {
+            budget: (!budget.units.is_empty()).then_some(budget),
+            units: Mutex::new(owned(units).collect()),
+            ..Spending::default()
+        }
+    }
+
+    /// The units so far, and their limits.
+    pub(crate) fn known(&self) -> (Units, Units) {
+        let listed = |units: &BTreeMap<Cow<'static, str>, u64>| {
+            units.iter().map(|(unit, amount)| (unit.to_string(), *amount)).collect()
+        };
+        (listed(&self.units()), self.budget.as_ref().map(|budget| listed(&budget.units)).unwrap_or_default())
+    }
+
+    /// The units spent since `before`, which are those of an earlier [`known`](Self::known).
+    pub(crate) fn since(&self, before: &Units) -> Units {
+        let before =
+            |unit: &str| before.iter().find(|(known, _)| known == unit).map_or(0, |(_, amount)| *amount);
+        let units = self.units();
+        let spent = units.iter().map(|(unit, amount)| (unit.to_string(), amount - before(unit).min(*amount)));
+        spent.filter(|(_, amount)| *amount > 0).collect()
     }
 
     /// Whether anything is counted, so that checkpoints must store it.

@@ -36,7 +36,8 @@ use crate::error::BoxError;
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
     /// Runs one attempt of a task. An error here means that the host failed, not the node; the run fails with
-    /// [`Code::Host`](crate::Code::Host) and can continue by `proceed()`.
+    /// [`Code::Host`](crate::Code::Host) and can continue by `proceed()`. So does a reply that does not
+    /// [answer](TaskReply::answers) the call.
     ///
     /// A host that is asked for a task again, by its [id](TaskCall::task) and [attempt](TaskCall::attempt),
     /// may give the reply that it has given before.

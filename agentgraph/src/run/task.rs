@@ -5,7 +5,7 @@ mod once;
 pub use once::forget_once;
 
 use std::future::IntoFuture;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
@@ -14,7 +14,7 @@ use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{
     Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Sink, Spending, TaskOrigin, TaskRequest,
-    TaskVerdict, VisibleEdits,
+    TaskVerdict, Units, VisibleEdits,
 };
 use crate::engine::driver::{Driver, FarNode};
 use crate::engine::executor::node_error;
@@ -37,9 +37,9 @@ use crate::session::Sessions;
 use crate::state::{State, StoredState};
 use crate::step::{InputValue, Step};
 use crate::words::GraphEdit;
-use agentgraph_checkpoint::Checkpointer;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 use agentgraph_checkpoint::services::micros;
+use agentgraph_checkpoint::{Checkpointer, TaskId};
 
 /// # As the far side of a host
 impl<S: StoredState> CompiledGraph<S> {
@@ -236,9 +236,12 @@ struct FarAttempt<S: State> {
     name: String,
     codec: Codec<S>,
     shared: Arc<RunShared>,
+    task: TaskId,
     request: TaskRequest,
     input: Option<InputValue>,
     failure: Option<Arc<Failure>>,
+    /// The units that the run had spent before.
+    spent: Units,
 }
 
 impl<S: State> FarAttempt<S> {
@@ -253,7 +256,7 @@ impl<S: State> FarAttempt<S> {
     ) -> Result<Self, Error> {
         let sessions = Sessions::open(&graph.shared.sessions, &details.sessions, false);
         let sessions = sessions.map_err(|error| Error::new(Code::Host, error.message().to_owned()))?;
-        let TaskDetails { input, limits, failure, asked, kept, .. } = details;
+        let TaskDetails { input, limits, failure, asked, kept, spent, budget, .. } = details;
         let origin = TaskOrigin::unstored(call.step);
         let handles = failure.is_some();
         let (step, index, attempt) = (call.step, call.index, call.attempt);
@@ -284,7 +287,7 @@ impl<S: State> FarAttempt<S> {
             hears_messages: hears,
             max_supersteps: call.max_supersteps,
             services: Arc::clone(&graph.shared.services),
-            spending: Spending::default(),
+            spending: Spending::elsewhere(spent.clone(), budget),
             drains: AtomicBool::new(false),
             beats: Heartbeats::default(),
             outer: None,
@@ -298,7 +301,8 @@ impl<S: State> FarAttempt<S> {
         let input = input.map(|bytes| InputValue::stored(bytes.0, limits));
         let failure = failure.map(Arc::new);
         let driver = graph.driver.clone();
-        Ok(FarAttempt { core, driver, node, name: call.node, codec, shared, request, input, failure })
+        let (task, name) = (call.task, call.node);
+        Ok(FarAttempt { core, driver, node, name, codec, shared, task, request, input, failure, spent })
     }
 
     async fn run(self, once: Option<FarOnce>) -> Result<TaskReply, Error> {
@@ -324,7 +328,15 @@ impl<S: State> FarAttempt<S> {
         };
         let changed = self.shared.sessions.changes_since(&sessions)?;
         let sessions = changed.into_iter().map(|(name, bytes)| (name, bytes.0.into())).collect();
-        Ok(TaskReply { reply, at: micros(self.shared.services.now()), sessions })
+        Ok(TaskReply {
+            task: self.task,
+            attempt: self.request.attempt,
+            reply,
+            at: micros(self.shared.services.now()),
+            sessions,
+            spent: self.shared.spending.since(&self.spent),
+            drains: self.shared.drains.load(Ordering::Acquire),
+        })
     }
 
     async fn attempt(&self) -> EndedAttempt<S> {
@@ -348,7 +360,8 @@ impl<S: State> FarAttempt<S> {
     fn verdict(&self, verdict: TaskVerdict) -> Result<Reply, Error> {
         Ok(match verdict {
             TaskVerdict::Waits(asks) => {
-                let questions = asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema));
+                let questions =
+                    asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema, one.until));
                 Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?.into())
             }
             TaskVerdict::Refused(Refusal { n, problem, asked }) => {

@@ -1,10 +1,15 @@
 //! What a driver does wrong is a typed error, and never a panic.
 
+use std::task::{Context, Poll};
 use std::time::UNIX_EPOCH;
 
-use agentgraph::Code;
 use agentgraph::host::{Ground, HostedGraph, NeedKind, Reply, RunCall, TaskReply};
+use agentgraph::node::{NodeCall, NodeService, Step};
+use agentgraph::prelude::*;
+use agentgraph::{BoxError, Code};
 use serde_json::Value;
+use tower::Service;
+use tower::layer::layer_fn;
 
 use crate::graphs::{Work, busy, step};
 
@@ -58,7 +63,7 @@ async fn a_damaged_reply_fails_the_run_and_not_the_process() {
     json["reply"]["Done"] = serde_json::json!([1, 2, 3]);
     let damaged: TaskReply = serde_json::from_value::<TaskReply>(json).unwrap();
     run.give(tasks[0].id, Reply::Task(damaged)).unwrap();
-    run.give(tasks[1].id, Reply::Task(reply)).unwrap();
+    run.give(tasks[1].id, Reply::HostFailed("the line is cut".into())).unwrap();
     let mut end = None;
     for _ in 0..10 {
         for need in run.needs().unwrap() {
@@ -70,6 +75,29 @@ async fn a_damaged_reply_fails_the_run_and_not_the_process() {
         }
     }
     assert_eq!(end.unwrap().error_code(), Some("E_HOST"));
+}
+
+#[tokio::test]
+async fn the_reply_of_another_task_is_refused_and_does_no_harm() {
+    let graph = busy(false);
+    let mut run = graph.drive(call(), Ground::new("t", 1, UNIX_EPOCH).journaled()).unwrap();
+    let store = run.needs().unwrap();
+    run.give(store[0].id, Reply::Stored(Ok(()))).unwrap();
+    let tasks = run.needs().unwrap();
+    let mut replies = Vec::new();
+    for need in &tasks {
+        let NeedKind::Task(task) = &need.kind else { panic!("{need:?}") };
+        replies.push(graph.run_task((**task).clone()).await.unwrap());
+    }
+    let refused = run.give(tasks[0].id, Reply::Task(replies[1].clone())).unwrap_err();
+    assert_eq!(refused.code(), Code::Host);
+    assert!(refused.message().contains("of that task and attempt"), "{refused}");
+    assert!(run.needs().unwrap().is_empty());
+    for (need, reply) in tasks.iter().zip(replies) {
+        run.give(need.id, Reply::Task(reply)).unwrap();
+    }
+    let committed = run.needs().unwrap();
+    assert!(matches!(&committed[..], [need] if matches!(need.kind, NeedKind::Store(_))), "{committed:?}");
 }
 
 #[tokio::test]
@@ -102,6 +130,36 @@ async fn a_store_that_fails_ends_the_call() {
         }
         assert_eq!(run.end().unwrap().error_code(), Some("E_STORE"));
     }
+}
+
+/// A layer that waits for ever.
+#[derive(Clone)]
+struct Waiting;
+
+impl Service<NodeCall<Work>> for Waiting {
+    type Response = Step<Work>;
+    type Error = BoxError;
+    type Future = std::future::Pending<Result<Step<Work>, BoxError>>;
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+    fn call(&mut self, _: NodeCall<Work>) -> Self::Future {
+        std::future::pending()
+    }
+}
+
+#[test]
+fn a_run_that_waits_without_having_asked_for_anything_says_so() {
+    let graph = StateGraph::new()
+        .node("inside", busy(false).layer(layer_fn(|_: NodeService<Work>| Waiting)))
+        .edge(START, "inside");
+    let graph = graph.compile().unwrap();
+    let mut run = graph.drive(call(), Ground::new("t", 1, UNIX_EPOCH).journaled()).unwrap();
+    let store = run.needs().unwrap();
+    run.give(store[0].id, Reply::Stored(Ok(()))).unwrap();
+    let stuck = run.needs().unwrap_err();
+    assert_eq!(stuck.code(), Code::Host);
+    assert!(stuck.message().contains("a layer around a subgraph"), "{stuck}");
 }
 
 #[test]

@@ -5,11 +5,12 @@ mod far;
 mod far_side;
 mod passes;
 mod sessions;
+mod spending;
 mod states;
 mod subgraphs;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentgraph::host::{Host, TaskCall, TaskReply};
@@ -224,6 +225,50 @@ async fn a_failure_of_the_host_is_not_a_failure_of_the_node_and_the_thread_proce
         "E_HOST: node `a`: the host could not run the task: the line is dead (thread `t`)"
     );
     assert_eq!(text(build().proceed().thread("t").await.unwrap().output()), "i a");
+}
+
+/// Gives each call the reply of the one before.
+struct Late {
+    graph: CompiledGraph<Words>,
+    last: Mutex<Option<TaskReply>>,
+}
+
+#[async_trait::async_trait]
+impl Host for Late {
+    async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+        let reply = self.graph.run_task(call).await?;
+        let last = self.last.lock().unwrap().replace(reply.clone());
+        Ok(last.unwrap_or(reply))
+    }
+}
+
+#[tokio::test]
+async fn the_reply_of_another_task_is_refused_and_the_thread_proceeds() {
+    let build = || {
+        let graph = StateGraph::new().node("a", says("a")).node("b", says("b"));
+        graph.edge(START, "a").edge("a", "b").compile().unwrap()
+    };
+    let saver = Arc::new(MemorySaver::new());
+    let host = Late { graph: build(), last: Mutex::default() };
+    let error = start(&build().checkpointer(Arc::clone(&saver)).host(host)).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::Host, Some("b")), "{error}");
+    assert!(error.to_string().contains("the reply of another task"), "{error}");
+    let end = build().checkpointer(saver).proceed().thread("t").await.unwrap();
+    assert_eq!(text(end.output()), "i a b");
+}
+
+#[tokio::test]
+async fn the_reply_of_another_attempt_is_refused() {
+    let flaky = |ctx: Ctx| async move { if ctx.attempt() == 3 { Ok(()) } else { Err("no") } };
+    let again = RetryPolicy::attempts(3).initial(Duration::ZERO);
+    let build = || {
+        let graph = StateGraph::<Words>::new().node("a", flaky.retry(again.clone()));
+        graph.edge(START, "a").compile().unwrap()
+    };
+    let host = Late { graph: build(), last: Mutex::default() };
+    let error = build().host(host).invoke(Words::update()).await.unwrap_err();
+    assert_eq!(error.code(), Code::Host, "{error}");
+    assert!(error.to_string().contains("attempt 1 of task"), "{error}");
 }
 
 #[tokio::test]

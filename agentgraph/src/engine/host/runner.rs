@@ -1,11 +1,12 @@
 //! [`HostRunner`]: sends the attempts of tasks to a host.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use crate::context::{Interrupted, RunShared, TaskRequest, VisibleEdits};
+use crate::context::{Interrupted, RunShared, TaskRequest, Units, VisibleEdits};
 use crate::engine::driver::Driver;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::stored::{StoredStep, from_bytes};
@@ -15,7 +16,7 @@ use crate::extract::Task;
 use crate::failure::{Failure, FarError};
 use crate::graph::Discipline;
 use crate::graph::run_graph::RunGraph;
-use crate::node::host::{Blob, EncodedState, Host, Reply, TaskCall, TaskDetails, TaskNames};
+use crate::node::host::{Blob, EncodedState, Host, Reply, TaskCall, TaskDetails, TaskNames, TaskReply};
 use crate::node::{NodeFuture, NodeResult};
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
@@ -188,12 +189,15 @@ fn task_call<S: State>(
         index: request.index,
         remote: node.remote,
     };
+    let (spent, budget) = shared.root().spending.known();
     let details = TaskDetails {
         input: task.input.map(InputValue::encode).transpose()?.map(Bytes),
         limits: task.input.and_then(InputValue::stored_limits),
         failure: task.failure.map(|failure| Failure::clone(failure)),
         asked: shared.control.asked(request.index),
         added: shared.added_on_path(),
+        spent,
+        budget,
         ..details
     };
     TaskCall::new(names, state, &details)
@@ -231,10 +235,14 @@ impl<S: State> SentTask<S> {
                 let problem = format!("the host could not run the task: {error}");
                 OwnError(Error::new(Code::Host, problem).with_source(error))
             })?;
+            if !reply.answers(&call) {
+                return Err(OwnError(foreign_reply(&reply, &call)).into());
+            }
             if !reply.sessions.is_empty() {
                 let by = self.session_change(call.task);
                 self.shared.sessions.adopt(&sessions, &reply.sessions, &by).map_err(OwnError)?;
             }
+            self.count(reply.spent, reply.drains);
             let (failure, next) = match reply.reply {
                 Reply::Failed(failure) => (failure, None),
                 Reply::Again { failure, wait, attempt } => (failure, Some((wait, attempt))),
@@ -249,13 +257,24 @@ impl<S: State> SentTask<S> {
             let Some((wait, attempt)) = next else { return Err(error) };
             self.shared.services.sleep(wait).await;
             let now = self.shared.sessions.encode().map_err(OwnError)?;
-            let changed = (now != sessions).then_some(&now);
-            call = call.again(attempt, changed).map_err(OwnError)?;
+            let (spent, _) = self.shared.root().spending.known();
+            call = call.again(attempt, &now, spent).map_err(OwnError)?;
             sessions = now;
             self.shared.control.note_attempts(request.index, attempt);
             if let Some(sink) = sink {
                 sink.attempt_started(TaskRequest { attempt, ..request });
             }
+        }
+    }
+
+    /// Counts for the run what an attempt has spent, and notes its wish to drain the run.
+    fn count(&self, spent: Units, drains: bool) {
+        let run = self.shared.root();
+        for (unit, amount) in spent {
+            run.spending.spend(unit.into(), amount);
+        }
+        if drains {
+            run.drains.store(true, Ordering::Release);
         }
     }
 
@@ -290,8 +309,18 @@ impl<S: State> SentTask<S> {
     }
 }
 
-/// A question of a task on a host: its spot, its value, and its schema.
-pub(crate) type Question = (Spot, Value, Option<Value>);
+/// The error for a reply that belongs to another call.
+fn foreign_reply(reply: &TaskReply, call: &TaskCall) -> Error {
+    let problem = format!(
+        "the host gave the reply of another task or attempt: attempt {} of task {}, and not attempt {} of task {}",
+        reply.attempt, reply.task, call.attempt, call.task
+    );
+    Error::new(Code::Host, problem)
+}
+
+/// A question of a task on a host: its spot, its value, its schema, and the end of a sleep, in microseconds
+/// since 1970.
+pub(crate) type Question = (Spot, Value, Option<Value>, Option<u64>);
 
 /// Records the questions of a task on a host. Their ids and the answers that they void are computed here.
 fn take_questions(
@@ -304,8 +333,8 @@ fn take_questions(
         let problem = "a host reported a waiting task without an interrupt";
         return Err(OwnError(Error::new(Code::Host, problem)));
     }
-    for (spot, value, schema) in questions {
-        shared.control.put_question(request, spot, value, schema);
+    for (spot, value, schema, until) in questions {
+        shared.control.put_question(request, spot, value, schema, until);
     }
     Ok(Interrupted)
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Blob;
+use crate::context::Units;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::record::bytes::Bytes;
@@ -84,6 +85,12 @@ pub(crate) struct TaskDetails {
     /// The sessions of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) sessions: StoredSessions,
+    /// The units that the run has spent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) spent: Units,
+    /// The limits of units in the run's budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) budget: Units,
     /// In a pass, the nodes that are done, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) done: Vec<String>,
@@ -155,11 +162,17 @@ impl TaskCall {
         })
     }
 
-    /// The same task's next attempt, on the sessions as they are now.
-    pub(crate) fn again(mut self, attempt: u32, sessions: Option<&StoredSessions>) -> Result<Self, Error> {
+    /// The same task's next attempt, on the sessions and the spent units as they are now.
+    pub(crate) fn again(
+        mut self,
+        attempt: u32,
+        sessions: &StoredSessions,
+        spent: Units,
+    ) -> Result<Self, Error> {
         self.attempt = attempt;
-        if let Some(sessions) = sessions {
-            let details = TaskDetails { sessions: sessions.clone(), ..self.details()? };
+        let before = self.details()?;
+        if before.sessions != *sessions || before.spent != spent {
+            let details = TaskDetails { sessions: sessions.clone(), spent, ..before };
             self.details = encoded(&self.node, &details)?;
         }
         Ok(self)

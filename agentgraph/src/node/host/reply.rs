@@ -5,17 +5,25 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Blob;
+use super::{Blob, TaskCall};
+use crate::context::Units;
+use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::from_micros;
 
 /// The end of one attempt of a task on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskReply {
+    pub(crate) task: TaskId,
+    pub(crate) attempt: u32,
     pub(crate) reply: Reply,
     /// The time on the far side when the attempt ended, in microseconds since 1970.
     pub(crate) at: u64,
     /// The sessions that the attempt has changed, by name.
     pub(crate) sessions: Vec<(String, Blob)>,
+    /// The units that the attempt has spent.
+    pub(crate) spent: Units,
+    /// Whether the node has asked for a drain of its run.
+    pub(crate) drains: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +48,22 @@ pub(crate) enum Reply {
 }
 
 impl TaskReply {
+    /// The task that it belongs to.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// The attempt that it ends.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether it answers this call. A run refuses any other reply with
+    /// [`Code::Host`](crate::Code::Host).
+    pub fn answers(&self, call: &TaskCall) -> bool {
+        (self.task, self.attempt) == (call.task, call.attempt)
+    }
+
     /// The time on the far side when the attempt ended.
     pub fn at(&self) -> SystemTime {
         from_micros(self.at)

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::need::{Need, NeedId, NeedKind, Reply};
 use crate::error::{Code, Error};
+use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::from_micros;
 
 /// The needs of one driven run, its clock and its randomness. All of them change only with replies, so a run
@@ -37,7 +38,8 @@ struct OpenNeed {
 /// The replies that fit a need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitKind {
-    Task,
+    /// An attempt of a task.
+    Task(TaskId, u32),
     Store,
     /// A timer, with the time at which it ends.
     Timer(SystemTime),
@@ -46,7 +48,10 @@ enum WaitKind {
 impl WaitKind {
     fn fits(self, reply: &Reply) -> bool {
         match self {
-            WaitKind::Task => matches!(reply, Reply::Task(_) | Reply::HostFailed(_)),
+            WaitKind::Task(task, attempt) => match reply {
+                Reply::Task(reply) => (reply.task, reply.attempt) == (task, attempt),
+                reply => matches!(reply, Reply::HostFailed(_)),
+            },
             WaitKind::Store => matches!(reply, Reply::Stored(_)),
             WaitKind::Timer(_) => matches!(reply, Reply::Fired),
         }
@@ -54,7 +59,7 @@ impl WaitKind {
 
     fn expects(self) -> &'static str {
         match self {
-            WaitKind::Task => "`Reply::Task` or `Reply::HostFailed`",
+            WaitKind::Task(..) => "`Reply::Task` of that task and attempt, or `Reply::HostFailed`",
             WaitKind::Store => "`Reply::Stored`",
             WaitKind::Timer(_) => "`Reply::Fired`",
         }
@@ -184,7 +189,8 @@ impl DeskState {
         let wait = match &kind {
             NeedKind::Store(_) => WaitKind::Store,
             NeedKind::Timer(limit) => WaitKind::Timer(after(self.now, *limit)),
-            NeedKind::Task(_) | NeedKind::Withdrawn => WaitKind::Task,
+            NeedKind::Task(call) => WaitKind::Task(call.task, call.attempt),
+            NeedKind::Withdrawn => return id,
         };
         self.asked.push(Need { id, kind });
         self.open.insert(id, OpenNeed { kind: wait, is_answered: false, reply: None, waker: None });

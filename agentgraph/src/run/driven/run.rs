@@ -86,7 +86,9 @@ impl DrivenRun {
     /// may be empty while earlier needs are open, and is empty when the run has [ended](Self::end).
     ///
     /// # Errors
-    /// [`Code::Host`] if the run waits, and for nothing: a mistake in the engine, to be reported.
+    /// [`Code::Host`] if the run waits, and for nothing that it has asked for. Code that runs with the loop
+    /// then awaits something by itself: a layer around a subgraph. Without such code it is a mistake in the
+    /// engine, to be reported.
     pub fn needs(&mut self) -> Result<Vec<Need>, Error> {
         let mut needs = Vec::new();
         while let Some(delivery) = self.inbox.pop_front() {
@@ -100,7 +102,9 @@ impl DrivenRun {
             needs.extend(self.desk.take_asked());
         }
         if self.work.is_some() && !self.desk.has_open_needs() {
-            let problem = "a driven run waits for nothing that its driver could give: report this mistake";
+            let problem = "a driven run waits for nothing that its driver could give: code that runs with the loop, such as a \
+                 layer around a subgraph, awaits something by itself; move it into a node, and report the mistake if there \
+                 is no such code";
             return Err(Error::new(Code::Host, problem));
         }
         Ok(needs)
@@ -110,7 +114,8 @@ impl DrivenRun {
     ///
     /// # Errors
     /// [`Code::Host`] if the run has not asked for it, if it was answered before, or if the reply is of
-    /// another kind than the need. A reply to a need that was withdrawn is ignored.
+    /// another kind than the need, or of another task. Nothing has changed then. A reply to a need that was
+    /// withdrawn is ignored.
     pub fn give(&mut self, id: NeedId, reply: Reply) -> Result<(), Error> {
         if self.desk.accept(id, &reply)? {
             self.inbox.push_back(Delivery::Reply(id, reply));

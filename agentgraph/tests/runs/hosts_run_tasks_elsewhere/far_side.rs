@@ -2,14 +2,16 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agentgraph::Code;
-use agentgraph::checkpoint::Checkpointer;
+use agentgraph::checkpoint::{Checkpointer, Services};
 use agentgraph::host::{FarSide, TaskEvent, TaskEventKind, TaskEvents, forget_once};
 use agentgraph::prelude::*;
 use serde_json::{Value, json};
 
 use super::far::Far;
+use crate::common::clock::Clock;
 use crate::common::words::{Words, WordsUpdate, text};
 
 static PAID: AtomicU32 = AtomicU32::new(0);
@@ -58,6 +60,29 @@ async fn without_a_store_a_durable_step_is_an_error_that_names_the_remedy() {
     let error = build().host(Far::of(build())).invoke(Words::update()).await.unwrap_err();
     assert_eq!(error.code(), Code::Once);
     assert!(error.to_string().contains("once_in"), "{error}");
+}
+
+#[tokio::test]
+async fn a_sleep_on_a_host_says_when_it_ends_and_ends_then() {
+    let naps = |ctx: Ctx| async move {
+        ctx.sleep("nap", Duration::from_secs(60)).await?;
+        Ok::<_, agentgraph::BoxError>(Words::update().seen(["awake"]))
+    };
+    let clock = Clock::default();
+    let build = || {
+        let graph = StateGraph::new().node("naps", naps).edge(START, "naps");
+        graph.compile().unwrap().services(clock.clone())
+    };
+    let store = Arc::new(MemorySaver::new()) as Arc<dyn Checkpointer>;
+    let far = Far::with(build(), move |_| FarSide::new().once_in(Arc::clone(&store)));
+    let graph = build().checkpointer(MemorySaver::new()).host(far.clone());
+    let asleep = graph.invoke(Words::update()).thread("t").await.unwrap();
+    assert_eq!(asleep.sleeps_until(), Some(clock.now() + Duration::from_secs(60)));
+    // Too early: no task is sent.
+    let still = graph.proceed().thread("t").await.unwrap();
+    assert_eq!((still.sleeps_until(), far.calls().len()), (asleep.sleeps_until(), 1));
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(text(graph.proceed().thread("t").await.unwrap().output()), "awake");
 }
 
 #[derive(Default)]

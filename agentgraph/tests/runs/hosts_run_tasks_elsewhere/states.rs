@@ -1,5 +1,6 @@
 //! A state is encoded once for all tasks that read it, and a call without its state asks for it.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::far::{Far, carried};
 
-static ENCODED: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// Of one test: each has a thread of its own.
+    static ENCODED: Cell<usize> = const { Cell::new(0) };
+}
 
 /// A text that counts how often it is encoded.
 #[derive(Deserialize, Clone, Debug, Default, PartialEq)]
@@ -18,7 +22,7 @@ struct Counted(String);
 
 impl Serialize for Counted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        ENCODED.fetch_add(1, Ordering::SeqCst);
+        ENCODED.set(ENCODED.get() + 1);
         serializer.serialize_newtype_struct("Counted", &self.0)
     }
 }
@@ -44,11 +48,11 @@ async fn a_fan_out_of_100_over_a_megabyte_hands_the_state_over_once() {
     let input = || Document::update().text(Counted("x".repeat(1 << 20)));
     let near = fan_out().invoke(input()).await.unwrap().into_finished().unwrap();
     let far = Far::of(fan_out()).compact();
-    ENCODED.store(0, Ordering::SeqCst);
+    ENCODED.set(0);
     let hosted = fan_out().host(far.clone()).invoke(input()).await.unwrap().into_finished().unwrap();
     assert_eq!(near.found, hosted.found);
     // `split` leaves the state as it is, and each superstep encodes the one that it reads.
-    assert_eq!(ENCODED.load(Ordering::SeqCst), 2);
+    assert_eq!(ENCODED.get(), 2);
     let calls = far.calls();
     let counts: Vec<_> = calls.iter().filter(|call| call.node == "count").collect();
     assert_eq!(counts.len(), 100);
