@@ -43,3 +43,11 @@ pub trait Host: Send + Sync + 'static {
     /// may give the reply that it has given before.
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError>;
 }
+
+/// A shared host is a host too.
+#[async_trait]
+impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
+    async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+        (**self).run(call).await
+    }
+}

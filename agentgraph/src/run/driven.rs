@@ -12,6 +12,7 @@ mod commit;
 mod desk;
 mod end;
 mod ground;
+mod here;
 mod hosted;
 mod image;
 mod need;

@@ -40,7 +40,8 @@ struct EndPlace {
 }
 
 impl RunEnd {
-    pub(super) fn of<S: StoredState>(schema: &S::Schema, result: &Result<Outcome<S>, Error>) -> Self {
+    /// The end of a call whose state has this schema, as its caller sees it.
+    pub fn of<S: StoredState>(schema: &S::Schema, result: &Result<Outcome<S>, Error>) -> Self {
         match result {
             Ok(outcome) => match End::of(schema, outcome) {
                 Ok(end) => RunEnd(end),

@@ -1,5 +1,6 @@
 //! [`HostedGraph`]: a compiled graph, as a host sees it.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -10,6 +11,7 @@ use super::call::{RunCall, no_passes, pass_input};
 use super::desk::Desk;
 use super::end::RunEnd;
 use super::ground::Ground;
+use super::here;
 use super::image::{DrivenStore, Image};
 use super::run::{Controls, DrivenRun};
 use super::seams::{DrivenHost, DrivenServices};
@@ -21,7 +23,7 @@ use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
-use crate::run::{CompiledDependencyGraph, CompiledGraph, view};
+use crate::run::{Cancellation, CompiledDependencyGraph, CompiledGraph, view};
 use crate::state::StoredState;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer};
 
@@ -67,11 +69,106 @@ pub trait HostedGraph: sealed::Sealed + Send + Sync + 'static {
 
     /// Whether it is a dependency graph, whose runs are passes.
     fn has_passes(&self) -> bool;
+
+    /// Makes a call on a thread in this process, as the calls of [`CompiledGraph`] do: with the graph's own
+    /// host, checkpointer and services.
+    ///
+    /// ```
+    /// use agentgraph::host::{HostedGraph, RunCall};
+    /// use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Page { text: String }
+    /// # async fn read() -> PageUpdate { Page::update().text("read") }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("read", read).edge(START, "read").compile()?;
+    /// let graph: Box<dyn HostedGraph> = Box::new(graph.checkpointer(MemorySaver::new()));
+    ///
+    /// let end = graph.call("t-1", RunCall::invoke::<Page>(&(), &Page::update())?).await;
+    /// assert_eq!(end.into_result::<Page>(&())?.output().text, "read");
+    /// let state = graph.state("t-1").await?.expect("the thread exists");
+    /// assert_eq!(state.values::<Page>(&())?.text, "read");
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn call(&self, thread: &str, call: RunCall) -> BoxFuture<'_, RunEnd>;
+
+    /// The newest checkpoint of a thread in the graph's own checkpointer, as [`CompiledGraph::state`].
+    ///
+    /// # Errors
+    /// [`Code::NoCheckpointer`](crate::Code::NoCheckpointer) if the graph has none.
+    fn state(&self, thread: &str) -> BoxFuture<'_, Result<Option<ThreadState>, Error>>;
+
+    /// Cancels the run of a thread, as [`CompiledGraph::cancel`].
+    ///
+    /// # Errors
+    /// If the graph has no checkpointer, or one without leases.
+    fn cancel(&self, thread: &str) -> BoxFuture<'_, Result<Cancellation, Error>>;
 }
 
 mod sealed {
     pub trait Sealed {}
 }
+
+/// A shared graph is a graph too, so that a list of graphs of any states can be registered.
+impl<G: HostedGraph + ?Sized> HostedGraph for Arc<G> {
+    fn drive(&self, call: RunCall, ground: Ground) -> Result<DrivenRun, Error> {
+        (**self).drive(call, ground)
+    }
+
+    fn run_task(&self, call: TaskCall, far: FarSide) -> BoxFuture<'_, Result<TaskReply, Error>> {
+        (**self).run_task(call, far)
+    }
+
+    fn thread_state(
+        &self,
+        thread: &str,
+        rows: Vec<(String, Vec<u8>)>,
+    ) -> BoxFuture<'_, Result<Option<ThreadState>, Error>> {
+        (**self).thread_state(thread, rows)
+    }
+
+    fn history(
+        &self,
+        thread: &str,
+        limit: Option<usize>,
+        before: Option<CheckpointId>,
+    ) -> BoxFuture<'_, Result<Vec<ThreadState>, Error>> {
+        (**self).history(thread, limit, before)
+    }
+
+    fn fingerprint(&self) -> &str {
+        (**self).fingerprint()
+    }
+
+    fn has_secrets(&self) -> bool {
+        (**self).has_secrets()
+    }
+
+    fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
+        (**self).checkpointer()
+    }
+
+    fn has_passes(&self) -> bool {
+        (**self).has_passes()
+    }
+
+    fn call(&self, thread: &str, call: RunCall) -> BoxFuture<'_, RunEnd> {
+        (**self).call(thread, call)
+    }
+
+    fn state(&self, thread: &str) -> BoxFuture<'_, Result<Option<ThreadState>, Error>> {
+        (**self).state(thread)
+    }
+
+    fn cancel(&self, thread: &str) -> BoxFuture<'_, Result<Cancellation, Error>> {
+        (**self).cancel(thread)
+    }
+}
+
+impl<G: HostedGraph + ?Sized> sealed::Sealed for Arc<G> {}
 
 impl<S: StoredState> sealed::Sealed for CompiledGraph<S> {}
 
@@ -134,6 +231,19 @@ impl<S: StoredState> HostedGraph for CompiledGraph<S> {
     fn has_passes(&self) -> bool {
         self.driver.is_some()
     }
+
+    fn call(&self, thread: &str, call: RunCall) -> BoxFuture<'_, RunEnd> {
+        let request = call.request(&self.core.schema, |_| Err(no_passes()));
+        here::call(self, thread, call, request, None)
+    }
+
+    fn state(&self, thread: &str) -> BoxFuture<'_, Result<Option<ThreadState>, Error>> {
+        Box::pin(here::state(self, thread.to_owned()))
+    }
+
+    fn cancel(&self, thread: &str) -> BoxFuture<'_, Result<Cancellation, Error>> {
+        CompiledGraph::cancel(self, thread).into_future()
+    }
 }
 
 impl<O, S> sealed::Sealed for CompiledDependencyGraph<O, S>
@@ -149,8 +259,7 @@ where
     S: PassInput + Serialize + DeserializeOwned,
 {
     fn drive(&self, call: RunCall, ground: Ground) -> Result<DrivenRun, Error> {
-        let begin = |input: &[u8]| Ok(OutputsUpdate::begin(pass_input::<S>(input)?));
-        let request = call.request::<Outputs<O, S>>(&self.graph.core.schema, begin)?;
+        let request = self.request(&call)?;
         start(&self.graph, call, request, ground, Some(u64::MAX))
     }
 
@@ -189,6 +298,29 @@ where
 
     fn has_passes(&self) -> bool {
         true
+    }
+
+    fn call(&self, thread: &str, call: RunCall) -> BoxFuture<'_, RunEnd> {
+        here::call(&self.graph, thread, call.clone(), self.request(&call), Some(u64::MAX))
+    }
+
+    fn state(&self, thread: &str) -> BoxFuture<'_, Result<Option<ThreadState>, Error>> {
+        HostedGraph::state(&self.graph, thread)
+    }
+
+    fn cancel(&self, thread: &str) -> BoxFuture<'_, Result<Cancellation, Error>> {
+        HostedGraph::cancel(&self.graph, thread)
+    }
+}
+
+impl<O, S> CompiledDependencyGraph<O, S>
+where
+    O: Output + Serialize + DeserializeOwned,
+    S: PassInput + Serialize + DeserializeOwned,
+{
+    fn request(&self, call: &RunCall) -> Result<CallRequest<Outputs<O, S>>, Error> {
+        let begin = |input: &[u8]| Ok(OutputsUpdate::begin(pass_input::<S>(input)?));
+        call.request::<Outputs<O, S>>(&self.graph.core.schema, begin)
     }
 }
 

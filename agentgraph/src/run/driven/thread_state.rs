@@ -51,7 +51,11 @@ pub struct ThreadState {
 }
 
 impl ThreadState {
-    pub(super) fn of<S: StoredState>(schema: &S::Schema, checkpoint: Checkpoint<S>) -> Result<Self, Error> {
+    /// The form of a checkpoint whose state has this schema.
+    ///
+    /// # Errors
+    /// [`Code::Encode`](crate::Code::Encode) if the state cannot be encoded.
+    pub fn of<S: StoredState>(schema: &S::Schema, checkpoint: Checkpoint<S>) -> Result<Self, Error> {
         let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = checkpoint;
         let Checkpoint { interrupts, failures, steps, children, abandoned, edits, skips, memories, .. } =
             checkpoint;

@@ -1,0 +1,39 @@
+//! Calls as bytes that run in this process, by the loop of the graph itself.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::call::RunCall;
+use super::end::RunEnd;
+use super::thread_state::ThreadState;
+use crate::error::Error;
+use crate::run::begin::CallRequest;
+use crate::run::call_plan::CallPlan;
+use crate::run::{CompiledGraph, view};
+use crate::state::StoredState;
+
+/// Makes a call on a thread. `limit` is the limit of supersteps of a call that sets none.
+pub(super) fn call<S: StoredState>(
+    graph: &CompiledGraph<S>,
+    thread: &str,
+    call: RunCall,
+    request: Result<CallRequest<S>, Error>,
+    limit: Option<u64>,
+) -> BoxFuture<'static, RunEnd> {
+    let core = Arc::clone(&graph.core);
+    let mut plan = CallPlan::new(graph.clone(), request);
+    plan.thread = Some(Arc::from(thread));
+    plan.limits.max_supersteps = limit.unwrap_or(plan.limits.max_supersteps);
+    call.set_up(&mut plan);
+    Box::pin(async move { RunEnd::of::<S>(&core.schema, &plan.run::<S>(None).await) })
+}
+
+/// The newest checkpoint of a thread.
+pub(super) async fn state<S: StoredState>(
+    graph: &CompiledGraph<S>,
+    thread: String,
+) -> Result<Option<ThreadState>, Error> {
+    let found = view::state(graph, &thread).await?;
+    found.map(|found| ThreadState::of(&graph.core.schema, found)).transpose()
+}
