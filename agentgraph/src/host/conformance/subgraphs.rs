@@ -1,0 +1,215 @@
+//! Subgraphs: their tasks run on the host of the graph around them.
+
+use agentgraph::node::IntoGoto;
+use agentgraph::prelude::*;
+use agentgraph::{Code, Memory};
+use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::case::{Found, begin, invoke, proceed, questions, resume, same};
+use super::graphs::valid;
+use super::sheet::SheetUpdate;
+use super::{Case, Clause, KitGraph, Notes, Sheet};
+
+pub(super) const CLAUSES: &[Clause] = &[
+    Clause::new(
+        "tasks of subgraphs run, at every depth",
+        "Their calls go to the graph with the host, with the path of the graph nodes that lead to them. A host \
+         that finds a node by its name alone takes one of another graph for it.",
+        |case| nested(case).boxed(),
+    ),
+    Clause::new(
+        "a subgraph with a memory for its thread remembers its earlier calls",
+        "Its rows are under a namespace of the thread, and belong to the thread as those of the root do.",
+        |case| memory(case).boxed(),
+    ),
+    Clause::new(
+        "questions inside a subgraph are asked at the root, and the subgraph goes on where it waited",
+        "A node that had finished in it does not run again.",
+        |case| questions_inside(case).boxed(),
+    ),
+    Clause::new(
+        "a failure inside a subgraph fails the run, and `proceed()` goes on inside",
+        "The error names the node, and nodes that had finished in the subgraph do not run again.",
+        |case| failure_inside(case).boxed(),
+    ),
+    Clause::new(
+        "a node of a subgraph can leave it",
+        "`Command::parent` goes on in the graph around, with an update of its state.",
+        |case| leaves(case).boxed(),
+    ),
+];
+
+pub(super) fn graphs(notes: &Notes) -> Vec<KitGraph> {
+    vec![
+        KitGraph::of("kit_nested", three_deep()),
+        KitGraph::of("kit_memory", remembering()),
+        KitGraph::of("kit_inner_question", asking_inside(notes)),
+        KitGraph::of("kit_inner_failure", failing_inside(notes)),
+        KitGraph::of("kit_exit", leaving()),
+    ]
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Topic {
+    topic: String,
+    #[reduce(append)]
+    notes: Vec<String>,
+}
+
+async fn says(ctx: Ctx) -> SheetUpdate {
+    Sheet::update().lines([ctx.node()])
+}
+
+/// Nodes of one name in the root, in a graph over the same state, and in one over another state inside it,
+/// called for two topics.
+fn three_deep() -> StateGraph<Sheet> {
+    async fn work_on_topic(ctx: Ctx, topic: Snapshot<Topic>) -> TopicUpdate {
+        Topic::update().notes([format!("{} {}@{}", topic.topic, ctx.node(), ctx.step())])
+    }
+    async fn work_in_the_middle(sheet: Snapshot<Sheet>) -> Command<Sheet> {
+        let topics = ["tea", "milk"].map(|topic| Dispatch::new("topic", topic.to_owned()).into_goto());
+        Command::update(Sheet::update().lines([format!("middle {}", sheet.lines.len())]))
+            .also_goto(topics.to_vec())
+    }
+    async fn work_at_the_root(sheet: Snapshot<Sheet>) -> SheetUpdate {
+        Sheet::update().lines([format!("root {}", sheet.lines.len())])
+    }
+    let deep = StateGraph::new()
+        .node("work", work_on_topic)
+        .node("more", work_on_topic)
+        .edge(START, "work")
+        .edge("work", "more");
+    let deep = valid(deep.compile()).embed_dispatched(
+        |topic: &String| Topic::update().topic(topic),
+        |_: String, topic: Topic| Sheet::update().lines([topic.notes.join(", ")]),
+    );
+    let middle = StateGraph::new()
+        .node("work", work_in_the_middle.targets(["topic"]))
+        .node("topic", deep)
+        .edge(START, "work");
+    StateGraph::new()
+        .node("work", work_at_the_root)
+        .node("middle", valid(middle.compile()))
+        .edge(START, "work")
+        .edge("work", "middle")
+}
+
+/// A subgraph that adds what it is given to what it has.
+fn remembering() -> StateGraph<Sheet> {
+    async fn takes(topic: Snapshot<Topic>) -> TopicUpdate {
+        Topic::update().notes([topic.topic.clone()])
+    }
+    let inside = StateGraph::new().node("takes", takes).edge(START, "takes");
+    let inside = valid(inside.compile()).embed(
+        |sheet: Snapshot<Sheet>| Topic::update().topic(&sheet.word),
+        |topic: Topic| Sheet::update().lines([topic.notes.join(", ")]),
+    );
+    StateGraph::new().node("inside", inside.memory(Memory::PerThread)).edge(START, "inside")
+}
+
+async fn runs(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
+    notes.note(&ctx, "runs")?;
+    Ok(Sheet::update().lines([ctx.node()]))
+}
+
+fn asking_inside(notes: &Notes) -> StateGraph<Sheet> {
+    async fn asks(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
+        notes.note(&ctx, "runs")?;
+        let answer: String = ctx.interrupt("inside?")?;
+        Ok(Sheet::update().lines([answer]))
+    }
+    let inside = StateGraph::new()
+        .dep(notes.clone())
+        .node("first", runs)
+        .node("asks", asks)
+        .edge(START, "first")
+        .edge("first", "asks");
+    StateGraph::new()
+        .node("inside", valid(inside.compile()))
+        .node("last", says)
+        .edge(START, "inside")
+        .edge("inside", "last")
+}
+
+/// The note of the kit after which the node fails no more.
+const MENDED: &str = "mended";
+
+fn failing_inside(notes: &Notes) -> StateGraph<Sheet> {
+    async fn fails(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
+        notes.note(&ctx, "runs")?;
+        let thread = ctx.thread().unwrap_or_default();
+        match notes.of_thread(thread)?.iter().any(|note| note.what == MENDED) {
+            true => Ok(Sheet::update().lines([ctx.node()])),
+            false => Err("torn inside".into()),
+        }
+    }
+    let inside = StateGraph::new()
+        .dep(notes.clone())
+        .node("first", runs)
+        .node("torn", fails)
+        .edge(START, "first")
+        .edge("first", "torn");
+    StateGraph::new().node("inside", valid(inside.compile())).edge(START, "inside")
+}
+
+fn leaving() -> StateGraph<Sheet> {
+    async fn leaves() -> Command<Sheet> {
+        Command::parent("elsewhere").parent_update(Sheet::update().lines(["left"]))
+    }
+    let inside = StateGraph::new()
+        .node("leaves", leaves)
+        .node("never", says)
+        .edge(START, "leaves")
+        .edge("leaves", "never");
+    StateGraph::new()
+        .node("inside", valid(inside.compile()).targets(["elsewhere"]))
+        .node("elsewhere", says)
+        .node("usual", says)
+        .edge(START, "inside")
+        .edge("inside", "usual")
+}
+
+async fn nested(case: &Case<'_>) -> Found {
+    let sheet = case.finished("kit_nested", begin()?).await?;
+    let expected = ["input", "root 1", "middle 2", "tea work@1, tea more@2", "milk work@1, milk more@2"];
+    same("what the nodes have written", sheet.lines, expected)
+}
+
+async fn memory(case: &Case<'_>) -> Found {
+    let give = |word: &str| invoke(Sheet::update().word(word));
+    case.finished("kit_memory", give("tea")?).await?;
+    let sheet = case.finished("kit_memory", give("milk")?).await?;
+    same("what the subgraph has", sheet.lines, ["tea", "tea, milk"])?;
+    let other = case.on("other").finished("kit_memory", give("salt")?).await?;
+    same("what the subgraph of another thread has", other.lines, ["salt"])
+}
+
+async fn questions_inside(case: &Case<'_>) -> Found {
+    let asked = case.interrupted("kit_inner_question", begin()?).await?;
+    same("the questions", questions(&asked), [&json!("inside?")])?;
+    same("whether it is in a subgraph", asked[0].namespace.is_empty(), false)?;
+    let sheet = case.finished("kit_inner_question", resume("yes")?).await?;
+    same("the updates", sheet.lines, ["input", "first", "yes", "last"])?;
+    same("how often `first` ran", case.count("first", "runs")?, 1)?;
+    same("how often `asks` ran", case.count("asks", "runs")?, 2)
+}
+
+async fn failure_inside(case: &Case<'_>) -> Found {
+    let error = case.failed("kit_inner_failure", begin()?).await?;
+    same("the code", error.code(), Code::NodeFailed)?;
+    let message = error.to_string();
+    if !(message.contains("`torn`") && message.contains("torn inside")) {
+        return Err(format!("the error does not have the inner node and its text: {message}"));
+    }
+    case.say(MENDED)?;
+    let sheet = case.finished("kit_inner_failure", proceed()).await?;
+    same("the updates", sheet.lines, ["input", "first", "torn"])?;
+    same("how often `first` ran", case.count("first", "runs")?, 1)
+}
+
+async fn leaves(case: &Case<'_>) -> Found {
+    let sheet = case.finished("kit_exit", begin()?).await?;
+    same("the updates", sheet.lines, ["input", "left", "elsewhere"])
+}
