@@ -29,6 +29,12 @@ pub struct TaskReply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done(Blob),
+    /// It leaves its subgraph, with targets and an update of the graph around it.
+    Leaves {
+        step: Blob,
+        /// The type of the update, if it is one of another state.
+        foreign: Option<String>,
+    },
     /// The questions without an answer, as MessagePack.
     Waits(Blob),
     /// The n-th answer was refused, with the schema that the task asks with now.
