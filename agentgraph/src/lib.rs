@@ -195,7 +195,7 @@ pub mod host {
         ThreadState,
     };
     #[doc(inline)]
-    pub use crate::run::{TaskRun, forget_once};
+    pub use crate::run::{TaskRun, forget_once, text_of_piece};
 }
 
 pub use agentgraph_macros::{Route, State, node};

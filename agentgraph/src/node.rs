@@ -255,6 +255,36 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
+    /// Declares that the node makes durable steps ([`Ctx::once`](crate::Ctx::once),
+    /// [`Ctx::durable`](crate::Ctx::durable)). A process that would run it without a store for their results
+    /// is then refused before it runs anything; an undeclared step fails there with
+    /// [`Code::Once`](crate::Code::Once). See
+    /// [`HostedGraph::durable_nodes`](crate::host::HostedGraph::durable_nodes). Workflows are declared
+    /// already.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph::host::HostedGraph;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Order { receipt: String }
+    /// async fn pay(ctx: Ctx) -> Result<OrderUpdate> {
+    ///     let receipt = ctx.once("pay", async { Ok::<_, BoxError>("r-1".to_owned()) }).await?;
+    ///     Ok(Order::update().receipt(receipt))
+    /// }
+    ///
+    /// # fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("pay", pay.durable_steps()).edge(START, "pay").compile()?;
+    /// assert_eq!(graph.durable_nodes(), ["pay"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn durable_steps(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.durable_steps = true;
+        node
+    }
+
     /// Keeps the last output of this node, so that a temporary edit can
     /// [`skip`](crate::edit::Edits::skip) it: its update, its gotos and its dispatches, but not its edits.
     /// With a checkpointer the thread stores it, so that a later run can use it; without one it lasts for
@@ -294,6 +324,8 @@ pub(crate) struct NodeSettings {
     pub(crate) keeps_output: bool,
     /// The node asks for another process.
     pub(crate) remote: bool,
+    /// The node makes durable steps.
+    pub(crate) durable_steps: bool,
     /// The node that handles its failures.
     pub(crate) on_error: Option<String>,
     pub(crate) keeps: Vec<KeptError>,

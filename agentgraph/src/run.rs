@@ -41,7 +41,7 @@ pub use cancel::{CancelThread, Cancellation};
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
-pub use event::{Event, EventKind};
+pub use event::{Event, EventKind, text_of_piece};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
@@ -71,7 +71,6 @@ use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::run::dropped_call::DroppedCall;
-use crate::run::event::EventQueue;
 use crate::state::State;
 use crate::words::{EditError, Views};
 use agentgraph_checkpoint::CheckpointId;
@@ -409,12 +408,7 @@ impl<S: State, O> RunBuilder<S, O> {
     /// Runs the call as a stream of events. It writes the same checkpoints as an awaited run.
     pub fn stream(self) -> EventStream<S> {
         self.dropped.ran();
-        let queue = Arc::new(EventQueue::new(
-            self.plan.stream.views,
-            self.plan.stream.capacity,
-            &self.plan.graph.shared.names,
-            self.plan.graph.core.schema.clone(),
-        ));
+        let queue = Arc::new(self.plan.event_queue());
         let events = Arc::clone(&queue);
         EventStream::new(Box::pin(self.plan.run(Some(events))), queue)
     }

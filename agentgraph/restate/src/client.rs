@@ -3,10 +3,12 @@
 mod call;
 mod edit;
 mod ingress;
+mod stream;
 mod threads;
 
 pub use self::call::{RemoteCall, SentContext};
 pub use self::edit::RemoteEdit;
+pub use self::stream::{RemoteEvent, RemoteStream, SentEvent};
 pub use self::threads::{RemoteAnswer, RemoteHistory};
 
 use std::fmt;
@@ -22,12 +24,14 @@ use serde::Serialize;
 
 use self::ingress::Ingress;
 use crate::wire::Wire;
+use crate::worker::RelayAddress;
 
 /// A client of graphs that workers serve: see [`RemoteGraph`]. Cheap to clone.
 #[derive(Clone)]
 pub struct RestateClient {
     ingress: Ingress,
     keys: Option<KeyRing>,
+    relay: Option<RelayAddress>,
 }
 
 impl RestateClient {
@@ -36,13 +40,28 @@ impl RestateClient {
     /// # Errors
     /// [`Code::Host`](agentgraph::Code::Host) if the address is no URL.
     pub fn connect(ingress: &str) -> Result<Self, Error> {
-        Ok(RestateClient { ingress: Ingress::new(ingress)?, keys: None })
+        Ok(RestateClient { ingress: Ingress::new(ingress)?, keys: None, relay: None })
     }
 
     /// The keys of the workers: see [`RestateWorker::encryption`](crate::RestateWorker::encryption).
     #[must_use]
     pub fn encryption(mut self, keys: KeyRing) -> Self {
         self.keys = Some(keys);
+        self
+    }
+
+    /// Reads the events of [streams](RemoteCall::stream) from the [relay](crate::EventRelay) at this address,
+    /// such as `http://127.0.0.1:9090`: the one to which the workers post.
+    #[must_use]
+    pub fn relay(mut self, url: impl Into<String>) -> Self {
+        self.relay = Some(RelayAddress::new(url.into(), None));
+        self
+    }
+
+    /// [`relay`](Self::relay) for a relay with a [token](crate::EventRelay::token).
+    #[must_use]
+    pub fn relay_with_token(mut self, url: impl Into<String>, token: impl Into<String>) -> Self {
+        self.relay = Some(RelayAddress::new(url.into(), Some(token.into())));
         self
     }
 
@@ -64,7 +83,14 @@ impl RestateClient {
     pub fn graph_of<S: StoredState>(&self, name: impl Into<String>, schema: S::Schema) -> RemoteGraph<S> {
         let wire = Wire::new(self.keys.clone(), None, usize::MAX);
         let name = name.into();
-        RemoteGraph { ingress: self.ingress.clone(), wire, name, schema, state: PhantomData }
+        RemoteGraph {
+            ingress: self.ingress.clone(),
+            wire,
+            relay: self.relay.clone(),
+            name,
+            schema,
+            state: PhantomData,
+        }
     }
 }
 
@@ -98,6 +124,7 @@ impl fmt::Debug for RestateClient {
 pub struct RemoteGraph<S: StoredState> {
     ingress: Ingress,
     wire: Wire,
+    relay: Option<RelayAddress>,
     name: String,
     schema: S::Schema,
     state: PhantomData<fn() -> S>,
@@ -108,6 +135,7 @@ impl<S: StoredState> Clone for RemoteGraph<S> {
         RemoteGraph {
             ingress: self.ingress.clone(),
             wire: self.wire.clone(),
+            relay: self.relay.clone(),
             name: self.name.clone(),
             schema: self.schema.clone(),
             state: PhantomData,
@@ -188,6 +216,22 @@ impl<S: StoredState> RemoteGraph<S> {
     /// If the server or its workers are not reached.
     pub async fn cancel(&self, thread: &str) -> Result<Cancellation, Error> {
         threads::cancel(self, thread).await
+    }
+
+    /// Drains the call that has the thread: tasks under way end and are committed, then the call ends as
+    /// [stopped](agentgraph::StopReason::Drained), and `proceed()` continues it. A run of short single tasks
+    /// notices it within about a second. Returns false if no call has the thread.
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached.
+    pub async fn drain(&self, thread: &str) -> Result<bool, Error> {
+        threads::drain(self, thread).await
+    }
+
+    /// The events of a thread from now on, of all calls that are [streamed](RemoteCall::stream) or have
+    /// [views](RemoteCall::views), whoever made them. The stream does not end.
+    pub fn watch(&self, thread: &str) -> RemoteStream<S> {
+        RemoteStream::of_thread(self, thread)
     }
 }
 

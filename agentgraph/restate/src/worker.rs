@@ -3,6 +3,7 @@
 mod definition;
 mod hosted;
 mod look;
+mod posting;
 mod register;
 mod serve;
 mod steps;
@@ -11,6 +12,7 @@ mod thread;
 mod waits;
 
 pub(crate) use self::hosted::steps_of;
+pub(crate) use self::posting::RelayAddress;
 pub use self::serve::Serving;
 
 use std::future::Future;
@@ -22,8 +24,10 @@ use agentgraph::checkpoint::KeyRing;
 use agentgraph::host::HostedGraph;
 use agentgraph::{BoxError, Code};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use self::hosted::{ContextMaker, Hosted};
+use self::posting::Poster;
 use crate::headers::Headers;
 use crate::wire::{INLINE, Wire};
 
@@ -63,6 +67,7 @@ pub struct RestateWorker {
     identity: Option<String>,
     admin: Option<String>,
     advertised: Option<String>,
+    relay: Option<RelayAddress>,
     inline: usize,
     share: u64,
     longest_task: Duration,
@@ -84,6 +89,7 @@ impl RestateWorker {
             identity: None,
             admin: None,
             advertised: None,
+            relay: None,
             inline: INLINE,
             share: SHARE,
             longest_task: LONGEST_TASK,
@@ -143,6 +149,20 @@ impl RestateWorker {
         self
     }
 
+    /// Posts the events of calls that are [streamed](crate::RemoteCall::stream) to the
+    /// [relay](crate::EventRelay) at this address, such as `http://127.0.0.1:9090`. Without one they are
+    /// dropped.
+    pub fn relay(mut self, url: impl Into<String>) -> Self {
+        self.relay = Some(RelayAddress::new(url.into(), None));
+        self
+    }
+
+    /// [`relay`](Self::relay) for a relay with a [token](crate::EventRelay::token).
+    pub fn relay_with_token(mut self, url: impl Into<String>, token: impl Into<String>) -> Self {
+        self.relay = Some(RelayAddress::new(url.into(), Some(token.into())));
+        self
+    }
+
     /// The most supersteps of one invocation, 500 if not set. A call that makes more goes on in further
     /// invocations, so no journal grows beyond its share.
     pub fn steps_per_invocation(mut self, steps: u64) -> Self {
@@ -173,8 +193,8 @@ impl RestateWorker {
         Ok(())
     }
 
-    /// Serves until `stop` is ready, then lets requests under way come to a point where another worker can
-    /// continue them, ten seconds at most.
+    /// Serves until `stop` is ready, then lets tasks under way end, ten seconds at most, and starts no new
+    /// ones: another worker continues their threads.
     ///
     /// # Errors
     /// [`ServeError`], before the first request is served.
@@ -193,10 +213,11 @@ impl RestateWorker {
         if self.identity.is_none() && !addr.ip().is_loopback() {
             return Err(ServeError::OpenToAll { addr });
         }
-        let endpoint = self.endpoint()?;
+        let parts = CancellationToken::new();
+        let endpoint = self.endpoint(&parts)?;
         let bound = TcpListener::bind(addr).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (addr, listener) = bound.map_err(|source| ServeError::Address { addr, source })?;
-        let serving = Serving::begin(addr, listener, endpoint);
+        let serving = Serving::begin(addr, listener, endpoint, parts);
         if let Some(admin) = &self.admin {
             let uri = self.advertised.clone().unwrap_or_else(|| format!("http://{addr}"));
             register::register(admin, &uri).await?;
@@ -205,13 +226,16 @@ impl RestateWorker {
     }
 
     /// The services of all graphs, for a server of your own.
-    fn endpoint(&self) -> Result<restate_sdk::endpoint::Endpoint, ServeError> {
+    fn endpoint(&self, parts: &CancellationToken) -> Result<restate_sdk::endpoint::Endpoint, ServeError> {
         let mut endpoint = restate_sdk::endpoint::Endpoint::builder();
+        let poster = self.relay.clone().map(Poster::start).transpose();
+        let poster = poster.map_err(|problem| ServeError::Relay { problem })?;
         for (at, (name, graph)) in self.graphs.iter().enumerate() {
             if self.graphs[..at].iter().any(|(other, _)| other == name) {
                 return Err(ServeError::TwoGraphs { graph: name.clone() });
             }
-            for service in definition::services(&Arc::new(self.hosted(name, graph)?), self.longest_task)? {
+            let hosted = self.hosted(name, graph, poster.clone(), parts.clone())?;
+            for service in definition::services(&Arc::new(hosted), self.longest_task)? {
                 endpoint = endpoint.bind(service);
             }
         }
@@ -221,16 +245,29 @@ impl RestateWorker {
         Ok(endpoint.build())
     }
 
-    fn hosted(&self, name: &str, graph: &Arc<dyn HostedGraph>) -> Result<Hosted, ServeError> {
+    fn hosted(
+        &self,
+        name: &str,
+        graph: &Arc<dyn HostedGraph>,
+        poster: Option<Poster>,
+        parts: CancellationToken,
+    ) -> Result<Hosted, ServeError> {
         if graph.has_secrets() && self.keys.is_none() {
             return Err(ServeError::SecretNeedsKey { graph: name.to_owned() });
         }
+        let saver = graph.checkpointer();
+        if let (None, Some(node)) = (&saver, graph.durable_nodes().first()) {
+            return Err(ServeError::StepsNeedStore { graph: name.to_owned(), node: node.clone() });
+        }
         Ok(Hosted {
             name: name.to_owned(),
-            wire: Wire::new(self.keys.clone(), graph.checkpointer(), self.inline),
+            wire: Wire::new(self.keys.clone(), saver.clone(), self.inline),
             graph: Arc::clone(graph),
+            saver,
             contexts: self.contexts.clone(),
+            poster,
             share: self.share,
+            parts,
         })
     }
 }
@@ -254,6 +291,21 @@ pub enum ServeError {
     OpenToAll {
         /// The address.
         addr: SocketAddr,
+    },
+    /// The address of a relay is reachable from other machines, and anyone could read its events.
+    #[error(
+        "{addr} is reachable from other machines, and without a token anyone could read and post events there: set \
+         `.token(..)`, or serve on 127.0.0.1"
+    )]
+    RelayOpenToAll {
+        /// The address.
+        addr: SocketAddr,
+    },
+    /// There is no client for the relay.
+    #[error("events cannot be posted to the relay: {problem}")]
+    Relay {
+        /// The reason.
+        problem: String,
     },
     /// The address cannot be listened on.
     #[error("cannot listen on {addr}: {source}")]

@@ -83,6 +83,8 @@ pub(crate) fn compile<O: Output, S: PassInput>(
             node.node.call.kind() == CallKind::Plain
                 && node.node.settings.policies.clone().or(&graph.policies).is_empty()
         });
+    let durable = declared.iter().zip(&nodes).filter(|(_, node)| node.node.settings.durable_steps);
+    let durable_nodes = durable.map(|(name, _)| name.to_string()).collect();
     let contexts = contexts(&declared, &nodes);
     let wiring = Arc::new(Wiring {
         base: Arc::new(base),
@@ -122,6 +124,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         defaults: Defaults::default(),
         keeps_outputs: false,
         secrets: Vec::new(),
+        durable_nodes,
         contexts,
         constants: OnceLock::new(),
     };

@@ -138,6 +138,7 @@ pub(crate) struct DependencySettings {
     pub(in crate::dependency) join: Join,
     pub(in crate::dependency) requirements: Vec<Requirement>,
     pub(in crate::dependency) remote: bool,
+    pub(in crate::dependency) durable_steps: bool,
     /// The template that made it, and its arguments.
     origin: Option<Arc<(String, Value)>>,
 }
@@ -176,6 +177,14 @@ impl<O, S> DependencyNode<O, S> {
     #[must_use]
     pub fn remote(mut self) -> Self {
         self.settings.remote = true;
+        self
+    }
+
+    /// Declares that the node makes durable steps, as
+    /// [`IntoNode::durable_steps`](crate::IntoNode::durable_steps) does.
+    #[must_use]
+    pub fn durable_steps(mut self) -> Self {
+        self.settings.durable_steps = true;
         self
     }
 

@@ -118,6 +118,7 @@ fn lay_out<S: State>(
     let warnings = shape.warnings(&nodes);
     let drawing = shape.drawing(&nodes);
     let secrets = secrets::<S>(&schema, &nodes);
+    let durable_nodes = durable_nodes(&nodes);
     let contexts = contexts(&nodes);
     let topology = shape.topology();
     let Shape {
@@ -167,6 +168,7 @@ fn lay_out<S: State>(
         defaults: Defaults { policies, on_error: default_handler },
         keeps_outputs: keeps_output.contains(&true),
         secrets,
+        durable_nodes,
         contexts,
         constants: OnceLock::new(),
     };
@@ -251,6 +253,17 @@ fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<Strin
             .extend(graph.flat_map(|graph| graph.secrets()).map(|secret| format!("{}.{secret}", node.name)));
     }
     secrets
+}
+
+/// The nodes that make durable steps; those of subgraphs are prefixed with their node.
+fn durable_nodes<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<String> {
+    let of_node = |node: &DeclaredNode<S>| {
+        let settings = &node.node.settings;
+        let own = settings.durable_steps.then(|| node.name.to_string());
+        let inner = settings.graph.iter().flat_map(|graph| graph.durable_nodes());
+        own.into_iter().chain(inner.map(|inner| format!("{}.{inner}", node.name))).collect::<Vec<_>>()
+    };
+    nodes.iter().flat_map(of_node).collect()
 }
 
 /// The contexts that nodes require from a caller. Some may occur twice.

@@ -55,6 +55,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) keeps_outputs: bool,
     /// The secret channels that are stored, those of subgraphs included.
     pub(crate) secrets: Vec<String>,
+    /// The nodes that are declared to make durable steps, those of subgraphs included.
+    pub(crate) durable_nodes: Vec<String>,
     /// The contexts that its nodes, and those of its subgraphs, require from a caller.
     pub(crate) contexts: Vec<RequiredContext>,
     /// The part of every full's header that is constant for the graph and its channels.

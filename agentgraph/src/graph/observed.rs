@@ -39,6 +39,7 @@ impl<S: State> GraphCore<S> {
             defaults: self.defaults.clone(),
             keeps_outputs: self.keeps_outputs,
             secrets: self.secrets.clone(),
+            durable_nodes: self.durable_nodes.clone(),
             contexts: self.contexts.clone(),
             constants: OnceLock::new(),
         }

@@ -19,6 +19,9 @@ pub(crate) trait AnyGraph: Send + Sync {
     /// Its stored secret channels, including those of its subgraphs.
     fn secrets(&self) -> &[String];
 
+    /// Its nodes that make durable steps, including those of its subgraphs.
+    fn durable_nodes(&self) -> &[String];
+
     /// The contexts that its nodes, and those of its subgraphs, require from a caller.
     fn contexts(&self) -> &[RequiredContext];
 

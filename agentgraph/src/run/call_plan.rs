@@ -105,6 +105,12 @@ impl<S: State> CallPlan<S> {
 }
 
 impl<S: State> CallPlan<S> {
+    /// A queue for the events of the call.
+    pub(super) fn event_queue(&self) -> EventQueue<S> {
+        let StreamSettings { views, capacity, .. } = self.stream;
+        EventQueue::new(views, capacity, &self.graph.shared.names, self.graph.core.schema.clone())
+    }
+
     pub(super) async fn run<O: From<S>>(
         self,
         events: Option<Arc<EventQueue<S>>>,

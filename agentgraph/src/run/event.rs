@@ -7,6 +7,7 @@ mod reading;
 
 pub(crate) use child_events::ChildEvents;
 pub(crate) use queue::EventQueue;
+pub use reading::text_of_piece;
 
 use std::fmt;
 use std::sync::Arc;

@@ -38,6 +38,10 @@ impl<C: State> AnyGraph for Callee<C> {
         &self.graph.core.secrets
     }
 
+    fn durable_nodes(&self) -> &[String] {
+        &self.graph.core.durable_nodes
+    }
+
     fn contexts(&self) -> &[RequiredContext] {
         &self.graph.core.contexts
     }

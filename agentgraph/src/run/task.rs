@@ -328,9 +328,12 @@ impl<S: State> FarAttempt<S> {
     async fn run(self, once: Option<FarOnce>) -> Result<TaskReply, Error> {
         // As they are after their way through bytes: an unordered map may be written in another order.
         let sessions = self.shared.sessions.encode()?;
-        let ended = match once {
-            None => self.attempt().await,
-            Some(mut once) => once.around(&self.shared.control, self.attempt()).await?,
+        let (ended, durable_steps) = match once {
+            None => (self.attempt().await, 0),
+            Some(mut once) => {
+                let ended = once.around(&self.shared.control, self.attempt()).await?;
+                (ended, once.steps())
+            }
         };
         let EndedAttempt { result, next_in, .. } = ended;
         let result = match result {
@@ -359,6 +362,7 @@ impl<S: State> FarAttempt<S> {
             sessions,
             spent: self.shared.spending.since(&self.spent),
             drains: self.shared.drains.load(Ordering::Acquire),
+            durable_steps,
         })
     }
 

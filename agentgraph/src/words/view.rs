@@ -1,7 +1,10 @@
 //! [`View`]: the kinds of events in a stream.
 
+use serde::{Deserialize, Serialize};
+
 /// A kind of event that a stream can return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum View {
     /// The state after every superstep. While a snapshot is alive (kept by the reader, or not yet read),

@@ -51,7 +51,8 @@ macro_rules! workflow_functions {
                 let requirements: &[Option<Requirement>] =
                     &[$(<$argument as FromTask<WorkflowState<I, O>>>::requirement(),)*];
                 let requirements = requirements.iter().copied().flatten().collect();
-                Node { call: Arc::new(node), settings: NodeSettings { requirements, ..NodeSettings::default() } }
+                let settings = NodeSettings { requirements, durable_steps: true, ..NodeSettings::default() };
+                Node { call: Arc::new(node), settings }
             }
         }
 

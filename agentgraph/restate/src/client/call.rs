@@ -6,13 +6,14 @@ use std::time::{Duration, SystemTime};
 use agentgraph::host::RunCall;
 use agentgraph::policy::Siblings;
 use agentgraph::state::StoredState;
-use agentgraph::{Budget, Code, Error, Outcome};
+use agentgraph::{Budget, Code, Error, Outcome, View};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::RemoteGraph;
 use super::ingress::Target;
+use super::stream::RemoteStream;
 use crate::wire::message::{Driven, Micros, SentHeaders, ThreadRequest};
 use crate::wire::{Part, SealKey};
 
@@ -28,12 +29,24 @@ pub struct RemoteCall<S: StoredState> {
     headers: SentHeaders,
     key: Option<String>,
     waits: bool,
+    /// The name of the call for the readers of its events.
+    name: Option<String>,
 }
+
+/// The views of a stream, unless set otherwise: those of a local one.
+const VIEWS: [View; 2] = [View::Updates, View::Custom];
 
 impl<S: StoredState> RemoteCall<S> {
     pub(super) fn new(graph: &RemoteGraph<S>, call: Result<RunCall, Error>) -> Self {
-        let graph = graph.clone();
-        RemoteCall { graph, call, thread: None, headers: SentHeaders::new(), key: None, waits: false }
+        RemoteCall {
+            graph: graph.clone(),
+            call,
+            thread: None,
+            headers: SentHeaders::new(),
+            key: None,
+            waits: false,
+            name: None,
+        }
     }
 
     fn change(mut self, change: impl FnOnce(RunCall) -> RunCall) -> Self {
@@ -82,6 +95,32 @@ impl<S: StoredState> RemoteCall<S> {
         self.change(RunCall::abandon)
     }
 
+    /// The views of the stream, updates and custom events if not set: as
+    /// [`RunBuilder::views`](agentgraph::RunBuilder::views). A call that is awaited with views posts its
+    /// events, too, for those who [watch](RemoteGraph::watch) the thread.
+    pub fn views(self, views: impl IntoIterator<Item = View>) -> Self {
+        self.change(|call| call.views(views))
+    }
+
+    /// As [`RunBuilder::subgraphs`](agentgraph::RunBuilder::subgraphs).
+    pub fn subgraphs(self) -> Self {
+        self.change(RunCall::subgraphs)
+    }
+
+    /// Runs the call as a stream of events, which come over the [relay](crate::EventRelay).
+    pub fn stream(self) -> RemoteStream<S> {
+        let unset = self.call.as_ref().is_ok_and(|call| call.heard_views().is_empty());
+        let call = if unset { self.views(VIEWS) } else { self }.named();
+        let (graph, thread, name) = (call.graph.clone(), call.thread.clone(), call.name.clone());
+        let name = name.unwrap_or_default();
+        RemoteStream::of_call(&graph, thread.as_deref(), &name, Box::pin(call.run()))
+    }
+
+    fn named(mut self) -> Self {
+        self.name.get_or_insert_with(|| Uuid::new_v4().to_string());
+        self
+    }
+
     /// Sends a header with the call, from which the workers make contexts:
     /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). It is encrypted as the input is.
     pub fn header(mut self, name: impl AsRef<str>, value: impl Into<String>) -> Self {
@@ -123,9 +162,11 @@ impl<S: StoredState> RemoteCall<S> {
     }
 
     async fn run(self) -> Result<Outcome<S>, Error> {
-        let RemoteCall { graph, call, thread, headers, key, waits } = self;
+        let is_heard = self.call.as_ref().is_ok_and(|call| !call.heard_views().is_empty());
+        let call = if is_heard { self.named() } else { self };
+        let RemoteCall { graph, call, thread, headers, key, waits, name } = call;
         let thread = thread.ok_or_else(no_thread)?;
-        let request = ThreadRequest { call: call?, at: Micros::of(SystemTime::now()), headers, waits };
+        let request = ThreadRequest { call: call?, at: Micros::of(SystemTime::now()), headers, waits, name };
         let payload = graph.request(&thread, &request).await?;
         let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
         let target = Target { service: &graph.name, key: &thread, handler: "call" };

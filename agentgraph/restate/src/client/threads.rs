@@ -92,6 +92,12 @@ pub(super) async fn cancel<S: StoredState>(
     Ok(if answer.first() == Some(&1) { Cancellation::Requested } else { Cancellation::NotRunning })
 }
 
+pub(super) async fn drain<S: StoredState>(graph: &RemoteGraph<S>, thread: &str) -> Result<bool, Error> {
+    let target = Target { service: &steps_of(&graph.name), key: thread, handler: "drain" };
+    let answer = graph.ingress.call(target, Bytes::new(), None).await?;
+    Ok(answer.first() == Some(&1))
+}
+
 /// A query of a thread's checkpoints in the making: `graph.history("t-1").limit(10).await?`, newest first.
 #[must_use = "nothing is read until it is awaited"]
 pub struct RemoteHistory<S: StoredState> {
@@ -164,7 +170,7 @@ impl<S: StoredState> RemoteAnswer<S> {
         let RemoteAnswer { graph, call, thread } = self;
         let thread = thread.ok_or_else(no_thread)?;
         let (at, headers) = (Micros::of(SystemTime::now()), SentHeaders::new());
-        let request = ThreadRequest { call: call?, at, headers, waits: true };
+        let request = ThreadRequest { call: call?, at, headers, waits: true, name: None };
         let payload = graph.request(&thread, &request).await?;
         let target = Target { service: &graph.name, key: &thread, handler: "answer" };
         let key = Uuid::new_v4().to_string();

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentgraph::host::{RunCall, RunEnd, TaskCall, TaskReply, ThreadState};
-use agentgraph::{CheckpointId, Code, Error};
+use agentgraph::{CheckpointId, Code, Error, View};
 use serde::{Deserialize, Serialize};
 
 /// A time in microseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Micros(u64);
 
 impl Micros {
@@ -41,6 +41,9 @@ pub(crate) struct ThreadRequest {
     /// Whether an interrupt is waited for in the call.
     #[serde(default)]
     pub(crate) waits: bool,
+    /// The name of the call for those who read its events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
 }
 
 /// What a thread asks of its steps.
@@ -48,7 +51,20 @@ pub(crate) struct ThreadRequest {
 pub(crate) struct DriveRequest {
     pub(crate) call: RunCall,
     pub(crate) at: Micros,
+    pub(crate) about: CallInfo,
+}
+
+/// What travels with a call to each of its tasks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CallInfo {
+    #[serde(default, skip_serializing_if = "SentHeaders::is_empty")]
     pub(crate) headers: SentHeaders,
+    /// The name of the call, if its events are read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The events that are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) views: Vec<View>,
 }
 
 /// How an invocation of the steps ended.
@@ -97,7 +113,7 @@ pub(crate) struct TaskMessage {
     /// The payload of the state, by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Vec<u8>>,
-    pub(crate) headers: SentHeaders,
+    pub(crate) about: CallInfo,
 }
 
 /// The end of a task.

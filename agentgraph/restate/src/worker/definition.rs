@@ -75,6 +75,7 @@ pub(super) fn services(
             handle: |h, c, m, b| Box::pin(steps::drive(h, c, m, b)),
             kind: Kind::ExclusiveInside,
         },
+        Entry { name: "drain", handle: |h, c, m, b| Box::pin(steps::drain(h, c, m, b)), kind: Kind::Shared },
         Entry { name: "look", handle: |h, c, m, b| Box::pin(look::look(h, c, m, b)), kind: Kind::Shared },
     ];
     let tasks =

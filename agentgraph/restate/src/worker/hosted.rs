@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use agentgraph::BoxError;
+use agentgraph::checkpoint::Checkpointer;
 use agentgraph::host::{FarSide, HostedGraph};
+use tokio_util::sync::CancellationToken;
 
+use super::posting::{CallPosts, Poster, TaskPosts};
 use crate::headers::Headers;
-use crate::wire::message::SentHeaders;
+use crate::wire::message::CallInfo;
 use crate::wire::{Label, Part, Wire};
 
 /// Adds a context to what a task is given.
@@ -16,10 +19,14 @@ pub(super) type ContextMaker =
 pub(super) struct Hosted {
     pub(super) name: String,
     pub(super) graph: Arc<dyn HostedGraph>,
+    pub(super) saver: Option<Arc<dyn Checkpointer>>,
     pub(super) wire: Wire,
     pub(super) contexts: Vec<ContextMaker>,
+    pub(super) poster: Option<Poster>,
     /// The most supersteps of one invocation.
     pub(super) share: u64,
+    /// Whether the worker is about to stop.
+    pub(super) parts: CancellationToken,
 }
 
 impl Hosted {
@@ -27,10 +34,29 @@ impl Hosted {
         Label::new(part, &self.name, thread, "")
     }
 
-    /// What this worker gives a task.
-    pub(super) fn far_side(&self, headers: SentHeaders, thread: &str) -> Result<FarSide, BoxError> {
-        let headers = Headers::sent(headers);
-        self.contexts.iter().try_fold(FarSide::new(), |far, make| make(far, &headers, thread))
+    /// What this worker gives a task, and the receiver of its events if they are read.
+    pub(super) fn far_side(
+        &self,
+        about: CallInfo,
+        thread: &str,
+    ) -> Result<(FarSide, Option<Arc<TaskPosts>>), BoxError> {
+        let posts = self.posts(&about, thread).map(|posts| Arc::new(posts.of_task(&about.views)));
+        let headers = Headers::sent(about.headers);
+        let mut far = FarSide::new();
+        if let Some(saver) = &self.saver {
+            far = far.once_in(Arc::clone(saver));
+        }
+        if let Some(posts) = &posts {
+            far = far.events(Arc::clone(posts) as _);
+        }
+        let far = self.contexts.iter().try_fold(far, |far, make| make(far, &headers, thread))?;
+        Ok((far, posts))
+    }
+
+    /// Where the events of a call go, if they are read and there is a relay.
+    pub(super) fn posts(&self, about: &CallInfo, thread: &str) -> Option<CallPosts> {
+        let (poster, call) = (self.poster.as_ref()?, about.name.as_ref()?);
+        (!about.views.is_empty()).then(|| CallPosts::new(poster, &self.name, thread, call))
     }
 
     /// The name of the service of steps.

@@ -11,6 +11,7 @@ use restate_sdk::hyper::HyperEndpoint;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// How long requests under way may take to come to a point where another worker can continue them.
 const PARTING: Duration = Duration::from_secs(10);
@@ -20,13 +21,19 @@ const PARTING: Duration = Duration::from_secs(10);
 pub struct Serving {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
+    parts: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Serving {
-    pub(super) fn begin(addr: SocketAddr, listener: TcpListener, endpoint: Endpoint) -> Self {
+    pub(super) fn begin(
+        addr: SocketAddr,
+        listener: TcpListener,
+        endpoint: Endpoint,
+        parts: CancellationToken,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
-        Serving { addr, stop: Some(stop), task: tokio::spawn(serve(listener, endpoint, stopped)) }
+        Serving { addr, stop: Some(stop), parts, task: tokio::spawn(serve(listener, endpoint, stopped)) }
     }
 
     /// The address it serves on.
@@ -34,9 +41,10 @@ impl Serving {
         self.addr
     }
 
-    /// Takes no new requests, and waits for those under way, ten seconds at most. The server continues the
-    /// rest on another worker.
+    /// Takes no new requests, starts no tasks, and waits for those under way, ten seconds at most. The
+    /// server continues their threads on another worker.
     pub async fn stop(mut self) {
+        self.parts.cancel();
         drop(self.stop.take());
         let _ = (&mut self.task).await;
     }

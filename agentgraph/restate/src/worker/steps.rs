@@ -9,9 +9,12 @@
 //! request, and replies carry the time on.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
-use agentgraph::checkpoint::{StoreCode, StoreError};
-use agentgraph::host::{Commit, DrivenRun, Ground, NeedId, NeedKind, Reply, RunEnd, StoreChange, TaskCall};
+use agentgraph::checkpoint::{Checkpointer, StoreCode, StoreError, TaskId};
+use agentgraph::host::{
+    Commit, DrivenRun, Ground, NeedId, NeedKind, Reply, RunEnd, StoreChange, TaskCall, forget_once,
+};
 use agentgraph::{Code, Error, StopReason};
 use bytes::Bytes;
 use restate_sdk::context::{RequestTarget, RunFuture};
@@ -19,13 +22,20 @@ use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::{HandlerError, TerminalError};
 
 use super::hosted::Hosted;
+use super::posting::CallPosts;
 use super::tasks::{self, of_reading, run_here};
 use super::waits::{Over, Waits, is_cancel};
-use crate::wire::message::{DriveRequest, Driven, Micros, SentHeaders, SentProblem, TaskEnd, TaskMessage};
+use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, SentProblem, TaskEnd, TaskMessage};
 use crate::wire::{MOST_INLINE, Part, SealKey};
 
 /// The engine's limit of supersteps for a call without one.
 pub(super) const DEFAULT_LIMIT: u64 = 1_000;
+
+/// The invocation that drives the thread, beside its rows. No key of a row begins like this.
+const DRIVING: &str = "~driving";
+
+/// A run of single tasks in this process waits for nothing else, so it looks for a drain once in this time.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
 pub(super) async fn drive(
@@ -36,19 +46,34 @@ pub(super) async fn drive(
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
     let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
-    let (DriveRequest { call, at, headers }, key) = read.map_err(of_reading)?;
+    let (DriveRequest { call, at, about: info }, key) = read.map_err(of_reading)?;
     let mut cancelled = false;
     let rows = rows(hosted, ctx, thread, &mut cancelled).await?;
+    ctx.set(DRIVING, about.invocation_id.clone());
     let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows).journaled();
     let limit =
         call.supersteps_limit().unwrap_or(if hosted.graph.has_passes() { u64::MAX } else { DEFAULT_LIMIT });
     let share = (limit > hosted.share).then_some(hosted.share);
     let driven = match hosted.graph.drive(call, ground) {
         Ok(run) => {
-            let waits = Waits::new(ctx);
-            let queued = Vec::new();
-            let mut steps =
-                Steps { hosted, ctx, thread, key: &key, headers, run, waits, queued, share, drains: false };
+            let posts = hosted.posts(&info, thread);
+            let mut steps = Steps {
+                hosted,
+                ctx,
+                thread,
+                key: &key,
+                invocation: &about.invocation_id,
+                looked: run.now(),
+                run,
+                info,
+                posts,
+                waits: Waits::new(ctx),
+                queued: Vec::new(),
+                under_way: BTreeMap::new(),
+                forgettable: Vec::new(),
+                share,
+                drain: None,
+            };
             if cancelled {
                 steps.run.cancel();
             }
@@ -56,6 +81,7 @@ pub(super) async fn drive(
         }
         Err(error) => Driven::Refused(SentProblem::from(&error)),
     };
+    ctx.clear(DRIVING);
     Ok(hosted.wire.send(&key, hosted.label(Part::Driven, thread), &driven).await?)
 }
 
@@ -72,6 +98,7 @@ pub(super) async fn rows(
             keys => break keys?,
         }
     };
+    keys.retain(|key| !key.starts_with('~'));
     keys.sort_unstable();
     let mut rows = Vec::with_capacity(keys.len());
     for key in keys {
@@ -90,32 +117,66 @@ pub(super) async fn rows(
     Ok(rows)
 }
 
+/// Has the call that drives a thread stop at its next boundary. Answers whether there is one.
+pub(super) async fn drain(
+    _: &Hosted,
+    ctx: &ContextInternal,
+    _: &InputMetadata,
+    _: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let driving = ctx.get::<String>(DRIVING).await?;
+    if let Some(driving) = &driving {
+        Waits::signal_drain(ctx, driving);
+    }
+    Ok(vec![u8::from(driving.is_some())].into())
+}
+
 /// A call of a thread under way.
 struct Steps<'a> {
     hosted: &'a Hosted,
     ctx: &'a ContextInternal,
     thread: &'a str,
     key: &'a SealKey,
-    headers: SentHeaders,
+    invocation: &'a str,
+    info: CallInfo,
+    /// Where the events of the loop go, if they are read.
+    posts: Option<CallPosts>,
     run: DrivenRun,
     waits: Waits<'a>,
     /// Tasks that the loop has asked for and that are not started.
     queued: Vec<(NeedId, TaskCall)>,
+    /// The tasks that were started.
+    under_way: BTreeMap<NeedId, TaskId>,
+    /// Tasks that are done, and whose durable steps are not needed once that is stored.
+    forgettable: Vec<TaskId>,
     /// The most supersteps of this invocation; `None` if the call makes no more than those.
     share: Option<u64>,
-    /// Whether the share is used up.
-    drains: bool,
+    /// Why the call stops at its next boundary.
+    drain: Option<Drain>,
+    /// The run's time when a drain was last looked for.
+    looked: SystemTime,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Drain {
+    /// The share is used up, and the call goes on in another invocation.
+    Share,
+    /// Somebody asked for it.
+    Asked,
 }
 
 impl Steps<'_> {
     async fn run(&mut self) -> Result<Driven, HandlerError> {
         loop {
-            if !self.drains && self.share.is_some_and(|share| self.run.steps() >= share) {
-                self.drains = true;
-                self.run.drain();
+            if self.drain.is_none() && self.share.is_some_and(|share| self.run.steps() >= share) {
+                self.drain(Drain::Share);
             }
             let needs = self.run.needs()?;
+            self.post_events();
             if let Some(end) = self.run.end() {
+                if let Some(posts) = &self.posts {
+                    posts.flush().await;
+                }
                 return Ok(self.ended(end));
             }
             let mut goes_on = false;
@@ -138,8 +199,20 @@ impl Steps<'_> {
         }
     }
 
+    fn drain(&mut self, why: Drain) {
+        self.drain = Some(why);
+        self.run.drain();
+    }
+
+    fn post_events(&mut self) {
+        let events = self.run.take_events();
+        if let Some(posts) = &self.posts {
+            posts.of_loop(self.invocation, events);
+        }
+    }
+
     fn ended(&self, end: RunEnd) -> Driven {
-        match self.drains && end.stop_reason() == Some(StopReason::Drained) {
+        match self.drain == Some(Drain::Share) && end.stop_reason() == Some(StopReason::Drained) {
             true => Driven::More { steps: self.run.steps(), at: Micros::of(self.run.now()) },
             false => Driven::Ended(end),
         }
@@ -155,24 +228,32 @@ impl Steps<'_> {
         match self.waits.next().await {
             Ok(Some((need, Over::Timer))) => self.run.give(need, Reply::Fired)?,
             Ok(Some((need, Over::Task(end)))) => {
-                let reply = self.reply(end).await?;
+                let reply = self.reply(need, end).await?;
                 self.run.give(need, reply)?;
             }
-            Ok(None) => {}
+            Ok(None) => self.drain(Drain::Asked),
             Err(error) if is_cancel(&error) => self.run.cancel(),
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    async fn reply(&mut self, end: Result<Bytes, TerminalError>) -> Result<Reply, HandlerError> {
+    async fn reply(
+        &mut self,
+        need: NeedId,
+        end: Result<Bytes, TerminalError>,
+    ) -> Result<Reply, HandlerError> {
+        let task = self.under_way.remove(&need);
         let payload = match end {
             Ok(payload) => payload,
             Err(error) => return Ok(Reply::HostFailed(error.message().to_owned())),
         };
         let label = self.hosted.label(Part::TaskEnd, self.thread);
         Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_reading)?.0 {
-            TaskEnd::Reply(reply) => Reply::Task(reply),
+            TaskEnd::Reply(reply) => {
+                self.forgettable.extend(task.filter(|_| reply.is_done() && reply.durable_steps() > 0));
+                Reply::Task(reply)
+            }
             TaskEnd::Failed(problem) => Reply::HostFailed(problem),
         })
     }
@@ -182,10 +263,17 @@ impl Steps<'_> {
 impl Steps<'_> {
     /// Starts the tasks that the loop has asked for. Returns whether one of them has ended.
     async fn start_tasks(&mut self) -> Result<bool, HandlerError> {
+        if self.hosted.parts.is_cancelled() && !self.queued.is_empty() {
+            return Err("this worker is about to stop: another one goes on here".into());
+        }
         let queued = std::mem::take(&mut self.queued);
+        self.under_way.extend(queued.iter().map(|(need, call)| (*need, call.task)));
         match <[_; 1]>::try_from(queued) {
             // A step in this process blocks the invocation, so that nothing else could end meanwhile.
-            Ok([(need, call)]) if !call.remote && self.waits.is_empty() => self.run_alone(need, call).await,
+            Ok([(need, call)]) if !call.remote && self.waits.is_empty() => {
+                self.look_for_drain().await?;
+                self.run_alone(need, call).await
+            }
             Ok(queued) => self.call_tasks(queued.into()).await,
             Err(queued) => self.call_tasks(queued).await,
         }
@@ -193,16 +281,33 @@ impl Steps<'_> {
 
     async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
         let name = call.node.clone();
-        let (hosted, key, thread, headers) = (self.hosted, self.key, self.thread, self.headers.clone());
-        let step = self.ctx.run(move || run_here(hosted, key, thread, headers, call)).name(name);
+        let (hosted, key, thread, info) = (self.hosted, self.key, self.thread, self.info.clone());
+        let step = self.ctx.run(move || run_here(hosted, key, thread, info, call)).name(name);
         match step.await {
             Err(error) if is_cancel(&error) => self.run.cancel(),
             end => {
-                let reply = self.reply(end).await?;
+                let reply = self.reply(need, end).await?;
                 self.run.give(need, reply)?;
             }
         }
         Ok(true)
+    }
+
+    /// Looks whether a drain was asked for, if that was not done for a while. The task that is due is the
+    /// last one then.
+    async fn look_for_drain(&mut self) -> Result<(), HandlerError> {
+        let since = self.run.now().duration_since(self.looked).unwrap_or_default();
+        if self.drain.is_some() || since < BETWEEN_LOOKS {
+            return Ok(());
+        }
+        self.looked = self.run.now();
+        match self.waits.has_drained().await {
+            Ok(true) => self.drain(Drain::Asked),
+            Ok(false) => {}
+            Err(error) if is_cancel(&error) => self.run.cancel(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     /// Calls the service of tasks, in task order. Returns whether one of them cannot be sent.
@@ -213,7 +318,7 @@ impl Steps<'_> {
         for (need, mut call) in queued {
             match self.state_for(&mut call, copies, &mut states).await {
                 Ok(state) => {
-                    let message = TaskMessage { call, state, headers: self.headers.clone() };
+                    let message = TaskMessage { call, state, about: self.info.clone() };
                     let label = self.hosted.label(Part::Task, self.thread);
                     let payload = self.hosted.wire.send(self.key, label, &message).await;
                     match payload {
@@ -286,18 +391,24 @@ impl Steps<'_> {
         for key in change.clear {
             self.ctx.clear(&key);
         }
-        match change.commit {
-            Some(commit) => self.put(&commit).await,
-            None => Ok(Ok(())),
+        let forgettable = std::mem::take(&mut self.forgettable);
+        match (change.commit, &self.hosted.saver) {
+            (None, _) if forgettable.is_empty() => Ok(Ok(())),
+            (_, None) => Ok(Ok(())),
+            (commit, Some(saver)) => self.put(&**saver, commit.as_ref(), &forgettable).await,
         }
     }
 
-    async fn put(&mut self, commit: &Commit) -> Result<Result<(), StoreError>, HandlerError> {
-        let Some(saver) = self.hosted.graph.checkpointer() else { return Ok(Ok(())) };
+    /// Writes the history, and deletes the durable steps of tasks that the thread has now as done.
+    async fn put(
+        &mut self,
+        saver: &dyn Checkpointer,
+        commit: Option<&Commit>,
+        forgettable: &[TaskId],
+    ) -> Result<Result<(), StoreError>, HandlerError> {
         loop {
-            let saver = &saver;
             let stored = self.ctx.run(move || async move {
-                match commit.put_into(&**saver).await {
+                match put_and_forget(saver, commit, forgettable).await {
                     Ok(()) => Ok(Vec::new()),
                     // Another attempt may find the store back.
                     Err(error) if error.code() == StoreCode::Store => Err(error.into()),
@@ -311,6 +422,22 @@ impl Steps<'_> {
             }
         }
     }
+}
+
+async fn put_and_forget(
+    saver: &dyn Checkpointer,
+    commit: Option<&Commit>,
+    forgettable: &[TaskId],
+) -> Result<(), StoreError> {
+    if let Some(commit) = commit {
+        commit.put_into(saver).await?;
+    }
+    for task in forgettable {
+        forget_once(saver, *task)
+            .await
+            .map_err(|error| StoreError::new(StoreCode::Store, error.message()))?;
+    }
+    Ok(())
 }
 
 /// The result of a write as it is in the journal: nothing, or a code and a message.

@@ -10,7 +10,7 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use tokio::task::AbortHandle;
 
 use super::hosted::Hosted;
-use crate::wire::message::{SentHeaders, TaskEnd, TaskMessage};
+use crate::wire::message::{CallInfo, TaskEnd, TaskMessage};
 use crate::wire::{Part, SealKey};
 
 /// Runs a task of another invocation. The task's work is not in the journal: it ends with the answer, or runs
@@ -23,7 +23,7 @@ pub(super) async fn run(
 ) -> Result<Bytes, HandlerError> {
     let (thread, payload) = split(input).ok_or_else(|| TerminalError::new("the request is no task"))?;
     let read = hosted.wire.receive::<TaskMessage>(hosted.label(Part::Task, &thread), payload).await;
-    let (TaskMessage { mut call, state, headers }, key) = match read {
+    let (TaskMessage { mut call, state, about }, key) = match read {
         Ok(read) => read,
         Err(error) => return Err(of_reading(error)),
     };
@@ -32,7 +32,7 @@ pub(super) async fn run(
         let put = state.and_then(|(state, _)| call.put_state(state.into()));
         put.map_err(of_reading)?;
     }
-    run_here(hosted, &key, &thread, headers, call).await
+    run_here(hosted, &key, &thread, about, call).await
 }
 
 /// Runs a task in this process, in a task of its own: all invocations of a connection are polled by one,
@@ -41,19 +41,25 @@ pub(super) async fn run_here(
     hosted: &Hosted,
     key: &SealKey,
     thread: &str,
-    headers: SentHeaders,
+    about: CallInfo,
     call: TaskCall,
 ) -> Result<Bytes, HandlerError> {
-    let end = match hosted.far_side(headers, thread) {
-        Ok(far) => {
+    let end = match hosted.far_side(about, thread) {
+        Ok((far, posts)) => {
             let graph = Arc::clone(&hosted.graph);
             let work = tokio::spawn(async move { graph.run_task(call, far).await });
             let _guard = AbortOnDrop(work.abort_handle());
-            match work.await {
+            let end = match work.await {
                 Ok(Ok(reply)) => TaskEnd::Reply(reply),
+                // The store may be back for another attempt.
+                Ok(Err(error)) if error.code() == Code::Store => return Err(error.into()),
                 Ok(Err(error)) => TaskEnd::Failed(error.to_string()),
                 Err(error) => TaskEnd::Failed(format!("the task's process failed: {error}")),
+            };
+            if let Some(posts) = posts {
+                posts.flush().await;
             }
+            end
         }
         Err(error) => TaskEnd::Failed(format!("the context of the task cannot be made: {error}")),
     };

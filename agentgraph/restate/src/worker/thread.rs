@@ -1,6 +1,8 @@
 //! The object `graph`: the queue of a thread's callers and their answers. It has no rows; one call of it is
 //! one or several invocations of the steps.
 
+use std::time::SystemTime;
+
 use bytes::Bytes;
 use restate_sdk::context::macro_support::SealedDurableFuture;
 use restate_sdk::context::{CallFuture, RequestTarget};
@@ -13,7 +15,7 @@ use super::steps::DEFAULT_LIMIT;
 use super::tasks::{of_reading, refusal};
 use super::waits::is_cancel;
 use crate::headers;
-use crate::wire::message::{DriveRequest, Driven, ThreadRequest};
+use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, ThreadRequest};
 use crate::wire::{Part, SealKey};
 use agentgraph::host::{RunCall, RunEnd};
 use agentgraph::{Code, Error};
@@ -34,16 +36,17 @@ pub(super) async fn call(
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
     let read = hosted.wire.receive::<ThreadRequest>(hosted.label(Part::Request, thread), input).await;
-    let (ThreadRequest { mut call, mut at, headers, waits }, key) = read.map_err(of_reading)?;
+    let (ThreadRequest { mut call, mut at, headers, waits, name }, key) = read.map_err(of_reading)?;
     let request = about.headers.iter().map(|(name, value)| (name.as_str(), &**value));
     let headers = headers::of_call(headers, request);
+    let info = CallInfo { headers, name, views: call.heard_views().to_vec() };
     ctx.set(RUNNING, about.invocation_id.clone());
     ctx.set(STATUS, json!({ "state": "running", "invocation": about.invocation_id }).to_string());
     let caller = Caller { hosted, ctx, thread, key: &key };
     let mut cancelled = false;
     let mut was_answered = false;
     let answer = loop {
-        let request = DriveRequest { call: call.clone(), at, headers: headers.clone() };
+        let request = DriveRequest { call: call.clone(), at, about: info.clone() };
         let answer = caller.drive(&request, &mut cancelled).await?;
         match caller.read(answer.clone()).await? {
             Driven::More { steps, at: now } => {
@@ -56,7 +59,10 @@ pub(super) async fn call(
                 if waits && !cancelled && (end.is_interrupted() || was_answered && is_bad_answer(&end)) =>
             {
                 match caller.wait_answer(&end).await? {
-                    Some(answer) => (call, was_answered) = (answer, true),
+                    Some((answer, now)) => {
+                        was_answered = answer != RunCall::proceed();
+                        (call, at) = (answer.set_as(&call), at.max(now));
+                    }
                     None => break answer,
                 }
             }
@@ -67,6 +73,9 @@ pub(super) async fn call(
         }
     };
     ctx.clear(RUNNING);
+    if let Some(posts) = hosted.posts(&info, thread) {
+        posts.end();
+    }
     Ok(answer)
 }
 
@@ -102,22 +111,32 @@ impl Caller<'_> {
         Ok(read.map_err(of_reading)?.0)
     }
 
-    /// Waits for an answer to the open interrupts, in this invocation; `None` if it is cancelled meanwhile.
-    async fn wait_answer(&self, end: &RunEnd) -> Result<Option<RunCall>, HandlerError> {
+    /// Waits in this invocation for an answer to the open interrupts, or for the end of a sleep. Returns the
+    /// call that goes on, and its time; `None` if the invocation is cancelled meanwhile.
+    async fn wait_answer(&self, end: &RunEnd) -> Result<Option<(RunCall, Micros)>, HandlerError> {
         let (id, awakeable) = self.ctx.awakeable::<Bytes>();
         self.ctx.set(WAITING, id);
         if end.is_interrupted() {
             let state = json!({ "state": "waiting", "interrupts": end.interrupts().len() });
             self.ctx.set(STATUS, state.to_string());
         }
-        let answer = awakeable.await;
+        let mut handles = vec![awakeable.handle()];
+        let until = end.sleeps_until();
+        if let Some(until) = until {
+            // The runtime keeps the end of the first execution.
+            let rest = until.duration_since(SystemTime::now()).unwrap_or_default();
+            handles.push(self.ctx.sleep(rest).handle());
+        }
+        let first = self.ctx.select(handles).await;
         self.ctx.clear(WAITING);
-        match answer {
-            Ok(answer) => {
+        match first {
+            Ok(0) => {
                 let label = self.label(Part::Request);
-                let read = self.hosted.wire.receive::<ThreadRequest>(label, answer).await;
-                Ok(Some(read.map_err(of_reading)?.0.call))
+                let read = self.hosted.wire.receive::<ThreadRequest>(label, awakeable.await?).await;
+                let ThreadRequest { call, at, .. } = read.map_err(of_reading)?.0;
+                Ok(Some((call, at)))
             }
+            Ok(_) => Ok(until.map(|until| (RunCall::proceed(), Micros::of(until)))),
             Err(error) if is_cancel(&error) => Ok(None),
             Err(error) => Err(error.into()),
         }

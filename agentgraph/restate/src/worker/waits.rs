@@ -9,14 +9,20 @@ use std::time::Duration;
 use agentgraph::host::NeedId;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use restate_sdk::context::macro_support::SealedDurableFuture;
 use restate_sdk::context::{CallFuture, DurableFuture, RequestTarget};
 use restate_sdk::endpoint::ContextInternal;
 use restate_sdk::errors::TerminalError;
 use restate_sdk_shared_core::NotificationHandle;
 
+/// The name of the signal that asks for a drain.
+const DRAIN: &str = "drain";
+
 pub(super) struct Waits<'a> {
     ctx: &'a ContextInternal,
     open: Vec<(NeedId, Box<dyn Wait<'a> + 'a>)>,
+    /// The signal for a drain; `None` once it has come.
+    drain: Option<NotificationHandle>,
 }
 
 /// How a wait ended.
@@ -76,7 +82,27 @@ impl<'a, F: DurableFuture<Output = Result<(), TerminalError>> + Send + 'a> Wait<
 
 impl<'a> Waits<'a> {
     pub(super) fn new(ctx: &'a ContextInternal) -> Self {
-        Waits { ctx, open: Vec::new() }
+        let drain = ctx.signal::<()>(DRAIN);
+        Waits { ctx, open: Vec::new(), drain: Some(drain.handle()) }
+    }
+
+    /// Asks an invocation for a drain.
+    pub(super) fn signal_drain(ctx: &ContextInternal, invocation: &str) {
+        ctx.resolve_signal(invocation, DRAIN, ());
+    }
+
+    /// Whether a drain was asked for. It costs a timer in the journal, so that a replay finds the same.
+    ///
+    /// # Errors
+    /// The invocation was cancelled.
+    pub(super) async fn has_drained(&mut self) -> Result<bool, TerminalError> {
+        let Some(drain) = self.drain else { return Ok(false) };
+        let now = self.ctx.sleep(Duration::ZERO);
+        let has_drained = self.ctx.select(vec![drain, now.handle()]).await? == 0;
+        if has_drained {
+            self.drain = None;
+        }
+        Ok(has_drained)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -100,16 +126,18 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The next one that is over.
+    /// The next one that is over; `None` for the signal that asks for a drain, which comes once.
     ///
     /// # Errors
     /// The invocation was cancelled.
     pub(super) async fn next(&mut self) -> Result<Option<(NeedId, Over)>, TerminalError> {
-        if self.open.is_empty() {
+        let waits = self.open.iter().map(|(_, wait)| wait.handle());
+        let handles = waits.chain(self.drain).collect();
+        let at = self.ctx.select(handles).await?;
+        if at == self.open.len() {
+            self.drain = None;
             return Ok(None);
         }
-        let handles = self.open.iter().map(|(_, wait)| wait.handle()).collect();
-        let at = self.ctx.select(handles).await?;
         let (need, wait) = self.open.remove(at);
         Ok(Some((need, wait.take().await)))
     }

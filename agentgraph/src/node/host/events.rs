@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::TaskCall;
 use crate::context::{Sink, TaskRequest};
@@ -37,12 +37,34 @@ pub struct TaskEvent {
     pub node: String,
     /// The superstep.
     pub step: u64,
+    /// As [`TaskCall::index`].
+    pub index: u32,
     /// The attempt.
     pub attempt: u32,
     /// The number of the event in the attempt, counted from 1.
     pub seq: u64,
     /// What happened.
     pub kind: TaskEventKind,
+}
+
+impl TaskEvent {
+    /// The event in the JSON form of the events of a stream, which `docs/events.md` describes.
+    pub fn to_json(&self) -> Value {
+        let (kind, field, value) = match &self.kind {
+            TaskEventKind::Custom(value) => ("custom", "value", value),
+            TaskEventKind::Message(piece) => ("message", "piece", piece),
+        };
+        json!({
+            "seq": self.seq,
+            "run": self.run.to_string(),
+            "namespace": self.namespace,
+            "step": self.step,
+            "task": { "id": self.task.to_string(), "index": self.index, "attempt": self.attempt },
+            "type": kind,
+            "node": self.node,
+            field: value,
+        })
+    }
 }
 
 /// What happened in a task.
@@ -73,6 +95,7 @@ impl FarSink {
             task: call.task,
             node: call.node.clone(),
             step: call.step,
+            index: call.index,
             attempt: call.attempt,
             seq: 0,
             kind: TaskEventKind::Custom(Value::Null),

@@ -24,6 +24,8 @@ pub struct TaskReply {
     pub(crate) spent: Units,
     /// Whether the node has asked for a drain of its run.
     pub(crate) drains: bool,
+    /// The durable steps of the task, in this attempt and earlier ones.
+    pub(crate) durable_steps: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +75,18 @@ impl TaskReply {
     /// The time on the far side when the attempt ended.
     pub fn at(&self) -> SystemTime {
         from_micros(self.at)
+    }
+
+    /// Whether the task is done, so that no further attempt of it follows.
+    pub fn is_done(&self) -> bool {
+        matches!(self.reply, Reply::Done(_) | Reply::Leaves { .. })
+    }
+
+    /// The number of durable steps of the task whose results are in the store of
+    /// [`FarSide::once_in`](super::FarSide::once_in). Once the run has stored the end of the task,
+    /// [`forget_once`](crate::host::forget_once) deletes them.
+    pub fn durable_steps(&self) -> u32 {
+        self.durable_steps
     }
 
     /// The wait before the next attempt, and its number, if this one failed and the node's retry policy wants

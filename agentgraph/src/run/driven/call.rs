@@ -15,7 +15,7 @@ use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::state::{State, StoredState};
-use crate::words::{Budget, InterruptId};
+use crate::words::{Budget, InterruptId, View, Views};
 use agentgraph_checkpoint::delta::decode;
 
 /// What a caller asks of a thread: a call with its settings, as a serde value without the types of the state.
@@ -80,6 +80,11 @@ struct Settings {
     cancels_siblings: Option<bool>,
     #[serde(default)]
     abandons: bool,
+    /// The events that the driver listens to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    views: Vec<View>,
+    #[serde(default)]
+    subgraphs: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -227,6 +232,25 @@ impl RunCall {
         self
     }
 
+    /// Listens to the events of these views, which [`DrivenRun::take_events`](super::DrivenRun::take_events)
+    /// gives. What nodes [emit](crate::Ctx::emit), and their [messages](crate::Ctx::message), are not among
+    /// them: those are heard where the task runs, by [`FarSide::events`](super::super::task::TaskRun::events).
+    pub fn views(mut self, views: impl IntoIterator<Item = View>) -> Self {
+        self.settings.views = views.into_iter().collect();
+        self
+    }
+
+    /// As [`RunBuilder::subgraphs`](crate::RunBuilder::subgraphs).
+    pub fn subgraphs(mut self) -> Self {
+        self.settings.subgraphs = true;
+        self
+    }
+
+    /// The views that are listened to.
+    pub fn heard_views(&self) -> &[View] {
+        &self.settings.views
+    }
+
     /// The call that continues this one after it was drained: `proceed()` with the same settings, less the
     /// supersteps and the time that it has used. For hosts that divide a long call.
     ///
@@ -245,6 +269,20 @@ impl RunCall {
         let Settings { max_supersteps, deadline, .. } = &mut self.settings;
         *max_supersteps = max_supersteps.map(|limit| limit.saturating_sub(steps));
         *deadline = deadline.map(|limit| limit.saturating_sub(time));
+        self
+    }
+
+    /// The same call with the settings of another one: an answer that continues that call.
+    ///
+    /// ```
+    /// use agentgraph::host::RunCall;
+    ///
+    /// let waiting = RunCall::proceed().max_supersteps(10);
+    /// assert_eq!(RunCall::resume(true)?.set_as(&waiting), RunCall::resume(true)?.max_supersteps(10));
+    /// # Ok::<(), agentgraph::Error>(())
+    /// ```
+    pub fn set_as(mut self, other: &RunCall) -> Self {
+        self.settings = Settings { abandons: false, ..other.settings.clone() };
         self
     }
 
@@ -292,6 +330,10 @@ impl RunCall {
         let siblings = |cancels| if cancels { Siblings::Cancel } else { Siblings::Drain };
         limits.siblings = self.settings.cancels_siblings.map(siblings);
         plan.keeping.abandons = self.settings.abandons;
+        plan.stream.views = Views::of(self.settings.views);
+        plan.stream.subgraphs = self.settings.subgraphs;
+        // The driver takes the events whenever the run rests, so the run never waits for it.
+        plan.stream.capacity = usize::MAX;
     }
 }
 

@@ -1,6 +1,7 @@
 //! [`RunEnd`]: how a driven call ended, as bytes.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,12 @@ impl RunEnd {
             End::Interrupted { interrupts, .. } => interrupts,
             _ => &[],
         }
+    }
+
+    /// The earliest time at which a sleep of the run ends, which `proceed()` then continues; `None` if it
+    /// does not sleep.
+    pub fn sleeps_until(&self) -> Option<SystemTime> {
+        self.interrupts().iter().filter_map(|interrupt| interrupt.until).min()
     }
 
     /// The text of the error's code, such as `E_NODE_FAILED`; `None` if the call did not fail.

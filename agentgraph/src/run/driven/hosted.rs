@@ -2,6 +2,7 @@
 
 use std::future::IntoFuture;
 use std::sync::Arc;
+use std::task::Waker;
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use super::end::RunEnd;
 use super::ground::Ground;
 use super::here;
 use super::image::{DrivenStore, Image};
-use super::run::{Controls, DrivenRun};
+use super::run::{Controls, DrivenRun, Listener};
 use super::seams::{DrivenHost, DrivenServices};
 use super::thread_state::ThreadState;
 use crate::dependency::outputs::{Output, Outputs, OutputsUpdate, PassInput};
@@ -23,6 +24,7 @@ use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
+use crate::run::event::EventQueue;
 use crate::run::{Cancellation, CompiledDependencyGraph, CompiledGraph, view};
 use crate::state::StoredState;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer};
@@ -63,6 +65,11 @@ pub trait HostedGraph: sealed::Sealed + Send + Sync + 'static {
 
     /// Whether the state, or that of a subgraph, has stored secret channels.
     fn has_secrets(&self) -> bool;
+
+    /// The nodes that are [declared](crate::IntoNode::durable_steps) to make durable steps; those of a
+    /// subgraph are prefixed with its node: `order.pay`. A host that has no store for their results refuses
+    /// the graph.
+    fn durable_nodes(&self) -> &[String];
 
     /// The graph's own checkpointer.
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>>;
@@ -147,6 +154,10 @@ impl<G: HostedGraph + ?Sized> HostedGraph for Arc<G> {
         (**self).has_secrets()
     }
 
+    fn durable_nodes(&self) -> &[String] {
+        (**self).durable_nodes()
+    }
+
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
         (**self).checkpointer()
     }
@@ -224,6 +235,10 @@ impl<S: StoredState> HostedGraph for CompiledGraph<S> {
         !self.core.secrets.is_empty()
     }
 
+    fn durable_nodes(&self) -> &[String] {
+        &self.core.durable_nodes
+    }
+
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
         self.persistence.as_ref().map(|persistence| Arc::clone(&persistence.saver))
     }
@@ -292,6 +307,10 @@ where
         self.graph.has_secrets()
     }
 
+    fn durable_nodes(&self) -> &[String] {
+        self.graph.durable_nodes()
+    }
+
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
         HostedGraph::checkpointer(&self.graph)
     }
@@ -343,12 +362,23 @@ fn start<S: StoredState>(
     let mut plan = CallPlan::new(graph, Ok(request));
     plan.thread = Some(Arc::from(thread));
     plan.limits.max_supersteps = limit.unwrap_or(plan.limits.max_supersteps);
+    let hears = !call.heard_views().is_empty();
     call.set_up(&mut plan);
     plan.limits.halt.cancel = Some(controls.cancel.clone());
     plan.limits.halt.drain = Some(controls.drain.clone());
     plan.limits.halt.steps = Some(Arc::clone(&controls.steps));
-    let work = Box::pin(async move { RunEnd::of(&core.schema, &plan.run::<S>(None).await) });
-    Ok(DrivenRun::new(work, desk, store, controls))
+    let events = hears.then(|| Arc::new(plan.event_queue()));
+    let listener = events.clone().map(listener);
+    let work = Box::pin(async move { RunEnd::of(&core.schema, &plan.run::<S>(events).await) });
+    Ok(DrivenRun::new(work, desk, store, controls, listener))
+}
+
+/// Takes the events of a queue, as JSON. One that cannot be shown is left out, as the numbers then show.
+fn listener<S: StoredState>(events: Arc<EventQueue<S>>) -> Listener {
+    Box::new(move || {
+        let taken = std::iter::from_fn(|| events.pop(Waker::noop()));
+        taken.filter_map(|event| serde_json::to_value(event).ok()).collect()
+    })
 }
 
 /// The graph with another store. Who drives a run decides what may be stored where, so no store is refused.

@@ -34,7 +34,13 @@ pub struct DrivenRun {
     /// The end, and the last change of rows that is to be stored before it counts.
     end: Option<RunEnd>,
     last_change: Option<NeedId>,
+    listener: Option<Listener>,
+    /// The events since the last [`take_events`](DrivenRun::take_events).
+    events: Vec<serde_json::Value>,
 }
+
+/// Takes the events that a run has had since the last call, in their JSON form.
+pub(super) type Listener = Box<dyn FnMut() -> Vec<serde_json::Value> + Send + Sync>;
 
 /// The means to stop a run from outside, and its count of steps.
 #[derive(Clone, Default)]
@@ -68,6 +74,7 @@ impl DrivenRun {
         desk: Arc<Desk>,
         store: Arc<DrivenStore>,
         controls: Controls,
+        listener: Option<Listener>,
     ) -> Self {
         DrivenRun {
             work: Some(work),
@@ -78,6 +85,8 @@ impl DrivenRun {
             controls,
             end: None,
             last_change: None,
+            listener,
+            events: Vec::new(),
         }
     }
 
@@ -141,6 +150,14 @@ impl DrivenRun {
         self.inbox.push_back(Delivery::Drain);
     }
 
+    /// The events since the last call, in their JSON form (`docs/events.md`), if the call
+    /// [listens](super::RunCall::views) to some. The end of the call is not among them: it is
+    /// [`end`](Self::end). A run that is built again has the same events with the same numbers (`seq`) again,
+    /// so a receiver can drop repeats.
+    pub fn take_events(&mut self) -> Vec<serde_json::Value> {
+        std::mem::take(&mut self.events)
+    }
+
     /// The run's time: that of its ground, moved on by replies and by timers.
     pub fn now(&self) -> SystemTime {
         self.desk.now()
@@ -160,7 +177,10 @@ impl DrivenRun {
             let _canonical = Canonical::begin();
             loop {
                 self.woken.0.store(false, Ordering::Release);
-                match pin!(unconstrained(work.as_mut())).poll(&mut cx) {
+                let polled = pin!(unconstrained(work.as_mut())).poll(&mut cx);
+                // A run may wait until its events are taken.
+                self.events.extend(self.listener.iter_mut().flat_map(|take| take()));
+                match polled {
                     Poll::Ready(end) => {
                         self.work = None;
                         self.end = Some(end);

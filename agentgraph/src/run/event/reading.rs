@@ -8,6 +8,19 @@ use crate::error::Error;
 use crate::state::State;
 use crate::words::Outcome;
 
+/// The text of a message's piece, if it is text: the rule of [`Event::text`].
+pub fn text_of_piece(piece: &Value) -> Option<&str> {
+    match piece {
+        Value::String(text) => Some(text),
+        Value::Object(fields) => match (fields.get("text"), fields.values().next()) {
+            (Some(text), _) => text.as_str(),
+            (None, Some(variant)) if fields.len() == 1 => variant.get("text")?.as_str(),
+            (None, _) => None,
+        },
+        _ => None,
+    }
+}
+
 impl<S: State> Event<S> {
     /// The node that the event is about; `None` for events of the run.
     ///
@@ -84,14 +97,8 @@ impl<S: State> Event<S> {
     /// # }
     /// ```
     pub fn text(&self) -> Option<&str> {
-        let EventKind::Message { piece, .. } = &self.kind else { return None };
-        match piece {
-            Value::String(text) => Some(text),
-            Value::Object(fields) => match (fields.get("text"), fields.values().next()) {
-                (Some(text), _) => text.as_str(),
-                (None, Some(variant)) if fields.len() == 1 => variant.get("text")?.as_str(),
-                (None, _) => None,
-            },
+        match &self.kind {
+            EventKind::Message { piece, .. } => text_of_piece(piece),
             _ => None,
         }
     }

@@ -36,11 +36,13 @@ pub(super) struct FarOnce {
     task: TaskId,
     /// Whether the thread exists.
     begun: bool,
+    /// The results in the store.
+    steps: u32,
 }
 
 impl FarOnce {
     pub(super) fn new(saver: Arc<dyn Checkpointer>, run: RunId, task: TaskId) -> Self {
-        FarOnce { saver, thread: thread_of(task), run, task, begun: false }
+        FarOnce { saver, thread: thread_of(task), run, task, begun: false, steps: 0 }
     }
 
     /// The results so far.
@@ -50,7 +52,15 @@ impl FarOnce {
         };
         self.begun = true;
         let own = tail.writes.iter().filter(|write| write.task == self.task);
-        own.filter_map(|write| once_result(write).transpose()).collect()
+        let found: Vec<_> =
+            own.filter_map(|write| once_result(write).transpose()).collect::<Result<_, Error>>()?;
+        self.steps = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        Ok(found)
+    }
+
+    /// The number of results in the store.
+    pub(super) fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// Runs an attempt to its end. Each result is in the store before its step is woken.
@@ -92,6 +102,8 @@ impl FarOnce {
         }
         let writes: Vec<PendingWrite> =
             new.iter().map(|one| once_write(self.task, one)).collect::<Result<_, Error>>()?;
-        Ok(self.saver.put_writes(PutWrites::new(place, at, &writes)).await?)
+        self.saver.put_writes(PutWrites::new(place, at, &writes)).await?;
+        self.steps = self.steps.saturating_add(u32::try_from(writes.len()).unwrap_or(u32::MAX));
+        Ok(())
     }
 }
