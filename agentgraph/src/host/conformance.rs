@@ -210,9 +210,19 @@ impl Clause {
         let case = Case::new(kit, self.name);
         let trial = AssertUnwindSafe((self.trial)(&case)).catch_unwind();
         match trial.await {
-            Ok(found) => found,
-            Err(payload) => Err(format!("the host panicked: {}", text_of(&*payload))),
+            Ok(found) => found.map_err(shortened),
+            Err(payload) => Err(shortened(format!("the host panicked: {}", text_of(&*payload)))),
         }
+    }
+}
+
+/// The longest problem of a report, in characters: a state of some clauses is large.
+const LONGEST: usize = 1_500;
+
+fn shortened(problem: String) -> String {
+    match problem.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} ..", &problem[..end]),
+        None => problem,
     }
 }
 

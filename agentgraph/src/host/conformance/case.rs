@@ -26,7 +26,7 @@ const CALLS: u32 = 12;
 impl<'a> Case<'a> {
     pub(super) fn new(kit: &'a Kit<'a>, clause: &str) -> Self {
         let words = clause.split(|sign: char| !sign.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        let words: Vec<&str> = words.collect();
+        let words: Vec<&str> = words.take(6).collect();
         Case { kit, thread: format!("{}-{}", kit.prefix, words.join("-")) }
     }
 

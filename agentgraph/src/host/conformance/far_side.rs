@@ -111,7 +111,7 @@ async fn sleep(case: &Case<'_>) -> Found {
                 break;
             }
             // At once once more, to see that it still sleeps; then when it ends.
-            Outcome::Interrupted { .. } if now < until + NAP * 10 => {
+            Outcome::Interrupted { .. } if now < until + NAP * 3 => {
                 tokio::time::sleep(until.duration_since(now).unwrap_or(NAP / 8)).await;
             }
             other => return Err(format!("after the end of its sleep the run ended so: {other:?}")),

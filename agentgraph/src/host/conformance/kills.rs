@@ -37,7 +37,7 @@ pub(super) fn graphs(notes: &Notes) -> Vec<KitGraph> {
 const GO: &str = "go";
 
 /// The most rounds of a run that nothing stops.
-const ROUNDS: u64 = 3_000;
+const ROUNDS: u64 = 1_000;
 
 async fn works(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
     notes.note(&ctx, "runs")?;

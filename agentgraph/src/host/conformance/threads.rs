@@ -33,9 +33,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         "What a call returns is stored before it returns.",
         |case| newest(case).boxed(),
     ),
-    Clause::new("a thread that does not exist has no state, and nothing to go on with", "", |case| {
-        unknown(case).boxed()
-    }),
+    Clause::new(
+        "a thread that does not exist has no state, and nothing to go on with",
+        "A look at it does not begin it, and `proceed()` is E_NOTHING_TO_RESUME.",
+        |case| unknown(case).boxed(),
+    ),
     Clause::new(
         "the state of a thread can be changed between two calls",
         "An edit is a call without tasks. In the name of a node it goes on behind that node.",
