@@ -44,6 +44,8 @@ pub enum DriverFault {
     SkipsCommits,
     ForgetsItsJournal,
     StopsAtQuestions,
+    LosesTimesOfReplies,
+    HoldsTimersBack,
 }
 
 /// The most supersteps of one run: a longer call is several.
@@ -282,8 +284,16 @@ impl Driving<'_> {
             all.sort_by_key(|(id, _)| *id);
             all.into_iter().rev().for_each(|met| meeting.push(Box::pin(std::future::ready(met))));
         }
-        let next = meeting.next().await;
-        next.into_iter().collect()
+        let mut held = Vec::new();
+        while let Some(met) = meeting.next().await {
+            if self.runs.has(DriverFault::HoldsTimersBack) && met.1 == Kept::Fired && !meeting.is_empty() {
+                held.push(met);
+                continue;
+            }
+            held.into_iter().for_each(|met| meeting.push(Box::pin(std::future::ready(met))));
+            return vec![met];
+        }
+        held
     }
 
     fn meet<'b>(&'b self, need: &Need) -> BoxFuture<'b, (NeedId, Kept)> {
@@ -293,7 +303,14 @@ impl Driving<'_> {
                 let call: TaskCall = carried(&**call);
                 Box::pin(async move {
                     match self.runs.workers.run(self.name, call).await {
-                        Ok(reply) => (id, Kept::Task(rmp_serde::to_vec_named(&reply).unwrap())),
+                        Ok(reply) => {
+                            let mut reply = serde_json::to_value(&reply).unwrap();
+                            if self.runs.has(DriverFault::LosesTimesOfReplies) {
+                                reply["at"] = 0.into();
+                            }
+                            let reply: TaskReply = serde_json::from_value(reply).unwrap();
+                            (id, Kept::Task(rmp_serde::to_vec_named(&reply).unwrap()))
+                        }
                         Err(error) => (id, Kept::HostFailed(error.to_string())),
                     }
                 })

@@ -1,5 +1,8 @@
 //! Eager graphs: branches that do not wait for each other.
 
+use std::time::Duration;
+
+use agentgraph::all;
 use agentgraph::prelude::*;
 use futures_util::FutureExt;
 use serde_json::json;
@@ -26,6 +29,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         |case| own_branch(case).boxed(),
     ),
     Clause::new(
+        "a join of an eager graph fires when its time is over",
+        "While a source runs on. The wait is a timer that the run asks for.",
+        |case| join_timeout(case).boxed(),
+    ),
+    Clause::new(
         "a node after a group of dispatches runs once, when the whole group is done",
         "The dispatches of one command are a group, also in an eager graph.",
         |case| group(case).boxed(),
@@ -37,6 +45,7 @@ pub(super) fn graphs(notes: &Notes) -> Vec<KitGraph> {
         KitGraph::of("kit_branches", branches(notes)),
         KitGraph::of("kit_eager_question", asking(notes)),
         KitGraph::of("kit_group", grouped(notes)),
+        KitGraph::of("kit_late_source", late_source(notes)),
     ]
 }
 
@@ -106,6 +115,29 @@ fn grouped(notes: &Notes) -> StateGraph<Sheet> {
         .node("after", says)
         .edge(START, "split")
         .edge(["page"], "after")
+}
+
+/// A join that waits for a source no longer than it may, and a source that waits for the node behind it.
+fn late_source(notes: &Notes) -> StateGraph<Sheet> {
+    async fn late(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
+        let in_time = notes.wait_in(&ctx, "behind", "runs").await?;
+        Ok(Sheet::update().lines([if in_time { "late" } else { "waited for" }]))
+    }
+    StateGraph::new()
+        .eager()
+        .dep(notes.clone())
+        .node("late", late.remote())
+        .node("early", says)
+        .node("behind", says)
+        .edge(START, "late")
+        .edge(START, "early")
+        .edge(all(["early", "late"]).timeout(Duration::from_millis(60)), "behind")
+}
+
+async fn join_timeout(case: &Case<'_>) -> Found {
+    let sheet = case.finished("kit_late_source", begin()?).await?;
+    let expected = ["input", "early reads 1", "behind reads 2", "late"];
+    same("the updates in the order in which they were merged", sheet.lines, expected)
 }
 
 async fn no_barrier(case: &Case<'_>) -> Found {

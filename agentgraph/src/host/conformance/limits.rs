@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use super::case::{Found, begin, invoke, proceed, same};
 use super::notes::Note;
 use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
@@ -35,6 +35,18 @@ pub(super) const CLAUSES: &[Clause] = &[
         |case| drain(case).boxed(),
     ),
     Clause::new(
+        "time goes on while a call runs",
+        "The clock of a driven run moves with the times in the replies of its tasks, and checkpoints have its time.",
+        |case| clock(case).boxed(),
+    )
+    .needing(&[Ability::History]),
+    Clause::new(
+        "a superstep that takes too long is cut off",
+        "The run goes on without the reply of a task that it does not want any more. A driver that holds back a \
+         timer until the task ends breaks it; the node of this clause is one that asks for another process.",
+        |case| cut_off(case).boxed(),
+    ),
+    Clause::new(
         "a deadline stops a run",
         "Time goes on while a call runs: a driver moves the clock of its run with its replies, and answers timers \
          when their time has passed.",
@@ -44,6 +56,7 @@ pub(super) const CLAUSES: &[Clause] = &[
 
 pub(super) fn graphs(notes: &Notes) -> Vec<KitGraph> {
     vec![
+        KitGraph::of("kit_stuck", stuck(notes)),
         KitGraph::of("kit_crowd", crowd(notes)),
         KitGraph::of("kit_spending", spending()),
         KitGraph::of("kit_drain", draining()),
@@ -120,6 +133,35 @@ fn endless() -> StateGraph<Sheet> {
         Sheet::update().number(sheet.number + 1)
     }
     StateGraph::new().node("turns", turns).edge(START, "turns").edge("turns", "turns")
+}
+
+/// A node that waits for what never happens.
+fn stuck(notes: &Notes) -> StateGraph<Sheet> {
+    async fn waits(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
+        notes.wait_in(&ctx, "waits", "something that nothing does").await?;
+        Ok(Sheet::update().lines(["it was not cut off"]))
+    }
+    StateGraph::new().dep(notes.clone()).node("waits", waits.remote()).edge(START, "waits")
+}
+
+async fn clock(case: &Case<'_>) -> Found {
+    case.stopped("kit_endless", begin()?.max_supersteps(30), StopReason::Limit).await?;
+    let history = case.history("kit_endless").await?;
+    let (Some(last), Some(first)) = (history.first(), history.last()) else {
+        return Err("the history has no checkpoints".to_owned());
+    };
+    let passed = last.created.duration_since(first.created).unwrap_or_default();
+    // 30 waits of 3 milliseconds, by a clock that may be set meanwhile.
+    match passed < Duration::from_millis(25) {
+        true => Err(format!("{passed:?} between the first checkpoint and the last of 30 supersteps")),
+        false => Ok(()),
+    }
+}
+
+async fn cut_off(case: &Case<'_>) -> Found {
+    let call = begin()?.step_timeout(Duration::from_millis(60));
+    let error = case.failed("kit_stuck", call).await?;
+    same("the error", error.code(), Code::StepTimeout)
 }
 
 async fn supersteps(case: &Case<'_>) -> Found {
