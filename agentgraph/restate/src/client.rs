@@ -209,7 +209,8 @@ impl<S: StoredState> RemoteGraph<S> {
     }
 
     /// Cancels the call that has the thread: it ends as [stopped](agentgraph::StopReason::Cancelled), and
-    /// `proceed()` continues it. A task under way runs to its end, and its result may be dropped. Calls
+    /// `proceed()` continues it. A task under way runs to its end, and its result may be dropped. Nothing new
+    /// starts; a run of short single tasks notices the cancellation within about a tenth of a second. Calls
     /// that wait for the thread are not cancelled.
     ///
     /// # Errors
@@ -220,7 +221,7 @@ impl<S: StoredState> RemoteGraph<S> {
 
     /// Drains the call that has the thread: tasks under way end and are committed, then the call ends as
     /// [stopped](agentgraph::StopReason::Drained), and `proceed()` continues it. A run of short single tasks
-    /// notices it within about a second. Returns false if no call has the thread.
+    /// notices it within about a tenth of a second. Returns false if no call has the thread.
     ///
     /// # Errors
     /// If the server or its workers are not reached.

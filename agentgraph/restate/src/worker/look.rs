@@ -2,6 +2,7 @@
 
 use agentgraph::Error;
 use bytes::Bytes;
+use restate_sdk::context::RunFuture;
 use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::HandlerError;
 
@@ -25,18 +26,29 @@ pub(super) async fn look(
     let thread = &*about.key;
     let read = hosted.wire.receive::<Look>(hosted.label(Part::Request, thread), input).await;
     let (look, key) = read.map_err(of_reading)?;
-    let seen = match look {
-        Look::Blob { hash, from } => return part_of_blob(hosted, thread, BlobHash(hash), from).await,
+    let label = hosted.label(Part::Answer, thread);
+    let key = &key;
+    match look {
         Look::State => {
             let rows = rows(hosted, ctx, thread, &mut false).await?;
-            seen(hosted.graph.thread_state(thread, rows).await.map(|found| Seen::State(found.map(Box::new))))
+            let found = hosted.graph.thread_state(thread, rows).await;
+            let seen = seen(found.map(|found| Seen::State(found.map(Box::new))));
+            Ok(hosted.wire.send(key, label, &seen).await?)
         }
+        // A checkpointer may answer otherwise when the journal is replayed.
         Look::History { limit, before } => {
             let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-            seen(hosted.graph.history(thread, limit, before).await.map(Seen::History))
+            let read = move || async move {
+                let seen = seen(hosted.graph.history(thread, limit, before).await.map(Seen::History));
+                Ok(hosted.wire.send(key, label, &seen).await?)
+            };
+            Ok(ctx.run(read).name("history").await?)
         }
-    };
-    Ok(hosted.wire.send(&key, hosted.label(Part::Answer, thread), &seen).await?)
+        Look::Blob { hash, from } => {
+            let read = move || part_of_blob(hosted, thread, BlobHash(hash), from);
+            Ok(ctx.run(read).name("blob").await?)
+        }
+    }
 }
 
 fn seen(result: Result<Seen, Error>) -> Seen {

@@ -24,7 +24,7 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use super::hosted::Hosted;
 use super::posting::CallPosts;
 use super::tasks::{self, of_reading, run_here};
-use super::waits::{Over, Waits, is_cancel};
+use super::waits::{Look, Over, Waits, is_cancel};
 use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, SentProblem, TaskEnd, TaskMessage};
 use crate::wire::{MOST_INLINE, Part, SealKey};
 
@@ -34,8 +34,9 @@ pub(super) const DEFAULT_LIMIT: u64 = 1_000;
 /// The invocation that drives the thread, beside its rows. No key of a row begins like this.
 const DRIVING: &str = "~driving";
 
-/// A run of single tasks in this process waits for nothing else, so it looks for a drain once in this time.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a drain
+/// once in this time.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
 pub(super) async fn drive(
@@ -271,8 +272,10 @@ impl Steps<'_> {
         match <[_; 1]>::try_from(queued) {
             // A step in this process blocks the invocation, so that nothing else could end meanwhile.
             Ok([(need, call)]) if !call.remote && self.waits.is_empty() => {
-                self.look_for_drain().await?;
-                self.run_alone(need, call).await
+                match self.is_cancelled().await? {
+                    true => Ok(true),
+                    false => self.run_alone(need, call).await,
+                }
             }
             Ok(queued) => self.call_tasks(queued.into()).await,
             Err(queued) => self.call_tasks(queued).await,
@@ -293,21 +296,23 @@ impl Steps<'_> {
         Ok(true)
     }
 
-    /// Looks whether a drain was asked for, if that was not done for a while. The task that is due is the
-    /// last one then.
-    async fn look_for_drain(&mut self) -> Result<(), HandlerError> {
-        let since = self.run.now().duration_since(self.looked).unwrap_or_default();
-        if self.drain.is_some() || since < BETWEEN_LOOKS {
-            return Ok(());
+    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked for
+    /// is passed on, too; the task that is due is the last one then.
+    async fn is_cancelled(&mut self) -> Result<bool, HandlerError> {
+        if self.run.now().duration_since(self.looked).unwrap_or_default() < BETWEEN_LOOKS {
+            return Ok(false);
         }
         self.looked = self.run.now();
-        match self.waits.has_drained().await {
-            Ok(true) => self.drain(Drain::Asked),
-            Ok(false) => {}
-            Err(error) if is_cancel(&error) => self.run.cancel(),
+        match self.waits.look().await {
+            Ok(Look::Drain) => self.drain(Drain::Asked),
+            Ok(Look::Nothing) => {}
+            Err(error) if is_cancel(&error) => {
+                self.run.cancel();
+                return Ok(true);
+            }
             Err(error) => return Err(error.into()),
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Calls the service of tasks, in task order. Returns whether one of them cannot be sent.

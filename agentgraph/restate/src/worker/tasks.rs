@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentgraph::host::TaskCall;
 use agentgraph::{Code, Error};
 use bytes::Bytes;
+use restate_sdk::context::RunFuture;
 use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::{HandlerError, TerminalError};
 use tokio::task::AbortHandle;
@@ -13,11 +14,11 @@ use super::hosted::Hosted;
 use crate::wire::message::{CallInfo, TaskEnd, TaskMessage};
 use crate::wire::{Part, SealKey};
 
-/// Runs a task of another invocation. The task's work is not in the journal: it ends with the answer, or runs
-/// again.
+/// Runs a task of another invocation. Its end is a step of the journal before it is the answer: an answer
+/// whose arrival is in doubt is given again, and must be the same then.
 pub(super) async fn run(
     hosted: &Hosted,
-    _: &ContextInternal,
+    ctx: &ContextInternal,
     _: &InputMetadata,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
@@ -32,7 +33,9 @@ pub(super) async fn run(
         let put = state.and_then(|(state, _)| call.put_state(state.into()));
         put.map_err(of_reading)?;
     }
-    run_here(hosted, &key, &thread, about, call).await
+    let name = call.node.clone();
+    let (key, thread) = (&key, &*thread);
+    Ok(ctx.run(move || run_here(hosted, key, thread, about, call)).name(name).await?)
 }
 
 /// Runs a task in this process, in a task of its own: all invocations of a connection are polled by one,

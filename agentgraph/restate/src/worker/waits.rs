@@ -31,6 +31,12 @@ pub(super) enum Over {
     Timer,
 }
 
+/// A signal that was there.
+pub(super) enum Look {
+    Nothing,
+    Drain,
+}
+
 trait Wait<'a>: Send {
     fn handle(&self) -> NotificationHandle;
 
@@ -91,18 +97,20 @@ impl<'a> Waits<'a> {
         ctx.resolve_signal(invocation, DRAIN, ());
     }
 
-    /// Whether a drain was asked for. It costs a timer in the journal, so that a replay finds the same.
+    /// Looks for signals without waiting for them. It costs a timer in the journal, so that a replay finds the
+    /// same.
     ///
     /// # Errors
     /// The invocation was cancelled.
-    pub(super) async fn has_drained(&mut self) -> Result<bool, TerminalError> {
-        let Some(drain) = self.drain else { return Ok(false) };
+    pub(super) async fn look(&mut self) -> Result<Look, TerminalError> {
         let now = self.ctx.sleep(Duration::ZERO);
-        let has_drained = self.ctx.select(vec![drain, now.handle()]).await? == 0;
-        if has_drained {
-            self.drain = None;
+        let handles = self.drain.into_iter().chain([now.handle()]).collect();
+        let first = self.ctx.select(handles).await?;
+        if self.drain.is_none() || first > 0 {
+            return Ok(Look::Nothing);
         }
-        Ok(has_drained)
+        self.drain = None;
+        Ok(Look::Drain)
     }
 
     pub(super) fn is_empty(&self) -> bool {

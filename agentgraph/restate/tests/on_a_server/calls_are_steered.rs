@@ -1,0 +1,281 @@
+//! Calls are cancelled, drained, answered while they wait, limited and edited, as local ones are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph::run::Cancellation;
+use agentgraph::workflow::Workflow;
+use agentgraph::{Budget, Code, Error, MemorySaver, StopReason};
+use agentgraph_restate::{RemoteGraph, RestateClient, RestateWorker, Serving};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use crate::common::server;
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Trip {
+    #[reduce(append)]
+    seen: Vec<String>,
+}
+
+async fn note(ctx: Ctx) -> TripUpdate {
+    Trip::update().seen([ctx.node()])
+}
+
+async fn serve<S: agentgraph::state::StoredState<Schema = ()>>(
+    name: &str,
+    graph: CompiledGraph<S>,
+) -> (Serving, RemoteGraph<S>) {
+    let server = server::shared().await;
+    let worker = RestateWorker::new().graph(name, graph).register(&server.admin);
+    let serving = worker.start("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    (serving, RestateClient::connect(&server.ingress).unwrap().graph(name))
+}
+
+/// A node that takes as long as the permits say, and counts its runs.
+#[derive(Clone)]
+struct Gate {
+    permits: Arc<Semaphore>,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Gate { permits: Arc::new(Semaphore::new(0)), runs: Arc::default() }
+    }
+
+    fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the nodes have begun this often.
+    async fn begun(&self, runs: usize) {
+        while self.runs() < runs {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn slow(ctx: Ctx, gate: Dep<Gate>) -> Result<TripUpdate> {
+    gate.runs.fetch_add(1, Ordering::SeqCst);
+    gate.permits.acquire().await?.forget();
+    // Signals are looked for between tasks that take a while.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    Ok(Trip::update().seen([ctx.node()]))
+}
+
+fn call(graph: &RemoteGraph<Trip>) -> tokio::task::JoinHandle<Result<Outcome<Trip>, Error>> {
+    tokio::spawn(graph.invoke(Trip::update()).thread("t").into_future())
+}
+
+fn stopped(outcome: &Outcome<Trip>) -> Option<StopReason> {
+    match outcome {
+        Outcome::Stopped { reason, .. } => Some(*reason),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_starts_nothing_more_and_goes_on_by_proceed() {
+    for (name, remote) in [("cancelled-here", false), ("cancelled-far", true)] {
+        let gate = Gate::new();
+        let node = || if remote { slow.remote() } else { slow.into_node() };
+        let graph = StateGraph::new()
+            .dep(gate.clone())
+            .node("first", note)
+            .node("second", node())
+            .node("third", node())
+            .edge(START, "first")
+            .edge("first", "second")
+            .edge("second", "third")
+            .compile()
+            .unwrap();
+        let (_worker, graph) = serve(name, graph).await;
+        assert_eq!(graph.cancel("t").await.unwrap(), Cancellation::NotRunning);
+        let running = call(&graph);
+        gate.begun(1).await;
+        assert_eq!(graph.cancel("t").await.unwrap(), Cancellation::Requested);
+        gate.permits.add_permits(1);
+        let outcome = running.await.unwrap().unwrap();
+        assert_eq!(stopped(&outcome), Some(StopReason::Cancelled));
+        assert_eq!(gate.runs(), 1, "{name}: the third node has not begun");
+        gate.permits.add_permits(10);
+        let trip = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(trip.seen, ["first", "second", "third"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drained_call_commits_what_has_started() {
+    let gate = Gate::new();
+    let graph = StateGraph::new()
+        .dep(gate.clone())
+        .node("left", slow)
+        .node("right", slow)
+        .node("last", slow)
+        .edge(START, "left")
+        .edge(START, "right")
+        .edge(["left", "right"], "last")
+        .compile()
+        .unwrap();
+    let (_worker, graph) = serve("drained", graph).await;
+    assert!(!graph.drain("t").await.unwrap());
+    let running = call(&graph);
+    gate.begun(2).await;
+    assert!(graph.drain("t").await.unwrap());
+    gate.permits.add_permits(10);
+    let outcome = running.await.unwrap().unwrap();
+    assert_eq!(stopped(&outcome), Some(StopReason::Drained));
+    assert_eq!(outcome.output().seen, ["left", "right"]);
+    let trip = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!((trip.seen.len(), gate.runs()), (3, 3));
+}
+
+/// Single tasks in the worker's own process are steps that nothing else can interrupt, so the drain is looked for
+/// between them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_is_noticed_between_single_tasks() {
+    async fn step(runs: Dep<Arc<AtomicUsize>>) -> TripUpdate {
+        runs.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Trip::update()
+    }
+    let runs = Arc::new(AtomicUsize::new(0));
+    let graph = StateGraph::new().dep(Arc::clone(&runs)).node("step", step).edge(START, "step").edge("step", "step");
+    let (_worker, graph) = serve("drained-loop", graph.compile().unwrap()).await;
+    let running = call(&graph);
+    while runs.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(graph.drain("t").await.unwrap());
+    let outcome = running.await.unwrap().unwrap();
+    assert_eq!(stopped(&outcome), Some(StopReason::Drained));
+    assert!(runs.load(Ordering::SeqCst) < 100);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_its_answers_and_a_bad_one_leaves_the_question_open() {
+    async fn ask(ctx: Ctx) -> Result<TripUpdate> {
+        let nights: u8 = ctx.interrupt("how many nights?")?;
+        let name: String = ctx.interrupt("whose name?")?;
+        Ok(Trip::update().seen([format!("{nights} nights for {name}")]))
+    }
+    let graph = StateGraph::new().node("ask", ask).edge(START, "ask").compile().unwrap();
+    let (_worker, graph) = serve("waits", graph).await;
+    assert_eq!(graph.answer(1).thread("t").await.unwrap_err().code(), Code::NothingToResume);
+    let waiting = tokio::spawn(graph.invoke(Trip::update()).thread("t").wait_answer().into_future());
+    for (answer, asks) in [("many", "how many nights?"), ("3", "how many nights?"), ("\"Ada\"", "whose name?")] {
+        until_asked(&graph, asks).await;
+        let answer: serde_json::Value =
+            serde_json::from_str(answer).unwrap_or_else(|_| serde_json::Value::from(answer));
+        // The call waits again a moment after the question can be seen.
+        while graph.answer(answer.clone()).thread("t").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+    let trip = waiting.await.unwrap().unwrap().into_finished().unwrap();
+    assert_eq!(trip.seen, ["3 nights for Ada"]);
+}
+
+async fn until_asked(graph: &RemoteGraph<Trip>, question: &str) {
+    loop {
+        let state = graph.state("t").await.unwrap();
+        if state.is_some_and(|state| state.interrupts.iter().any(|one| one.value == question)) {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_wait_returns_the_open_questions() {
+    async fn ask(ctx: Ctx) -> Result<TripUpdate> {
+        Ok(Trip::update().seen([ctx.interrupt::<String>("go?")?]))
+    }
+    let graph = StateGraph::new().node("ask", ask).edge(START, "ask").compile().unwrap();
+    let (_worker, graph) = serve("gives-up", graph).await;
+    let waiting = tokio::spawn(graph.invoke(Trip::update()).thread("t").wait_answer().into_future());
+    until_asked(&graph, "go?").await;
+    assert_eq!(graph.cancel("t").await.unwrap(), Cancellation::Requested);
+    let outcome = waiting.await.unwrap().unwrap();
+    assert_eq!(outcome.interrupts().len(), 1);
+    let trip = graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(trip.seen, ["yes"]);
+}
+
+/// A sleep needs no answer: a call that waits goes on at its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_wakes_at_the_end_of_a_sleep() {
+    async fn nap(ctx: Ctx, name: String) -> Result<String> {
+        ctx.sleep("nap", Duration::from_millis(300)).await?;
+        Ok(format!("good morning, {name}"))
+    }
+    let workflow = Workflow::new("nap", nap).compile().unwrap().checkpointer(MemorySaver::new());
+    let (_worker, graph) = serve("sleeps", workflow).await;
+    let outcome = graph.invoke("Ada".to_owned()).thread("t").wait_answer().await.unwrap();
+    assert_eq!(outcome.into_returned().unwrap(), "good morning, Ada");
+
+    let asleep = graph.invoke("Bob".to_owned()).thread("u").await.unwrap();
+    assert!(asleep.sleeps_until().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_end_a_call_as_they_do_locally() {
+    async fn step(ctx: Ctx) -> TripUpdate {
+        ctx.spend("cents", 4);
+        Trip::update().seen(["step"])
+    }
+    let graph = StateGraph::new().node("step", step).edge(START, "step").edge("step", "step").compile().unwrap();
+    let (_worker, graph) = serve("limits", graph).await;
+    let outcome =
+        graph.invoke(Trip::update()).thread("t").budget(Budget::new().units("cents", 10)).await.unwrap();
+    assert_eq!(stopped(&outcome), Some(StopReason::Budget));
+    assert_eq!((outcome.output().seen.len(), outcome.spent("cents")), (3, 12));
+
+    let unfinished = graph.invoke(Trip::update()).thread("t").await.unwrap_err();
+    assert_eq!(unfinished.code(), Code::RunUnfinished);
+    let outcome = graph.invoke(Trip::update()).thread("t").abandon().max_supersteps(2).await.unwrap();
+    assert_eq!((stopped(&outcome), outcome.output().seen.len()), (Some(StopReason::Limit), 5));
+
+    let outcome = graph.proceed().thread("t").deadline(Duration::from_millis(200)).await.unwrap();
+    assert_eq!(stopped(&outcome), Some(StopReason::Deadline));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_edited_between_its_calls() {
+    let graph = StateGraph::new()
+        .node("plan", note)
+        .node("book", note)
+        .edge(START, "plan")
+        .edge("plan", "book")
+        .compile()
+        .unwrap();
+    let (_worker, graph) = serve("edited", graph).await;
+    graph.invoke(Trip::update()).thread("t").max_supersteps(1).await.unwrap();
+    graph.update_state("t").update(Trip::update().seen(["by hand"])).await.unwrap();
+    graph.update_state("t").as_node("plan", Trip::update().seen(["as plan"])).await.unwrap();
+    let trip = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(trip.seen, ["plan", "by hand", "as plan", "book"]);
+    let refused = graph.update_state("t").as_node("fly", Trip::update()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::UnknownTarget);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_those_of_the_engine() {
+    async fn torn() -> Result<TripUpdate> {
+        Err("the page is torn".into())
+    }
+    let graph = StateGraph::new().node("torn", torn).edge(START, "torn").compile().unwrap();
+    let (_worker, graph) = serve("errors", graph).await;
+    let error = graph.invoke(Trip::update().seen(["input"])).thread("t").await.unwrap_err();
+    assert_eq!((error.code(), error.node(), error.thread()), (Code::NodeFailed, Some("torn"), Some("t")));
+    assert!(error.message().contains("the page is torn"), "{error}");
+    assert_eq!(error.state::<Trip>().unwrap().seen, ["input"]);
+    assert_eq!(graph.state("t").await.unwrap().unwrap().failures.len(), 1);
+    assert_eq!(graph.history("t").await.unwrap_err().code(), Code::NoCheckpointer);
+    assert_eq!(graph.resume(1).thread("nobody").await.unwrap_err().code(), Code::NothingToResume);
+    assert_eq!(graph.invoke(Trip::update()).await.unwrap_err().code(), Code::NoThread);
+    assert!(graph.state("nobody").await.unwrap().is_none());
+}

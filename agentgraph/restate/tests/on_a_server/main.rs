@@ -1,0 +1,25 @@
+//! Graphs on a real Restate server, with workers in real processes.
+//!
+//! `.ci/restate` fetches the server and runs these tests.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+mod graphs_end_as_they_end_locally;
+mod answers_count_once;
+mod calls_are_steered;
+mod killed_workers_lose_nothing;
+mod lost_servers_lose_nothing;
+mod networks_are_cut;
+mod threads_migrate_or_are_refused;
+
+use common::worker_process;
+
+/// The process of a worker, which other tests start. Does nothing without orders.
+#[test]
+fn a_worker_in_a_process_of_its_own() {
+    if let Some(orders) = std::env::var_os(worker_process::ORDERS) {
+        worker_process::run(&serde_json::from_str(orders.to_str().unwrap()).unwrap());
+    }
+}

@@ -1,0 +1,136 @@
+//! A thread goes on in the newest deployment from one invocation to the next. If its graph does not fit, it is
+//! refused with the remedy, and goes on where it fits.
+
+use std::sync::Arc;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, Error, StopReason};
+use agentgraph_restate::{RemoteGraph, RestateClient, RestateWorker, Serving};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use crate::common::server::{self, Server};
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Count {
+    #[reduce(append)]
+    seen: Vec<String>,
+}
+
+/// A loop of twelve supersteps. Each step shows the version that made it, and needs a permit.
+fn graph(version: &'static str, may_go_on: &Arc<Semaphore>, node: &'static str) -> CompiledGraph<Count> {
+    let may_go_on = Arc::clone(may_go_on);
+    let step = move || {
+        let may_go_on = Arc::clone(&may_go_on);
+        async move {
+            may_go_on.acquire().await?.forget();
+            Ok::<_, agentgraph::BoxError>(Count::update().seen([version]))
+        }
+    };
+    StateGraph::new()
+        .node(node, step)
+        .edge(START, node)
+        .branch(node, move |count: &Count| if count.seen.len() < 12 { node } else { END }, [node, END])
+        .compile()
+        .unwrap()
+}
+
+/// Serves a version under an address of its own, which makes it another deployment.
+async fn deploy(server: &Server, name: &str, graph: CompiledGraph<Count>) -> Serving {
+    let worker = RestateWorker::new().graph(name, graph).steps_per_invocation(3);
+    worker.register(&server.admin).start("127.0.0.1:0".parse().unwrap()).await.unwrap()
+}
+
+fn remote(server: &Server, name: &str) -> RemoteGraph<Count> {
+    RestateClient::connect(&server.ingress).unwrap().graph(name)
+}
+
+type Call = tokio::task::JoinHandle<Result<Outcome<Count>, Error>>;
+
+fn invoke(graph: &RemoteGraph<Count>) -> Call {
+    tokio::spawn(graph.invoke(Count::update()).thread("t").into_future())
+}
+
+/// Waits until the thread has made these steps.
+async fn has_made(graph: &RemoteGraph<Count>, steps: usize) {
+    loop {
+        let state = graph.state("t").await.unwrap();
+        if state.is_some_and(|state| state.values.seen.len() >= steps) {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_on_in_the_new_deployment_between_two_supersteps() {
+    let server = server::shared().await;
+    let permits = Arc::new(Semaphore::new(4));
+    let _old = deploy(server, "migrates", graph("old", &permits, "step")).await;
+    let remote = remote(server, "migrates");
+    let call = invoke(&remote);
+    has_made(&remote, 4).await;
+    let _new = deploy(server, "migrates", graph("new", &permits, "step")).await;
+    permits.add_permits(100);
+    let seen = call.await.unwrap().unwrap().into_finished().unwrap().seen;
+    // The invocation that was under way ends with the code that it began with: its journal belongs to it.
+    let expected = [["old"; 6], ["new"; 6]].concat();
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_graph_that_does_not_fit_is_refused_and_the_thread_goes_on_where_it_fits() {
+    let server = server::shared().await;
+    let permits = Arc::new(Semaphore::new(4));
+    let _old = deploy(server, "refused", graph("old", &permits, "step")).await;
+    let remote = remote(server, "refused");
+    let call = invoke(&remote);
+    has_made(&remote, 4).await;
+    let _new = deploy(server, "refused", graph("new", &permits, "renamed")).await;
+    permits.add_permits(100);
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.code(), Code::GraphChanged);
+    assert!(error.message().contains("`step`"), "{error}");
+
+    let again = remote.proceed().thread("t").await.unwrap_err();
+    assert_eq!(again.code(), Code::GraphChanged);
+    let _mended = deploy(server, "refused", graph("mended", &permits, "step")).await;
+    let seen = remote.proceed().thread("t").await.unwrap().into_finished().unwrap().seen;
+    assert_eq!(seen, [["old"; 6], ["mended"; 6]].concat());
+}
+
+/// Requests under way when a worker stops end or go to the next one; no task is cut off.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_stopped_ends_its_task_and_another_goes_on() {
+    let server = server::shared().await;
+    let permits = Arc::new(Semaphore::new(2));
+    let first = deploy(server, "stopped", graph("first", &permits, "step")).await;
+    let addr = first.addr();
+    let remote = remote(server, "stopped");
+    let call = invoke(&remote);
+    has_made(&remote, 2).await;
+    let stopping = tokio::spawn(first.stop());
+    tokio::task::yield_now().await;
+    // The third task is under way. It ends in the first worker, and is the last one there.
+    permits.add_permits(1);
+    stopping.await.unwrap();
+    permits.add_permits(100);
+    let second = RestateWorker::new().graph("stopped", graph("second", &permits, "step")).steps_per_invocation(3);
+    let _second = second.start(addr).await.unwrap();
+    let seen = call.await.unwrap().unwrap().into_finished().unwrap().seen;
+    assert_eq!(seen, [vec!["first"; 3], vec!["second"; 9]].concat());
+}
+
+/// A limit of the caller holds over all invocations of the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_holds_over_all_invocations_of_a_call() {
+    let server = server::shared().await;
+    let permits = Arc::new(Semaphore::new(100));
+    let _worker = deploy(server, "limited", graph("only", &permits, "step")).await;
+    let remote = remote(server, "limited");
+    let outcome = remote.invoke(Count::update()).thread("t").max_supersteps(7).await.unwrap();
+    assert!(matches!(outcome, Outcome::Stopped { reason: StopReason::Limit, .. }), "{outcome:?}");
+    assert_eq!(outcome.output().seen.len(), 7);
+    let rest = remote.proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(rest.seen.len(), 12);
+}
