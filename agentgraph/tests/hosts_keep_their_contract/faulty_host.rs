@@ -139,10 +139,8 @@ impl FaultyHost {
                 sent["state_hash"] = json!(Sha256::digest(text.as_bytes()).to_vec());
                 sent["state"] = json!(text.as_bytes());
             }
-            HostFault::LimitsMessages => {
-                if call.state().is_some_and(|state| state.len() > 1 << 20) {
-                    return Err("the message is too large".into());
-                }
+            HostFault::LimitsMessages if call.state().is_some_and(|state| state.len() > 1 << 20) => {
+                return Err("the message is too large".into());
             }
             HostFault::LosesLimits => change_details(sent, |details| details.remove("limits")),
             HostFault::LosesFailures => change_details(sent, |details| details.remove("failure")),
@@ -179,10 +177,8 @@ impl FaultyHost {
             HostFault::FailsOfRefusals if is_kind(reply, "Refused") => {
                 return Err("the answer was refused".into());
             }
-            HostFault::DiesOfPanics => {
-                if code(reply).as_deref() == Some("E_NODE_PANICKED") {
-                    return Err("the worker died".into());
-                }
+            HostFault::DiesOfPanics if code(reply).as_deref() == Some("E_NODE_PANICKED") => {
+                return Err("the worker died".into());
             }
             HostFault::LosesCodes => {
                 change_part(reply, "Failed", |failure| {
