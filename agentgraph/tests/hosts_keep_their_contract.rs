@@ -117,10 +117,10 @@ async fn a_report_lists_every_broken_clause_with_its_text_and_the_others_too() {
     let notes = Notes::temporary().unwrap().patience(Duration::from_millis(400));
     let host = faulty_host::runs(&notes, Some(faulty_host::HostFault::LosesSessions));
     let names = [
-        "a session is what the tasks before have made of it",
+        "a session has the changes of all earlier tasks",
         "two tasks of a superstep that change one session are an error",
         "each attempt has its number",
-        "a run whose worker dies ends as an undisturbed one, and no finished task runs again",
+        "a run whose worker dies ends as usual, and no finished task runs again",
     ];
     let clauses: Vec<Clause> = names.iter().map(|name| conformance::clause(name).unwrap()).collect();
     let report = conformance::check(&clauses, &host, &notes).await;
@@ -128,8 +128,8 @@ async fn a_report_lists_every_broken_clause_with_its_text_and_the_others_too() {
     assert_eq!((&broken[..], report.holds()), (&names[..2], false));
     let shown = report.to_string();
     for line in [
-        "BROKEN  a session is what the tasks before have made of it\n        It goes with the call",
-        "        > what is in the session at last: [\": 0\"]\n        > and not [",
+        "BROKEN  a session has the changes of all earlier tasks\n        Sessions go with the call",
+        "        > items in the session at the end: [\": 0\"]\n        > and not [",
         "\nholds   each attempt has its number\n",
         "\nlacks   a run whose worker dies",
         "\n1 of 4 clauses hold",

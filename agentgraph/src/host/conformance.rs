@@ -10,7 +10,7 @@
 //!
 //! The kit has [graphs](graphs()) of its own. Both sides build them, with the same [`Notes`]: a file in which
 //! the nodes write that they run, so that a clause sees what ran, how often, and in which order. [`check`]
-//! calls these graphs and compares what comes back with what the documentation of the engine promises.
+//! calls these graphs and compares the results with the promises of the documentation.
 //!
 //! ```
 //! use agentgraph::BoxError;
@@ -51,8 +51,8 @@
 //! # }
 //! ```
 //!
-//! A clause may need an [`Ability`] that a host need not have. A host that lacks it is told so in the report,
-//! and holds nevertheless.
+//! A clause may need an [`Ability`] that a host need not have. The report lists it then, and the host holds
+//! nevertheless.
 //!
 //! The kit needs a tokio runtime with a clock that is not paused: some clauses wait for something to happen
 //! in another process.
@@ -130,7 +130,7 @@ pub trait HostUnderTest: Send + Sync {
     }
 }
 
-/// What a host may be able to do, and need not.
+/// An optional ability of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Ability {
@@ -192,7 +192,7 @@ impl Clause {
         self.name
     }
 
-    /// What it asks, and where a host that breaks it probably errs.
+    /// More about it, with the probable mistake of a host that breaks it.
     pub fn text(&self) -> &'static str {
         self.text
     }
@@ -288,7 +288,7 @@ pub async fn check(clauses: &[Clause], host: &dyn HostUnderTest, notes: &Notes) 
     Report { findings }
 }
 
-/// What all clauses share.
+/// The parts that all clauses share.
 struct Kit<'a> {
     host: &'a dyn HostUnderTest,
     notes: &'a Notes,

@@ -143,7 +143,8 @@ async fn a_drain_is_noticed_between_single_tasks() {
         Trip::update()
     }
     let runs = Arc::new(AtomicUsize::new(0));
-    let graph = StateGraph::new().dep(Arc::clone(&runs)).node("step", step).edge(START, "step").edge("step", "step");
+    let graph =
+        StateGraph::new().dep(Arc::clone(&runs)).node("step", step).edge(START, "step").edge("step", "step");
     let (_worker, graph) = serve("drained-loop", graph.compile().unwrap()).await;
     let running = call(&graph);
     while runs.load(Ordering::SeqCst) == 0 {
@@ -166,7 +167,9 @@ async fn a_call_waits_for_its_answers_and_a_bad_one_leaves_the_question_open() {
     let (_worker, graph) = serve("waits", graph).await;
     assert_eq!(graph.answer(1).thread("t").await.unwrap_err().code(), Code::NothingToResume);
     let waiting = tokio::spawn(graph.invoke(Trip::update()).thread("t").wait_answer().into_future());
-    for (answer, asks) in [("many", "how many nights?"), ("3", "how many nights?"), ("\"Ada\"", "whose name?")] {
+    for (answer, asks) in
+        [("many", "how many nights?"), ("3", "how many nights?"), ("\"Ada\"", "whose name?")]
+    {
         until_asked(&graph, asks).await;
         let answer: serde_json::Value =
             serde_json::from_str(answer).unwrap_or_else(|_| serde_json::Value::from(answer));
@@ -227,7 +230,8 @@ async fn limits_end_a_call_as_they_do_locally() {
         ctx.spend("cents", 4);
         Trip::update().seen(["step"])
     }
-    let graph = StateGraph::new().node("step", step).edge(START, "step").edge("step", "step").compile().unwrap();
+    let graph =
+        StateGraph::new().node("step", step).edge(START, "step").edge("step", "step").compile().unwrap();
     let (_worker, graph) = serve("limits", graph).await;
     let outcome =
         graph.invoke(Trip::update()).thread("t").budget(Budget::new().units("cents", 10)).await.unwrap();

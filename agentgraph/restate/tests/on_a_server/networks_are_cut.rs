@@ -58,7 +58,14 @@ async fn cut(how: How, name: &str) {
     while let Some(run) = runs.join_next().await {
         let (kind, end) = run.unwrap();
         assert!(same_end(kind, &end, &local(kind).await), "{kind:?}: {end:?}");
-        rules::check(kind, &marks.of(&format!("{kind:?}")), match how { How::Held => 0, How::Broken => 1 });
+        rules::check(
+            kind,
+            &marks.of(&format!("{kind:?}")),
+            match how {
+                How::Held => 0,
+                How::Broken => 1,
+            },
+        );
     }
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -115,7 +115,8 @@ async fn a_worker_that_is_stopped_ends_its_task_and_another_goes_on() {
     permits.add_permits(1);
     stopping.await.unwrap();
     permits.add_permits(100);
-    let second = RestateWorker::new().graph("stopped", graph("second", &permits, "step")).steps_per_invocation(3);
+    let second =
+        RestateWorker::new().graph("stopped", graph("second", &permits, "step")).steps_per_invocation(3);
     let _second = second.start(addr).await.unwrap();
     let seen = call.await.unwrap().unwrap().into_finished().unwrap().seen;
     assert_eq!(seen, [vec!["first"; 3], vec!["second"; 9]].concat());

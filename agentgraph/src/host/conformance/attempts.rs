@@ -13,18 +13,17 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "each attempt has its number",
-        "A call is one attempt. The run counts them and sends the next; a host that retries a failing node by \
-         itself, or that loses the number, breaks it.",
+        "A call is one attempt: the run counts them, and sends the next one. A host must not retry a failing node by itself.",
         |case| numbers(case).boxed(),
     ),
     Clause::new(
         "the run waits between two attempts",
-        "The back-off is a wait of the run. A driver answers a timer when its time has passed, and not before.",
+        "The back-off is a wait of the run. A driver answers a timer when its time has passed, not before.",
         |case| waits(case).boxed(),
     ),
     Clause::new(
         "after the last attempt the run fails with the error of the node",
-        "A failing node is a reply, not an error of the host.",
+        "A node that fails is a reply. An error of the host means that the task could not run.",
         |case| last_failure(case).boxed(),
     ),
 ];

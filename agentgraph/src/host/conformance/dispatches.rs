@@ -15,14 +15,13 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
-        "each dispatch gets its own input, and their updates are merged in the order of the dispatches",
-        "Dispatches of one node differ in their inputs alone. A host that finds calls or replies by node, or by \
-         node and superstep, takes one for another.",
+        "each dispatch gets its own input, and updates are merged in the order of the dispatches",
+        "Dispatches of one node differ in their inputs alone, so a host must not match replies to calls by node.",
         |case| inputs(case).boxed(),
     ),
     Clause::new(
         "the time limit of a dispatch holds where its task runs",
-        "The limit is a part of the call, and whoever runs the task ends it.",
+        "The limit is a part of the call. The process that runs the task enforces it.",
         |case| limit(case).boxed(),
     ),
 ];
@@ -84,7 +83,7 @@ async fn inputs(case: &Case<'_>) -> Found {
         let name = (number % 2 == 0).then_some("für input");
         format!("{number} {name:?} {}", (0..number).sum::<u64>())
     });
-    same("what the dispatched tasks have written", &sheet.lines[1..], expected.collect::<Vec<_>>())
+    same("lines of the dispatched tasks", &sheet.lines[1..], expected.collect::<Vec<_>>())
 }
 
 async fn limit(case: &Case<'_>) -> Found {

@@ -14,13 +14,12 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "a branch of an eager graph does not wait for a slower one",
-        "A reply is given to the run as soon as it is there. A host that waits for all tasks under way before \
-         it gives any reply makes a barrier of its own.",
+        "The run gets each reply as soon as it is there. A host that collects all replies first is a barrier.",
         |case| no_barrier(case).boxed(),
     ),
     Clause::new(
         "a task of an eager graph reads the state of the commit that made it",
-        "However late it starts, and whatever was merged meanwhile.",
+        "It does so however late it starts, whatever was merged meanwhile.",
         |case| own_state(case).boxed(),
     ),
     Clause::new(
@@ -29,12 +28,12 @@ pub(super) const CLAUSES: &[Clause] = &[
         |case| own_branch(case).boxed(),
     ),
     Clause::new(
-        "a join of an eager graph fires when its time is over",
-        "While a source runs on. The wait is a timer that the run asks for.",
+        "a join of an eager graph fires after its timeout",
+        "It does so while a source is still running. The wait is a timer that the run asks for.",
         |case| join_timeout(case).boxed(),
     ),
     Clause::new(
-        "a node after a group of dispatches runs once, when the whole group is done",
+        "a node behind a group of dispatches runs once, after all of them",
         "The dispatches of one command are a group, also in an eager graph.",
         |case| group(case).boxed(),
     ),
@@ -143,7 +142,7 @@ async fn join_timeout(case: &Case<'_>) -> Found {
 async fn no_barrier(case: &Case<'_>) -> Found {
     let sheet = case.finished("kit_branches", begin()?).await?;
     let slow = sheet.lines.iter().find(|line| line.starts_with("slow"));
-    same("what the slow node has seen", slow.map(String::as_str), Some("slow reads 1"))?;
+    same("line of the slow node", slow.map(String::as_str), Some("slow reads 1"))?;
     same("the last line", sheet.lines.last().map(String::as_str), Some("last reads 5"))
 }
 
@@ -152,12 +151,12 @@ async fn own_state(case: &Case<'_>) -> Found {
     let reads =
         |node: &str| sheet.lines.iter().find(|line| line.starts_with(node)).cloned().unwrap_or_default();
     same(
-        "what the first nodes have read",
+        "lines of the first nodes",
         (&*reads("first"), &reads("slow")[..12]),
         ("first reads 1", "slow reads 1"),
     )?;
-    same("what the node after the first has read", &*reads("second"), "second reads 2")?;
-    same("what the node after that has read", &*reads("third"), "third reads 3")
+    same("line of the second node", &*reads("second"), "second reads 2")?;
+    same("line of the third node", &*reads("third"), "third reads 3")
 }
 
 async fn own_branch(case: &Case<'_>) -> Found {

@@ -11,26 +11,25 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "a node can add nodes and edges for its run",
-        "They come back with its reply. A temporary node is made from its template where it runs, so its call \
-         has the edits so far; the next run begins with the graph as it was built.",
+        "Edits come back with the reply, and go with later calls, since a temporary node is made from its template where it runs. The next run begins with the graph as it was built.",
         |case| for_one_run(case).boxed(),
     ),
-    Clause::new("edits outlive a question", "They are stored with the thread.", |case| {
+    Clause::new("edits outlive a question", "Edits are stored with the thread.", |case| {
         across_a_question(case).boxed()
     }),
     Clause::new(
-        "an edit that does not fit is an error of the call that makes it",
-        "It is judged where the node runs, so the call has all that its graph differs by. The node goes on.",
+        "an edit that does not fit is refused where it is made",
+        "The call has all edits so far, so the edit is checked where the node runs, and the node goes on with the error.",
         |case| refused(case).boxed(),
     ),
     Clause::new(
         "a node that keeps its output can be skipped",
-        "Which nodes have one is in the call; the output is with the run.",
+        "The call says which nodes have an output to use again.",
         |case| skips(case).boxed(),
     ),
     Clause::new(
         "edits of a superstep that conflict are dropped whole, and reported",
-        "They are merged in task order, whichever task ends first.",
+        "Edits are merged in task order, whichever task ends first. The end of the call lists the dropped ones.",
         |case| conflicts(case).boxed(),
     ),
 ];

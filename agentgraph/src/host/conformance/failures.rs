@@ -11,25 +11,23 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
-        "a failing node fails the run with its code, and keeps what its siblings did",
-        "After the cause is mended, `proceed()` runs the failed node again, and no finished one. A driver that \
-         keeps only the rows of commits loses the results of the siblings.",
+        "a failing node fails the run with its code, and results of its siblings are kept",
+        "Then `proceed()` runs the failed node again, and no finished one. A driver stores all rows that a run hands out when it pauses, not only those of commits.",
         |case| siblings(case).boxed(),
     ),
     Clause::new(
         "a panic of a node is a failure of the node",
-        "The process that runs it goes on, and the run fails with E_NODE_PANICKED.",
+        "The process that runs the node survives, and the run fails with E_NODE_PANICKED.",
         |case| panics(case).boxed(),
     ),
     Clause::new(
         "errors of the engine keep their codes",
-        "A node that cannot read its input fails with E_BAD_INPUT wherever it runs.",
+        "A node that cannot read its input fails with E_BAD_INPUT in any process.",
         |case| codes(case).boxed(),
     ),
     Clause::new(
         "an error handler gets the failure of its node",
-        "The failure goes with the handler's call: its node, its text, its causes, and the error that the node \
-         keeps. The handler's way replaces that of the failed node.",
+        "The failure goes with the call of the handler: its node, text, causes, and the error that the node keeps.",
         |case| handler(case).boxed(),
     ),
 ];
@@ -164,5 +162,5 @@ async fn codes(case: &Case<'_>) -> Found {
 async fn handler(case: &Case<'_>) -> Found {
     let sheet = case.finished("kit_handler", begin()?).await?;
     let expected = ["pay E_NODE_FAILED", "the payment failed", "[\"refused for 7 cents\"] Some(7)"];
-    same("what the handler has seen", &sheet.lines[1..], expected)
+    same("lines of the handler", &sheet.lines[1..], expected)
 }

@@ -1,4 +1,4 @@
-//! What the process that runs a task gives to it.
+//! The far side: durable steps, sleeps and contexts, which the process of a task provides.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,19 +13,19 @@ use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "a durable step is done once, however often its task runs",
-        "Its result is stored under the id of the task, in a store that every process reaches which may run it.",
+        "Its result is stored by the id of the task, in a store that all processes reach which may run the task.",
         |case| once(case).boxed(),
     )
     .needing(&[Ability::DurableSteps]),
     Clause::new(
         "a sleep ends when its time has come, and not before",
-        "Its end is a durable step, and part of the question. Time goes on between the calls of a thread.",
+        "Its end is a durable step and a part of the question. Time passes between two calls of a thread.",
         |case| sleep(case).boxed(),
     )
     .needing(&[Ability::DurableSteps]),
     Clause::new(
         "a node's context is made where the node runs, for its thread",
-        "The context of a caller is not sent. The worker makes it: here with `conformance::context_of`.",
+        "The context of a caller is not sent. The worker makes one for each task, here by `conformance::context_of`.",
         |case| contexts(case).boxed(),
     )
     .needing(&[Ability::Contexts]),

@@ -1,4 +1,4 @@
-//! Identity: what a task knows of itself is the same wherever it runs.
+//! Identity: a task knows the same about itself in any process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "a task has one id in all its attempts and with each answer",
-        "`Ctx::task_id` is the key under which a node makes an effect once in another system.",
+        "`Ctx::task_id` is the idempotency key for effects on other systems.",
         |case| one_id(case).boxed(),
     ),
     Clause::new(
         "no two tasks have the same id",
-        "Neither dispatches of one node, nor rounds of a loop, calls of a subgraph, runs of a thread, or threads.",
+        "This includes dispatches of one node, rounds of a loop, calls of a subgraph, runs of a thread, and threads.",
         |case| own_ids(case).boxed(),
     ),
     Clause::new(
         "a task knows its run, its thread, its node, its superstep and its attempt",
-        "They are in the call. What is left of the supersteps of the call is, too.",
+        "The call has them, and the limit of supersteps.",
         |case| names(case).boxed(),
     ),
 ];
@@ -125,5 +125,5 @@ async fn names(case: &Case<'_>) -> Found {
     let outcome = case.outcome("kit_names", call).await?;
     let (thread, run) = (Some(case.thread()), outcome.run());
     let expected = [format!("one {thread:?} {run} 1 6 2"), format!("two {thread:?} {run} 2 5 2")];
-    same("what the tasks know", &outcome.output().lines[1..], expected)
+    same("lines of the tasks", &outcome.output().lines[1..], expected)
 }

@@ -15,15 +15,13 @@ use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "a cancelled call stops, and `proceed()` continues its run",
-        "Nothing new starts. A task under way may run to its end, and its result may be dropped; tasks that have \
-         finished do not run again.",
+        "Nothing new starts. A task under way may run to its end, and its result may be dropped. Finished tasks do not run again.",
         |case| cancelled(case).boxed(),
     )
     .needing(&[Ability::Cancel]),
     Clause::new(
-        "a run whose worker dies ends as an undisturbed one, and no finished task runs again",
-        "A task under way runs again. The call goes on by itself, or fails with E_HOST, and `proceed()` continues \
-         the run.",
+        "a run whose worker dies ends as usual, and no finished task runs again",
+        "A task under way runs again. The call goes on by itself, or fails with E_HOST and is continued by `proceed()`.",
         |case| killed(case).boxed(),
     )
     .needing(&[Ability::Kill]),
@@ -65,7 +63,7 @@ fn turning(notes: &Notes) -> StateGraph<Sheet> {
         .branch("turns", next, ["turns", END])
 }
 
-/// Two nodes one after the other, two side by side of which one waits for the kit, and a last one.
+/// Two nodes in a row; then two side by side, one of them until the kit says so; then a last one.
 fn holding(notes: &Notes) -> StateGraph<Sheet> {
     async fn holds(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
         notes.note(&ctx, "runs")?;

@@ -14,42 +14,38 @@ use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "a call makes as many supersteps as it may, and `proceed()` goes on",
-        "The settings of a call go with it. A thread with an unfinished run takes no new one, unless the caller \
-         gives up the old one.",
+        "The settings go with the call. A thread with an unfinished run refuses a new one, unless the caller abandons the old one.",
         |case| supersteps(case).boxed(),
     ),
     Clause::new(
         "no more tasks run at a time than the call allows",
-        "The run asks for no more; a host that runs a task twice at a time, or a driver that drops the settings of \
-         a call, has more.",
+        "The settings go with the call, and a host runs each task once.",
         |case| concurrency(case).boxed(),
     ),
     Clause::new(
         "units that tasks spend count for the run's budget",
-        "What an attempt has spent comes back with its reply, and what the run has spent goes with its calls.",
+        "Units of an attempt come back with its reply, and the sum so far goes with each call.",
         |case| units(case).boxed(),
     ),
     Clause::new(
         "a node can stop its run at the next boundary",
-        "`Ctx::drain` comes back with the reply of its task.",
+        "The request of `Ctx::drain` comes back with the reply.",
         |case| drain(case).boxed(),
     ),
     Clause::new(
         "time goes on while a call runs",
-        "The clock of a driven run moves with the times in the replies of its tasks, and checkpoints have its time.",
+        "The clock of a driven run moves with the times in replies. Checkpoints have its time.",
         |case| clock(case).boxed(),
     )
     .needing(&[Ability::History]),
     Clause::new(
         "a superstep that takes too long is cut off",
-        "The run goes on without the reply of a task that it does not want any more. A driver that holds back a \
-         timer until the task ends breaks it; the node of this clause is one that asks for another process.",
+        "A driver answers a timer while a task is still running. The node of this clause is marked as one that asks for another process.",
         |case| cut_off(case).boxed(),
     ),
     Clause::new(
         "a deadline stops a run",
-        "Time goes on while a call runs: a driver moves the clock of its run with its replies, and answers timers \
-         when their time has passed.",
+        "A driver answers timers when their time has passed. The thread can be continued.",
         |case| deadline(case).boxed(),
     ),
 ];
@@ -195,9 +191,9 @@ async fn units(case: &Case<'_>) -> Found {
     let budget = |tokens| Budget::new().units("tokens", tokens);
     let sheet = case.stopped(graph, begin()?.budget(budget(1_000)), StopReason::Budget).await?;
     let expected = ["input", "400 spent, Some(600) left", "1200 spent, Some(0) left"];
-    same("what the tasks know of the budget", sheet.lines, expected)?;
+    same("lines of the tasks", sheet.lines, expected)?;
     let outcome = case.outcome(graph, proceed().budget(budget(10_000))).await?;
-    same("what the whole run has spent", outcome.spent("tokens"), 2_400)?;
+    same("units of the whole run", outcome.spent("tokens"), 2_400)?;
     same("the lines at the end", outcome.output().lines.len(), 6)
 }
 

@@ -1,4 +1,4 @@
-//! [`Notes`]: what the nodes of the kit write while they run, in a file that all processes share.
+//! [`Notes`]: a file in which nodes of the kit note that they run. All processes share it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

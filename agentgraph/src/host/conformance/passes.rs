@@ -13,28 +13,28 @@ use super::{Case, Clause, KitGraph, Notes};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
-        "the nodes of a pass run in their order, each with the outputs of its dependencies in the order of the edges",
-        "One at a time, that is the order of the queue: a node takes its place when its first dependency ends.",
+        "the nodes of a pass run in the order of the queue, with inputs in the order of their edges",
+        "One at a time, a node takes its place in the queue when its first dependency ends.",
         |case| order(case).boxed(),
     ),
     Clause::new(
         "a node of a pass can add nodes and edges for it",
-        "Its edits come back with its reply, and later nodes depend on the nodes that it added.",
+        "Edits come back with the reply, and other nodes of the pass depend on the added nodes.",
         |case| edits(case).boxed(),
     ),
     Clause::new(
-        "a node of a pass can skip nodes, whose outputs of the pass before count again",
-        "All outputs are kept with the thread.",
+        "a node of a pass can skip nodes, which then have their last outputs",
+        "Outputs are stored with the thread, and the call says which nodes have one.",
         |case| skips(case).boxed(),
     ),
     Clause::new(
         "a question in a pass does not make finished nodes run again",
-        "They are pending writes of one superstep until the pass ends.",
+        "Finished nodes are pending writes until the pass ends. A driver stores all rows that a run hands out when it pauses.",
         |case| question(case).boxed(),
     ),
     Clause::new(
         "a failed pass goes on with the node that failed",
-        "A driver that keeps only the rows of commits loses the whole pass.",
+        "Finished nodes are pending writes until the pass ends, and do not run again.",
         |case| failure(case).boxed(),
     ),
 ];

@@ -13,29 +13,27 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "the n-th question gets the n-th answer",
-        "With an answer the node runs again from its top, and the call has all its questions and answers so far.",
+        "The node runs again from its top with each answer, and the call has all questions and answers so far.",
         |case| by_position(case).boxed(),
     ),
     Clause::new(
         "questions with keys are open together, and answered by their ids",
-        "An id is answered with its own answer, whatever the order of the answers.",
+        "Each id gets its own answer, in whatever order the answers are listed.",
         |case| by_key(case).boxed(),
     ),
     Clause::new(
         "a node that waits does not run its finished siblings again",
-        "Results of finished siblings are stored when the run pauses. They are in the thread's state, and the \
-         ids of the questions stay the same until they are answered.",
+        "Results of finished siblings are stored when the run pauses, and shown in the state of the thread. Ids of questions hold until they are answered.",
         |case| beside_siblings(case).boxed(),
     ),
     Clause::new(
         "an answer that does not fit is refused and changes nothing",
-        "The question stays open under its id: E_BAD_ANSWER from where the node runs, and the errors of the run \
-         for ids and answers that belong to no open question.",
+        "The question stays open under its id. The error is E_BAD_ANSWER, found where the node runs. Unknown ids and superfluous answers have errors of their own.",
         |case| bad_answers(case).boxed(),
     ),
     Clause::new(
         "an answer to a question that has changed is not delivered",
-        "The node asks again from the state as it is now, and its new question has a new id.",
+        "The node asks again, from the state as it is now, and its new question has a new id.",
         |case| changed_question(case).boxed(),
     ),
     Clause::new(
@@ -213,10 +211,10 @@ async fn changed_question(case: &Case<'_>) -> Found {
 async fn static_interrupts(case: &Case<'_>) -> Found {
     let graph = "kit_stops";
     let before = case.interrupted(graph, begin()?).await?;
-    same("what is reported", (before.len(), before[0].id, &*before[0].node), (1, None, "one"))?;
+    same("static interrupts", (before.len(), before[0].id, &*before[0].node), (1, None, "one"))?;
     same("how often the node ran", case.count("one", "runs")?, 0)?;
     let after = case.interrupted(graph, proceed()).await?;
-    same("what is reported", (after.len(), after[0].id, &*after[0].node), (1, None, "one"))?;
+    same("static interrupts", (after.len(), after[0].id, &*after[0].node), (1, None, "one"))?;
     let sheet = case.finished(graph, proceed()).await?;
     same("the updates", sheet.lines, ["input", "one", "two"])?;
     same("how often the node ran", case.count("one", "runs")?, 1)

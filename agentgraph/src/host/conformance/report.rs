@@ -1,10 +1,10 @@
-//! [`Report`]: what was found about a host.
+//! [`Report`]: the findings about a host.
 
 use std::fmt;
 
 use super::{Ability, Clause};
 
-/// What was found about a host.
+/// The findings about a host.
 #[derive(Clone, Debug)]
 #[must_use = "a report says whether the host holds"]
 pub struct Report {
@@ -12,7 +12,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// What was found about a clause.
+/// The finding about one clause.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Finding {

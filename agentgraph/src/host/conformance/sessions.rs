@@ -13,15 +13,13 @@ use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
-        "a session is what the tasks before have made of it",
-        "It goes with the call, its changes come back with the reply, of failed attempts too, and it is stored \
-         with the thread.",
+        "a session has the changes of all earlier tasks",
+        "Sessions go with the call. Changes come back with the reply, also of failed attempts, and are stored with the thread.",
         |case| travels(case).boxed(),
     ),
     Clause::new(
         "two tasks of a superstep that change one session are an error",
-        "Elsewhere each task has a copy, so one of the changes would be lost: E_CONCURRENT_SESSION. A host that \
-         drops changes hides it.",
+        "Each task has a copy, so one of the changes would be lost: E_CONCURRENT_SESSION.",
         |case| parallel(case).boxed(),
     )
     .needing(&[Ability::Elsewhere]),
@@ -81,7 +79,7 @@ fn shared() -> StateGraph<Sheet> {
 async fn travels(case: &Case<'_>) -> Found {
     case.interrupted("kit_session", begin()?).await?;
     let sheet = case.finished("kit_session", resume(true)?).await?;
-    same("what is in the session at last", &sheet.lines[1..], ["tea1 tea2 milk1 milk2: 6"])
+    same("items in the session at the end", &sheet.lines[1..], ["tea1 tea2 milk1 milk2: 6"])
 }
 
 async fn parallel(case: &Case<'_>) -> Found {

@@ -10,7 +10,7 @@ use super::Values;
 /// The state of all graphs of the kit but its dependency graphs, which have texts as inputs and outputs.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct Sheet {
-    /// What nodes have written, in task order.
+    /// Lines that nodes have written, in task order.
     #[reduce(append)]
     pub lines: Vec<String>,
     /// Marks of nodes, in a map without an order.

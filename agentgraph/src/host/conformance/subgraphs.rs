@@ -15,28 +15,27 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "tasks of subgraphs run, at every depth",
-        "Their calls go to the graph with the host, with the path of the graph nodes that lead to them. A host \
-         that finds a node by its name alone takes one of another graph for it.",
+        "A call names the graph nodes that lead to its node. Nodes of different graphs may have the same name.",
         |case| nested(case).boxed(),
     ),
     Clause::new(
         "a subgraph with a memory for its thread remembers its earlier calls",
-        "Its rows are under a namespace of the thread, and belong to the thread as those of the root do.",
+        "Its rows are in a namespace of the thread, and kept like those of the root.",
         |case| memory(case).boxed(),
     ),
     Clause::new(
-        "questions inside a subgraph are asked at the root, and the subgraph goes on where it waited",
-        "A node that had finished in it does not run again.",
+        "questions inside a subgraph are asked at the root, and answered inside",
+        "Nodes of the subgraph that had finished do not run again.",
         |case| questions_inside(case).boxed(),
     ),
     Clause::new(
         "a failure inside a subgraph fails the run, and `proceed()` goes on inside",
-        "The error names the node, and nodes that had finished in the subgraph do not run again.",
+        "The error names the inner node. Nodes of the subgraph that had finished do not run again.",
         |case| failure_inside(case).boxed(),
     ),
     Clause::new(
         "a node of a subgraph can leave it",
-        "`Command::parent` goes on in the graph around, with an update of its state.",
+        "The update that `Command::parent` has for the graph around it comes back with the reply.",
         |case| leaves(case).boxed(),
     ),
 ];
@@ -96,7 +95,7 @@ fn three_deep() -> StateGraph<Sheet> {
         .edge("work", "middle")
 }
 
-/// A subgraph that adds what it is given to what it has.
+/// A subgraph that collects its inputs.
 fn remembering() -> StateGraph<Sheet> {
     async fn takes(topic: Snapshot<Topic>) -> TopicUpdate {
         Topic::update().notes([topic.topic.clone()])
@@ -174,16 +173,16 @@ fn leaving() -> StateGraph<Sheet> {
 async fn nested(case: &Case<'_>) -> Found {
     let sheet = case.finished("kit_nested", begin()?).await?;
     let expected = ["input", "root 1", "middle 2", "tea work@1, tea more@2", "milk work@1, milk more@2"];
-    same("what the nodes have written", sheet.lines, expected)
+    same("lines of the nodes", sheet.lines, expected)
 }
 
 async fn memory(case: &Case<'_>) -> Found {
     let give = |word: &str| invoke(Sheet::update().word(word));
     case.finished("kit_memory", give("tea")?).await?;
     let sheet = case.finished("kit_memory", give("milk")?).await?;
-    same("what the subgraph has", sheet.lines, ["tea", "tea, milk"])?;
+    same("notes of the subgraph", sheet.lines, ["tea", "tea, milk"])?;
     let other = case.on("other").finished("kit_memory", give("salt")?).await?;
-    same("what the subgraph of another thread has", other.lines, ["salt"])
+    same("notes of the subgraph in another thread", other.lines, ["salt"])
 }
 
 async fn questions_inside(case: &Case<'_>) -> Found {

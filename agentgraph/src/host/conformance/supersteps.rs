@@ -10,30 +10,27 @@ use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "updates of a superstep are merged in task order",
-        "Whichever task ends first, the order is that of declaration. A host that gives a task the reply of \
-         another one breaks it.",
+        "The order is that of declaration, whichever task ends first. Each task needs its own reply.",
         |case| task_order(case).boxed(),
     ),
     Clause::new(
-        "all tasks of a superstep read one state",
-        "A task reads the state as it was at the start of its superstep. A host that keeps states must find \
-         them by their hash, never by run or thread.",
+        "all tasks of a superstep read the same state",
+        "It is the state at the start of the superstep. A host that keeps states finds them by their hash, not by run or thread.",
         |case| one_state(case).boxed(),
     ),
     Clause::new(
         "tasks of a superstep run side by side",
-        "A task may wait for something that another task of its superstep does. A host that runs one at a time \
-         lets both wait for ever.",
+        "A task may wait for an effect of another task of its superstep.",
         |case| side_by_side(case).boxed(),
     ),
     Clause::new(
         "a loop of 600 supersteps runs to its end",
-        "A host that divides a long call continues it, and its caller sees one end.",
+        "A host that divides a long call continues it until the run has ended.",
         |case| long_loop(case).boxed(),
     ),
     Clause::new(
         "the history has a checkpoint for each superstep",
-        "Each commit of a driven run goes to the store that keeps the history, once.",
+        "A driver writes each commit to the store of the history.",
         |case| history(case).boxed(),
     )
     .needing(&[Ability::History]),

@@ -20,27 +20,27 @@ pub(super) const CLAUSES: &[Clause] = &[
     ),
     Clause::new(
         "any text can name a thread, and different texts name different threads",
-        "A host that puts names into addresses or keys escapes them.",
+        "A host escapes names in addresses and keys.",
         |case| names(case).boxed(),
     ),
     Clause::new(
         "a thread keeps its state from run to run, and each run has an id of its own",
-        "A driver gives each call another seed; channels of a run begin anew.",
+        "A driver gives each call a seed of its own.",
         |case| runs(case).boxed(),
     ),
     Clause::new(
-        "the end of a call names the newest checkpoint, which the thread then has",
-        "What a call returns is stored before it returns.",
+        "the end of a call names the newest checkpoint of its thread",
+        "Rows are stored before the call returns.",
         |case| newest(case).boxed(),
     ),
     Clause::new(
-        "a thread that does not exist has no state, and nothing to go on with",
-        "A look at it does not begin it, and `proceed()` is E_NOTHING_TO_RESUME.",
+        "a thread that does not exist has no state, and cannot be continued",
+        "A look does not create it, and `proceed()` fails with E_NOTHING_TO_RESUME.",
         |case| unknown(case).boxed(),
     ),
     Clause::new(
         "the state of a thread can be changed between two calls",
-        "An edit is a call without tasks. In the name of a node it goes on behind that node.",
+        "An edit is a call without tasks. An edit as a node continues behind that node.",
         |case| edited(case).boxed(),
     ),
 ];

@@ -15,15 +15,12 @@ use super::{Case, Clause, KitGraph, Notes, Sheet};
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
         "values of every kind arrive as they are",
-        "States, inputs of dispatches and updates are bytes to a host: maps without an order, texts that are no \
-         ASCII, large numbers, bytes, empty lists and `None` come back as they went. A host that turns calls \
-         or replies into another form changes some of them.",
+        "States, inputs and updates are bytes to a host. Maps without an order, texts beyond ASCII, large numbers, bytes, empty lists and `None` come back unchanged.",
         |case| every_kind(case).boxed(),
     ),
     Clause::new(
         "a state of two megabytes arrives whole, and so does an update of that size",
-        "A host with a limit of messages handles it: it sends the state once for all tasks of a superstep, or \
-         in parts.",
+        "A host with a limit for messages sends a state once for all tasks of a superstep, or in parts.",
         |case| large(case).boxed(),
     ),
 ];
@@ -32,7 +29,7 @@ pub(super) fn graphs(_: &Notes) -> Vec<KitGraph> {
     vec![KitGraph::of("kit_values", echo()), KitGraph::of("kit_large", large_graph())]
 }
 
-/// Values of many kinds, some of which get lost when bytes are taken for text or for JSON.
+/// Values of many kinds. Some get lost when bytes are taken for text or for JSON.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct Values {
     by_name: HashMap<String, u64>,
@@ -178,7 +175,7 @@ async fn every_kind(case: &Case<'_>) -> Found {
     let call = invoke(Sheet::update().values(Values::awkward()))?;
     let sheet = case.finished("kit_values", call).await?;
     let expected = ["the state as sent", "the input as sent", "the later state as sent"];
-    same("what the nodes have seen", &sheet.lines[..], expected)?;
+    same("lines of the nodes", &sheet.lines[..], expected)?;
     same("the state at the end", sheet.values.shown("it is"), "it is as sent")?;
     let state = case.state("kit_values").await?;
     same("the state as it is looked at", state.values.values.shown("it is"), "it is as sent")
