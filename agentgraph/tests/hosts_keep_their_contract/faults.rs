@@ -65,6 +65,7 @@ pub fn faults() -> Vec<(Fault, &'static str)> {
         MakesIdsOfNodes => "no two tasks have the same id",
         LosesSupersteps => "a task knows its run, its thread, its node, its superstep and its attempt",
         LosesPaths => "tasks of subgraphs run, at every depth",
+        LosesAddedGraphs => "tasks of a subgraph that a temporary edit added run",
         ForgetsNamespaces => "a subgraph with a memory for its thread remembers its earlier calls",
         ForgetsNamespaces => "questions inside a subgraph are asked at the root, and answered inside",
         ForgetsNamespaces => "a failure inside a subgraph fails the run, and `proceed()` goes on inside",

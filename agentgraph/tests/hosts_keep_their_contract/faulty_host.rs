@@ -38,6 +38,7 @@ pub enum HostFault {
     LosesExits,
     LosesEdits,
     LosesGraphs,
+    LosesAddedGraphs,
     LosesKeptOutputs,
     LosesSpending,
     LosesDrains,
@@ -146,6 +147,7 @@ impl FaultyHost {
             HostFault::LosesFailures => change_details(sent, |details| details.remove("failure")),
             HostFault::ForgetsAnswers => change_details(sent, |details| details.remove("asked")),
             HostFault::LosesGraphs => change_details(sent, |details| details.remove("edits")),
+            HostFault::LosesAddedGraphs => change_details(sent, |details| details.remove("added")),
             HostFault::LosesKeptOutputs => change_details(sent, |details| details.remove("kept")),
             HostFault::MakesIds => {
                 let mut ids = self.memory.ids.lock().unwrap();

@@ -19,6 +19,11 @@ pub(super) const CLAUSES: &[Clause] = &[
         |case| nested(case).boxed(),
     ),
     Clause::new(
+        "tasks of a subgraph that a temporary edit added run",
+        "The call has the edit that added each temporary node of its path.",
+        |case| grown(case).boxed(),
+    ),
+    Clause::new(
         "a subgraph with a memory for its thread remembers its earlier calls",
         "Its rows are in a namespace of the thread, and kept like those of the root.",
         |case| memory(case).boxed(),
@@ -43,6 +48,7 @@ pub(super) const CLAUSES: &[Clause] = &[
 pub(super) fn graphs(notes: &Notes) -> Vec<KitGraph> {
     vec![
         KitGraph::of("kit_nested", three_deep()),
+        KitGraph::of("kit_grown", growing()),
         KitGraph::of("kit_memory", remembering()),
         KitGraph::of("kit_inner_question", asking_inside(notes)),
         KitGraph::of("kit_inner_failure", failing_inside(notes)),
@@ -93,6 +99,31 @@ fn three_deep() -> StateGraph<Sheet> {
         .node("middle", valid(middle.compile()))
         .edge(START, "work")
         .edge("work", "middle")
+}
+
+/// Adds a graph as a temporary node, which adds a node of its own.
+fn growing() -> StateGraph<Sheet> {
+    async fn plan(ctx: Ctx) -> Result<SheetUpdate> {
+        ctx.edits().add_node("grown", "graph", "branch")?;
+        ctx.edits().add_edge("plan", "grown")?;
+        Ok(Sheet::update().lines([ctx.node()]))
+    }
+    async fn adds(ctx: Ctx) -> Result<SheetUpdate> {
+        ctx.edits().add_node("leaf", "leaf", ())?;
+        ctx.edits().add_edge("adds", "leaf")?;
+        Ok(Sheet::update().lines([ctx.node()]))
+    }
+    let graph = |name: String| {
+        let says_name = move || std::future::ready(Sheet::update().lines([name.clone()]));
+        let inside = StateGraph::new()
+            .template("leaf", |(): ()| says)
+            .node("first", says_name)
+            .node("adds", adds)
+            .edge(START, "first")
+            .edge("first", "adds");
+        valid(inside.compile()).into_node()
+    };
+    StateGraph::new().template("graph", graph).node("plan", plan).edge(START, "plan")
 }
 
 /// A subgraph that collects its inputs.
@@ -174,6 +205,11 @@ async fn nested(case: &Case<'_>) -> Found {
     let sheet = case.finished("kit_nested", begin()?).await?;
     let expected = ["input", "root 1", "middle 2", "tea work@1, tea more@2", "milk work@1, milk more@2"];
     same("lines of the nodes", sheet.lines, expected)
+}
+
+async fn grown(case: &Case<'_>) -> Found {
+    let sheet = case.finished("kit_grown", begin()?).await?;
+    same("lines of the nodes", sheet.lines, ["input", "plan", "branch", "adds", "leaf"])
 }
 
 async fn memory(case: &Case<'_>) -> Found {
