@@ -4,6 +4,7 @@ use agentgraph::Memory;
 use agentgraph::host::{Ground, HostedGraph, NeedKind, Reply, RunCall};
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use crate::driver::{Done, Driver};
@@ -88,8 +89,23 @@ async fn a_large_value_outlives_the_rows_that_later_full_ones_make_obsolete() {
 
 #[tokio::test]
 async fn a_large_value_outlives_the_segment_that_its_row_is_folded_into() {
-    // More than 1,024 deltas without a full row; the full one after them refers to the text in one of them.
-    read_in_parts(3_200, 400, 10, |page| page == 500).await;
+    let build = || reading(1_300, 10, |page| page == 500);
+    let mut driver = Driver::new(build(), build());
+    let call = RunCall::invoke::<Book>(&(), &Book::update()).unwrap();
+    let done = driver.call_once(call.max_supersteps(1_200)).await;
+    assert!(done.rows.keys().any(|key| key.ends_with(".2")), "no segment: {:?}", done.rows.keys());
+    // A changed graph begins with a full row, which refers to the text in the row of page 500.
+    let changed = || {
+        let graph = StateGraph::new()
+            .node("read", |_: Snapshot<Book>| std::future::ready(()))
+            .node("end", || async {});
+        graph.edge(START, "read").edge("read", "end").compile().unwrap()
+    };
+    (driver.near, driver.far) = (Arc::new(changed()), Arc::new(changed()));
+    let done = driver.call_once(RunCall::proceed()).await;
+    assert!(done.end.is_finished(), "{:?}", done.end);
+    let seen = state(&driver, &done).await;
+    assert_eq!((seen.page, seen.text), (1_200, text_of(500)));
 }
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
