@@ -229,6 +229,16 @@ impl<S: StoredState> RemoteGraph<S> {
         threads::drain(self, thread).await
     }
 
+    /// Deletes a thread after the calls that wait for it: its state, its history and its large values. The
+    /// server keeps the journals of its calls until their retention is over, a day unless it is configured
+    /// otherwise.
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached.
+    pub async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        threads::delete(self, thread).await
+    }
+
     /// The events of a thread from now on, of all calls that are [streamed](RemoteCall::stream) or have
     /// [views](RemoteCall::views), whoever made them. The stream does not end.
     pub fn watch(&self, thread: &str) -> RemoteStream<S> {

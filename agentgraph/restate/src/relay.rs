@@ -22,10 +22,13 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::{Stream, StreamExt, stream};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use self::topic::{Entry, Position, Topic};
 use self::topics::Topics;
@@ -135,11 +138,7 @@ impl EventRelay {
         }
         let bound = TcpListener::bind(addr).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (addr, listener) = bound.map_err(|source| ServeError::Address { addr, source })?;
-        let serving = axum::serve(listener, self.router());
-        let task = tokio::spawn(async move {
-            let _ = serving.await;
-        });
-        Ok(Relaying { addr, task })
+        Ok(Relaying { addr, task: tokio::spawn(serve(listener, self.router())) })
     }
 
     fn router(self) -> Router {
@@ -153,7 +152,33 @@ impl EventRelay {
     }
 }
 
-/// A relay that serves. It stops with its value.
+/// Accepts connections, which end with this future.
+async fn serve(listener: TcpListener, router: Router) {
+    let service = TowerToHyperService::new(router);
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let connection =
+                    http1::Builder::new().serve_connection(TokioIo::new(stream), service.clone());
+                connections.spawn(async move {
+                    // A reader that went away is no error of the relay.
+                    let _ = connection.await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// A relay that serves. It stops with its value, and so do its connections.
 #[derive(Debug)]
 pub struct Relaying {
     addr: SocketAddr,

@@ -30,8 +30,8 @@ pub(crate) use self::label::{Label, Part};
 /// Payloads larger than this are stored by their hash, unless set otherwise.
 pub(crate) const INLINE: usize = 128 * 1024;
 
-/// Without a blob store, payloads larger than this are refused: the runtime's messages have 32 MiB, and an
-/// invocation has as much memory.
+/// Without a blob store, payloads larger than this are refused, and so are the payloads of one superstep that
+/// are larger together: the runtime's messages have 32 MiB, and an invocation has as much memory.
 pub(crate) const MOST_INLINE: usize = 16 * 1024 * 1024;
 
 const BY_HASH: u8 = 1;
@@ -47,12 +47,20 @@ pub(crate) struct SealKey(Option<String>);
 pub(crate) struct Wire {
     keys: Option<KeyRing>,
     blobs: Option<BlobStore>,
+    /// The most bytes of a payload that is not stored by its hash.
     inline: usize,
+    /// The most bytes of a payload without a blob store.
+    most: usize,
 }
 
 impl Wire {
     pub(crate) fn new(keys: Option<KeyRing>, saver: Option<Arc<dyn Checkpointer>>, inline: usize) -> Self {
-        Wire { keys, blobs: saver.map(BlobStore::new), inline }
+        Wire { keys, blobs: saver.map(BlobStore::new), inline, most: MOST_INLINE }
+    }
+
+    /// The same for a payload that may take so many bytes.
+    pub(crate) fn within(&self, bytes: usize) -> Self {
+        Wire { inline: self.inline.min(bytes), most: self.most.min(bytes), ..self.clone() }
     }
 
     pub(crate) fn blobs(&self) -> Option<&BlobStore> {
@@ -83,10 +91,10 @@ impl Wire {
             return Ok(inline(flags, &body));
         }
         let Some(blobs) = &self.blobs else {
-            return if body.len() <= MOST_INLINE {
+            return if body.len() <= self.most {
                 Ok(inline(flags, &body))
             } else {
-                Err(too_large(label, &body))
+                Err(too_large(label, body.len(), self.most))
             };
         };
         let hash = BlobHash::of(&body);
@@ -205,11 +213,10 @@ fn unreadable(label: Label<'_>, problem: &str) -> Error {
     Error::new(Code::Host, format!("{label} cannot be read: {problem}"))
 }
 
-fn too_large(label: Label<'_>, body: &[u8]) -> Error {
+fn too_large(label: Label<'_>, bytes: usize, most: usize) -> Error {
     let problem = format!(
-        "{label} has {} bytes, and without a checkpointer at most {MOST_INLINE} fit into a message: attach a \
-         checkpointer that all workers reach, which then keeps large values",
-        body.len()
+        "{label} has {bytes} bytes, and without a checkpointer there is room for {most}: attach a checkpointer that all \
+         workers reach, which then keeps large values"
     );
     Error::new(Code::Encode, problem)
 }

@@ -5,6 +5,7 @@ mod hosted;
 mod look;
 mod posting;
 mod register;
+mod room;
 mod serve;
 mod steps;
 mod tasks;
@@ -33,6 +34,10 @@ use crate::wire::{INLINE, Wire};
 
 /// The most supersteps of one invocation, unless set otherwise.
 const SHARE: u64 = 500;
+
+/// How long the admin API may take to accept a worker, unless set otherwise: a server that starts beside its
+/// workers is up by then.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest time that a task may take, unless set otherwise.
 const LONGEST_TASK: Duration = Duration::from_secs(60 * 60);
@@ -66,6 +71,7 @@ pub struct RestateWorker {
     keys: Option<KeyRing>,
     identity: Option<String>,
     admin: Option<String>,
+    patience: Duration,
     advertised: Option<String>,
     relay: Option<RelayAddress>,
     inline: usize,
@@ -88,6 +94,7 @@ impl RestateWorker {
             keys: None,
             identity: None,
             admin: None,
+            patience: PATIENCE,
             advertised: None,
             relay: None,
             inline: INLINE,
@@ -139,6 +146,12 @@ impl RestateWorker {
     /// Registers the worker at the server's admin API, such as `http://127.0.0.1:9070`, when it serves.
     pub fn register(mut self, admin: impl Into<String>) -> Self {
         self.admin = Some(admin.into());
+        self
+    }
+
+    /// How long [`register`](Self::register) tries, a minute if not set.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -220,7 +233,7 @@ impl RestateWorker {
         let serving = Serving::begin(addr, listener, endpoint, parts);
         if let Some(admin) = &self.admin {
             let uri = self.advertised.clone().unwrap_or_else(|| format!("http://{addr}"));
-            register::register(admin, &uri).await?;
+            register::register(admin, &uri, self.patience).await?;
         }
         Ok(serving)
     }

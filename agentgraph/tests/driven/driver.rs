@@ -107,6 +107,7 @@ impl Driver {
         let mut run = self.near.drive(call.clone(), ground.clone()).unwrap();
         let mut going = Going::new(self.order);
         let mut rows = self.rows.clone();
+        going.base = rows.clone().into_iter().collect();
         going
             .go_on(
                 &mut run,
@@ -183,6 +184,8 @@ struct Going {
     open: VecDeque<Need>,
     order: Order,
     random: u64,
+    /// The rows at the beginning.
+    base: Vec<(String, Vec<u8>)>,
 }
 
 impl Going {
@@ -191,7 +194,7 @@ impl Going {
             Order::AsAsked => 0,
             Order::Random(seed) => seed,
         };
-        Going { journal: Journal::default(), open: VecDeque::new(), order, random }
+        Going { journal: Journal::default(), open: VecDeque::new(), order, random, base: Vec::new() }
     }
 
     async fn go_on(
@@ -280,7 +283,7 @@ impl Going {
                 }
                 if let (Some(commit), Some(history)) = (&change.commit, history) {
                     let commit: agentgraph::host::Commit = rmp_serde::from_slice(&bytes(commit)).unwrap();
-                    commit.put_into(history).await.unwrap();
+                    commit.put_after(&self.base, history).await.unwrap();
                     commit.put_into(history).await.unwrap();
                 }
                 Kept::Stored

@@ -1,11 +1,12 @@
 //! The rows that a driven run leaves are those that the next one needs, and few.
 
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
 use agentgraph::Memory;
 use agentgraph::host::{Ground, HostedGraph, NeedKind, Reply, RunCall};
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use crate::driver::{Done, Driver};
 use crate::graphs::{Work, asking, busy, looping, step};
@@ -40,10 +41,10 @@ struct Book {
 }
 
 /// Turns pages, writes in the margin of each, and has a text of its own on some.
-fn reading(last: u64, margin: usize, has_text: fn(u64) -> bool) -> CompiledGraph<Book> {
+fn reading(last: u64, margin: fn(u64) -> usize, has_text: fn(u64) -> bool) -> CompiledGraph<Book> {
     let read = move |book: Snapshot<Book>| {
         let page = book.page + 1;
-        let update = Book::update().page(page).margin(format!("{page} {}", "m".repeat(margin)));
+        let update = Book::update().page(page).margin(format!("{page} {}", "m".repeat(margin(page))));
         std::future::ready(if has_text(page) { update.text(text_of(page)) } else { update })
     };
     let next = move |book: &Book| if book.page < last { "read" } else { END };
@@ -56,8 +57,8 @@ fn text_of(page: u64) -> String {
 }
 
 /// Reads to the end, in calls of so many pages, and looks at the thread after each: from its rows alone.
-async fn read_in_parts(last: u64, part: u64, margin: usize, has_text: fn(u64) -> bool) {
-    let build = || reading(last, margin, has_text);
+async fn read_in_parts(last: u64, part: u64, has_text: fn(u64) -> bool) {
+    let build = || reading(last, |_| 3_000, has_text);
     let mut driver = Driver::new(build(), build());
     let mut call = RunCall::invoke::<Book>(&(), &Book::update()).unwrap();
     let (mut page, mut text) = (0, String::new());
@@ -84,28 +85,30 @@ async fn state(driver: &Driver, done: &Done) -> Book {
 #[tokio::test]
 async fn a_large_value_outlives_the_rows_that_later_full_ones_make_obsolete() {
     // The margins make a full row every few dozen pages, which refers to the text in an older row.
-    read_in_parts(240, 20, 3_000, |page| page == 3 || page == 130).await;
+    read_in_parts(240, 20, |page| page == 3 || page == 130).await;
 }
 
 #[tokio::test]
 async fn a_large_value_outlives_the_segment_that_its_row_is_folded_into() {
-    let build = || reading(1_300, 10, |page| page == 500);
+    // 1,024 deltas are folded; then large margins lead to a full row, which refers to the text in one of them.
+    let margin = |page| if page > 1_600 { 3_000 } else { 10 };
+    let build = || reading(1_700, margin, |page| page == 500);
     let mut driver = Driver::new(build(), build());
     let call = RunCall::invoke::<Book>(&(), &Book::update()).unwrap();
-    let done = driver.call_once(call.max_supersteps(1_200)).await;
+    let done = driver.call_once(call.max_supersteps(1_600)).await;
     assert!(done.rows.keys().any(|key| key.ends_with(".2")), "no segment: {:?}", done.rows.keys());
-    // A changed graph begins with a full row, which refers to the text in the row of page 500.
-    let changed = || {
-        let graph = StateGraph::new()
-            .node("read", |_: Snapshot<Book>| std::future::ready(()))
-            .node("end", || async {});
-        graph.edge(START, "read").edge("read", "end").compile().unwrap()
-    };
-    (driver.near, driver.far) = (Arc::new(changed()), Arc::new(changed()));
-    let done = driver.call_once(RunCall::proceed()).await;
-    assert!(done.end.is_finished(), "{:?}", done.end);
+
+    let mut driver = Driver::new(build(), build());
+    let call = RunCall::invoke::<Book>(&(), &Book::update()).unwrap();
+    let done = driver.call_once(call.max_supersteps(2_000)).await;
+    let fulls = done.rows.keys().filter(|key| key.ends_with(".0"));
+    assert!(
+        fulls.last().is_some_and(|last| &**last > ".00000000.0000000000000640"),
+        "{:?}",
+        done.rows.keys()
+    );
     let seen = state(&driver, &done).await;
-    assert_eq!((seen.page, seen.text), (1_200, text_of(500)));
+    assert_eq!((seen.page, seen.text), (1_700, text_of(500)));
 }
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -177,5 +180,39 @@ async fn a_journaled_run_asks_for_its_commits_to_be_stored_and_for_the_rest_when
         // The input; then the result and the questions, together or as they come.
         let expected: &[bool] = if journaled { &[true, false] } else { &[true, false, false] };
         assert_eq!(commits, expected);
+    }
+}
+
+/// A graph, a call without a history, and one with it.
+type Late<'a> = (&'a dyn Fn() -> CompiledGraph<Work>, [RunCall; 2]);
+
+/// A store that is attached when the thread is there already gets what the thread has, then what follows.
+#[tokio::test]
+async fn a_history_begins_with_the_rows_when_its_store_comes_later() {
+    let invoke = || RunCall::invoke::<Work>(&(), &step("input", 0)).unwrap();
+    let loops = || looping(2_000);
+    let calls: [Late<'_>; 3] = [
+        (&|| busy(false), [invoke(), invoke()]),
+        (&|| asking(false), [invoke(), RunCall::update_state::<Work>(&(), &step("edit", 1)).unwrap()]),
+        // So long that its rows have segments.
+        (&loops, [invoke().max_supersteps(1_000), RunCall::proceed().max_supersteps(1_000)]),
+    ];
+    for (build, [before, after]) in calls {
+        let mut driver = Driver::new(build(), build());
+        driver.call_once(before).await;
+        driver.history = Arc::new(MemorySaver::new());
+        let done = driver.call_once(after).await;
+
+        let rows = done.rows.into_iter().collect();
+        let state = driver.near.thread_state("t", rows).await.unwrap().unwrap();
+        let state = state.into_checkpoint::<Work>(&()).unwrap();
+        let kept = build().checkpointer(Arc::clone(&driver.history));
+        let history = kept.history("t").await.unwrap();
+        assert!(history.len() > 1);
+        for checkpoint in &history {
+            assert_eq!(kept.state_at("t", checkpoint.id).await.unwrap().unwrap().values, checkpoint.values);
+        }
+        let newest = kept.state("t").await.unwrap().unwrap();
+        assert_eq!((newest.values, newest.interrupts), (state.values, state.interrupts));
     }
 }

@@ -15,7 +15,7 @@ use super::RemoteGraph;
 use super::ingress::Target;
 use super::stream::RemoteStream;
 use crate::wire::message::{Driven, Micros, SentHeaders, ThreadRequest};
-use crate::wire::{Part, SealKey};
+use crate::wire::{MOST_INLINE, Part, SealKey};
 
 /// A call of a remote graph in the making: `graph.invoke(input).thread("t-1").await?`.
 ///
@@ -194,12 +194,21 @@ impl<S: StoredState> RemoteGraph<S> {
         thread: &str,
         request: &(impl serde::Serialize + Sync),
     ) -> Result<Bytes, Error> {
-        self.wire.send(&SealKey::default(), self.label(Part::Request, thread), request).await
+        let payload = self.wire.send(&SealKey::default(), self.label(Part::Request, thread), request).await?;
+        if payload.len() > MOST_INLINE { Err(too_large(payload.len())) } else { Ok(payload) }
     }
 
     async fn driven(&self, thread: &str, answer: Bytes) -> Result<Driven, Error> {
         self.read(Part::Driven, thread, answer).await
     }
+}
+
+fn too_large(bytes: usize) -> Error {
+    let problem = format!(
+        "the call has {bytes} bytes, and a request has room for {MOST_INLINE}: put large values where the nodes can \
+         read them, and send their names"
+    );
+    Error::new(Code::Encode, problem)
 }
 
 pub(super) fn no_thread() -> Error {

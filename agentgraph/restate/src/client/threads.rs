@@ -16,7 +16,7 @@ use super::RemoteGraph;
 use super::call::no_thread;
 use super::ingress::Target;
 use crate::wire::blob::BlobHash;
-use crate::wire::message::{Look, Micros, Seen, SentHeaders, ThreadRequest};
+use crate::wire::message::{Look, Micros, Order, Seen, SentHeaders, ThreadRequest};
 use crate::wire::{self, Label, Part};
 use crate::worker::steps_of;
 
@@ -87,15 +87,24 @@ pub(super) async fn cancel<S: StoredState>(
     graph: &RemoteGraph<S>,
     thread: &str,
 ) -> Result<Cancellation, Error> {
+    let payload = graph.request(thread, &Order::Cancel).await?;
     let target = Target { service: &graph.name, key: thread, handler: "cancel" };
-    let answer = graph.ingress.call(target, Bytes::new(), None).await?;
+    let answer = graph.ingress.call(target, payload, None).await?;
     Ok(if answer.first() == Some(&1) { Cancellation::Requested } else { Cancellation::NotRunning })
 }
 
 pub(super) async fn drain<S: StoredState>(graph: &RemoteGraph<S>, thread: &str) -> Result<bool, Error> {
+    let payload = graph.request(thread, &Order::Drain).await?;
     let target = Target { service: &steps_of(&graph.name), key: thread, handler: "drain" };
-    let answer = graph.ingress.call(target, Bytes::new(), None).await?;
+    let answer = graph.ingress.call(target, payload, None).await?;
     Ok(answer.first() == Some(&1))
+}
+
+pub(super) async fn delete<S: StoredState>(graph: &RemoteGraph<S>, thread: &str) -> Result<(), Error> {
+    let payload = graph.request(thread, &Order::Delete).await?;
+    let target = Target { service: &graph.name, key: thread, handler: "delete" };
+    let key = Uuid::new_v4().to_string();
+    graph.ingress.call(target, payload, Some(&key)).await.map(drop)
 }
 
 /// A query of a thread's checkpoints in the making: `graph.history("t-1").limit(10).await?`, newest first.

@@ -290,7 +290,8 @@ mod tests {
         }
         assert!(topic.events().bytes <= KEPT_BYTES);
         (0..SOURCES * 2).for_each(|n| topic.take(post(&n.to_string(), None, 0)));
-        assert_eq!((topic.events().sources.len(), topic.events().order.len()), (SOURCES, SOURCES));
+        let events = topic.events();
+        assert_eq!((events.sources.len(), events.order.len()), (SOURCES, SOURCES));
     }
 
     #[tokio::test]

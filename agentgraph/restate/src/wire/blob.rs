@@ -2,8 +2,7 @@
 //!
 //! The blobs of thread `t` are rows of a thread of their own, `blob/t`, one namespace each. A blob is never
 //! changed, so it is written at most once, and a second writer is no error. Journals refer to blobs as long
-//! as the runtime keeps them; deleting the thread `blob/t` is the owner's decision, when the thread is
-//! deleted.
+//! as the runtime keeps them, so blobs are deleted with their thread only.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -116,7 +115,8 @@ impl BlobStore {
 
 const FIRST: CheckpointId = CheckpointId::new(0, 0);
 
-fn owner(thread: &str) -> String {
+/// The thread that has the blobs of another one.
+pub(crate) fn owner(thread: &str) -> String {
     format!("blob/{thread}")
 }
 

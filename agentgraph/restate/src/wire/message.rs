@@ -114,6 +114,8 @@ pub(crate) struct TaskMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Vec<u8>>,
     pub(crate) about: CallInfo,
+    /// The bytes that its end may take.
+    pub(crate) room: u64,
 }
 
 /// The end of a task.
@@ -122,6 +124,14 @@ pub(crate) enum TaskEnd {
     Reply(TaskReply),
     /// The worker could not run the task.
     Failed(String),
+}
+
+/// What is done with a thread beside its calls. It is sealed like a call, so that it takes the keys, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    Cancel,
+    Drain,
+    Delete,
 }
 
 /// What is read of a thread, without a queue.

@@ -64,6 +64,11 @@ pub(super) fn services(
             kind: Kind::Shared,
         },
         Entry {
+            name: "delete",
+            handle: |h, c, m, b| Box::pin(thread::delete(h, c, m, b)),
+            kind: Kind::Exclusive,
+        },
+        Entry {
             name: "answer",
             handle: |h, c, m, b| Box::pin(thread::answer(h, c, m, b)),
             kind: Kind::Shared,
@@ -73,6 +78,11 @@ pub(super) fn services(
         Entry {
             name: "drive",
             handle: |h, c, m, b| Box::pin(steps::drive(h, c, m, b)),
+            kind: Kind::ExclusiveInside,
+        },
+        Entry {
+            name: "delete",
+            handle: |h, c, m, b| Box::pin(steps::delete(h, c, m, b)),
             kind: Kind::ExclusiveInside,
         },
         Entry { name: "drain", handle: |h, c, m, b| Box::pin(steps::drain(h, c, m, b)), kind: Kind::Shared },

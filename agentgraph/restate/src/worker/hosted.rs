@@ -5,11 +5,14 @@ use std::sync::Arc;
 use agentgraph::BoxError;
 use agentgraph::checkpoint::Checkpointer;
 use agentgraph::host::{FarSide, HostedGraph};
+use bytes::Bytes;
+use restate_sdk::errors::{HandlerError, TerminalError};
 use tokio_util::sync::CancellationToken;
 
 use super::posting::{CallPosts, Poster, TaskPosts};
+use super::tasks::of_wire;
 use crate::headers::Headers;
-use crate::wire::message::CallInfo;
+use crate::wire::message::{CallInfo, Order};
 use crate::wire::{Label, Part, Wire};
 
 /// Adds a context to what a task is given.
@@ -57,6 +60,20 @@ impl Hosted {
     pub(super) fn posts(&self, about: &CallInfo, thread: &str) -> Option<CallPosts> {
         let (poster, call) = (self.poster.as_ref()?, about.name.as_ref()?);
         (!about.views.is_empty()).then(|| CallPosts::new(poster, &self.name, thread, call))
+    }
+
+    /// Checks that a request is an order of this kind.
+    pub(super) async fn check_order(
+        &self,
+        expected: Order,
+        thread: &str,
+        input: Bytes,
+    ) -> Result<(), HandlerError> {
+        let read = self.wire.receive::<Order>(self.label(Part::Request, thread), input).await;
+        match read.map_err(of_wire)?.0 == expected {
+            true => Ok(()),
+            false => Err(TerminalError::new("the request asks for something else").into()),
+        }
     }
 
     /// The name of the service of steps.

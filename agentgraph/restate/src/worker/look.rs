@@ -7,8 +7,8 @@ use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::HandlerError;
 
 use super::hosted::Hosted;
-use super::steps::rows;
-use super::tasks::{of_reading, refusal};
+use super::steps::Rows;
+use super::tasks::{of_wire, refusal};
 use crate::wire::Part;
 use crate::wire::blob::BlobHash;
 use crate::wire::message::{Look, Seen, SentProblem};
@@ -25,22 +25,22 @@ pub(super) async fn look(
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
     let read = hosted.wire.receive::<Look>(hosted.label(Part::Request, thread), input).await;
-    let (look, key) = read.map_err(of_reading)?;
+    let (look, key) = read.map_err(of_wire)?;
     let label = hosted.label(Part::Answer, thread);
     let key = &key;
     match look {
         Look::State => {
-            let rows = rows(hosted, ctx, thread, &mut false).await?;
+            let Rows { rows, .. } = Rows::read(hosted, ctx, thread, &mut false).await?;
             let found = hosted.graph.thread_state(thread, rows).await;
             let seen = seen(found.map(|found| Seen::State(found.map(Box::new))));
-            Ok(hosted.wire.send(key, label, &seen).await?)
+            hosted.wire.send(key, label, &seen).await.map_err(of_wire)
         }
         // A checkpointer may answer otherwise when the journal is replayed.
         Look::History { limit, before } => {
             let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
             let read = move || async move {
                 let seen = seen(hosted.graph.history(thread, limit, before).await.map(Seen::History));
-                Ok(hosted.wire.send(key, label, &seen).await?)
+                hosted.wire.send(key, label, &seen).await.map_err(of_wire)
             };
             Ok(ctx.run(read).name("history").await?)
         }
@@ -66,7 +66,7 @@ async fn part_of_blob(
         let problem = "this worker's graph has no checkpointer that could have large values";
         return Err(refusal(&Error::new(agentgraph::Code::NoCheckpointer, problem)).into());
     };
-    let blob = blobs.get(thread, hash).await.map_err(of_reading)?;
+    let blob = blobs.get(thread, hash).await.map_err(of_wire)?;
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(blob.len());
     Ok(blob.slice(from..blob.len().min(from.saturating_add(PART))))
 }

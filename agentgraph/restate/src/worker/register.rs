@@ -8,12 +8,9 @@ use serde_json::json;
 use super::ServeError;
 use crate::http;
 
-/// How long the admin API may take to answer: a server that starts beside its workers is up by then.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Says where the worker serves. A server that knows the address asks it again for its services, so that a
 /// worker with changed graphs may come back under its old address.
-pub(super) async fn register(admin: &str, uri: &str) -> Result<(), ServeError> {
+pub(super) async fn register(admin: &str, uri: &str, patience: Duration) -> Result<(), ServeError> {
     let failed = |problem: String| ServeError::Register { admin: admin.to_owned(), problem };
     let client = http::client().map_err(failed)?;
     let url = format!("{}/deployments", admin.trim_end_matches('/'));
@@ -34,7 +31,7 @@ pub(super) async fn register(admin: &str, uri: &str) -> Result<(), ServeError> {
             }
             Err(error) => http::text_of(&error),
         };
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() >= patience {
             return Err(failed(problem));
         }
         tokio::time::sleep(wait).await;

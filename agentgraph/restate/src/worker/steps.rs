@@ -23,10 +23,13 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 
 use super::hosted::Hosted;
 use super::posting::CallPosts;
-use super::tasks::{self, of_reading, run_here};
+use super::room::Room;
+use super::tasks::{self, of_wire, run_here};
 use super::waits::{Look, Over, Waits, is_cancel};
-use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, SentProblem, TaskEnd, TaskMessage};
-use crate::wire::{MOST_INLINE, Part, SealKey};
+use crate::wire::message::{
+    CallInfo, DriveRequest, Driven, Micros, Order, SentProblem, TaskEnd, TaskMessage,
+};
+use crate::wire::{MOST_INLINE, Part, SealKey, blob};
 
 /// The engine's limit of supersteps for a call without one.
 pub(super) const DEFAULT_LIMIT: u64 = 1_000;
@@ -34,8 +37,8 @@ pub(super) const DEFAULT_LIMIT: u64 = 1_000;
 /// The invocation that drives the thread, beside its rows. No key of a row begins like this.
 const DRIVING: &str = "~driving";
 
-/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a drain
-/// once in this time.
+/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a
+/// drain once in this time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
@@ -47,10 +50,11 @@ pub(super) async fn drive(
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
     let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
-    let (DriveRequest { call, at, about: info }, key) = read.map_err(of_reading)?;
+    let (DriveRequest { call, at, about: info }, key) = read.map_err(of_wire)?;
     let mut cancelled = false;
-    let rows = rows(hosted, ctx, thread, &mut cancelled).await?;
+    let Rows { rows, room } = Rows::read(hosted, ctx, thread, &mut cancelled).await?;
     ctx.set(DRIVING, about.invocation_id.clone());
+    let base = if hosted.saver.is_some() { rows.clone() } else { Vec::new() };
     let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows).journaled();
     let limit =
         call.supersteps_limit().unwrap_or(if hosted.graph.has_passes() { u64::MAX } else { DEFAULT_LIMIT });
@@ -72,6 +76,8 @@ pub(super) async fn drive(
                 queued: Vec::new(),
                 under_way: BTreeMap::new(),
                 forgettable: Vec::new(),
+                room,
+                base,
                 share,
                 drain: None,
             };
@@ -83,53 +89,95 @@ pub(super) async fn drive(
         Err(error) => Driven::Refused(SentProblem::from(&error)),
     };
     ctx.clear(DRIVING);
-    Ok(hosted.wire.send(&key, hosted.label(Part::Driven, thread), &driven).await?)
+    let label = hosted.label(Part::Driven, thread);
+    match hosted.wire.send(&key, label, &driven).await {
+        // The thread has gone on, only its end has no room in an answer.
+        Err(error) if error.code() == Code::Encode => {
+            let refused = Driven::Refused(SentProblem::from(&error));
+            hosted.wire.send(&key, label, &refused).await.map_err(of_wire)
+        }
+        sent => sent.map_err(of_wire),
+    }
 }
 
-/// The rows of the thread, in order. The runtime sends them with the request, unless they are large.
-pub(super) async fn rows(
-    hosted: &Hosted,
-    ctx: &ContextInternal,
-    thread: &str,
-    cancelled: &mut bool,
-) -> Result<Vec<(String, Vec<u8>)>, HandlerError> {
-    let mut keys = loop {
-        match ctx.get_keys().await {
-            Err(error) if is_cancel(&error) => *cancelled = true,
-            keys => break keys?,
-        }
-    };
-    keys.retain(|key| !key.starts_with('~'));
-    keys.sort_unstable();
-    let mut rows = Vec::with_capacity(keys.len());
-    for key in keys {
-        let payload = loop {
-            match ctx.get::<Bytes>(&key).await {
+/// The rows of a thread, in order, and the room that they leave.
+pub(super) struct Rows {
+    pub(super) rows: Vec<(String, Vec<u8>)>,
+    room: Room,
+}
+
+impl Rows {
+    /// Reads them. The runtime sends them with the request, unless they are large.
+    pub(super) async fn read(
+        hosted: &Hosted,
+        ctx: &ContextInternal,
+        thread: &str,
+        cancelled: &mut bool,
+    ) -> Result<Self, HandlerError> {
+        let mut keys = loop {
+            match ctx.get_keys().await {
                 Err(error) if is_cancel(&error) => *cancelled = true,
-                found => break found?,
+                keys => break keys?,
             }
         };
-        if let Some(payload) = payload {
-            let label = hosted.label(Part::Row, thread).of_key(&key);
-            let (row, _) = hosted.wire.read(label, payload).await.map_err(of_reading)?;
-            rows.push((key, row));
+        keys.retain(|key| !key.starts_with('~'));
+        keys.sort_unstable();
+        let mut rows = Vec::with_capacity(keys.len());
+        let mut room = Room::default();
+        for key in keys {
+            let payload = loop {
+                match ctx.get::<Bytes>(&key).await {
+                    Err(error) if is_cancel(&error) => *cancelled = true,
+                    found => break found?,
+                }
+            };
+            if let Some(payload) = payload {
+                room.hold(&key, payload.len());
+                let label = hosted.label(Part::Row, thread).of_key(&key);
+                let (row, _) = hosted.wire.read(label, payload).await.map_err(of_wire)?;
+                rows.push((key, row));
+            }
         }
+        Ok(Rows { rows, room })
     }
-    Ok(rows)
 }
 
 /// Has the call that drives a thread stop at its next boundary. Answers whether there is one.
 pub(super) async fn drain(
-    _: &Hosted,
+    hosted: &Hosted,
     ctx: &ContextInternal,
-    _: &InputMetadata,
-    _: Bytes,
+    about: &InputMetadata,
+    input: Bytes,
 ) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Drain, &about.key, input).await?;
     let driving = ctx.get::<String>(DRIVING).await?;
     if let Some(driving) = &driving {
         Waits::signal_drain(ctx, driving);
     }
     Ok(vec![u8::from(driving.is_some())].into())
+}
+
+/// Deletes the rows of a thread, its history and its large values.
+pub(super) async fn delete(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let thread = &*about.key;
+    hosted.check_order(Order::Delete, thread, input).await?;
+    ctx.clear_all();
+    if let Some(saver) = &hosted.saver {
+        let threads = [thread.to_owned(), blob::owner(thread)];
+        let deleted = ctx.run(move || async move {
+            for thread in threads {
+                saver.delete_thread(&thread).await?;
+            }
+            Ok(())
+        });
+        deleted.name("delete").await?;
+    }
+    Ok(Bytes::new())
 }
 
 /// A call of a thread under way.
@@ -150,6 +198,9 @@ struct Steps<'a> {
     under_way: BTreeMap<NeedId, TaskId>,
     /// Tasks that are done, and whose durable steps are not needed once that is stored.
     forgettable: Vec<TaskId>,
+    room: Room,
+    /// The rows at the beginning, until the history has the thread.
+    base: Vec<(String, Vec<u8>)>,
     /// The most supersteps of this invocation; `None` if the call makes no more than those.
     share: Option<u64>,
     /// Why the call stops at its next boundary.
@@ -169,7 +220,7 @@ enum Drain {
 impl Steps<'_> {
     async fn run(&mut self) -> Result<Driven, HandlerError> {
         loop {
-            if self.drain.is_none() && self.share.is_some_and(|share| self.run.steps() >= share) {
+            if self.drain.is_none() && self.has_made_its_share() {
                 self.drain(Drain::Share);
             }
             let needs = self.run.needs()?;
@@ -198,6 +249,12 @@ impl Steps<'_> {
                 self.take_one().await?;
             }
         }
+    }
+
+    /// Whether the call is to go on in another invocation. That one begins with an empty journal.
+    fn has_made_its_share(&self) -> bool {
+        let steps = self.run.steps();
+        self.share.is_some_and(|share| steps >= share) || self.room.is_journal_full() && steps > 0
     }
 
     fn drain(&mut self, why: Drain) {
@@ -245,12 +302,13 @@ impl Steps<'_> {
         end: Result<Bytes, TerminalError>,
     ) -> Result<Reply, HandlerError> {
         let task = self.under_way.remove(&need);
+        self.room.journal(end.as_ref().map_or(0, Bytes::len));
         let payload = match end {
             Ok(payload) => payload,
             Err(error) => return Ok(Reply::HostFailed(error.message().to_owned())),
         };
         let label = self.hosted.label(Part::TaskEnd, self.thread);
-        Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_reading)?.0 {
+        Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_wire)?.0 {
             TaskEnd::Reply(reply) => {
                 self.forgettable.extend(task.filter(|_| reply.is_done() && reply.durable_steps() > 0));
                 Reply::Task(reply)
@@ -283,7 +341,7 @@ impl Steps<'_> {
     async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
         let name = call.node.clone();
         let (hosted, key, thread, info) = (self.hosted, self.key, self.thread, self.info.clone());
-        let step = self.ctx.run(move || run_here(hosted, key, thread, info, call)).name(name);
+        let step = self.ctx.run(move || run_here(hosted, key, thread, info, call, MOST_INLINE)).name(name);
         match step.await {
             Err(error) if is_cancel(&error) => self.run.cancel(),
             end => {
@@ -294,8 +352,8 @@ impl Steps<'_> {
         Ok(true)
     }
 
-    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked for
-    /// is passed on, too; the task that is due is the last one then.
+    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked
+    /// for is passed on, too; the task that is due is the last one then.
     async fn is_cancelled(&mut self) -> Result<bool, HandlerError> {
         if self.run.now().duration_since(self.looked).unwrap_or_default() < BETWEEN_LOOKS {
             return Ok(false);
@@ -316,16 +374,18 @@ impl Steps<'_> {
     /// Calls the service of tasks, in task order. Returns whether one of them cannot be sent.
     async fn call_tasks(&mut self, queued: Vec<(NeedId, TaskCall)>) -> Result<bool, HandlerError> {
         let copies = queued.len();
+        let room = MOST_INLINE / copies.max(1);
         let mut states = BTreeMap::new();
         let mut failed = false;
         for (need, mut call) in queued {
             match self.state_for(&mut call, copies, &mut states).await {
                 Ok(state) => {
-                    let message = TaskMessage { call, state, about: self.info.clone() };
+                    let message = TaskMessage { call, state, about: self.info.clone(), room: room as u64 };
                     let label = self.hosted.label(Part::Task, self.thread);
-                    let payload = self.hosted.wire.send(self.key, label, &message).await;
+                    let payload = self.hosted.wire.within(room).send(self.key, label, &message).await;
                     match payload {
                         Ok(payload) => {
+                            self.room.journal(payload.len());
                             let target = RequestTarget::service(self.hosted.tasks(), "run");
                             self.waits.call(need, target, tasks::join(self.thread, &payload));
                         }
@@ -381,19 +441,27 @@ impl Steps<'_> {
 impl Steps<'_> {
     /// Changes the rows of the object, and writes the commit to the graph's checkpointer.
     async fn store(&mut self, change: StoreChange) -> Result<Result<(), StoreError>, HandlerError> {
+        let mut payloads = Vec::with_capacity(change.set.len());
+        for key in &change.clear {
+            self.room.clear(key);
+        }
         for (key, row) in change.set {
             let label = self.hosted.label(Part::Row, self.thread).of_key(&key);
-            match self.hosted.wire.write(self.key, label, row).await {
-                Ok(payload) => self.ctx.set(&key, payload),
+            let wire = self.hosted.wire.within(self.room.for_row(&key, self.hosted.saver.is_some()));
+            match wire.write(self.key, label, row).await {
+                Ok(payload) => {
+                    self.room.set(&key, payload.len());
+                    payloads.push((key, payload));
+                }
                 Err(error) if error.code() == Code::Encode => {
                     return Ok(Err(StoreError::new(StoreCode::Encode, error.message())));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        for key in change.clear {
-            self.ctx.clear(&key);
-        }
+        // A change is stored as a whole, or not at all.
+        payloads.into_iter().for_each(|(key, payload)| self.ctx.set(&key, payload));
+        change.clear.iter().for_each(|key| self.ctx.clear(key));
         let forgettable = std::mem::take(&mut self.forgettable);
         match (change.commit, &self.hosted.saver) {
             (None, _) if forgettable.is_empty() => Ok(Ok(())),
@@ -409,9 +477,11 @@ impl Steps<'_> {
         commit: Option<&Commit>,
         forgettable: &[TaskId],
     ) -> Result<Result<(), StoreError>, HandlerError> {
+        let base = std::mem::take(&mut self.base);
+        let base = &base;
         loop {
             let stored = self.ctx.run(move || async move {
-                match put_and_forget(saver, commit, forgettable).await {
+                match put_and_forget(saver, base, commit, forgettable).await {
                     Ok(()) => Ok(Vec::new()),
                     // Another attempt may find the store back.
                     Err(error) if error.code() == StoreCode::Store => Err(error.into()),
@@ -429,11 +499,12 @@ impl Steps<'_> {
 
 async fn put_and_forget(
     saver: &dyn Checkpointer,
+    base: &[(String, Vec<u8>)],
     commit: Option<&Commit>,
     forgettable: &[TaskId],
 ) -> Result<(), StoreError> {
     if let Some(commit) = commit {
-        commit.put_into(saver).await?;
+        commit.put_after(base, saver).await?;
     }
     for task in forgettable {
         forget_once(saver, *task)

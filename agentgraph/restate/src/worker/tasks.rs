@@ -24,28 +24,30 @@ pub(super) async fn run(
 ) -> Result<Bytes, HandlerError> {
     let (thread, payload) = split(input).ok_or_else(|| TerminalError::new("the request is no task"))?;
     let read = hosted.wire.receive::<TaskMessage>(hosted.label(Part::Task, &thread), payload).await;
-    let (TaskMessage { mut call, state, about }, key) = match read {
+    let (TaskMessage { mut call, state, about, room }, key) = match read {
         Ok(read) => read,
-        Err(error) => return Err(of_reading(error)),
+        Err(error) => return Err(of_wire(error)),
     };
     if let Some(state) = state {
         let state = hosted.wire.read(hosted.label(Part::State, &thread), state.into()).await;
         let put = state.and_then(|(state, _)| call.put_state(state.into()));
-        put.map_err(of_reading)?;
+        put.map_err(of_wire)?;
     }
     let name = call.node.clone();
     let (key, thread) = (&key, &*thread);
-    Ok(ctx.run(move || run_here(hosted, key, thread, about, call)).name(name).await?)
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    Ok(ctx.run(move || run_here(hosted, key, thread, about, call, room)).name(name).await?)
 }
 
 /// Runs a task in this process, in a task of its own: all invocations of a connection are polled by one,
-/// and a node may compute for long. Returns the payload of its end.
+/// and a node may compute for long. Returns the payload of its end, for which there is so much room.
 pub(super) async fn run_here(
     hosted: &Hosted,
     key: &SealKey,
     thread: &str,
     about: CallInfo,
     call: TaskCall,
+    room: usize,
 ) -> Result<Bytes, HandlerError> {
     let end = match hosted.far_side(about, thread) {
         Ok((far, posts)) => {
@@ -67,7 +69,7 @@ pub(super) async fn run_here(
         Err(error) => TaskEnd::Failed(format!("the context of the task cannot be made: {error}")),
     };
     let label = hosted.label(Part::TaskEnd, thread);
-    match hosted.wire.send(key, label, &end).await {
+    match hosted.wire.within(room).send(key, label, &end).await {
         Ok(payload) => Ok(payload),
         // The node's result fits nowhere, and another attempt would not change that.
         Err(error) if error.code() == Code::Encode => {
@@ -109,9 +111,9 @@ fn split(mut request: Bytes) -> Option<(String, Bytes)> {
     Some((String::from_utf8(thread.to_vec()).ok()?, request))
 }
 
-/// An error of reading what another process wrote. A store that fails may be back later; everything else
-/// stays as it is.
-pub(super) fn of_reading(error: Error) -> HandlerError {
+/// An error of reading what another process wrote, or of writing what it is to read. A store that fails may
+/// be back later; everything else stays as it is.
+pub(super) fn of_wire(error: Error) -> HandlerError {
     match error.code() {
         Code::Store => error.into(),
         _ => refusal(&error).into(),

@@ -8,14 +8,14 @@ use restate_sdk::context::macro_support::SealedDurableFuture;
 use restate_sdk::context::{CallFuture, RequestTarget};
 use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::HandlerError;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::hosted::Hosted;
 use super::steps::DEFAULT_LIMIT;
-use super::tasks::{of_reading, refusal};
+use super::tasks::{of_wire, refusal};
 use super::waits::is_cancel;
 use crate::headers;
-use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, ThreadRequest};
+use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, Order, ThreadRequest};
 use crate::wire::{Part, SealKey};
 use agentgraph::host::{RunCall, RunEnd};
 use agentgraph::{Code, Error};
@@ -36,12 +36,12 @@ pub(super) async fn call(
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
     let read = hosted.wire.receive::<ThreadRequest>(hosted.label(Part::Request, thread), input).await;
-    let (ThreadRequest { mut call, mut at, headers, waits, name }, key) = read.map_err(of_reading)?;
+    let (ThreadRequest { mut call, mut at, headers, waits, name }, key) = read.map_err(of_wire)?;
     let request = about.headers.iter().map(|(name, value)| (name.as_str(), &**value));
     let headers = headers::of_call(headers, request);
     let info = CallInfo { headers, name, views: call.heard_views().to_vec() };
     ctx.set(RUNNING, about.invocation_id.clone());
-    ctx.set(STATUS, json!({ "state": "running", "invocation": about.invocation_id }).to_string());
+    ctx.set(STATUS, shown(&json!({ "state": "running", "invocation": about.invocation_id })));
     let caller = Caller { hosted, ctx, thread, key: &key };
     let mut cancelled = false;
     let mut was_answered = false;
@@ -91,7 +91,8 @@ impl Caller<'_> {
     /// Has the steps carry out a call. A cancellation of this invocation reaches the steps, which then end
     /// the call in good order; so their answer is waited for all the same.
     async fn drive(&self, request: &DriveRequest, cancelled: &mut bool) -> Result<Bytes, HandlerError> {
-        let payload = self.hosted.wire.send(self.key, self.label(Part::Drive), request).await?;
+        let payload = self.hosted.wire.send(self.key, self.label(Part::Drive), request).await;
+        let payload = payload.map_err(of_wire)?;
         let target = RequestTarget::object(self.hosted.steps(), self.thread, "drive");
         let call = self.ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), payload);
         if *cancelled && let Ok(handle) = call.invocation_handle().await {
@@ -108,7 +109,7 @@ impl Caller<'_> {
 
     async fn read(&self, answer: Bytes) -> Result<Driven, HandlerError> {
         let read = self.hosted.wire.receive(self.label(Part::Driven), answer).await;
-        Ok(read.map_err(of_reading)?.0)
+        Ok(read.map_err(of_wire)?.0)
     }
 
     /// Waits in this invocation for an answer to the open interrupts, or for the end of a sleep. Returns the
@@ -118,7 +119,7 @@ impl Caller<'_> {
         self.ctx.set(WAITING, id);
         if end.is_interrupted() {
             let state = json!({ "state": "waiting", "interrupts": end.interrupts().len() });
-            self.ctx.set(STATUS, state.to_string());
+            self.ctx.set(STATUS, shown(&state));
         }
         let mut handles = vec![awakeable.handle()];
         let until = end.sleeps_until();
@@ -133,7 +134,7 @@ impl Caller<'_> {
             Ok(0) => {
                 let label = self.label(Part::Request);
                 let read = self.hosted.wire.receive::<ThreadRequest>(label, awakeable.await?).await;
-                let ThreadRequest { call, at, .. } = read.map_err(of_reading)?.0;
+                let ThreadRequest { call, at, .. } = read.map_err(of_wire)?.0;
                 Ok(Some((call, at)))
             }
             Ok(_) => Ok(until.map(|until| (RunCall::proceed(), Micros::of(until)))),
@@ -149,16 +150,31 @@ impl Caller<'_> {
 
 /// Cancels the call that has the thread. Answers whether there is one.
 pub(super) async fn cancel(
-    _: &Hosted,
+    hosted: &Hosted,
     ctx: &ContextInternal,
-    _: &InputMetadata,
-    _: Bytes,
+    about: &InputMetadata,
+    input: Bytes,
 ) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Cancel, &about.key, input).await?;
     let running = ctx.get::<String>(RUNNING).await?;
     if let Some(running) = &running {
         ctx.cancel_invocation(running);
     }
     Ok(vec![u8::from(running.is_some())].into())
+}
+
+/// Deletes the thread, after the calls that came before.
+pub(super) async fn delete(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Delete, &about.key, input.clone()).await?;
+    let target = RequestTarget::object(hosted.steps(), &*about.key, "delete");
+    ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), input).await?;
+    ctx.clear_all();
+    Ok(Bytes::new())
 }
 
 /// Hands an answer to the call that waits for it.
@@ -171,7 +187,7 @@ pub(super) async fn answer(
     let thread = &*about.key;
     // An answer that cannot be read is refused here, and not where the caller waits.
     let label = hosted.label(Part::Request, thread);
-    hosted.wire.receive::<ThreadRequest>(label, input.clone()).await.map_err(of_reading)?;
+    hosted.wire.receive::<ThreadRequest>(label, input.clone()).await.map_err(of_wire)?;
     let Some(id) = ctx.get::<String>(WAITING).await? else {
         return Err(refusal(&nothing_waits(thread)).into());
     };
@@ -193,13 +209,18 @@ fn is_bad_answer(end: &RunEnd) -> bool {
     end.error_code().is_some_and(|code| codes.iter().any(|known| known.as_str() == code))
 }
 
-fn status(driven: &Driven) -> String {
-    let Driven::Ended(end) = driven else { return json!({ "state": "refused" }).to_string() };
+/// JSON as the server shows it, and not as a string of JSON.
+fn shown(status: &Value) -> Bytes {
+    status.to_string().into()
+}
+
+fn status(driven: &Driven) -> Bytes {
+    let Driven::Ended(end) = driven else { return shown(&json!({ "state": "refused" })) };
     let state = match (end.error_code(), end.stop_reason()) {
         (Some(code), _) => json!({ "state": "failed", "code": code }),
         (_, Some(reason)) => json!({ "state": "stopped", "reason": reason.as_str() }),
         _ if end.is_interrupted() => json!({ "state": "interrupted", "interrupts": end.interrupts().len() }),
         _ => json!({ "state": "finished" }),
     };
-    state.to_string()
+    shown(&state)
 }

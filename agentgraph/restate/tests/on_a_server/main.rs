@@ -2,7 +2,7 @@
 //!
 //! `.ci/restate` fetches the server and runs these tests.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
@@ -12,7 +12,12 @@ mod graphs_end_as_they_end_locally;
 mod killed_workers_lose_nothing;
 mod lost_servers_lose_nothing;
 mod networks_are_cut;
+mod secrets_stay_secret;
+mod streams_come_over_a_relay;
+mod threads_are_deleted;
 mod threads_migrate_or_are_refused;
+mod values_of_any_size_fit;
+mod workers_refuse_what_cannot_work;
 
 use common::worker_process;
 

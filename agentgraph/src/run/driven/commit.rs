@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::blob::Blob;
+use super::image::write_base;
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, StoreCode, StoreError, TaskId,
 };
@@ -64,6 +65,39 @@ impl Commit {
             self.put_record(record, saver).await?;
         }
         Ok(())
+    }
+
+    /// [`put_into`](Self::put_into) for a store that may lack the thread, or its last checkpoints: one that
+    /// was attached when the thread was there already. Then `rows`, those that the thread had before this
+    /// change, are written first, and the history begins with the oldest of them.
+    ///
+    /// # Errors
+    /// As [`put_into`](Self::put_into).
+    pub async fn put_after(
+        &self,
+        rows: &[(String, Vec<u8>)],
+        saver: &dyn Checkpointer,
+    ) -> Result<(), StoreError> {
+        match self.put_into(saver).await {
+            Err(error) if error.code() == StoreCode::Stale && self.is_ahead_of(saver).await? => {
+                write_base(&self.thread, rows, saver).await?;
+                self.put_into(saver).await
+            }
+            stored => stored,
+        }
+    }
+
+    /// Whether the store lacks a checkpoint that a record follows.
+    async fn is_ahead_of(&self, saver: &dyn Checkpointer) -> Result<bool, StoreError> {
+        for record in &self.records {
+            let place = Place { thread: &self.thread, namespace: &record.namespace };
+            if let Some(parent) = record.row.as_ref().and_then(|row| row.parent)
+                && saver.row(place, parent).await?.is_none()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn put_record(&self, record: &Record, saver: &dyn Checkpointer) -> Result<(), StoreError> {

@@ -1,5 +1,6 @@
 //! [`Image`]: the rows of one thread in memory, and what has changed since it was last handed out.
 
+mod base;
 mod key;
 mod store;
 
@@ -16,6 +17,7 @@ use agentgraph_checkpoint::{
     CheckpointId, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail, stale,
 };
 
+pub(super) use base::write_base;
 pub(super) use store::DrivenStore;
 
 /// A delta of fewer bytes contains no value that later records refer to.

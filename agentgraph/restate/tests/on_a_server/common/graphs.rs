@@ -76,6 +76,8 @@ pub enum Kind {
     Session,
     /// Durable steps.
     Durable,
+    /// A message in pieces. Not one of `ALL`.
+    Chatty,
 }
 
 impl Kind {
@@ -125,6 +127,7 @@ pub fn build(kind: Kind, tools: &Tools) -> Built {
         Kind::Retried => retried(),
         Kind::Session => session(),
         Kind::Durable => durable(),
+        Kind::Chatty => chatty(),
     };
     Built::State(graph.dep(tools.clone()).compile().unwrap())
 }
@@ -204,7 +207,7 @@ fn pass(tools: &Tools) -> CompiledDependencyGraph<Table, u64> {
         tools
             .during(&ctx, async {
                 edits.remove_edge("observe", "flee")?;
-                edits.add_node("axe", "mend", &number)?;
+                edits.add_node("axe", "mend", number)?;
                 edits.add_edge("observe", "axe")?;
                 edits.add_edge("axe", "report")?;
                 Ok((0..9).map(|n| (format!("wolf {n}"), number + n)).collect())
@@ -316,7 +319,7 @@ fn edited() -> StateGraph<Work> {
                 }
                 for n in 0..2_u32 {
                     let node = format!("read#{n}");
-                    edits.add_node(&node, "read", &n)?;
+                    edits.add_node(&node, "read", n)?;
                     edits.add_edge("search", &node)?;
                     edits.add_edge(&node, "write")?;
                 }
@@ -427,6 +430,15 @@ fn session() -> StateGraph<Work> {
         .edge("apple", "bread")
         .edge("apple", "note")
         .edge(["bread", "note"], "tea")
+}
+
+fn chatty() -> StateGraph<Work> {
+    async fn speak(ctx: Ctx, tools: Dep<Tools>) -> WorkUpdate {
+        ctx.message("one ");
+        tools.during(&ctx, async { ctx.message("two ") }).await;
+        Work::update().lines(["spoken"])
+    }
+    StateGraph::new().node("speak", speak).edge(START, "speak")
 }
 
 fn durable() -> StateGraph<Work> {

@@ -52,11 +52,6 @@ impl Meter {
         Meter { address, shared, task }
     }
 
-    /// The frames so far.
-    pub fn frames(&self) -> u64 {
-        self.shared.frames.load(Ordering::SeqCst)
-    }
-
     /// Cuts the way at the n-th frame from now on, counted from 1: before or after that frame.
     pub fn cut_at(&self, frame: u64, passes: bool) {
         self.shared.frames.store(0, Ordering::SeqCst);
@@ -149,7 +144,7 @@ async fn count(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<Shar
             let number = shared.frames.fetch_add(1, Ordering::SeqCst) + 1;
             cuts = number >= shared.cut_at.load(Ordering::SeqCst);
         }
-        if !(cuts && !shared.passes.load(Ordering::SeqCst)) && to.write_all(&frame).await.is_err() {
+        if (!cuts || shared.passes.load(Ordering::SeqCst)) && to.write_all(&frame).await.is_err() {
             return;
         }
         if cuts {

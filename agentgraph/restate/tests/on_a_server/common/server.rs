@@ -102,6 +102,12 @@ impl Server {
         if let Some(time) = settings.suspends_after {
             sections += &format!("[worker.invoker]\ninactivity-timeout = \"{time}\"\n");
         }
+        // So that a test can look for bytes in the files.
+        for store in ["worker.storage", "log-server", "bifrost.local"] {
+            sections += &format!(
+                "[{store}]\nrocksdb-disable-wal-compression = true\nrocksdb-disable-l0-l1-compression = true\n"
+            );
+        }
         fs::write(folder.join("restate.toml"), config + &sections).unwrap();
         Server {
             shell: None,
@@ -169,6 +175,20 @@ impl Server {
             })
         }
         search(&self.folder.join("data"), bytes)
+    }
+
+    /// The bytes of the server's data.
+    pub fn data_size(&self) -> u64 {
+        fn size(folder: &Path) -> u64 {
+            let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            // A file may be gone by now.
+            entries
+                .map(|path| {
+                    if path.is_dir() { size(&path) } else { fs::metadata(&path).map_or(0, |file| file.len()) }
+                })
+                .sum()
+        }
+        size(&self.folder.join("data"))
     }
 
     /// The rows of an SQL query of the server's own tables, as JSON.

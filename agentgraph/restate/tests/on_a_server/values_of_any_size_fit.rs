@@ -1,0 +1,125 @@
+//! Large values go by their hash to the graph's checkpointer, so that neither a message nor a journal nor the
+//! state of a thread meets a limit of the server. Where there is no checkpointer, they are refused with the
+//! remedy.
+
+use std::sync::Arc;
+
+use agentgraph::prelude::*;
+use agentgraph::{Code, Error};
+use agentgraph_restate::{RemoteGraph, RestateClient, RestateWorker, Serving};
+use serde::{Deserialize, Serialize};
+
+use crate::common::server::{self, Server};
+
+const MIB: usize = 1024 * 1024;
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+struct Book {
+    text: String,
+    #[reduce(append)]
+    pages: Vec<String>,
+    #[reduce(sum)]
+    read: u64,
+}
+
+async fn serve(server: &Server, name: &str, graph: CompiledGraph<Book>) -> (Serving, RemoteGraph<Book>) {
+    let worker = RestateWorker::new().graph(name, graph).register(&server.admin);
+    let serving = worker.start("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    (serving, RestateClient::connect(&server.ingress).unwrap().graph(name))
+}
+
+/// 100 parallel tasks that read the same state.
+fn readers() -> CompiledGraph<Book> {
+    async fn split() -> Command<Book> {
+        Command::to((0..100_u32).map(|page| Dispatch::new("read", page)).collect::<Vec<_>>())
+    }
+    async fn read(book: Snapshot<Book>) -> BookUpdate {
+        Book::update().read(book.text.len() as u64)
+    }
+    let graph = StateGraph::new().node("split", split.targets(["read"])).node("read", read.remote());
+    graph.edge(START, "split").compile().unwrap()
+}
+
+/// A node that returns a text of this many MiB.
+fn writer(mib: usize) -> CompiledGraph<Book> {
+    let write = move || async move { Book::update().text("x".repeat(mib * MIB)) };
+    StateGraph::new().node("write", write).edge(START, "write").compile().unwrap()
+}
+
+/// 400 supersteps that each add a page of 100 KiB.
+fn diary() -> CompiledGraph<Book> {
+    async fn page(book: Snapshot<Book>) -> BookUpdate {
+        let page = char::from(b'a' + (book.pages.len() % 26) as u8).to_string();
+        Book::update().pages([page.repeat(100 * 1024)])
+    }
+    StateGraph::new()
+        .node("page", page)
+        .edge(START, "page")
+        .branch("page", |book: &Book| if book.pages.len() < 400 { "page" } else { END }, ["page", END])
+        .compile()
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_a_fan_out_is_sent_once() {
+    let server = Server::start().await;
+    let graph = readers().checkpointer(MemorySaver::new());
+    let (_worker, graph) = serve(&server, "readers", graph).await;
+    let before = server.data_size();
+    let input = Book::update().text("x".repeat(MIB));
+    let book = graph.invoke(input).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(book.read, 100 * MIB as u64);
+    let grown = server.data_size() - before;
+    assert!(grown < 16 * MIB as u64, "the server's data grew by {grown} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_checkpointer_a_large_fan_out_is_refused_with_the_remedy() {
+    let (_worker, graph) = serve(server::shared().await, "poor-readers", readers()).await;
+    let input = Book::update().text("x".repeat(MIB));
+    let error = graph.invoke(input).thread("t").await.unwrap_err();
+    assert_eq!(error.code(), Code::Host);
+    assert!(error.message().contains("attach a checkpointer"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_larger_than_any_message_is_stored_by_its_hash() {
+    let graph = writer(40).checkpointer(MemorySaver::new());
+    let (_worker, graph) = serve(server::shared().await, "writer", graph).await;
+    let book = graph.invoke(Book::update()).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(book.text.len(), 40 * MIB);
+    assert_eq!(graph.state("t").await.unwrap().unwrap().values.text.len(), 40 * MIB);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_checkpointer_a_large_result_is_an_error_of_its_node() {
+    let (_worker, graph) = serve(server::shared().await, "poor-writer", writer(40)).await;
+    let error: Error = graph.invoke(Book::update()).thread("t").await.unwrap_err();
+    assert_eq!(error.code(), Code::Host);
+    assert!(error.message().contains("attach a checkpointer"), "{error}");
+
+    let input = Book::update().text("x".repeat(40 * MIB));
+    let error = graph.invoke(input).thread("u").await.unwrap_err();
+    assert_eq!(error.code(), Code::Encode);
+    assert!(error.message().contains("send their names"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_grows_beyond_the_memory_of_an_invocation_goes_on() {
+    let saver = Arc::new(MemorySaver::new());
+    let (_worker, graph) = serve(server::shared().await, "diary", diary().checkpointer(saver)).await;
+    let book = graph.invoke(Book::update()).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(book.pages.iter().map(String::len).sum::<usize>(), 400 * 100 * 1024);
+    let again = graph.state("t").await.unwrap().unwrap().values;
+    assert_eq!(again, book);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_checkpointer_a_state_has_a_limit_with_a_remedy() {
+    let (_worker, graph) = serve(server::shared().await, "poor-diary", diary()).await;
+    let error = graph.invoke(Book::update()).thread("t").await.unwrap_err();
+    assert!(error.message().contains("attach a checkpointer"), "{error}");
+    // What was stored before is there.
+    let pages = graph.state("t").await.unwrap().unwrap().values.pages.len();
+    assert!(pages > 100, "{pages}");
+}
