@@ -102,7 +102,7 @@ async fn every_fault_is_found_by_its_clause() {
     let mut blind: BTreeSet<&str> = conformance::clauses().iter().map(Clause::name).collect();
     for (fault, name) in faults() {
         let clause = conformance::clause(name).unwrap_or_else(|| panic!("no clause `{name}`"));
-        let notes = Notes::temporary().unwrap().patience(Duration::from_millis(400));
+        let notes = Notes::temporary().unwrap().patience(Duration::from_secs(2));
         let report = conformance::check(&[clause], &*host_with(fault, &notes), &notes).await;
         let found = &report.findings[0];
         let problem = found.problem.as_deref().unwrap_or_else(|| panic!("{fault:?} is not found:\n{report}"));

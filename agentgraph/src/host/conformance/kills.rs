@@ -67,7 +67,9 @@ fn turning(notes: &Notes) -> StateGraph<Sheet> {
 fn holding(notes: &Notes) -> StateGraph<Sheet> {
     async fn holds(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
         notes.note(&ctx, "runs")?;
-        notes.wait_in(&ctx, "the kit", GO).await?;
+        if !notes.wait_in(&ctx, "the kit", GO).await? {
+            notes.note(&ctx, "waited in vain")?;
+        }
         Ok(Sheet::update().lines([ctx.node()]))
     }
     StateGraph::new()
@@ -115,6 +117,11 @@ async fn killed(case: &Case<'_>) -> Found {
     };
     let (end, killed) = join(begun, kill).await;
     killed?;
+    if case.count("holds", "waited in vain")? > 0 {
+        return Err(
+            "the workers died so late that nothing was under way: give the notes more patience".to_owned()
+        );
+    }
     let sheet = match end?.into_result::<Sheet>(&()) {
         Err(error) if is_of_the_host(&error) => case.finished(graph, proceed()).await?,
         Err(error) => return Err(format!("the run whose worker died failed so: {error}")),
