@@ -8,6 +8,7 @@ mod register;
 mod room;
 mod rows;
 mod serve;
+mod slots;
 mod steps;
 mod tasks;
 mod thread;

@@ -6,13 +6,15 @@ use restate_sdk::errors::HandlerError;
 
 use super::hosted::Hosted;
 use super::room::Room;
+use super::slots::Slots;
 use super::tasks::of_wire;
 use super::waits::is_cancel;
 use crate::wire::Part;
 
-/// The rows of a thread, in order, and the room that they leave.
+/// The rows of a thread, in order, the slots that they are in, and the room that they leave.
 pub(super) struct Rows {
     pub(super) rows: Vec<(String, Vec<u8>)>,
+    pub(super) slots: Slots,
     pub(super) room: Room,
 }
 
@@ -32,22 +34,25 @@ impl Rows {
         };
         keys.retain(|key| !key.starts_with('~'));
         keys.sort_unstable();
-        let mut rows = Vec::with_capacity(keys.len());
-        let mut room = Room::default();
+        let mut values = Vec::with_capacity(keys.len());
         for key in keys {
-            let payload = loop {
+            let value = loop {
                 match ctx.get::<Bytes>(&key).await {
                     Err(error) if is_cancel(&error) => *cancelled = true,
                     found => break found?,
                 }
             };
-            if let Some(payload) = payload {
-                room.hold(&key, payload.len());
-                let label = hosted.label(Part::Row, thread).of_key(&key);
-                let (row, _) = hosted.wire.read(label, payload).await.map_err(of_wire)?;
-                rows.push((key, row));
-            }
+            values.extend(value.map(|value| (key, value)));
         }
-        Ok(Rows { rows, room })
+        let (slots, payloads) = Slots::read(values).map_err(of_wire)?;
+        let mut rows = Vec::with_capacity(payloads.len());
+        let mut room = Room::default();
+        for (key, payload) in payloads {
+            room.hold(&key, payload.len());
+            let label = hosted.label(Part::Row, thread).of_key(&key);
+            let (row, _) = hosted.wire.read(label, payload).await.map_err(of_wire)?;
+            rows.push((key, row));
+        }
+        Ok(Rows { rows, slots, room })
     }
 }

@@ -25,6 +25,7 @@ use super::hosted::Hosted;
 use super::posting::CallPosts;
 use super::room::Room;
 use super::rows::Rows;
+use super::slots::Slots;
 use super::tasks::{self, of_wire, run_here};
 use super::waits::{Look, Over, Waits, is_cancel};
 use crate::wire::message::{
@@ -38,9 +39,9 @@ pub(super) const DEFAULT_LIMIT: u64 = 1_000;
 /// The invocation that drives the thread, beside its rows. No key of a row begins like this.
 const DRIVING: &str = "~driving";
 
-/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a
-/// drain once in this time.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// A run of single tasks in this process waits for nothing else. After this time it looks for a cancellation
+/// and for a drain before each of them.
+const BEFORE_LOOKS: Duration = Duration::from_millis(100);
 
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
 pub(super) async fn drive(
@@ -53,7 +54,7 @@ pub(super) async fn drive(
     let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
     let (DriveRequest { call, at, about: info }, key) = read.map_err(of_wire)?;
     let mut cancelled = false;
-    let Rows { rows, room } = Rows::read(hosted, ctx, thread, &mut cancelled).await?;
+    let Rows { rows, slots, room } = Rows::read(hosted, ctx, thread, &mut cancelled).await?;
     ctx.set(DRIVING, about.invocation_id.clone());
     let base = if hosted.saver.is_some() { rows.clone() } else { Vec::new() };
     let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows).journaled();
@@ -69,7 +70,7 @@ pub(super) async fn drive(
                 thread,
                 key: &key,
                 invocation: &about.invocation_id,
-                looked: run.now(),
+                begun: run.now(),
                 run,
                 info,
                 posts,
@@ -77,6 +78,7 @@ pub(super) async fn drive(
                 queued: Vec::new(),
                 under_way: BTreeMap::new(),
                 forgettable: Vec::new(),
+                slots,
                 room,
                 base,
                 share,
@@ -157,6 +159,7 @@ struct Steps<'a> {
     under_way: BTreeMap<NeedId, TaskId>,
     /// Tasks that are done, and whose durable steps are not needed once that is stored.
     forgettable: Vec<TaskId>,
+    slots: Slots,
     room: Room,
     /// The rows at the beginning, until the history has the thread.
     base: Vec<(String, Vec<u8>)>,
@@ -164,8 +167,8 @@ struct Steps<'a> {
     share: Option<u64>,
     /// Why the call stops at its next boundary.
     drain: Option<Drain>,
-    /// The run's time when a drain was last looked for.
-    looked: SystemTime,
+    /// The run's time at the beginning.
+    begun: SystemTime,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -311,13 +314,12 @@ impl Steps<'_> {
         Ok(true)
     }
 
-    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked
-    /// for is passed on, too; the task that is due is the last one then.
+    /// Whether the invocation was cancelled. A drain that was asked for is passed on, too; the task that is due
+    /// is the last one then.
     async fn is_cancelled(&mut self) -> Result<bool, HandlerError> {
-        if self.run.now().duration_since(self.looked).unwrap_or_default() < BETWEEN_LOOKS {
+        if self.run.now().duration_since(self.begun).unwrap_or_default() < BEFORE_LOOKS {
             return Ok(false);
         }
-        self.looked = self.run.now();
         match self.waits.look().await {
             Ok(Look::Drain) => self.drain(Drain::Asked),
             Ok(Look::Nothing) => {}
@@ -419,8 +421,12 @@ impl Steps<'_> {
             }
         }
         // A change is stored as a whole, or not at all.
-        payloads.into_iter().for_each(|(key, payload)| self.ctx.set(&key, payload));
-        change.clear.iter().for_each(|key| self.ctx.clear(key));
+        for (key, value) in self.slots.change(payloads, &change.clear) {
+            match value {
+                Some(value) => self.ctx.set(&key, value),
+                None => self.ctx.clear(&key),
+            }
+        }
         let forgettable = std::mem::take(&mut self.forgettable);
         match (change.commit, &self.hosted.saver) {
             (None, _) if forgettable.is_empty() => Ok(Ok(())),

@@ -23,6 +23,8 @@ pub(super) struct Waits<'a> {
     open: Vec<(NeedId, Box<dyn Wait<'a> + 'a>)>,
     /// The signal for a drain; `None` once it has come.
     drain: Option<NotificationHandle>,
+    /// A timer that is over and never taken, so that a look for signals does not wait.
+    over: Option<NotificationHandle>,
 }
 
 /// How a wait ended.
@@ -89,7 +91,7 @@ impl<'a, F: DurableFuture<Output = Result<(), TerminalError>> + Send + 'a> Wait<
 impl<'a> Waits<'a> {
     pub(super) fn new(ctx: &'a ContextInternal) -> Self {
         let drain = ctx.signal::<()>(DRAIN);
-        Waits { ctx, open: Vec::new(), drain: Some(drain.handle()) }
+        Waits { ctx, open: Vec::new(), drain: Some(drain.handle()), over: None }
     }
 
     /// Asks an invocation for a drain.
@@ -97,14 +99,14 @@ impl<'a> Waits<'a> {
         ctx.resolve_signal(invocation, DRAIN, ());
     }
 
-    /// Looks for signals without waiting for them. It costs a timer in the journal, so that a replay finds
-    /// the same.
+    /// Looks for signals without waiting for them. It finds those that came before the end of the last step, in
+    /// the order of the journal, so a replay finds the same. The first look costs a timer.
     ///
     /// # Errors
     /// The invocation was cancelled.
     pub(super) async fn look(&mut self) -> Result<Look, TerminalError> {
-        let now = self.ctx.sleep(Duration::ZERO);
-        let handles = self.drain.into_iter().chain([now.handle()]).collect();
+        let over = *self.over.get_or_insert_with(|| self.ctx.sleep(Duration::ZERO).handle());
+        let handles = self.drain.into_iter().chain([over]).collect();
         let first = self.ctx.select(handles).await?;
         if self.drain.is_none() || first > 0 {
             return Ok(Look::Nothing);

@@ -12,7 +12,7 @@ use agentgraph_restate::{RemoteGraph, RestateClient, RestateWorker, Serving};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::common::server;
+use crate::common::server::{self, Server};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Trip {
@@ -28,7 +28,14 @@ async fn serve<S: agentgraph::state::StoredState<Schema = ()>>(
     name: &str,
     graph: CompiledGraph<S>,
 ) -> (Serving, RemoteGraph<S>) {
-    let server = server::shared().await;
+    serve_on(server::shared().await, name, graph).await
+}
+
+async fn serve_on<S: agentgraph::state::StoredState<Schema = ()>>(
+    server: &Server,
+    name: &str,
+    graph: CompiledGraph<S>,
+) -> (Serving, RemoteGraph<S>) {
     let worker = RestateWorker::new().graph(name, graph).register(&server.admin);
     let serving = worker.start("127.0.0.1:0".parse().unwrap()).await.unwrap();
     (serving, RestateClient::connect(&server.ingress).unwrap().graph(name))
@@ -142,18 +149,21 @@ async fn a_drain_is_noticed_between_single_tasks() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         Trip::update()
     }
-    let runs = Arc::new(AtomicUsize::new(0));
-    let graph =
-        StateGraph::new().dep(Arc::clone(&runs)).node("step", step).edge(START, "step").edge("step", "step");
-    let (_worker, graph) = serve("drained-loop", graph.compile().unwrap()).await;
-    let running = call(&graph);
-    while runs.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
+    for server in [server::shared().await, server::that_suspends_at_once().await] {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let graph = StateGraph::new().dep(Arc::clone(&runs)).node("step", step).edge(START, "step");
+        let graph = graph.edge("step", "step").compile().unwrap().checkpointer(MemorySaver::new());
+        let (_worker, graph) = serve_on(server, "drained-loop", graph).await;
+        let running = call(&graph);
+        // Not the first look finds it, and a replay has to find it in the same one.
+        while runs.load(Ordering::SeqCst) < 5 {
+            tokio::task::yield_now().await;
+        }
+        assert!(graph.drain("t").await.unwrap());
+        let outcome = running.await.unwrap().unwrap();
+        assert_eq!(stopped(&outcome), Some(StopReason::Drained));
+        assert!(runs.load(Ordering::SeqCst) < 100);
     }
-    assert!(graph.drain("t").await.unwrap());
-    let outcome = running.await.unwrap().unwrap();
-    assert_eq!(stopped(&outcome), Some(StopReason::Drained));
-    assert!(runs.load(Ordering::SeqCst) < 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -282,4 +292,56 @@ async fn errors_are_those_of_the_engine() {
     assert_eq!(graph.resume(1).thread("nobody").await.unwrap_err().code(), Code::NothingToResume);
     assert_eq!(graph.invoke(Trip::update()).await.unwrap_err().code(), Code::NoThread);
     assert!(graph.state("nobody").await.unwrap().is_none());
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Scale {
+    left: u64,
+    right: u64,
+    /// Short or long, so that rows of all sizes replace each other.
+    text: String,
+}
+
+/// A reader comes between any two writes of a run, and sees a checkpoint as a whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_read_while_it_runs() {
+    const STEPS: u64 = 600;
+    let permits = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&permits);
+    let step = move |scale: Snapshot<Scale>| {
+        let gate = Arc::clone(&gate);
+        async move {
+            let next = scale.left + 1;
+            // The readers are not left behind.
+            if next % 20 == 0 {
+                gate.acquire().await.unwrap().forget();
+            }
+            let text = "x".repeat(if next % 3 == 0 { 20_000 } else { 10 });
+            Scale::update().left(next).right(next).text(text)
+        }
+    };
+    let more = |scale: &Scale| if scale.left < STEPS { "step" } else { END };
+    let graph = StateGraph::new()
+        .node("step", step)
+        .edge(START, "step")
+        .branch("step", more, ["step", END])
+        .compile()
+        .unwrap();
+    let (_worker, graph) = serve("read", graph).await;
+    let running = tokio::spawn(graph.invoke(Scale::update()).thread("t").into_future());
+    let mut last = 0;
+    let mut seen_on_the_way = 0;
+    while last < STEPS {
+        permits.add_permits(1);
+        let Some(state) = graph.state("t").await.unwrap() else {
+            assert_eq!(last, 0, "a thread that was there is not there");
+            continue;
+        };
+        let Scale { left, right, .. } = state.values;
+        assert!(left == right && left >= last, "{left} and {right} after {last}");
+        seen_on_the_way += usize::from(left > last && left < STEPS);
+        last = left;
+    }
+    assert!(seen_on_the_way > 10, "{seen_on_the_way}");
+    running.await.unwrap().unwrap().into_finished().unwrap();
 }
