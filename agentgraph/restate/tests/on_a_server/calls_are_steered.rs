@@ -302,7 +302,7 @@ struct Scale {
     text: String,
 }
 
-/// A reader comes between any two writes of a run, and sees a checkpoint as a whole.
+/// A reader sees whole checkpoints, the newest ones, while the slots of their rows are overwritten.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_is_read_while_it_runs() {
     const STEPS: u64 = 600;
