@@ -37,7 +37,8 @@ impl Journal {
         }
         for ids in ids.chunks(100) {
             let list = ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ");
-            let sql = format!("SELECT id, entry_type, name, raw_length FROM sys_journal WHERE id IN ({list})");
+            let sql =
+                format!("SELECT id, entry_type, name, raw_length FROM sys_journal WHERE id IN ({list})");
             for row in servers.query(&sql).await? {
                 let bytes = row["raw_length"].as_u64().ok_or("an entry has no length")?;
                 let kind = found.kinds.entry(text(&row["entry_type"]).unwrap_or_default()).or_default();

@@ -20,7 +20,8 @@ impl Same {
         ctx.set("running", ctx.invocation_id().to_owned());
         ctx.set("status", format!(r#"{{"invocation":"{}","state":"running"}}"#, ctx.invocation_id()));
         let state = loop {
-            let Json(driven) = ctx.object_client::<SameStepsClient>(ctx.key()).drive(Json(order)).call().await?;
+            let Json(driven) =
+                ctx.object_client::<SameStepsClient>(ctx.key()).drive(Json(order)).call().await?;
             if driven.is_done {
                 break driven.state;
             }
