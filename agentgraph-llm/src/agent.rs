@@ -18,6 +18,7 @@
 //! - A run ends after [`max_rounds`](Agent::max_rounds) answers of the model, whatever middleware does.
 
 mod answer;
+mod best;
 mod compiled;
 mod form;
 mod hand_off;
@@ -43,6 +44,7 @@ use crate::tool_macro::IntoTool;
 #[doc(hidden)]
 pub use agentgraph::State;
 pub use answer::AgentAnswer;
+pub use best::BestAnswer;
 pub use compiled::{CompiledAgent, IsAgent};
 use form::OutputForm;
 pub use hand_off::hand_off;

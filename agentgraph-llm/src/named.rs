@@ -123,7 +123,14 @@ impl ModelName {
 
     /// The settings of the model, without key and address.
     pub fn settings(&self) -> NamedModel {
-        NamedModel { name: self.clone(), key: None, url: None, timeout: None, allows_plain_http: false }
+        NamedModel {
+            name: self.clone(),
+            key: None,
+            url: None,
+            timeout: None,
+            max_retries: None,
+            allows_plain_http: false,
+        }
     }
 
     /// The settings of the model with the key and the address of the environment.
@@ -189,6 +196,7 @@ pub struct NamedModel {
     key: Option<SecretString>,
     url: Option<String>,
     timeout: Option<Duration>,
+    max_retries: Option<u32>,
     allows_plain_http: bool,
 }
 
@@ -204,6 +212,9 @@ macro_rules! build {
         }
         if let Some(timeout) = $settings.timeout {
             builder = builder.timeout(timeout).idle_timeout(timeout);
+        }
+        if let Some(retries) = $settings.max_retries {
+            builder = builder.max_retries(retries);
         }
         if $settings.allows_plain_http {
             builder = builder.allow_plain_http();
@@ -228,6 +239,13 @@ impl NamedModel {
     /// Limits the wait for an answer to begin, and the silence within it.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the number of retries of a failed call, 2 if not set. An agent with
+    /// [`ModelRetry`](crate::middleware::ModelRetry) sets 0 here, so that its own count is the whole count.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.max_retries = Some(retries);
         self
     }
 

@@ -121,8 +121,13 @@ pub(crate) type MakeEdits = Box<dyn FnOnce(&Edits) -> Result<(), EditError> + Se
 #[derive(Default)]
 pub(crate) struct ToParent {
     pub(crate) update: Option<Box<dyn Any + Send + Sync>>,
-    pub(crate) update_type: &'static str,
+    pub(crate) update_type: Cow<'static, str>,
 }
+
+/// Encodes an update for the parent graph, in a process that runs the task for a host. `None` if it is an
+/// update of another state.
+pub(crate) type EncodeParent =
+    Arc<dyn Fn(&(dyn Any + Send + Sync)) -> Option<Result<Vec<u8>, Error>> + Send + Sync>;
 
 impl<S: State> Command<S> {
     /// An empty command: the node's edges are followed.
@@ -201,7 +206,7 @@ impl<S: State> Command<S> {
     /// The update that a command to the [`parent`](Command::parent) writes: one of the parent's state.
     pub fn parent_update<U: Send + Sync + 'static>(mut self, update: U) -> Self {
         self.replaces_edges = true;
-        let update_type = std::any::type_name::<U>();
+        let update_type = std::any::type_name::<U>().into();
         self.parent = Some(Box::new(ToParent { update: Some(Box::new(update)), update_type }));
         self
     }

@@ -9,14 +9,14 @@ mod namespace;
 pub use crate::words::Memory;
 pub(crate) use namespace::namespace;
 
-use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
 use crate::engine::executor::ParentExit;
-use crate::error::{BoxError, Code, Error, OwnError};
+use crate::engine::host::{ParentUpdate, foreign_update, passed_on};
+use crate::error::{BoxError, OwnError};
 use crate::extract::{FromTask, Input, Requirement, Task};
 #[cfg(feature = "testing")]
 use crate::node::observed::Observer;
@@ -27,7 +27,7 @@ use crate::run::CompiledGraph;
 use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::spans::may_be_heard;
 use crate::state::{State, StoredState};
-use crate::step::{Command, IntoStep, Step};
+use crate::step::{Command, IntoStep, Step, ToParent};
 
 /// A graph that becomes a node of a graph over `P`: see [`CompiledGraph::embed`] and
 /// [`CompiledGraph::memory`].
@@ -225,18 +225,19 @@ struct TakesNoInput;
 /// The step of a subgraph's node after one of its nodes has left the subgraph.
 fn leave<P: State>(left: ParentExit) -> NodeResult<P> {
     let ParentExit { to, targets } = left;
-    let update = match to.update {
+    let command = Command { targets, replaces_edges: true, ..Command::new() };
+    let update = match to.update.map(|update| update.downcast::<P::Update>()) {
         None => None,
-        Some(update) => Some(*update.downcast::<P::Update>().map_err(|_| {
-            let problem = format!(
-                "a command for the parent graph has an update of type `{}`, and the parent's state takes a `{}`",
-                to.update_type,
-                type_name::<P::Update>()
-            );
-            OwnError(Error::new(Code::ParentCommand, problem))
-        })?),
+        Some(Ok(update)) => Some(*update),
+        Some(Err(other)) => match other.downcast::<ParentUpdate>() {
+            Ok(encoded) => return Ok(passed_on(command, encoded)),
+            Err(other) => {
+                let to = ToParent { update: Some(other), ..to };
+                return Err(OwnError(foreign_update::<P>(&to)).into());
+            }
+        },
     };
-    Ok(Step::Command(Box::new(Command { update, targets, replaces_edges: true, ..Command::new() })))
+    Ok(Step::Command(Box::new(Command { update, ..command })))
 }
 
 /// A function that makes the input of a subgraph over `C` from extractors over `P`: see
@@ -341,7 +342,7 @@ impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
     #[cfg(feature = "testing")]
     fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<P>>> {
         let Callee { graph, codec, memory } = &*self.callee;
-        let callee = Callee { graph: graph.observed(by, path), codec: *codec, memory: *memory };
+        let callee = Callee { graph: graph.observed(by, path, codec), codec: *codec, memory: *memory };
         Some(Arc::new(GraphNode { callee: Arc::new(callee), begin: Arc::clone(&self.begin) }))
     }
 }

@@ -19,6 +19,7 @@
 //! - Anything inside a process of a [`Host`](crate::host::Host), in tasks that nodes spawn, or in a subgraph
 //!   that is under a layer or called by the code of a node: such a subgraph is a part of that node.
 //! - A reducer of a subgraph that is not pure: test the subgraph as a graph of its own.
+//! - A route or a reducer that looks at the real clock: it decides the same in all calls of a short test.
 //! - Waits on `tokio::time`: nodes wait on the [`VirtualTime`] of the run only by delays, policies and
 //!   `ctx.sleep`, or if they are given one.
 
@@ -37,6 +38,8 @@ mod every_order;
 mod finding;
 #[cfg(feature = "testing")]
 mod kill_switch;
+#[cfg(feature = "testing")]
+mod merged;
 #[cfg(feature = "testing")]
 mod paths;
 #[cfg(feature = "testing")]

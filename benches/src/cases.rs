@@ -6,6 +6,8 @@ mod eager;
 mod edits;
 mod fan_out;
 mod flat;
+mod gaia;
+mod gaia_wire;
 mod growth;
 mod kept;
 mod looped;
@@ -39,6 +41,7 @@ pub(crate) fn all() -> Vec<Case> {
         reading::cases(),
         waiting::cases(),
         agent::cases(),
+        gaia::cases(),
         #[cfg(feature = "postgres")]
         postgres::cases(),
     ]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::Problem;
 use crate::arguments::Arguments;
-use caller::Caller;
+pub(crate) use caller::Caller;
 use scene::{Call, Kept, Scene};
 
 const CONNECTIONS: [usize; 2] = [1, 16];

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::de::value::{Error as ValueError, StringDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
+use super::best::BestAnswer;
 use super::state::{AgentChannels, AgentState};
 use crate::error::{Code, Error, Result};
 use crate::message::{Message, Role};
@@ -45,6 +46,35 @@ impl<T, S: AgentChannels> AgentAnswer<T, S> {
         let record = self.state.run_record();
         let direct = !record.direct.is_empty();
         record.end.unwrap_or(if direct { LoopEnd::ReturnedDirectly } else { LoopEnd::Finished })
+    }
+
+    /// The best answer of the run: its text if it finished with one, else the last text of the model, else
+    /// the result of the last call that succeeded. After a limit, a refusal or a cut answer the caller gets
+    /// what there is, and sees what it is.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use agentgraph_llm::agent::BestAnswer;
+    /// use agentgraph_llm::prelude::*;
+    /// use serde_json::json;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let model = ScriptedModel::from_fn(|_| Reply::text("Perhaps 7.").and_tool_call("count", json!({})));
+    /// let answer = Agent::new(model).max_rounds(3).compile()?.invoke("How many?").await?.into_finished()?;
+    /// assert_eq!(answer.best(), BestAnswer::Text("Perhaps 7.".into()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A run that failed has no answer: [`BestAnswer::of`] looks at the messages of its last state.
+    pub fn best(&self) -> BestAnswer {
+        let has_finished = matches!(self.end(), LoopEnd::Finished | LoopEnd::ReturnedDirectly);
+        let text = self.text();
+        match has_finished && !text.trim().is_empty() {
+            true => BestAnswer::Final(text),
+            false => BestAnswer::of(self.state.messages()),
+        }
     }
 
     /// The number of the model's answers in the run.

@@ -1,6 +1,7 @@
 //! Limits of a run and of a thread, truncation, refusal and pauses.
 
 use agentgraph::prelude::*;
+use agentgraph_llm::agent::BestAnswer;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{LoopEnd, StopReason, Usage};
 
@@ -115,4 +116,53 @@ async fn tokens_count_against_the_budget_of_the_run() {
         matches!(outcome, Outcome::Stopped { reason: agentgraph::StopReason::Budget, .. }),
         "{outcome:?}"
     );
+}
+
+#[tokio::test]
+async fn a_run_that_ends_at_its_limit_has_the_best_answer_so_far() {
+    let log = Log::default();
+    let ended = async |replies: Vec<Reply>| {
+        let rounds = replies.len() as u64;
+        let agent = Agent::new(ScriptedModel::new(replies)).tool(echo("echo", &log)).max_rounds(rounds);
+        let answer = agent.compile().unwrap().invoke("go").await.unwrap().into_finished().unwrap();
+        (answer.end(), answer.best())
+    };
+    let guess = |n| Reply::text(format!("perhaps {n}")).and_tool_call("echo", serde_json::json!({ "n": n }));
+    let wrong = || Reply::tool_call("echo", serde_json::json!({ "n": "x" }));
+    let result = |text: &str| BestAnswer::ToolResult { tool: "echo".into(), text: text.into() };
+    let cases = [
+        (vec![Reply::text("7")], (LoopEnd::Finished, BestAnswer::Final("7".into()))),
+        // A text counts more than a later result.
+        (
+            vec![guess(1), guess(2), calls("echo", [3])],
+            (LoopEnd::LimitReached, BestAnswer::Text("perhaps 2".into())),
+        ),
+        // The calls of the last answer are not run, and errors are no answers.
+        (
+            vec![calls("echo", [1]), calls("echo", [2]), calls("echo", [3])],
+            (LoopEnd::LimitReached, result("2")),
+        ),
+        (vec![calls("echo", [4]), wrong(), calls("echo", [5])], (LoopEnd::LimitReached, result("4"))),
+        (vec![calls("echo", [1])], (LoopEnd::LimitReached, BestAnswer::Nothing)),
+        // An empty or a cut answer is none.
+        (vec![calls("echo", [6]), Reply::text(" ")], (LoopEnd::Finished, result("6"))),
+        (
+            vec![Reply::text("and the").with_stop(StopReason::MaxTokens)],
+            (LoopEnd::Truncated, BestAnswer::Text("and the".into())),
+        ),
+    ];
+    for (replies, expected) in cases {
+        let shown = format!("{replies:?}");
+        assert_eq!(ended(replies).await, expected, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_best_answer_is_of_the_last_run() {
+    let replies = [Reply::text("old"), calls("echo", [1]), calls("echo", [2])];
+    let agent = Agent::new(ScriptedModel::new(replies)).tool(echo("echo", &Log::default())).max_rounds(2);
+    let agent = agent.compile().unwrap().checkpointer(MemorySaver::new());
+    agent.invoke("first").thread("t").await.unwrap();
+    let answer = agent.invoke("second").thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(answer.best(), BestAnswer::ToolResult { tool: "echo".into(), text: "1".into() });
 }

@@ -9,6 +9,7 @@ mod no_minute_has_more_than_the_limit;
 mod people_decide_about_calls;
 mod personal_data_does_not_leave_a_stream;
 mod requests_are_changed_for_the_provider_only;
+mod settings_that_a_model_refuses_are_left_out;
 pub(crate) mod support;
 mod tools_are_called_again_only_if_that_can_help;
 mod tools_are_chosen_from_those_that_exist;

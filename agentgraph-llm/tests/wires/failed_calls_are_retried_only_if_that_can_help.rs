@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentgraph_llm::prelude::*;
-use agentgraph_llm::{Code, Error};
+use agentgraph_llm::{Code, Error, ModelName, Provider};
 use futures_util::StreamExt;
 
 use super::wire::{Failure, Settings, WIRES, Wire, text};
@@ -294,5 +294,16 @@ async fn a_stream_is_not_retried_after_its_first_event() {
         let (texts, end, requests) = stream(*wire, [Reply::stream(late), never()]).await;
         assert!(end.unwrap_err().is_overloaded(), "{}", wire.name());
         assert_eq!((texts.as_str(), requests), ("Once ", 1));
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_known_by_name_may_have_no_retries() {
+    for provider in Provider::ALL {
+        let down = || Reply::json(503, "", r#"{"error":{"message":"down"}}"#);
+        let server = Server::start([down(), down(), down()]).await;
+        let named = ModelName::new(*provider, "m").settings().api_key("not-a-real-key").base_url(&server.url);
+        let error = named.max_retries(0).build().unwrap().chat(ChatRequest::user("hi")).await.unwrap_err();
+        assert_eq!((error.status(), server.requests().len()), (Some(503), 1), "{provider}");
     }
 }

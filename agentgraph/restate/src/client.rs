@@ -214,9 +214,8 @@ impl<S: StoredState> RemoteGraph<S> {
     }
 
     /// Cancels the call that has the thread: it ends as [stopped](agentgraph::StopReason::Cancelled), and
-    /// `proceed()` continues it. A task under way runs to its end, and its result may be dropped. Nothing new
-    /// starts; a run of short single tasks notices the cancellation within about a tenth of a second. Calls
-    /// that wait for the thread are not cancelled.
+    /// `proceed()` continues it. A task under way runs to its end, and its result may be dropped; nothing new
+    /// starts. Calls that wait for the thread are not cancelled.
     ///
     /// # Errors
     /// If the server or its workers are not reached.

@@ -1,4 +1,50 @@
 //! The same compiled graph on more than one machine, on [Restate](https://restate.dev).
+//!
+//! [`RestateWorker`] serves graphs from each machine, and [`RestateClient`] calls them: with the words of a
+//! local [`CompiledGraph`](agentgraph::CompiledGraph), the same outcomes and the same errors. The engine's own
+//! loop runs over each thread; only who meets its needs differs. [`EventRelay`] passes events of runs on.
+//!
+//! The page `docs/guide/restate.md` of the repository goes from one process to a cluster in five steps.
+//!
+//! ```no_run
+//! use agentgraph::prelude::*;
+//! use agentgraph_restate::{RestateClient, RestateWorker};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+//! struct Greeting {
+//!     name: String,
+//!     text: String,
+//! }
+//!
+//! async fn greet(greeting: Snapshot<Greeting>) -> GreetingUpdate {
+//!     Greeting::update().text(format!("Hello, {}!", greeting.name))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<()> {
+//! // On each machine. A server runs at the addresses of its defaults.
+//! let graph = StateGraph::new().node("greet", greet).edge(START, "greet").compile()?;
+//! let worker = RestateWorker::new().graph("greeting", graph).register("http://127.0.0.1:9070");
+//! let _serving = worker.start("127.0.0.1:9080".parse()?).await?;
+//!
+//! // Anywhere.
+//! let graph = RestateClient::connect("http://127.0.0.1:8080")?.graph::<Greeting>("greeting");
+//! let greeting = graph.invoke(Greeting::update().name("Ada")).thread("t-1").await?.into_finished()?;
+//! assert_eq!(greeting.text, "Hello, Ada!");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Limits
+//!
+//! - A call is one invocation of up to 500 supersteps, or several; a thread has one call at a time.
+//! - Routes and reducers run again when an invocation is built again from its journal, so they must be pure.
+//! - Without a checkpointer that all workers reach there is no history, there are no durable steps, and a
+//!   thread has 16 MiB at most.
+//! - A restart of a worker with a changed graph under the same address breaks invocations under way: give it
+//!   another address.
+
 mod client;
 mod events;
 mod headers;
@@ -14,3 +60,8 @@ pub use client::{
 pub use headers::Headers;
 pub use relay::{EventRelay, Relaying};
 pub use worker::{RestateWorker, ServeError, Serving};
+
+/// The programs of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/restate.md")]
+struct Guide;

@@ -6,6 +6,7 @@ mod look;
 mod posting;
 mod register;
 mod room;
+mod rows;
 mod serve;
 mod steps;
 mod tasks;

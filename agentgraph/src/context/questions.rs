@@ -204,8 +204,8 @@ impl Questions {
         self.asked.iter().find(|asked| asked.spot == *spot && asked.answer != AnswerState::Voided)
     }
 
-    /// Opens a question without an answer. An answer to another question at its spot is voided. `until` is the
-    /// end of a sleep.
+    /// Opens a question without an answer. An answer to another question at its spot is voided. `until` is
+    /// the end of a sleep.
     pub(crate) fn open(
         &mut self,
         spot: Spot,

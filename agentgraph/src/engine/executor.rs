@@ -63,6 +63,13 @@ impl NoOutput {
     }
 }
 
+/// The error for a command that leaves a graph without a graph around it.
+pub(crate) fn no_parent() -> Error {
+    let problem =
+        "its command goes to the parent graph, and there is none: this graph does not run as a subgraph";
+    Error::new(Code::ParentCommand, problem)
+}
+
 /// Warns of voided answers: a node that voids an answer each time it runs asks for ever.
 pub(crate) fn log_voided(node: &str, asks: &NewQuestions) {
     if !asks.voided.is_empty() {
@@ -247,9 +254,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 
     fn leave(&self, request: TaskRequest, command: Command<S>) -> NoOutput {
         if self.runtime.shared.outer.is_none() {
-            let problem = "its command goes to the parent graph, and there is none: this graph does not run as a subgraph";
-            let error = Error::new(Code::ParentCommand, problem);
-            return NoOutput::Failed(error.at_node(self.core.name(request.node)));
+            return NoOutput::Failed(no_parent().at_node(self.core.name(request.node)));
         }
         let Command { targets, parent, .. } = command;
         NoOutput::Leaves(ParentExit { to: parent.map(|to| *to).unwrap_or_default(), targets })

@@ -3,8 +3,10 @@
 //! The loop is generic over a [`TaskRunner`], so that in process a task is the plain call of its node. A
 //! [`HostRunner`] sends every task to a [`Host`](crate::host::Host) instead.
 
+mod exit;
 mod runner;
 
+pub(crate) use exit::{ParentUpdate, foreign_update, parent_encoder, passed_on};
 pub(crate) use runner::{HostRunner, Question, SentNode};
 
 use std::borrow::Cow;

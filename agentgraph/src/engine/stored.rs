@@ -237,12 +237,7 @@ impl StoredStep {
             Step::None => Self::of_parts(None, &[], false, codec, schema),
             Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
             Step::Command(command) => {
-                let Command { update, targets, replaces_edges, parent, .. } = *command;
-                if parent.is_some() {
-                    let problem =
-                        "a task that a host runs elsewhere cannot leave its graph with `Command::parent`";
-                    return Err(Error::new(Code::ParentCommand, problem));
-                }
+                let Command { update, targets, replaces_edges, .. } = *command;
                 Self::of_parts(update.as_ref(), &targets, replaces_edges, codec, schema)
             }
         }
@@ -259,25 +254,34 @@ impl StoredStep {
         if let (true, Some(update)) = (canonical::is_on(), &update) {
             unordered::check_update(codec, schema, update)?;
         }
-        let targets: Result<Vec<_>, Error> = targets.iter().map(StoredTarget::of).collect();
+        let step = Self::of_encoded(codec.version, update);
+        Ok(StoredStep { targets: stored_targets(targets)?, replaces_edges, ..step })
+    }
+
+    /// The command of a task to the graph around its own, with the encoded update of that graph's state.
+    pub(crate) fn of_parent_command(update: Option<Vec<u8>>, targets: &[Goto]) -> Result<Self, Error> {
         Ok(StoredStep {
-            version: codec.version,
-            update: update.map(Bytes),
-            targets: targets?,
-            replaces_edges,
-            turn: None,
-            edits: Vec::new(),
-            memories: StoredMemories::new(),
-            stuck: Vec::new(),
-            kinds: Vec::new(),
+            targets: stored_targets(targets)?,
+            replaces_edges: true,
+            ..Self::of_encoded(0, update)
         })
+    }
+
+    /// The parts of [`of_parent_command`](Self::of_parent_command).
+    pub(crate) fn into_parent_command(self) -> (Option<Vec<u8>>, Vec<Goto>) {
+        let targets = self.targets.into_iter().map(StoredTarget::into_goto).collect();
+        (self.update.map(|Bytes(update)| update), targets)
     }
 
     /// A step with only an encoded update.
     pub(crate) fn of_update(version: u32, update: Vec<u8>) -> Self {
+        Self::of_encoded(version, Some(update))
+    }
+
+    fn of_encoded(version: u32, update: Option<Vec<u8>>) -> Self {
         StoredStep {
             version,
-            update: Some(Bytes(update)),
+            update: update.map(Bytes),
             targets: Vec::new(),
             replaces_edges: false,
             turn: None,
@@ -326,6 +330,10 @@ impl StoredStep {
 /// The positions of memories after the calls of a task, from its record.
 pub(crate) fn memories_of(record: &[u8]) -> Result<StoredMemories, Error> {
     Ok(StoredStep::from_bytes(record)?.memories)
+}
+
+fn stored_targets(targets: &[Goto]) -> Result<Vec<StoredTarget>, Error> {
+    targets.iter().map(StoredTarget::of).collect()
 }
 
 fn is_zero(version: &u32) -> bool {

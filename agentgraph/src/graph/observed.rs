@@ -4,20 +4,21 @@ use std::sync::{Arc, OnceLock};
 
 use super::core::{GraphCore, NodeEntry, Router, RouterFn};
 use super::template::{Template, Templates};
-use crate::node::observed::{ObservedNode, Observer, path_in};
+use crate::node::observed::{DecideLater, ObservedNode, Observer, path_in};
+use crate::record::codec::Codec;
 use crate::route::Pick;
 use crate::state::State;
 use crate::step::Goto;
 
 impl<S: State> GraphCore<S> {
     /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
-    pub(crate) fn observed(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str) -> Self {
+    pub(crate) fn observed(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str, codec: &Codec<S>) -> Self {
         let nodes = self.names.iter().zip(&self.nodes);
         GraphCore {
             schema: self.schema.clone(),
             nodes: nodes.map(|(name, node)| node.observed(by, around, name)).collect(),
             topology: self.topology.clone(),
-            routers: self.observed_routers(by, around),
+            routers: self.observed_routers(by, around, codec),
             by_name: Arc::clone(&self.by_name),
             names: Arc::clone(&self.names),
             fingerprint: self.fingerprint.clone(),
@@ -60,43 +61,78 @@ impl<S: State> GraphCore<S> {
     }
 
     /// Routers that call those of the original graph, which owns the functions.
-    fn observed_routers(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str) -> Vec<Router<S>> {
+    fn observed_routers(
+        self: &Arc<Self>,
+        by: &Arc<dyn Observer>,
+        around: &str,
+        codec: &Codec<S>,
+    ) -> Vec<Router<S>> {
         let mut sources = vec![self.topology.start(); self.routers.len()];
         for node in 0..=self.topology.start() {
             self.topology.routers.row(node).iter().for_each(|router| sources[*router as usize] = node);
         }
         let observed = |(at, router): (usize, &Router<S>)| {
-            let original = Arc::clone(self);
+            let (original, codec) = (Arc::clone(self), *codec);
             let (by, path) = (Arc::clone(by), path_in(around, self.name(sources[at])));
             let decide = match &router.decide {
                 RouterFn::Typed(_) => RouterFn::Typed(Box::new(move |state, take| {
-                    let RouterFn::Typed(decide) = &original.routers[at].decide else { return };
                     let mut picks: Option<Vec<Pick>> = None;
-                    by.decides(&path, &mut || {
-                        let mut made = Vec::new();
-                        decide(state, &mut |pick| made.push(pick));
-                        let text = made.iter().map(Pick::text).collect();
+                    let decide = &mut || {
+                        let (made, text) = original.routers[at].picks(state);
                         picks.get_or_insert(made);
                         text
-                    });
+                    };
+                    by.decides(&path, decide, original.later(at, codec, state));
                     picks.into_iter().flatten().for_each(take);
                 })),
                 RouterFn::Named(_) => RouterFn::Named(Box::new(move |state, targets| {
-                    let RouterFn::Named(decide) = &original.routers[at].decide else { return };
                     let mut gotos: Option<Vec<Goto>> = None;
-                    by.decides(&path, &mut || {
-                        let mut made = Vec::new();
-                        decide(state, &mut made);
-                        let text = made.iter().map(Goto::text).collect();
+                    let decide = &mut || {
+                        let (made, text) = original.routers[at].gotos(state);
                         gotos.get_or_insert(made);
                         text
-                    });
+                    };
+                    by.decides(&path, decide, original.later(at, codec, state));
                     targets.extend(gotos.into_iter().flatten());
                 })),
             };
             Router { decide, targets: router.targets.clone() }
         };
         self.routers.iter().enumerate().map(observed).collect()
+    }
+}
+
+impl<S: State> GraphCore<S> {
+    /// Decides again on a copy of a state.
+    fn later(self: &Arc<Self>, router: usize, codec: Codec<S>, state: &S) -> DecideLater {
+        let (core, state) = (Arc::clone(self), state.clone());
+        Box::new(move || {
+            let state = codec.reread(&core.schema, &state);
+            let router = &core.routers[router];
+            router.picks(&state).1 + &router.gotos(&state).1
+        })
+    }
+}
+
+impl<S: State> Router<S> {
+    /// The targets of a typed route, and as text.
+    fn picks(&self, state: &S) -> (Vec<Pick>, String) {
+        let mut made = Vec::new();
+        if let RouterFn::Typed(decide) = &self.decide {
+            decide(state, &mut |pick| made.push(pick));
+        }
+        let text = made.iter().map(Pick::text).collect();
+        (made, text)
+    }
+
+    /// The targets of a branch, and as text.
+    fn gotos(&self, state: &S) -> (Vec<Goto>, String) {
+        let mut made = Vec::new();
+        if let RouterFn::Named(decide) = &self.decide {
+            decide(state, &mut made);
+        }
+        let text = made.iter().map(Goto::text).collect();
+        (made, text)
     }
 }
 

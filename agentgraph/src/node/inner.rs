@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use crate::context::RequiredContext;
 use crate::error::Error;
 use crate::node::host::{FarSide, TaskCall, TaskReply};
+use crate::step::EncodeParent;
 use crate::words::{Memory, Open};
 use agentgraph_checkpoint::{Checkpointer, Place, TaskId};
 
@@ -24,8 +25,15 @@ pub(crate) trait AnyGraph: Send + Sync {
     /// The contexts that its nodes, and those of its subgraphs, require from a caller.
     fn contexts(&self) -> &[RequiredContext];
 
-    /// Runs an attempt of a task in this graph, or in a graph further down its path.
-    async fn run_task(&self, call: TaskCall, depth: usize, far: FarSide) -> Result<TaskReply, Error>;
+    /// Runs an attempt of a task in this graph, or in a graph further down its path. `parent` encodes updates
+    /// of the graph around this one.
+    async fn run_task(
+        &self,
+        call: TaskCall,
+        depth: usize,
+        far: FarSide,
+        parent: EncodeParent,
+    ) -> Result<TaskReply, Error>;
 
     /// The open items of this call, if it has started and not ended.
     async fn open(

@@ -27,9 +27,13 @@ pub(crate) trait Observer: Send + Sync {
     /// A node is called.
     fn called(&self, task: ObservedTask) -> Box<dyn ObservedCall>;
 
-    /// A route behind this node decides. `decide` returns the decision as text, and may be called again.
-    fn decides(&self, path: &str, decide: &mut dyn FnMut() -> String);
+    /// A route behind this node decides. `decide` returns the decision as text, and may be called again;
+    /// `later` returns it too, at any time.
+    fn decides(&self, path: &str, decide: &mut dyn FnMut() -> String, later: DecideLater);
 }
+
+/// A decision of a route on the state that it had, as another process reads it.
+pub(crate) type DecideLater = Box<dyn Fn() -> String + Send + Sync>;
 
 /// One call of an observed node.
 pub(crate) trait ObservedCall: Send {

@@ -4,7 +4,11 @@
 //! rest through these pointers, which exist once a checkpointer or a host was attached.
 
 use crate::state::{State, StateError, StoredState, without_secrets};
+#[cfg(feature = "testing")]
+use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::DeltaWriter;
+#[cfg(feature = "testing")]
+use agentgraph_checkpoint::fold::{Folded, Value};
 
 /// [`StoredState`] as function pointers.
 #[allow(clippy::type_complexity)]
@@ -38,6 +42,33 @@ impl<S: StoredState> Codec<S> {
                 S::decode_update(schema, bytes).map_err(|error| hidden::<S>(schema, error))
             },
         }
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<S: State> Codec<S> {
+    /// The state as another process reads it: its maps without an order have another one. Channels that are
+    /// not stored stay as they are.
+    pub(crate) fn reread(&self, schema: &S::Schema, state: &S) -> S {
+        let channels = S::channels(schema);
+        let mut delta = DeltaWriter::new(channels.len());
+        delta.begin(CheckpointId::default());
+        let mut copy = state.clone();
+        for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
+            if (self.record_channel)(state, schema, at, &mut delta).is_err() {
+                return copy;
+            }
+        }
+        let mut folded = Folded::default();
+        if folded.apply(delta.bytes(), None).is_ok() {
+            for at in 0..channels.len() {
+                if let Ok(Value::Bytes(value)) = folded.value(at) {
+                    // A channel that cannot be read stays as it is: the engine reports it elsewhere.
+                    let _ = (self.restore_channel)(&mut copy, schema, at, &value);
+                }
+            }
+        }
+        copy
     }
 }
 

@@ -6,7 +6,6 @@
 //! be built again from its start and the replies: the same replies in the same order lead to the same needs,
 //! byte by byte.
 
-mod blob;
 mod call;
 mod commit;
 mod desk;

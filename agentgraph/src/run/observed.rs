@@ -8,13 +8,14 @@ use serde::de::DeserializeOwned;
 use crate::dependency::outputs::{Output, Outputs, OutputsUpdate, PassInput};
 use crate::engine::driver::Driver;
 use crate::node::observed::Observer;
+use crate::record::codec::Codec;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
 use crate::state::State;
 
 impl<S: State> CompiledGraph<S> {
     /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
-    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, around: &str) -> Self {
-        CompiledGraph { core: Arc::new(self.core.observed(by, around)), ..self.clone() }
+    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, around: &str, codec: &Codec<S>) -> Self {
+        CompiledGraph { core: Arc::new(self.core.observed(by, around, codec)), ..self.clone() }
     }
 
     /// Whether its tasks merge in the order in which they end.

@@ -19,7 +19,7 @@ use crate::record::header::Header;
 use crate::run::nested::Callee;
 use crate::run::task::run_far;
 use crate::state::State;
-use crate::step::InputValue;
+use crate::step::{EncodeParent, InputValue};
 use crate::subgraph::namespace;
 use crate::words::{DoneStep, Interrupt, Memory, Open, OpenChild, OpenRequest};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Tail, TaskId};
@@ -46,8 +46,14 @@ impl<C: State> AnyGraph for Callee<C> {
         &self.graph.core.contexts
     }
 
-    async fn run_task(&self, call: TaskCall, depth: usize, far: FarSide) -> Result<TaskReply, Error> {
-        run_far(&self.graph, self.codec, call, depth, far).await
+    async fn run_task(
+        &self,
+        call: TaskCall,
+        depth: usize,
+        far: FarSide,
+        parent: EncodeParent,
+    ) -> Result<TaskReply, Error> {
+        run_far(&self.graph, self.codec, call, depth, far, Some(parent)).await
     }
 
     async fn open(

@@ -17,8 +17,8 @@ use crate::context::{
     TaskVerdict, Units, VisibleEdits,
 };
 use crate::engine::driver::{Driver, FarNode};
-use crate::engine::executor::node_error;
-use crate::engine::host::{Question, attempt_of};
+use crate::engine::executor::{no_parent, node_error};
+use crate::engine::host::{Question, attempt_of, parent_encoder};
 use crate::engine::spans::Spans;
 use crate::engine::stored::{StoredStep, to_bytes};
 use crate::error::{BoxError, Code, Error};
@@ -35,7 +35,7 @@ use crate::record::once::StoredOnce;
 use crate::run::task::once::FarOnce;
 use crate::session::Sessions;
 use crate::state::{State, StoredState};
-use crate::step::{InputValue, Step};
+use crate::step::{EncodeParent, Goto, InputValue, Step, ToParent};
 use crate::words::GraphEdit;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 use agentgraph_checkpoint::services::micros;
@@ -141,18 +141,19 @@ impl<'a, S: StoredState> IntoFuture for TaskRun<'a, S> {
     fn into_future(self) -> Self::IntoFuture {
         let TaskRun { graph, call, far } = self;
         let codec = Codec::of(graph.core.migrations.version);
-        Box::pin(async move { run_far(graph, codec, call, 0, far).await })
+        Box::pin(async move { run_far(graph, codec, call, 0, far, None).await })
     }
 }
 
 /// Runs the attempt that a call asks for, in the graph at the end of its path. `depth` is the position of
-/// this graph in the path.
+/// this graph in the path, and `parent` encodes updates of the graph around it.
 pub(in crate::run) async fn run_far<S: State>(
     graph: &CompiledGraph<S>,
     codec: Codec<S>,
     call: TaskCall,
     depth: usize,
     far: FarSide,
+    parent: Option<EncodeParent>,
 ) -> Result<TaskReply, Error> {
     let details = call.details()?;
     if let Some(name) = call.path.get(depth) {
@@ -160,7 +161,8 @@ pub(in crate::run) async fn run_far<S: State>(
         let core = restored(graph, added.map(|(_, edit)| edit).collect(), name)?;
         let inner = core.id(name).and_then(|node| core.entry(node)?.graph.clone());
         let inner = inner.ok_or_else(|| lacking(&format!("graph `{name}` as a node")))?;
-        return inner.run_task(call, depth + 1, far).await;
+        let parent = parent_encoder(codec, &core.schema);
+        return inner.run_task(call, depth + 1, far, parent).await;
     }
     let found = match &graph.driver {
         Some(driver) => {
@@ -179,7 +181,8 @@ pub(in crate::run) async fn run_far<S: State>(
         None => Vec::new(),
         Some(once) => once.load().await?,
     };
-    FarAttempt::new(graph, found, codec, call, details, done, far)?.run(once).await
+    let attempt = FarAttempt::new(graph, found, codec, call, details, done, far)?;
+    FarAttempt { parent, ..attempt }.run(once).await
 }
 
 /// The node that a call names, and the state that it reads.
@@ -238,10 +241,13 @@ struct FarAttempt<S: State> {
     shared: Arc<RunShared>,
     task: TaskId,
     request: TaskRequest,
+    is_in_subgraph: bool,
     input: Option<InputValue>,
     failure: Option<Arc<Failure>>,
     /// The units that the run had spent before.
     spent: Units,
+    /// Encodes updates of the graph around the one of the node.
+    parent: Option<EncodeParent>,
 }
 
 impl<S: State> FarAttempt<S> {
@@ -302,7 +308,21 @@ impl<S: State> FarAttempt<S> {
         let failure = failure.map(Arc::new);
         let driver = graph.driver.clone();
         let (task, name) = (call.task, call.node);
-        Ok(FarAttempt { core, driver, node, name, codec, shared, task, request, input, failure, spent })
+        Ok(FarAttempt {
+            core,
+            driver,
+            node,
+            name,
+            codec,
+            shared,
+            task,
+            request,
+            is_in_subgraph: !call.namespace.is_empty(),
+            input,
+            failure,
+            spent,
+            parent: None,
+        })
     }
 
     async fn run(self, once: Option<FarOnce>) -> Result<TaskReply, Error> {
@@ -316,7 +336,10 @@ impl<S: State> FarAttempt<S> {
             }
         };
         let EndedAttempt { result, next_in, .. } = ended;
-        let result = make_edits(&self.shared, self.request, result);
+        let result = match result {
+            Ok(Step::Command(command)) if command.parent.is_some() => Ok(Step::Command(command)),
+            result => make_edits(&self.shared, self.request, result),
+        };
         let index = self.request.index;
         let reply = match (self.shared.control.verdict(index), result) {
             (Some(verdict), _) => self.verdict(verdict)?,
@@ -380,6 +403,13 @@ impl<S: State> FarAttempt<S> {
     }
 
     fn done(&self, step: Step<S>) -> Result<Reply, Error> {
+        let step = match step {
+            Step::Command(mut command) if command.parent.is_some() => {
+                let to = command.parent.take().map(|to| *to).unwrap_or_default();
+                return self.leaves(&to, &command.targets);
+            }
+            step => step,
+        };
         let step = match (step, &self.driver) {
             (Step::Update(update), Some(driver)) => Step::Update(driver.named_output(&self.name, update)),
             (step, _) => step,
@@ -387,6 +417,26 @@ impl<S: State> FarAttempt<S> {
         let mut step = StoredStep::of_step(step, &self.codec, &self.core.schema)?;
         step.edits = self.node.desk.take_edits(&self.shared, self.request);
         Ok(Reply::Done(step.to_bytes()?.into()))
+    }
+
+    /// The reply of a node that leaves its graph. The graph around it is on the path of the call.
+    fn leaves(&self, to: &ToParent, targets: &[Goto]) -> Result<Reply, Error> {
+        let Some(encode) = &self.parent else {
+            return Ok(Reply::Failed(failure_bytes(&self.cannot_leave(), &[])?));
+        };
+        let encoded = to.update.as_deref().map(|update| encode(update));
+        let foreign = matches!(encoded, Some(None)).then(|| to.update_type.to_string());
+        let step = StoredStep::of_parent_command(encoded.flatten().transpose()?, targets)?;
+        Ok(Reply::Leaves { step: step.to_bytes()?.into(), foreign })
+    }
+
+    fn cannot_leave(&self) -> Error {
+        if !self.is_in_subgraph {
+            return no_parent();
+        }
+        let problem = "a subgraph with a host of its own cannot be left with `Command::parent`: give the host to the graph \
+             around it";
+        Error::new(Code::ParentCommand, problem)
     }
 
     fn failed(&self, error: BoxError) -> Result<Blob, Error> {

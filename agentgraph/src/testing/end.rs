@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::state::{State, StoredState};
+use crate::state::StoredState;
 use crate::words::Outcome;
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::{DeltaWriter, decode};
@@ -108,18 +108,4 @@ fn digest(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.to_string().hash(&mut hasher);
     hasher.finish()
-}
-
-/// The channels whose values differ when `update` is applied twice to the same state.
-pub(super) fn fickle_channels<S: StoredState>(
-    schema: &S::Schema,
-    state: &S,
-    update: &<S as State>::Update,
-) -> Vec<String> {
-    let apply = || {
-        let mut state = state.clone();
-        state.apply(schema, update.clone()).is_ok().then(|| shown(schema, &state))
-    };
-    let (Some(first), Some(second)) = (apply(), apply()) else { return Vec::new() };
-    first.into_iter().filter(|(name, value)| second.get(name) != Some(value)).map(|(name, _)| name).collect()
 }

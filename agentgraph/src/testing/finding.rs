@@ -92,9 +92,10 @@ pub enum FindingKind {
     EffectInRoute,
     /// A reducer has an effect.
     EffectInReducer,
-    /// A route decided differently when it was called again with the same state.
+    /// A route decided differently when it was called again with the same state: at once, with the state as
+    /// another process reads it, or after the run.
     FickleRoute,
-    /// A reducer gave another value when it was called again with the same values.
+    /// A reducer gave another value when it was called again with the same values, in one of these ways.
     FickleReducer,
     /// Parallel nodes that ran in another order changed the result.
     OrderMatters,
@@ -130,12 +131,13 @@ impl FindingKind {
                 "a reducer must only compute, since it may be called again: move the effect into a node"
             }
             FindingKind::FickleRoute => {
-                "a route must depend on the state alone, or a continued run takes another way: decide in a node, and write \
-                 the decision into the state"
+                "a route must depend on the state alone, or a run that is continued, replayed or driven by a durable engine \
+                 takes another way: decide in a node, and write the decision into the state. The entries of a `HashMap` come \
+                 in any order; sort them, or use a `BTreeMap`"
             }
             FindingKind::FickleReducer => {
                 "a reducer must depend on its arguments alone, or a restored state is another one: compute the value in a \
-                 node. Values of `HashSet` are shown in any order; use a `BTreeSet`"
+                 node. The entries of a `HashMap` or `HashSet` come in any order; sort them, or use a `BTreeMap`"
             }
             FindingKind::OrderMatters => {
                 "its result depends on which of the parallel nodes came first, by something outside the state: give it the \

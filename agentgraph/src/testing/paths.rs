@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::nearest;
-use crate::node::observed::{ObservedCall, ObservedTask, Observer, path_in};
+use crate::node::observed::{DecideLater, ObservedCall, ObservedTask, Observer, path_in};
 
 /// The path of a node in the subgraph with this namespace.
 pub(super) fn path_of(namespace: &str, node: &str) -> String {
@@ -49,7 +49,7 @@ impl Observer for Paths {
         Box::new(NeverCalled)
     }
 
-    fn decides(&self, _: &str, decide: &mut dyn FnMut() -> String) {
+    fn decides(&self, _: &str, decide: &mut dyn FnMut() -> String, _: DecideLater) {
         decide();
     }
 }

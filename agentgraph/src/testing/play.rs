@@ -8,14 +8,14 @@ use futures_util::StreamExt;
 use serde_json::Value;
 
 use super::drive::drive;
-use super::end::fickle_channels;
 use super::finding::{Finding, FindingKind, Report};
 use super::kill_switch::{KillSwitch, TestSaver};
+use super::merged::{Fickle, Merged};
 use super::paths::path_of;
 use super::probe::{CodePlace, Here};
 use super::script::{Answers, Question};
 use super::test_graph::{SetUp, TestGraph, Testable};
-use super::test_run::{TestRun, Watcher};
+use super::test_run::{DECISIONS, TestRun, Watcher};
 use super::trace::Trace;
 use crate::error::{Code, Error};
 use crate::node::observed::{ObservedEnd, Observer};
@@ -42,6 +42,8 @@ pub(super) struct Play<G: Testable> {
     asked: Vec<Interrupt>,
     /// The last committed state, for the reducers.
     before: Option<G::State>,
+    /// Updates by node, that are to be merged again after the run.
+    merged: Vec<(String, Merged<G::State>)>,
     updates: BTreeMap<String, Vec<NodeUpdate>>,
     /// The nodes in the order of their first updates.
     updated: Vec<String>,
@@ -75,6 +77,7 @@ impl<G: Testable> Play<G> {
             events: Vec::new(),
             asked: Vec::new(),
             before: None,
+            merged: Vec::new(),
             updates: BTreeMap::new(),
             updated: Vec::new(),
             report: Report::default(),
@@ -213,16 +216,39 @@ impl<G: Testable> Play<G> {
         self.updates.entry(node).or_default().push(NodeUpdate { at, text });
     }
 
-    /// Applies an update twice to copies of the state that it is merged into.
+    /// Applies an update again to copies of the state that it is merged into.
     fn check_reducers(&mut self, node: &str, update: &<G::State as State>::Update) {
         let Some(before) = &self.before else { return };
         let place = Arc::new(CodePlace::Reducer(Arc::from(node)));
         let here = Here { run: Arc::clone(&self.run), place };
-        let fickle = here.scope(|| fickle_channels(self.graph.schema(), before, update));
-        if !fickle.is_empty() {
-            let channels = fickle.join(", ");
-            let problem = format!("its update, applied twice to one state, gives two values of {channels}");
-            self.report.add(Finding::new(FindingKind::FickleReducer, node, &channels, problem));
+        let schema = self.graph.schema();
+        let Some((merged, fickle)) = here.scope(|| {
+            let merged = Merged::new(schema, before, update)?;
+            let fickle = merged.differs_now(schema);
+            Some((merged, fickle))
+        }) else {
+            return;
+        };
+        match fickle {
+            Some((fickle, channels)) => self.add_fickle_reducer(node, &channels, fickle),
+            None if self.merged.len() < DECISIONS => self.merged.push((node.to_owned(), merged)),
+            None => {}
+        }
+    }
+
+    fn add_fickle_reducer(&mut self, node: &str, channels: &[String], fickle: Fickle) {
+        let channels = channels.join(", ");
+        let problem = format!("a reducer gives another value of {channels} for its update {}", fickle.when());
+        self.report.add(Finding::new(FindingKind::FickleReducer, node, &channels, problem));
+    }
+
+    /// Applies the updates of the run again, after it.
+    fn check_reducers_later(&mut self) {
+        for (node, merged) in std::mem::take(&mut self.merged) {
+            let channels = merged.differs_later(self.graph.schema());
+            if !channels.is_empty() {
+                self.add_fickle_reducer(&node, &channels, Fickle::Later);
+            }
         }
     }
 
@@ -272,10 +298,11 @@ impl<G: Testable> Play<G> {
             };
             self.report.add(Finding::new(found.0, node, &happened.effect.to_string(), found.1));
         }
-        for node in self.run.fickle_routes() {
-            let problem = "its route decides differently when it is called again".to_owned();
+        for (node, fickle) in self.run.fickle_routes() {
+            let problem = format!("its route decides differently {}", fickle.when());
             self.report.add(Finding::new(FindingKind::FickleRoute, &node, "", problem));
         }
+        self.check_reducers_later();
         self.report.ran();
     }
 

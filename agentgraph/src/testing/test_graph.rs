@@ -21,6 +21,7 @@ use crate::dependency::outputs::{Output, Outputs, PassInput};
 use crate::error::BoxError;
 use crate::node::observed::Observer;
 use crate::node::{ErasedNode, IntoNode};
+use crate::record::codec::Codec;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
 use crate::state::{State, StoredState};
 
@@ -60,7 +61,7 @@ impl<S: StoredState> Testable for CompiledGraph<S> {
     type Input = S::Update;
 
     fn observed(&self, by: sealed::By) -> CompiledGraph<S> {
-        self.observed(&by.0, "")
+        self.observed(&by.0, "", &Codec::of(0))
     }
 
     fn begin(graph: &CompiledGraph<S>, input: S::Update) -> RunBuilder<S> {

@@ -10,12 +10,13 @@ use futures_util::future::{BoxFuture, FutureExt, pending};
 
 use super::drive::Idle;
 use super::kill_switch::KillSwitch;
+use super::merged::{Fickle, REREADS};
 use super::probe::{CodePlace, Effect, Here};
 use super::time::VirtualTime;
 use super::turns::Turns;
 use crate::context::TaskRequest;
 use crate::error::BoxError;
-use crate::node::observed::{ObservedCall, ObservedEnd, ObservedTask, Observer};
+use crate::node::observed::{DecideLater, ObservedCall, ObservedEnd, ObservedTask, Observer};
 
 /// What a test does to nodes, by their paths.
 #[derive(Clone, Default)]
@@ -56,7 +57,9 @@ struct Log {
     calls: Vec<CallRecord>,
     effects: Vec<EffectRecord>,
     /// Routes that decided differently for one state.
-    fickle_routes: Vec<Arc<str>>,
+    fickle_routes: Vec<(Arc<str>, Fickle)>,
+    /// Decisions that are to be made again after the run.
+    decisions: Vec<Decision>,
     /// The number of calls of each node.
     called: HashMap<Arc<str>, u32>,
     /// The call of the program: 0 for `invoke`, then `resume` and `proceed`.
@@ -64,6 +67,16 @@ struct Log {
     /// Calls that are pending, and do not wait for the clock.
     outside: HashSet<usize>,
     pended: u64,
+}
+
+/// The most decisions of a run, and updates, that are made again after it: each holds a copy of its state.
+pub(super) const DECISIONS: usize = 500;
+
+/// A decision of a route.
+struct Decision {
+    path: Arc<str>,
+    text: String,
+    later: DecideLater,
 }
 
 /// One call of a node.
@@ -128,8 +141,14 @@ impl TestRun {
         self.log().effects.clone()
     }
 
-    pub(super) fn fickle_routes(&self) -> Vec<Arc<str>> {
-        self.log().fickle_routes.clone()
+    /// The routes that decided differently for one state. Lets each decide again as it did in the run.
+    pub(super) fn fickle_routes(&self) -> Vec<(Arc<str>, Fickle)> {
+        let decisions = std::mem::take(&mut self.log().decisions);
+        let differ = decisions.into_iter().filter(|made| (made.later)() != made.text);
+        let later: Vec<_> = differ.map(|made| (made.path, Fickle::Later)).collect();
+        let mut log = self.log();
+        log.fickle_routes.extend(later);
+        log.fickle_routes.clone()
     }
 
     /// How often calls of nodes were pending.
@@ -197,11 +216,20 @@ impl Observer for Watcher {
         Box::new(WatchedCall { call, failure, delay, is_graph, here: Here { run, place } })
     }
 
-    fn decides(&self, path: &str, decide: &mut dyn FnMut() -> String) {
-        let here = Here { run: Arc::clone(&self.0), place: Arc::new(CodePlace::Route(Arc::from(path))) };
-        let (first, second) = here.scope(|| (decide(), decide()));
-        if first != second {
-            self.0.log().fickle_routes.push(Arc::from(path));
+    fn decides(&self, path: &str, decide: &mut dyn FnMut() -> String, later: DecideLater) {
+        let path: Arc<str> = Arc::from(path);
+        let here = Here { run: Arc::clone(&self.0), place: Arc::new(CodePlace::Route(Arc::clone(&path))) };
+        let (text, second) = here.scope(|| (decide(), decide()));
+        let found = if text != second {
+            Some(Fickle::AtOnce)
+        } else {
+            (0..REREADS).any(|_| later() != text).then_some(Fickle::Reread)
+        };
+        let mut log = self.0.log();
+        match found {
+            Some(fickle) => log.fickle_routes.push((path, fickle)),
+            None if log.decisions.len() < DECISIONS => log.decisions.push(Decision { path, text, later }),
+            None => {}
         }
     }
 }

@@ -156,7 +156,8 @@ impl<S: State> Trace<S> {
         &self.events
     }
 
-    /// What is wrong with this run: effects before questions, and routes and reducers that are not pure.
+    /// What is wrong with this run: effects before questions, and routes and reducers that are not pure, so
+    /// that a run which is continued, replayed or driven by a durable engine goes another way.
     pub fn report(&self) -> &Report {
         &self.report
     }

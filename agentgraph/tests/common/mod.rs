@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod later_stories;
+pub mod needs;
 pub mod pass_story;
 pub mod poll;
 #[cfg(feature = "encryption")]

@@ -1,9 +1,13 @@
 //! A driven call has the outcome, the state and the history of the same call on the local engine.
 
-use agentgraph::host::RunCall;
+use std::collections::VecDeque;
+use std::time::{Duration, UNIX_EPOCH};
+
+use agentgraph::host::{Ground, HostedGraph, Need, NeedKind, Reply, RunCall};
 use agentgraph::prelude::*;
 use agentgraph::{CompiledGraph, Error};
 
+use crate::common::clock::Clock;
 use crate::driver::{Done, Driver, Order};
 use crate::graphs::{Work, asking, busy, failing, looping, step};
 use crate::local::{SameIds, assert_same, assert_same_checkpoint, assert_same_history};
@@ -168,4 +172,37 @@ async fn eager_interrupts_hold_their_own_branch_only() {
         let done = driver.call(RunCall::resume_many([(id, "yes")]).unwrap()).await;
         assert_eq!(done.end.interrupts().len(), left);
     }
+}
+
+#[tokio::test]
+async fn the_time_of_a_run_moves_with_the_replies_of_tasks_and_with_timers() {
+    let flaky = |ctx: Ctx| async move { if ctx.attempt() == 1 { Err("once") } else { Ok(()) } };
+    let again = RetryPolicy::attempts(2).initial(Duration::from_secs(60));
+    let far = Clock::default();
+    far.advance(Duration::from_secs(1_007));
+    let graph = StateGraph::<Work>::new().node("flaky", flaky.retry(again)).edge(START, "flaky");
+    let graph = graph.compile().unwrap().services(far.clone());
+    let start = UNIX_EPOCH + Duration::from_secs(1_000);
+    let mut run = graph.drive(invoke(), Ground::new("t", 1, start).journaled()).unwrap();
+    let mut now = Duration::ZERO;
+    let mut needs: VecDeque<Need> = run.needs().unwrap().into();
+    let mut moved = Vec::new();
+    while let Some(need) = needs.pop_front() {
+        let (reply, then) = match need.kind {
+            // The far clock stands, and a run's time never goes back.
+            NeedKind::Task(task) => {
+                (Reply::Task(graph.run_task(*task).await.unwrap()), now.max(Duration::from_secs(7)))
+            }
+            NeedKind::Timer(wait) => (Reply::Fired, now + wait),
+            _ => (Reply::Stored(Ok(())), now),
+        };
+        moved.push(then > now);
+        now = then;
+        run.give(need.id, reply).unwrap();
+        needs.extend(run.needs().unwrap());
+        assert_eq!(run.now(), start + now);
+    }
+    // Rows, the first attempt, the wait, the second attempt, rows.
+    assert_eq!(moved, [false, true, true, false, false]);
+    assert!(run.end().unwrap().is_finished());
 }

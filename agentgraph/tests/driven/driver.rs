@@ -7,9 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentgraph::MemorySaver;
 use agentgraph::host::{
-    DrivenRun, FarSide, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, StoreChange,
-    TaskCall, TaskReply,
+    DrivenRun, FarSide, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, TaskCall,
+    TaskReply,
 };
+
+use crate::common::needs::bytes_of;
 
 /// A reply, as a journal keeps it.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,23 +65,6 @@ pub struct Done {
 
 fn bytes(value: &impl serde::Serialize) -> Vec<u8> {
     rmp_serde::to_vec_named(value).unwrap()
-}
-
-/// The needs as bytes, in order.
-pub fn bytes_of(needs: &[Need]) -> Vec<u8> {
-    let mut all = Vec::new();
-    for need in needs {
-        all.extend(need.id.to_u64().to_be_bytes());
-        match &need.kind {
-            NeedKind::Task(call) => all.extend(bytes(call)),
-            NeedKind::Store(StoreChange { set, clear, commit, .. }) => {
-                all.extend(bytes(&(set, clear, commit)))
-            }
-            NeedKind::Timer(duration) => all.extend(bytes(duration)),
-            _ => all.extend(b"withdrawn"),
-        }
-    }
-    all
 }
 
 impl Driver {

@@ -1,9 +1,10 @@
 //! What a driver does wrong is a typed error, and never a panic.
 
+use std::collections::BTreeSet;
 use std::task::{Context, Poll};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
-use agentgraph::host::{Ground, HostedGraph, NeedKind, Reply, RunCall, TaskReply};
+use agentgraph::host::{Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, TaskReply};
 use agentgraph::node::{NodeCall, NodeService, Step};
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, Code};
@@ -98,6 +99,51 @@ async fn the_reply_of_another_task_is_refused_and_does_no_harm() {
     }
     let committed = run.needs().unwrap();
     assert!(matches!(&committed[..], [need] if matches!(need.kind, NeedKind::Store(_))), "{committed:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_cut_off_or_cancelled_withdraws_its_needs_and_ignores_late_replies() {
+    let graph = busy(false);
+    for cancels in [false, true] {
+        let call = call().step_timeout(Duration::from_secs(5));
+        let mut run = graph.drive(call, Ground::new("t", 1, UNIX_EPOCH).journaled()).unwrap();
+        let store = run.needs().unwrap();
+        run.give(store[0].id, Reply::Stored(Ok(()))).unwrap();
+        let asked = run.needs().unwrap();
+        let is_timer = |need: &&Need| matches!(need.kind, NeedKind::Timer(_));
+        let timer = asked.iter().find(is_timer).unwrap().id;
+        let tasks: Vec<&Need> = asked.iter().filter(|need| !is_timer(need)).collect();
+        assert_eq!(tasks.len(), 2);
+        if cancels {
+            run.cancel();
+        } else {
+            run.give(timer, Reply::Fired).unwrap();
+        }
+        let needs = run.needs().unwrap();
+        let withdrawn = needs.iter().filter(|need| matches!(need.kind, NeedKind::Withdrawn));
+        let withdrawn: BTreeSet<NeedId> = withdrawn.map(|need| need.id).collect();
+        let mut expected: BTreeSet<NeedId> = tasks.iter().map(|need| need.id).collect();
+        expected.extend(cancels.then_some(timer));
+        assert_eq!(withdrawn, expected);
+        for need in &tasks {
+            let NeedKind::Task(task) = &need.kind else { panic!("{need:?}") };
+            let late = graph.run_task((**task).clone()).await.unwrap();
+            run.give(need.id, Reply::Task(late)).unwrap();
+        }
+        for need in needs.iter().filter(|need| matches!(need.kind, NeedKind::Store(_))) {
+            run.give(need.id, Reply::Stored(Ok(()))).unwrap();
+        }
+        while run.end().is_none() {
+            for need in run.needs().unwrap() {
+                run.give(need.id, Reply::Stored(Ok(()))).unwrap();
+            }
+        }
+        let end = run.end().unwrap();
+        match cancels {
+            true => assert_eq!(end.stop_reason(), Some(StopReason::Cancelled)),
+            false => assert_eq!(end.error_code(), Some("E_STEP_TIMEOUT")),
+        }
+    }
 }
 
 #[tokio::test]

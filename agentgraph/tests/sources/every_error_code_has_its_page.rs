@@ -11,7 +11,12 @@ use agentgraph::checkpoint::StoreCode;
 const COMPILE: &str = "E_COMPILE";
 
 /// The sources of other crates that name codes. Those crates check the text of their own pages.
-const OTHERS: [&str; 3] = ["../agentgraph-llm/src", "../upgrade-agent/src", "../upgrade-agent/server/src"];
+const OTHERS: [&str; 4] = [
+    "../agentgraph-llm/src",
+    "../upgrade-agent/src",
+    "../upgrade-agent/server/src",
+    "../examples/gaia-agent/src",
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

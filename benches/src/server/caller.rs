@@ -7,20 +7,20 @@ use tokio::net::TcpStream;
 
 use crate::Problem;
 
-pub(super) struct Caller {
+pub(crate) struct Caller {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 impl Caller {
-    pub(super) async fn new(addr: SocketAddr) -> Result<Self, Problem> {
+    pub(crate) async fn new(addr: SocketAddr) -> Result<Self, Problem> {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, read: Vec::with_capacity(16 * 1024) })
     }
 
     /// Sends a request and reads the response; fails if its status is not 200.
-    pub(super) async fn call(&mut self, request: &str) -> Result<(), Problem> {
+    pub(crate) async fn call(&mut self, request: &str) -> Result<(), Problem> {
         self.stream.write_all(request.as_bytes()).await?;
         self.read.clear();
         loop {

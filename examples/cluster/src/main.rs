@@ -2,23 +2,28 @@
 //!
 //! ```text
 //! cluster local tea,rain                              in this process
-//! cluster worker 127.0.0.1:9080 [digests.db]          a machine that runs it
-//! cluster ask t-1 tea,rain                            through Restate
+//! cluster worker 127.0.0.1:9080                       a process that runs it for Restate
+//! cluster ask t-1 tea,rain                            a call of it, from anywhere
 //! cluster answer t-1 true
 //! cluster show t-1
+//! cluster balance 127.0.0.1:9085 127.0.0.1:9081 ...   spreads requests over several workers
 //! ```
 //!
-//! `RESTATE` is the address of Restate's ingress, and `RESTATE_ADMIN` that of its admin API.
+//! `INGRESS` is the address of Restate's ingress, and `ADMIN` that of its admin API. A worker keeps the
+//! history of threads in the file that `HISTORY` names, and serves under the address `ADVERTISED` if it is
+//! not the one that it listens on.
 
+mod balance;
 mod digest;
 
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, SqliteSaver};
 use agentgraph_restate::{RemoteGraph, RestateClient, RestateWorker};
+use balance::balance;
 use digest::{Digest, digest};
 
-const USAGE: &str = "cluster local TOPICS | worker ADDRESS [FILE] | ask THREAD TOPICS | answer THREAD true|false | \
-                     show THREAD";
+const USAGE: &str = "cluster local TOPICS | worker ADDRESS | ask THREAD TOPICS | answer THREAD true|false | show THREAD | \
+                     balance ADDRESS WORKER..";
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -26,8 +31,7 @@ async fn main() -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["local", topics] => local(topics).await,
-        ["worker", address] => worker(address, None).await,
-        ["worker", address, file] => worker(address, Some(file)).await,
+        ["worker", address] => worker(address).await,
         ["ask", thread, topics] => {
             show(remote()?.invoke(Digest::update().topics(split(topics))).thread(thread).await?)
         }
@@ -39,31 +43,41 @@ async fn main() -> Result<()> {
             }
             Ok(())
         }
+        ["balance", address, ref workers @ ..] if !workers.is_empty() => {
+            let workers = workers.iter().map(|worker| worker.parse()).collect::<Result<_, _>>()?;
+            balance(address.parse()?, workers).await
+        }
         _ => Err(BoxError::from(USAGE)),
     }
 }
 
-/// Step 1: the graph in this process.
+/// The graph in this process.
 async fn local(topics: &str) -> Result<()> {
     let graph = digest()?.checkpointer(MemorySaver::new());
     show(graph.invoke(Digest::update().topics(split(topics))).thread("t-1").await?)?;
     show(graph.resume(true).thread("t-1").await?)
 }
 
-/// Step 2: a process that runs it for Restate. With a file it also keeps the history.
-async fn worker(address: &str, file: Option<&str>) -> Result<()> {
+/// A process that runs it for Restate.
+async fn worker(address: &str) -> Result<()> {
     let mut graph = digest()?;
-    if let Some(file) = file {
+    if let Ok(file) = std::env::var("HISTORY") {
         graph = graph.checkpointer(SqliteSaver::open(file).await?);
     }
-    let worker =
-        RestateWorker::new().graph("digest", graph).register(var("RESTATE_ADMIN", "http://127.0.0.1:9070"));
-    Ok(worker.serve(address.parse()?).await?)
+    let mut worker = RestateWorker::new().graph("digest", graph);
+    if let Ok(address) = std::env::var("ADVERTISED") {
+        worker = worker.advertise(address);
+    }
+    let worker = worker.register(var("ADMIN", "http://127.0.0.1:9070")).start(address.parse()?).await?;
+    println!("works on {}", worker.addr());
+    tokio::signal::ctrl_c().await?;
+    worker.stop().await;
+    Ok(())
 }
 
-/// Step 3: a client of it.
+/// A client of it.
 fn remote() -> Result<RemoteGraph<Digest>> {
-    Ok(RestateClient::connect(&var("RESTATE", "http://127.0.0.1:8080"))?.graph("digest"))
+    Ok(RestateClient::connect(&var("INGRESS", "http://127.0.0.1:8080"))?.graph("digest"))
 }
 
 fn show(outcome: Outcome<Digest>) -> Result<()> {

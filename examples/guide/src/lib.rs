@@ -38,6 +38,7 @@ pages! {
     Workflows = "docs/guide/workflows.md"
     Store = "docs/guide/store.md"
     TemporaryEdits = "docs/guide/temporary-edits.md"
+    Hosts = "docs/guide/hosts.md"
     FromLangGraph = "docs/langgraph.md"
     FromAgentKit = "docs/agentkit.md"
     FromXrx = "docs/xrx.md"

@@ -71,7 +71,8 @@ impl<S: StoredState> RemoteEvent<S> {
     }
 }
 
-/// An event of a run in its [JSON form](agentgraph::Event#impl-Serialize-for-Event<S>), with the field `call`.
+/// An event of a run in its [JSON form](agentgraph::Event#impl-Serialize-for-Event<S>), with the field
+/// `call`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentEvent(Value);
 

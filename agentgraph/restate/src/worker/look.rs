@@ -7,7 +7,7 @@ use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::HandlerError;
 
 use super::hosted::Hosted;
-use super::steps::Rows;
+use super::rows::Rows;
 use super::tasks::{of_wire, refusal};
 use crate::wire::Part;
 use crate::wire::blob::BlobHash;

@@ -1,4 +1,5 @@
-//! [`Room`]: how much the thread and the journal of an invocation hold, so that no limit of the runtime is met.
+//! [`Room`]: how much the thread and the journal of an invocation hold, so that no limit of the runtime is
+//! met.
 
 use std::collections::BTreeMap;
 

@@ -24,6 +24,7 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use super::hosted::Hosted;
 use super::posting::CallPosts;
 use super::room::Room;
+use super::rows::Rows;
 use super::tasks::{self, of_wire, run_here};
 use super::waits::{Look, Over, Waits, is_cancel};
 use crate::wire::message::{
@@ -37,8 +38,8 @@ pub(super) const DEFAULT_LIMIT: u64 = 1_000;
 /// The invocation that drives the thread, beside its rows. No key of a row begins like this.
 const DRIVING: &str = "~driving";
 
-/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a drain
-/// once in this time.
+/// A run of single tasks in this process waits for nothing else, so it looks for a cancellation and for a
+/// drain once in this time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
@@ -97,48 +98,6 @@ pub(super) async fn drive(
             hosted.wire.send(&key, label, &refused).await.map_err(of_wire)
         }
         sent => sent.map_err(of_wire),
-    }
-}
-
-/// The rows of a thread, in order, and the room that they leave.
-pub(super) struct Rows {
-    pub(super) rows: Vec<(String, Vec<u8>)>,
-    room: Room,
-}
-
-impl Rows {
-    /// Reads them. The runtime sends them with the request, unless they are large.
-    pub(super) async fn read(
-        hosted: &Hosted,
-        ctx: &ContextInternal,
-        thread: &str,
-        cancelled: &mut bool,
-    ) -> Result<Self, HandlerError> {
-        let mut keys = loop {
-            match ctx.get_keys().await {
-                Err(error) if is_cancel(&error) => *cancelled = true,
-                keys => break keys?,
-            }
-        };
-        keys.retain(|key| !key.starts_with('~'));
-        keys.sort_unstable();
-        let mut rows = Vec::with_capacity(keys.len());
-        let mut room = Room::default();
-        for key in keys {
-            let payload = loop {
-                match ctx.get::<Bytes>(&key).await {
-                    Err(error) if is_cancel(&error) => *cancelled = true,
-                    found => break found?,
-                }
-            };
-            if let Some(payload) = payload {
-                room.hold(&key, payload.len());
-                let label = hosted.label(Part::Row, thread).of_key(&key);
-                let (row, _) = hosted.wire.read(label, payload).await.map_err(of_wire)?;
-                rows.push((key, row));
-            }
-        }
-        Ok(Rows { rows, room })
     }
 }
 
@@ -352,8 +311,8 @@ impl Steps<'_> {
         Ok(true)
     }
 
-    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked for
-    /// is passed on, too; the task that is due is the last one then.
+    /// Whether the invocation was cancelled, if that was not looked for in a while. A drain that was asked
+    /// for is passed on, too; the task that is due is the last one then.
     async fn is_cancelled(&mut self) -> Result<bool, HandlerError> {
         if self.run.now().duration_since(self.looked).unwrap_or_default() < BETWEEN_LOOKS {
             return Ok(false);

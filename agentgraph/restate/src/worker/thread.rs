@@ -8,7 +8,7 @@ use restate_sdk::context::macro_support::SealedDurableFuture;
 use restate_sdk::context::{CallFuture, RequestTarget};
 use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::HandlerError;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::hosted::Hosted;
 use super::steps::DEFAULT_LIMIT;
@@ -41,7 +41,7 @@ pub(super) async fn call(
     let headers = headers::of_call(headers, request);
     let info = CallInfo { headers, name, views: call.heard_views().to_vec() };
     ctx.set(RUNNING, about.invocation_id.clone());
-    ctx.set(STATUS, json!({ "state": "running", "invocation": about.invocation_id }).to_string());
+    ctx.set(STATUS, shown(&json!({ "state": "running", "invocation": about.invocation_id })));
     let caller = Caller { hosted, ctx, thread, key: &key };
     let mut cancelled = false;
     let mut was_answered = false;
@@ -119,7 +119,7 @@ impl Caller<'_> {
         self.ctx.set(WAITING, id);
         if end.is_interrupted() {
             let state = json!({ "state": "waiting", "interrupts": end.interrupts().len() });
-            self.ctx.set(STATUS, state.to_string());
+            self.ctx.set(STATUS, shown(&state));
         }
         let mut handles = vec![awakeable.handle()];
         let until = end.sleeps_until();
@@ -209,13 +209,18 @@ fn is_bad_answer(end: &RunEnd) -> bool {
     end.error_code().is_some_and(|code| codes.iter().any(|known| known.as_str() == code))
 }
 
-fn status(driven: &Driven) -> String {
-    let Driven::Ended(end) = driven else { return json!({ "state": "refused" }).to_string() };
+/// JSON as the server shows it, and not as a string of JSON.
+fn shown(status: &Value) -> Bytes {
+    status.to_string().into()
+}
+
+fn status(driven: &Driven) -> Bytes {
+    let Driven::Ended(end) = driven else { return shown(&json!({ "state": "refused" })) };
     let state = match (end.error_code(), end.stop_reason()) {
         (Some(code), _) => json!({ "state": "failed", "code": code }),
         (_, Some(reason)) => json!({ "state": "stopped", "reason": reason.as_str() }),
         _ if end.is_interrupted() => json!({ "state": "interrupted", "interrupts": end.interrupts().len() }),
         _ => json!({ "state": "finished" }),
     };
-    state.to_string()
+    shown(&state)
 }

@@ -97,8 +97,8 @@ impl<'a> Waits<'a> {
         ctx.resolve_signal(invocation, DRAIN, ());
     }
 
-    /// Looks for signals without waiting for them. It costs a timer in the journal, so that a replay finds the
-    /// same.
+    /// Looks for signals without waiting for them. It costs a timer in the journal, so that a replay finds
+    /// the same.
     ///
     /// # Errors
     /// The invocation was cancelled.

@@ -133,8 +133,8 @@ async fn a_drained_call_commits_what_has_started() {
     assert_eq!((trip.seen.len(), gate.runs()), (3, 3));
 }
 
-/// Single tasks in the worker's own process are steps that nothing else can interrupt, so the drain is looked for
-/// between them.
+/// Single tasks in the worker's own process are steps that nothing else can interrupt, so the drain is looked
+/// for between them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_is_noticed_between_single_tasks() {
     async fn step(runs: Dep<Arc<AtomicUsize>>) -> TripUpdate {

@@ -1,5 +1,5 @@
-//! A server that is killed, or a node of a cluster that is lost, loses nothing: every run ends as it ends locally,
-//! and only tasks in flight run again.
+//! A server that is killed, or a node of a cluster that is lost, loses nothing: every run ends as it ends
+//! locally, and only tasks in flight run again.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ struct Bed {
 }
 
 impl Bed {
-    /// Starts workers, each registered at the admin API, and runs of the kinds through the ingresses by turns.
+    /// Starts workers, each registered at the admin API, and runs of the kinds through the ingresses by
+    /// turns.
     async fn start(admin: &str, ingresses: &[&str], kinds: &[Kind], each: usize, pause_ms: u64) -> Bed {
         let folder = fresh_folder();
         let marks = MarkFile::new(&folder);
@@ -77,8 +78,8 @@ async fn a_server_that_is_killed() {
     bed.all_end_as_locally(2).await;
 }
 
-/// 100 runs with fan-outs, interrupts, subgraphs and edits are under way when the node is lost that has set up the
-/// cluster.
+/// 100 runs with fan-outs, interrupts, subgraphs and edits are under way when the node is lost that has set
+/// up the cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_of_a_cluster_that_is_killed() {
     let mut nodes = Server::cluster(3).await;

@@ -1,5 +1,5 @@
-//! With a key ring nothing that a caller or a node says is in the server in clear. Without one a graph with secret
-//! channels is refused.
+//! With a key ring nothing that a caller or a node says is in the server in clear. Without one a graph with
+//! secret channels is refused.
 
 use agentgraph::checkpoint::{EncryptionKey, KeyRing};
 use agentgraph::prelude::*;
@@ -107,8 +107,8 @@ async fn a_graph_with_secrets_is_refused_without_keys() {
     assert!(error.to_string().contains(".encryption(keys)"), "{error}");
 }
 
-/// A context is made where a task runs, from the headers of the call and the thread; the caller's gateway may add
-/// headers of its own.
+/// A context is made where a task runs, from the headers of the call and the thread; the caller's gateway may
+/// add headers of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn contexts_are_made_by_the_worker_and_never_sent() {
     struct Caller {

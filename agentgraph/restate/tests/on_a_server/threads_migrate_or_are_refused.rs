@@ -1,5 +1,5 @@
-//! A thread goes on in the newest deployment from one invocation to the next. If its graph does not fit, it is
-//! refused with the remedy, and goes on where it fits.
+//! A thread goes on in the newest deployment from one invocation to the next. If its graph does not fit, it
+//! is refused with the remedy, and goes on where it fits.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Large values go by their hash to the graph's checkpointer, so that neither a message nor a journal nor the
-//! state of a thread meets a limit of the server. Where there is no checkpointer, they are refused with the remedy.
+//! state of a thread meets a limit of the server. Where there is no checkpointer, they are refused with the
+//! remedy.
 
 use std::sync::Arc;
 
@@ -111,6 +112,9 @@ async fn a_state_that_grows_beyond_the_memory_of_an_invocation_goes_on() {
     assert_eq!(book.pages.iter().map(String::len).sum::<usize>(), 400 * 100 * 1024);
     let again = graph.state("t").await.unwrap().unwrap().values;
     assert_eq!(again, book);
+    // Results of 40 MB are in several journals, none of which grows beyond its share.
+    let journals = "select id from sys_invocation where target_service_name = 'diary.steps' and target_handler_name = 'drive'";
+    assert!(server::shared().await.query(journals).await.len() > 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,4 +125,35 @@ async fn without_a_checkpointer_a_state_has_a_limit_with_a_remedy() {
     // What was stored before is there.
     let pages = graph.state("t").await.unwrap().unwrap().values.pages.len();
     assert!(pages > 100, "{pages}");
+}
+
+/// Rows that nothing reads any more are removed from the object: those before a full, and pending writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_thread_has_few_rows() {
+    async fn turn() -> BookUpdate {
+        Book::update().read(1_u64)
+    }
+    async fn ask(ctx: Ctx) -> Result<BookUpdate> {
+        Ok(Book::update().pages([ctx.interrupt::<String>("go on?")?]))
+    }
+    let server = Server::start().await;
+    let graph = StateGraph::new()
+        .node("turn", turn)
+        .node("ask", ask)
+        .node("beside", turn)
+        .edge(START, "turn")
+        .branch(
+            "turn",
+            |book: &Book| if book.read < 900 { vec!["turn"] } else { vec!["ask", "beside"] },
+            ["turn", "ask", "beside"],
+        )
+        .compile()
+        .unwrap();
+    let (_worker, graph) = serve(&server, "turns", graph).await;
+    graph.invoke(Book::update()).thread("t").await.unwrap();
+    graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
+    let rows = server.query("select key from state where service_name = 'turns.steps'").await;
+    assert!((1..200).contains(&rows.len()), "{} rows", rows.len());
+    let writes: Vec<_> = rows.iter().filter(|row| row["key"].as_str().unwrap().contains(".w")).collect();
+    assert!(writes.is_empty(), "{writes:?}");
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::exit::{arrived, leaving};
 use crate::context::{Interrupted, RunShared, TaskRequest, Units, VisibleEdits};
 use crate::engine::driver::Driver;
 use crate::engine::host::{LocalRunner, TaskRunner};
@@ -53,14 +54,14 @@ impl<S: State> Clone for HostRunner<S> {
 impl<S: State> TaskRunner<S> for HostRunner<S> {
     fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
         match core.entry(task.request.node) {
-            Some(node) if node.graph.is_some() => LocalRunner.call(core, task),
+            Some(node) if node.graph.is_some() => self.of_graph(core, LocalRunner.call(core, task)),
             _ => self.send(core, task),
         }
     }
 
     fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
         match core.entry(task.request.node) {
-            Some(node) if node.graph.is_some() => LocalRunner.call_in_spans(core, task),
+            Some(node) if node.graph.is_some() => self.of_graph(core, LocalRunner.call_in_spans(core, task)),
             _ => self.send(core, task),
         }
     }
@@ -89,6 +90,13 @@ impl<S: State> HostRunner<S> {
 
     pub(crate) fn codec(&self) -> &Codec<S> {
         &self.codec
+    }
+
+    /// The call of a subgraph's node, which runs here. A task in it may have left it with an update for this
+    /// graph.
+    fn of_graph(&self, core: &RunGraph<S>, call: NodeFuture<S>) -> NodeFuture<S> {
+        let (codec, schema) = (self.codec, core.schema.clone());
+        Box::pin(async move { arrived(call.await, &codec, &schema) })
     }
 
     /// Sends a task to the host, attempt after attempt.
@@ -293,6 +301,9 @@ impl<S: State> SentTask<S> {
                     shared.adopt(&self.seen, *request, edit)?;
                 }
                 Ok(step.into_step(&self.codec, &self.schema).map_err(OwnError)?)
+            }
+            Reply::Leaves { step, foreign } => {
+                Ok(leaving(StoredStep::from_bytes(&step.0).map_err(unreadable_reply)?, foreign))
             }
             Reply::Waits(questions) => Err(take_questions(shared, *request, &questions)?.into()),
             Reply::Refused { n, problem, schema } => {

@@ -31,6 +31,12 @@ pub struct TaskReply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done(Blob),
+    /// It leaves its subgraph, with targets and an update of the graph around it.
+    Leaves {
+        step: Blob,
+        /// The type of the update, if it is one of another state.
+        foreign: Option<String>,
+    },
     /// The questions without an answer, as MessagePack.
     Waits(Blob),
     /// The n-th answer was refused, with the schema that the task asks with now.
@@ -73,7 +79,7 @@ impl TaskReply {
 
     /// Whether the task is done, so that no further attempt of it follows.
     pub fn is_done(&self) -> bool {
-        matches!(self.reply, Reply::Done(_))
+        matches!(self.reply, Reply::Done(_) | Reply::Leaves { .. })
     }
 
     /// The number of durable steps of the task whose results are in the store of

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::blob::Blob;
 use crate::engine::call::answers::Answers;
 use crate::engine::call::edit::Edit;
 use crate::engine::stored::to_bytes;
 use crate::error::{Code, Error};
+use crate::node::host::Blob;
 use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
@@ -104,7 +104,7 @@ impl RunCall {
     /// # Errors
     /// [`Code::Encode`] if the update cannot be encoded.
     pub fn invoke<S: StoredState>(schema: &S::Schema, update: &S::Update) -> Result<Self, Error> {
-        Ok(Self::new(Request::Invoke(Blob(S::encode_update(schema, update)?))))
+        Ok(Self::new(Request::Invoke(Blob::from(S::encode_update(schema, update)?))))
     }
 
     /// Starts a pass of a dependency graph with an input.
@@ -112,7 +112,7 @@ impl RunCall {
     /// # Errors
     /// [`Code::Encode`] if the input cannot be encoded.
     pub fn pass<I: Serialize>(input: &I) -> Result<Self, Error> {
-        Ok(Self::new(Request::Pass(Blob(to_bytes(input)?))))
+        Ok(Self::new(Request::Pass(Blob::from(to_bytes(input)?))))
     }
 
     /// Continues a run with an answer to the one open interrupt of the thread.
@@ -145,7 +145,7 @@ impl RunCall {
     /// # Errors
     /// [`Code::Encode`] if the update cannot be encoded.
     pub fn update_state<S: StoredState>(schema: &S::Schema, update: &S::Update) -> Result<Self, Error> {
-        Ok(Self::new(Request::Edit(SentEdit::Here(Blob(S::encode_update(schema, update)?)))))
+        Ok(Self::new(Request::Edit(SentEdit::Here(Blob::from(S::encode_update(schema, update)?)))))
     }
 
     /// Changes the state of a thread as if these nodes had returned their updates, as
@@ -158,7 +158,7 @@ impl RunCall {
         updates: impl IntoIterator<Item = (&'a str, &'a S::Update)>,
     ) -> Result<Self, Error> {
         let encoded = |(node, update): (&str, &S::Update)| {
-            Ok((node.to_owned(), Blob(S::encode_update(schema, update)?)))
+            Ok((node.to_owned(), Blob::from(S::encode_update(schema, update)?)))
         };
         let updates = updates.into_iter().map(encoded).collect::<Result<_, Error>>()?;
         Ok(Self::new(Request::Edit(SentEdit::As(updates))))
@@ -173,7 +173,7 @@ impl RunCall {
         schema: &S::Schema,
         input: &S::Update,
     ) -> Result<Self, Error> {
-        Ok(Self::new(Request::Edit(SentEdit::AsStart(Blob(S::encode_update(schema, input)?)))))
+        Ok(Self::new(Request::Edit(SentEdit::AsStart(Blob::from(S::encode_update(schema, input)?)))))
     }
 
     /// Changes the state of a thread and ends its run, as
@@ -185,7 +185,7 @@ impl RunCall {
         schema: &S::Schema,
         update: &S::Update,
     ) -> Result<Self, Error> {
-        Ok(Self::new(Request::Edit(SentEdit::AsEnd(Blob(S::encode_update(schema, update)?)))))
+        Ok(Self::new(Request::Edit(SentEdit::AsEnd(Blob::from(S::encode_update(schema, update)?)))))
     }
 
     /// As [`RunBuilder::max_supersteps`](crate::RunBuilder::max_supersteps).
@@ -234,7 +234,8 @@ impl RunCall {
 
     /// Listens to the events of these views, which [`DrivenRun::take_events`](super::DrivenRun::take_events)
     /// gives. What nodes [emit](crate::Ctx::emit), and their [messages](crate::Ctx::message), are not among
-    /// them: those are heard where the task runs, by [`FarSide::events`](super::super::task::TaskRun::events).
+    /// them: those are heard where the task runs, by
+    /// [`FarSide::events`](super::super::task::TaskRun::events).
     pub fn views(mut self, views: impl IntoIterator<Item = View>) -> Self {
         self.settings.views = views.into_iter().collect();
         self

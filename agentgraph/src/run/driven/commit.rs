@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::blob::Blob;
 use super::image::write_base;
+use crate::node::host::Blob;
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, StoreCode, StoreError, TaskId,
 };
@@ -40,8 +40,8 @@ impl Record {
     pub(super) fn of_put(put: &Put<'_>) -> Self {
         let row = RecordRow {
             kind: put.kind.to_number(),
-            bytes: Blob(put.record.to_vec()),
-            segment: put.segment.map(|segment| Blob(segment.to_vec())),
+            bytes: Blob::from(put.record.to_vec()),
+            segment: put.segment.map(|segment| Blob::from(segment.to_vec())),
             clears_writes: put.clears_writes,
             parent: put.parent,
         };
@@ -49,7 +49,7 @@ impl Record {
     }
 
     pub(super) fn of_writes(put: PutWrites<'_>) -> Self {
-        let writes = put.writes.iter().map(|write| (write.task, write.slot, Blob(write.bytes.clone())));
+        let writes = put.writes.iter().map(|write| (write.task, write.slot, Blob::from(write.bytes.clone())));
         Record { namespace: put.place.namespace.to_owned(), id: put.at, row: None, writes: writes.collect() }
     }
 }
@@ -67,9 +67,9 @@ impl Commit {
         Ok(())
     }
 
-    /// [`put_into`](Self::put_into) for a store that may lack the thread, or its last checkpoints: one that was
-    /// attached when the thread was there already. Then `rows`, those that the thread had before this change,
-    /// are written first, and the history begins with the oldest of them.
+    /// [`put_into`](Self::put_into) for a store that may lack the thread, or its last checkpoints: one that
+    /// was attached when the thread was there already. Then `rows`, those that the thread had before this
+    /// change, are written first, and the history begins with the oldest of them.
     ///
     /// # Errors
     /// As [`put_into`](Self::put_into).
@@ -104,7 +104,7 @@ impl Commit {
         let place = Place { thread: &self.thread, namespace: &record.namespace };
         let writes = record.writes.iter();
         let writes: Vec<PendingWrite> = writes
-            .map(|(task, slot, bytes)| PendingWrite { task: *task, slot: *slot, bytes: bytes.0.clone() })
+            .map(|(task, slot, bytes)| PendingWrite { task: *task, slot: *slot, bytes: bytes.0.to_vec() })
             .collect();
         let Some(row) = &record.row else {
             return saver.put_writes(PutWrites::new(place, record.id, &writes)).await;
@@ -126,7 +126,7 @@ impl Commit {
         match saver.put(put).await {
             Err(error) if error.code() == StoreCode::Stale => {
                 let there = saver.row(place, record.id).await?;
-                let is_same = there.is_some_and(|there| there.kind == kind && there.record == row.bytes.0);
+                let is_same = there.is_some_and(|there| there.kind == kind && *there.record == *row.bytes.0);
                 if is_same { Ok(()) } else { Err(error) }
             }
             stored => stored,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::blob::Blob;
 use crate::error::{Code, Error};
+use crate::node::host::Blob;
 use crate::state::StoredState;
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::DeltaWriter;
@@ -28,7 +28,7 @@ impl ValuesByName {
         let mut values = BTreeMap::new();
         for (at, channel) in channels.iter().enumerate() {
             if let Value::Bytes(value) = folded.value(at).map_err(|error| unreadable(&error))? {
-                values.insert(channel.name.to_string(), Blob(value));
+                values.insert(channel.name.to_string(), Blob::from(value));
             }
         }
         Ok(ValuesByName(values))

@@ -62,6 +62,7 @@ async fn a_fan_out_of_100_over_a_megabyte_hands_the_state_over_once() {
     let tasks: BTreeSet<_> = counts.iter().map(|call| call.task).collect();
     assert_eq!((hashes.len(), tasks.len()), (1, 100));
     assert!(counts.iter().all(|call| call.remote) && !calls[0].remote);
+    assert!(counts.iter().map(|call| call.index).eq(0..100));
     // What goes to and fro without the state is small.
     let mut bytes = 0;
     for call in &counts {

@@ -1,7 +1,7 @@
 //! The tasks of a subgraph run on the host of the graph around it, and the run ends as it does without one.
 
 use agentgraph::prelude::*;
-use agentgraph::{Failure, Memory, Outcome};
+use agentgraph::{Code, Failure, Memory, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::far::Far;
@@ -232,6 +232,71 @@ async fn edits_inside_and_graphs_that_an_edit_adds_run_on_the_host() {
     let (end, far) = same_end(build).await;
     assert!(end.starts_with("i plan x added |"), "{end}");
     assert_eq!(far.nodes(), ["grown/t", "grown/x", "plan"]);
+}
+
+/// Leaves its graph for a page of the graph around it.
+fn leaving<U: Clone + Send + Sync + 'static>(update: U) -> agentgraph::node::Node<Inner> {
+    let leaves = move || {
+        let page = Dispatch::new("page", 7_u64);
+        std::future::ready(Command::<Inner>::parent(page).parent_update(update.clone()))
+    };
+    leaves.into_node()
+}
+
+fn around(leaves: agentgraph::node::Node<Inner>) -> StateGraph<Words> {
+    let inside = StateGraph::new().node("leaves", leaves).node("c", note).edge(START, "leaves");
+    let inside = embedded(inside.edge("leaves", "c").compile().unwrap().services(Clock::default()));
+    let page = |Input(page): Input<u64>| async move { Words::update().seen([format!("page {page}")]) };
+    let graph = StateGraph::new().node("inside", inside.targets(["page"])).node("page", page);
+    graph.node("usual", says("usual")).edge(START, "inside").edge("inside", "usual")
+}
+
+#[tokio::test]
+async fn a_task_leaves_its_subgraph_with_an_update_of_the_graph_around_it() {
+    let (end, far) = same_end(|| around(leaving(Words::update().seen(["left"])))).await;
+    assert!(end.starts_with("i left page 7 |"), "{end}");
+    assert_eq!(far.nodes(), ["inside/leaves", "page"]);
+    // One graph further out, which is left from the middle.
+    let build = || {
+        let middle = compiled(around(leaving(Words::update().seen(["left"]))));
+        StateGraph::new()
+            .node("middle", middle)
+            .node("z", says("z"))
+            .edge(START, "middle")
+            .edge("middle", "z")
+    };
+    let (end, _) = same_end(build).await;
+    assert!(end.starts_with("i left page 7 z |"), "{end}");
+}
+
+#[tokio::test]
+async fn a_graph_that_cannot_be_left_says_why() {
+    let code = |build: fn() -> StateGraph<Words>| async move {
+        let (near, hosted, _) = both(build);
+        let [near, hosted] = [near.invoke(Words::update()), hosted.invoke(Words::update())];
+        let (near, hosted) = (near.thread("t").await.unwrap_err(), hosted.thread("t").await.unwrap_err());
+        assert_eq!((near.code(), hosted.code()), (Code::ParentCommand, Code::ParentCommand));
+        (near.to_string(), hosted.to_string())
+    };
+    let root = || {
+        let leaves = || async { Command::<Words>::parent("x") };
+        StateGraph::new().node("leaves", leaves).edge(START, "leaves")
+    };
+    let (near, hosted) = code(root).await;
+    assert_eq!(near, hosted);
+    let (near, hosted) = code(|| around(leaving(Inner::update().topic("mine")))).await;
+    assert_eq!(near, hosted);
+    assert!(near.contains("the parent's state takes a `"), "{near}");
+
+    let own = StateGraph::new().node("leaves", leaving(())).edge(START, "leaves").compile().unwrap();
+    let inside = embedded(own.clone().host(Far::of(own)));
+    let graph = StateGraph::new().node("inside", inside.targets(["x"])).node("x", says("x"));
+    let error = compiled(graph.edge(START, "inside")).invoke(Words::update()).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("E_PARENT_COMMAND") && text.contains("give the host to the graph around it"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

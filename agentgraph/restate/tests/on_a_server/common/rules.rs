@@ -1,13 +1,13 @@
-//! What must hold for the marks of a run, however often something was killed. The rules follow from the promise:
-//! a finished task never runs again, and one in flight runs at least once.
+//! What must hold for the marks of a run, however often something was killed. The rules follow from the
+//! promise: a finished task never runs again, and one in flight runs at least once.
 
 use std::collections::HashMap;
 
 use super::graphs::Kind;
 use super::marks::{Mark, What};
 
-/// The nodes of a kind of graph that may run side by side. Of two tasks of other nodes, the later one begins when
-/// the earlier one is finished.
+/// The nodes of a kind of graph that may run side by side. Of two tasks of other nodes, the later one begins
+/// when the earlier one is finished.
 fn side_by_side(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Chain | Kind::Chatty => &[],

@@ -137,8 +137,8 @@ impl Remote {
     }
 }
 
-/// Whether a run has ended as the local one. An eager graph merges in the order of the journal, so of it only the
-/// lines are compared, in any order and without the counts that show the order.
+/// Whether a run has ended as the local one. An eager graph merges in the order of the journal, so of it only
+/// the lines are compared, in any order and without the counts that show the order.
 pub fn same_end(kind: Kind, there: &Ended, here: &Ended) -> bool {
     if !kind.is_eager() {
         return there == here;

@@ -16,8 +16,8 @@ struct Parts<'a> {
     writes: Vec<PendingWrite>,
 }
 
-/// Writes the rows that the store lacks, the oldest first. What they are based on is not needed: the rows of a
-/// thread begin with a full.
+/// Writes the rows that the store lacks, the oldest first. What they are based on is not needed: the rows of
+/// a thread begin with a full.
 pub(in crate::run::driven) async fn write_base(
     thread: &str,
     rows: &[(String, Vec<u8>)],

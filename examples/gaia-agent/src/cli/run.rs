@@ -1,0 +1,283 @@
+//! The command `run`.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use agentgraph::CancellationToken;
+use gaia_agent::agent::{GaiaAgent, Solution};
+use gaia_agent::evaluation::submission::{self, SubmitError};
+use gaia_agent::evaluation::{EvaluationClient, Submission, SubmittedAnswer};
+use gaia_agent::question::{Question, read_questions};
+use gaia_agent::report::{Report, prices};
+use gaia_agent::run::{FileSource, Plan, Progress, Run, RunEnd, Runner};
+
+use super::RunOptions;
+use super::failure::Failure;
+use super::screen::Screen;
+use super::setup::{EMBEDDED, Setup, runs};
+use super::status::Status;
+use crate::config::Config;
+
+/// Where questions come from.
+enum Source {
+    Embedded,
+    Server(EvaluationClient),
+    File(PathBuf),
+}
+
+impl Source {
+    fn of(config: &Config, named: Option<&str>) -> Result<Self, Failure> {
+        match named {
+            None => Ok(Source::Embedded),
+            Some(address) if address.contains("://") => Ok(Source::Server(client(config, address)?)),
+            Some(file) => {
+                let path = std::path::absolute(file)?;
+                Ok(Source::File(path))
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Source::Embedded => EMBEDDED.to_owned(),
+            Source::Server(client) => client.base().to_string(),
+            Source::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+pub(super) fn client(config: &Config, address: &str) -> Result<EvaluationClient, Failure> {
+    let client = EvaluationClient::new(address)?;
+    Ok(match &config.hf_token {
+        Some(token) => client.token(token.clone()),
+        None => client,
+    })
+}
+
+pub(super) async fn run(config: &Config, options: &RunOptions, screen: Screen) -> Result<ExitCode, Failure> {
+    let submitter = submitter(config, options)?;
+    let source = Source::of(config, options.questions.as_deref())?;
+    let of_server = match &source {
+        Source::Server(client) => Some(client),
+        _ => None,
+    };
+    let setup = Setup::open(config, matches!(source, Source::Embedded), of_server, screen).await?;
+    let _lock = lock(&config.data_dir)?;
+    let server = match (&source, &setup.server) {
+        (Source::Embedded, Some(server)) => Some(EvaluationClient::new(server.url())?),
+        (Source::Server(client), _) => Some(client.clone()),
+        _ => None,
+    };
+    let run = begin_or_go_on(config, options, &source, server.as_ref(), &setup.agent, screen).await?;
+    let files = match (&source, &server) {
+        (Source::File(path), _) => FileSource::Folder(path.parent().unwrap_or(Path::new(".")).to_owned()),
+        (_, Some(client)) => FileSource::Server(client.clone()),
+        (_, None) => FileSource::Folder(config.data_dir.clone()),
+    };
+    setup.log.line("", "run", &format!("{} of {}", run.id, run.plan.source));
+    let drain = CancellationToken::new();
+    listen(drain.clone(), screen)?;
+    let runner = Runner {
+        agent: setup.agent.clone(),
+        files,
+        concurrency: options.concurrency.into(),
+        drain,
+        log: setup.log.clone(),
+    };
+    let end = work(&runner, &run, screen).await;
+    conclude(config, &setup, &run, &end, screen);
+    if end.stopped > 0 {
+        screen.note(&format!("{} questions are left: `gaia-agent run` goes on with them", end.stopped));
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some((username, agent_code)) = submitter {
+        let client = server
+            .ok_or_else(|| Failure::Usage("a file of questions has no server to submit to".to_owned()))?;
+        submit(config, &run, &end, &client, (username, agent_code), options.again, screen).await?;
+    }
+    let is_whole = end.errors.is_empty() && end.solutions.iter().all(|solution| solution.is_done);
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The name and the code of the submission, if it is asked for. Checked before the run, which may take long.
+fn submitter(config: &Config, options: &RunOptions) -> Result<Option<(String, String)>, Failure> {
+    if !options.submit {
+        return Ok(None);
+    }
+    let missing = |flag: &str| Failure::Usage(format!("--submit needs {flag}"));
+    let username = options.username.clone().or_else(|| config.username.clone());
+    let code = options.agent_code.clone().or_else(|| config.agent_code.clone());
+    Ok(Some((username.ok_or_else(|| missing("--username"))?, code.ok_or_else(|| missing("--agent-code"))?)))
+}
+
+/// One run at a time works in a data folder.
+fn lock(folder: &Path) -> Result<File, Failure> {
+    let path = folder.join("run.lock");
+    let wrong = |why| Failure::Data { path: path.clone(), why };
+    let file = File::create(&path).map_err(wrong)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::InUse { path: folder.to_owned() }),
+        Err(TryLockError::Error(why)) => Err(Failure::Data { path, why }),
+    }
+}
+
+/// The last run, if it is about the same and has not ended; else a new one.
+async fn begin_or_go_on(
+    config: &Config,
+    options: &RunOptions,
+    source: &Source,
+    server: Option<&EvaluationClient>,
+    agent: &GaiaAgent,
+    screen: Screen,
+) -> Result<Run, Failure> {
+    let plan = Plan {
+        source: source.name(),
+        limit: options.limit,
+        level: options.level,
+        model: config.model_name(),
+        prompts: config.prompts_name.clone(),
+        python: config.python,
+    };
+    let book = runs(config);
+    if !options.new
+        && let Some(last) = book.latest()?.filter(|last| last.plan == plan)
+    {
+        let left = open_questions(agent, &last).await?;
+        // Only a submission is left of a run that has ended.
+        if left > 0 || (options.submit && !last.questions.is_empty()) {
+            let total = last.questions.len();
+            screen.note(&format!("Run {} goes on: {left} of {total} questions are left.", last.id));
+            return Ok(last);
+        }
+    }
+    let all = match (source, server) {
+        (Source::File(path), _) => {
+            let text = std::fs::read_to_string(path);
+            let text = text.map_err(|error| Failure::Questions(format!("{}: {error}", path.display())))?;
+            read_questions(&text).map_err(|why| Failure::Questions(format!("{}: {why}", path.display())))?
+        }
+        (_, Some(client)) => client.questions().await?,
+        (_, None) => Vec::new(),
+    };
+    let is_wanted = |question: &Question| options.level.is_none_or(|level| question.level == level);
+    let questions: Vec<_> =
+        all.into_iter().filter(is_wanted).take(options.limit.unwrap_or(usize::MAX)).collect();
+    if questions.is_empty() {
+        return Err(Failure::Questions(format!("{} has no such questions", plan.source)));
+    }
+    let run = book.begin(plan, questions, SystemTime::now())?;
+    screen.note(&format!("Run {}: {} questions.", run.id, run.questions.len()));
+    Ok(run)
+}
+
+async fn open_questions(agent: &GaiaAgent, run: &Run) -> Result<usize, Failure> {
+    let mut open = 0;
+    for question in &run.questions {
+        open += usize::from(agent.finished(&run.thread(&question.task_id)).await?.is_none());
+    }
+    Ok(open)
+}
+
+/// The first interrupt drains the run; the second ends the program.
+fn listen(drain: CancellationToken, screen: Screen) -> Result<(), Failure> {
+    let mut interrupts = interrupts()?;
+    tokio::spawn(async move {
+        interrupts.recv().await;
+        screen.note("\nStopping after what is under way; interrupt once more to stop at once.");
+        drain.cancel();
+        interrupts.recv().await;
+        std::process::exit(130);
+    });
+    Ok(())
+}
+
+#[cfg(unix)]
+fn interrupts() -> std::io::Result<tokio::signal::unix::Signal> {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+}
+
+#[cfg(windows)]
+fn interrupts() -> std::io::Result<tokio::signal::windows::CtrlC> {
+    tokio::signal::windows::ctrl_c()
+}
+
+async fn work(runner: &Runner, run: &Run, screen: Screen) -> RunEnd {
+    let mut status = Status::new(screen, run.questions.len());
+    runner
+        .run(run, |progress| match progress {
+            Progress::Solved(solution) => status.done(&line(solution)),
+            Progress::NotSolved(question, error) => status.done(&format!("{:24} {error}", question.task_id)),
+        })
+        .await
+}
+
+pub(super) fn line(solution: &Solution) -> String {
+    let answer: String =
+        solution.answer.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
+    let failed = match &solution.error {
+        Some(error) => format!("; the models failed: {}", error.lines().next().unwrap_or_default()),
+        None => String::new(),
+    };
+    format!("{:24} {answer} ({}{failed})", solution.task_id, solution.kind.in_words())
+}
+
+/// The figures of the run, and what a person can do about the rest.
+fn conclude(config: &Config, setup: &Setup, run: &Run, end: &RunEnd, screen: Screen) {
+    let report = Report::new(run, end.solutions.clone(), &truths(&run.plan.source), prices(&config.prices));
+    setup.log.line("", "report", &report.to_text());
+    screen.line("");
+    if let Some(right) = report.right() {
+        screen.line(&format!("{right} of {} answers are right.", run.questions.len()));
+    }
+    let is_code = |question: &&Question| question.file_name.ends_with(".py");
+    let code: Vec<_> =
+        run.questions.iter().filter(is_code).map(|question| question.task_id.as_str()).collect();
+    if !config.python && !code.is_empty() {
+        screen.line(&format!("Python code is not run ({}): --allow-python allows it.", code.join(", ")));
+    }
+    if let Some(path) = setup.log.path() {
+        screen.note(&format!("The log is {}.", path.display()));
+    }
+}
+
+/// The answers of the embedded questions. The truths of a file are in its run.
+pub(super) fn truths(source: &str) -> BTreeMap<String, String> {
+    if source == EMBEDDED { gaia_agent::world::World::new().truths } else { BTreeMap::new() }
+}
+
+async fn submit(
+    config: &Config,
+    run: &Run,
+    end: &RunEnd,
+    client: &EvaluationClient,
+    (username, agent_code): (String, String),
+    again: bool,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let answer = |solution: &Solution| SubmittedAnswer {
+        task_id: solution.task_id.clone(),
+        submitted_answer: solution.answer.clone(),
+    };
+    let submission = Submission { username, agent_code, answers: end.solutions.iter().map(answer).collect() };
+    let sent = submission::submit(client, submission, &runs(config).submission(run), again).await;
+    match sent {
+        Ok(score) => {
+            screen.line(&format!(
+                "Submitted: {:.1} %, {} right. {}",
+                score.score, score.correct_count, score.message
+            ));
+            Ok(())
+        }
+        Err(SubmitError::Accepted(score)) => {
+            screen.line(&format!(
+                "The answers of this run were submitted before: {score:.1} %. --again submits them once more."
+            ));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

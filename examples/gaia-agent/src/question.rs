@@ -1,0 +1,93 @@
+//! [`Question`]: a question of the benchmark, as the evaluation server and the benchmark's files write it.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A question of the benchmark.
+///
+/// ```
+/// use gaia_agent::question::Question;
+///
+/// let json = r#"{"task_id": "t-1", "question": "How many?", "Level": "1", "file_name": ""}"#;
+/// let question: Question = serde_json::from_str(json)?;
+/// assert_eq!((question.level, question.file()), (1, None));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The id.
+    pub task_id: String,
+    /// The text.
+    #[serde(alias = "Question")]
+    pub question: String,
+    /// How hard it is, from 1 to 3; 0 if that is not said. A number, or one as a text.
+    #[serde(rename = "Level", alias = "level", default, deserialize_with = "level")]
+    pub level: u8,
+    /// The name of its file; empty if it has none.
+    #[serde(default, deserialize_with = "or_empty")]
+    pub file_name: String,
+    /// The right answer, where a file of questions has it. The evaluation server never sends it.
+    #[serde(rename = "Final answer", alias = "answer", default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<String>,
+}
+
+impl Question {
+    /// The name of its file.
+    pub fn file(&self) -> Option<&str> {
+        Some(self.file_name.trim()).filter(|name| !name.is_empty())
+    }
+}
+
+fn level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Level {
+        Number(u8),
+        Text(String),
+        Nothing(()),
+    }
+    Ok(match Level::deserialize(deserializer)? {
+        Level::Number(level) => level,
+        Level::Text(text) => text.trim().parse().unwrap_or(0),
+        Level::Nothing(()) => 0,
+    })
+}
+
+fn or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads questions: a JSON array of them, or one a line.
+///
+/// # Errors
+/// The mistake, and its line.
+pub fn read_questions(text: &str) -> Result<Vec<Question>, String> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).map_err(|error| error.to_string());
+    }
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let read = |(at, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))
+    };
+    lines.map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_of_the_server_and_of_the_benchmarks_files_are_read() {
+        let server = r#"[{"task_id": "a", "question": "q", "Level": "2", "file_name": "x.png"}, {"task_id": "b", "question": "r"}]"#;
+        let read = read_questions(server).unwrap();
+        assert_eq!((read[0].level, read[0].file(), read[1].level), (2, Some("x.png"), 0));
+        let lines = "{\"task_id\": \"a\", \"Question\": \"q\", \"Level\": 3, \"Final answer\": \"7\", \"file_name\": null, \"Annotator Metadata\": {}}\n\n";
+        let read = read_questions(lines).unwrap();
+        assert_eq!((read[0].level, read[0].truth.as_deref(), read[0].file()), (3, Some("7"), None));
+        assert!(
+            read_questions("{\"task_id\": \"a\", \"question\": \"q\"}\nnot json")
+                .unwrap_err()
+                .contains("line 2")
+        );
+        assert!(read_questions("[1]").is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! [`steps`]: every step of a question, as its thread has stored it.
+
+use std::time::{Duration, SystemTime};
+
+use agentgraph::CompiledGraph;
+use agentgraph_llm::{Block, Message, Role, Usage};
+use serde::Serialize;
+
+use crate::agent::Solving;
+
+/// A step that was stored.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// When it was stored, after the first one.
+    pub after: Duration,
+    /// Its content.
+    pub events: Vec<StepEvent>,
+}
+
+/// The content of a step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StepEvent {
+    /// The instructions.
+    Instructions {
+        /// The text.
+        text: String,
+    },
+    /// The question.
+    Question {
+        /// The text.
+        text: String,
+    },
+    /// The model's reasoning, where the provider shows it.
+    Reasoning {
+        /// The text.
+        text: String,
+    },
+    /// A text of the model, of the cache or of a pattern.
+    Text {
+        /// The model that wrote it.
+        by: String,
+        /// The text.
+        text: String,
+    },
+    /// A call of a tool.
+    Call {
+        /// The id.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        arguments: String,
+    },
+    /// The result of a call.
+    Result {
+        /// The id of the call.
+        id: String,
+        /// The text.
+        text: String,
+        /// Whether the call failed.
+        failed: bool,
+    },
+    /// The tokens of an answer of the model.
+    Tokens {
+        /// The answer's number.
+        round: u64,
+        /// The tokens.
+        usage: Usage,
+    },
+    /// A node that failed. The next run goes on with it.
+    Failure {
+        /// The node.
+        node: String,
+        /// The error.
+        error: String,
+    },
+}
+
+/// The steps of a thread, the first one first; empty if there is no such thread.
+///
+/// # Errors
+/// If the thread cannot be read.
+pub async fn steps(graph: &CompiledGraph<Solving>, thread: &str) -> Result<Vec<Step>, agentgraph::Error> {
+    let mut history = graph.history(thread).await?;
+    history.reverse();
+    let last = graph.state(thread).await?;
+    let mut steps: Vec<Step> = Vec::new();
+    let mut begun: Option<SystemTime> = None;
+    let (mut known, mut rounds) = (0, 0);
+    for checkpoint in history {
+        let begin = *begun.get_or_insert(checkpoint.created);
+        let state = &checkpoint.values;
+        let new = state.messages.get(known..).unwrap_or_default();
+        let mut events: Vec<_> = new.iter().flat_map(events_of).collect();
+        if state.run_record.rounds > rounds {
+            rounds = state.run_record.rounds;
+            events.push(StepEvent::Tokens { round: rounds, usage: state.run_record.last_usage });
+        }
+        known = state.messages.len();
+        if !events.is_empty() {
+            let after = checkpoint.created.duration_since(begin).unwrap_or_default();
+            steps.push(Step { after, events });
+        }
+    }
+    // Results that are stored beside the last checkpoint belong to a step that is not complete; failures do,
+    // too.
+    let failures = last.map(|last| last.failures).unwrap_or_default();
+    if !failures.is_empty() {
+        let after = steps.last().map(|step| step.after).unwrap_or_default();
+        let failed = failures.iter().map(|failure| StepEvent::Failure {
+            node: failure.node().to_owned(),
+            error: failure.message().to_owned(),
+        });
+        steps.push(Step { after, events: failed.collect() });
+    }
+    Ok(steps)
+}
+
+fn events_of(message: &Message) -> Vec<StepEvent> {
+    let by = message.origin.as_ref().map_or("agent", |origin| &origin.model);
+    let event = |block: &Block| match (block, message.role) {
+        (Block::Text(text), Role::System) => Some(StepEvent::Instructions { text: text.text.clone() }),
+        (Block::Text(text), Role::User) => Some(StepEvent::Question { text: text.text.clone() }),
+        (Block::Text(text), _) => Some(StepEvent::Text { by: by.to_owned(), text: text.text.clone() }),
+        (Block::Thinking(thinking), _) => Some(StepEvent::Reasoning { text: thinking.thinking.clone() }),
+        (Block::ToolUse(call), _) => Some(StepEvent::Call {
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments: call.input.text().to_owned(),
+        }),
+        (Block::ToolResult(result), _) => Some(StepEvent::Result {
+            id: result.tool_use_id.clone(),
+            text: result.as_text(),
+            failed: result.is_error,
+        }),
+        _ => None,
+    };
+    message.content.iter().filter_map(event).collect()
+}

@@ -1,0 +1,85 @@
+//! `run` on a fresh machine, without a key: it answers the embedded questions and scores itself.
+
+use std::collections::BTreeSet;
+
+use crate::common::Folder;
+use crate::shell::run;
+
+/// The lines about questions.
+fn answers(out: &str) -> BTreeSet<String> {
+    out.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn nineteen_of_twenty_are_right_without_python_and_twenty_with_it() {
+    let folder = Folder::new();
+    let first = run(&folder, &["run"]).good();
+    assert!(first.out().contains("19 of 20 answers are right."), "{}", first.out());
+    assert!(
+        first.out().contains("Python code is not run (program): --allow-python allows it."),
+        "{}",
+        first.out()
+    );
+    assert!(
+        first.err().contains("The offline model answers") && first.err().contains("Run 2"),
+        "{}",
+        first.err()
+    );
+    assert_eq!(answers(&first.out()).len(), 20);
+    let with_python = run(&folder, &["run", "--allow-python"]).good();
+    assert!(with_python.out().contains("20 of 20 answers are right."), "{}", with_python.out());
+    assert!(with_python.out().contains("(from the cache)") && !with_python.out().contains("--allow-python"));
+    assert!(folder.file("data/agent_cache.json").exists());
+    assert_eq!(
+        std::fs::read_dir(folder.file("work")).unwrap().count(),
+        0,
+        "nothing is left in the working directory"
+    );
+}
+
+#[test]
+fn a_second_run_is_answered_from_the_cache_without_a_model() {
+    let folder = Folder::new();
+    run(&folder, &["run", "--allow-python"]).good();
+    let again = run(&folder, &["run", "--allow-python"]).good();
+    assert_eq!(again.out().matches("(from the cache)").count(), 20, "{}", again.out());
+    let report = run(&folder, &["report"]).good().out();
+    assert!(report.contains("cache hits       100 %") && report.contains("model calls      0 ("), "{report}");
+    let fresh = run(&folder, &["run", "--allow-python", "--no-cache"]).good();
+    assert!(!fresh.out().contains("(from the cache)"), "{}", fresh.out());
+}
+
+#[test]
+fn questions_are_chosen_by_level_and_number_and_several_are_worked_on_at_once() {
+    let folder = Folder::new();
+    let few = run(&folder, &["run", "--limit", "3", "--concurrency", "1"]).good().out();
+    let names: Vec<_> = few.lines().take(3).map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(names, ["pencils", "backwards", "operation"], "one after another, in order");
+    assert!(few.contains("3 of 3 answers are right."), "{few}");
+    let hard = run(&folder, &["run", "--level", "3"]).good().out();
+    assert!(hard.contains("programme") && hard.contains("1 of 1 answers are right."), "{hard}");
+    let many = run(&folder, &["run", "--concurrency", "20", "--new", "--no-cache"]).good().out();
+    assert!(many.contains("19 of 20 answers are right."), "{many}");
+}
+
+#[test]
+fn a_file_of_questions_has_its_files_beside_it_and_its_own_answers() {
+    let folder = Folder::new();
+    let lines = [
+        r#"{"task_id": "a", "Question": "Put these harbours in alphabetical order, as a comma separated list: B, A.", "Level": 1, "Final answer": "A, B"}"#,
+        r#"{"task_id": "b", "Question": "How many lines of the attached log are errors of the module pump?", "Level": 1, "file_name": "my.log", "Final answer": "2"}"#,
+        r#"{"task_id": "c", "Question": "How many lines of the attached log are errors of the module pump?", "Level": 1, "file_name": "../secret.log", "Final answer": "unknown"}"#,
+    ];
+    folder.write("questions/metadata.jsonl", lines.join("\n"));
+    folder.write("questions/my.log", "x ERROR pump 1\nx ERROR pump 2\nx INFO pump\n");
+    folder.write("secret.log", "x ERROR pump 1\n");
+    let file = folder.file("questions/metadata.jsonl");
+    let ran = run(&folder, &["run", "--questions", file.to_str().unwrap()]).good();
+    assert!(ran.out().contains("3 of 3 answers are right."), "{}", ran.out());
+    let score = run(&folder, &["score"]).good().out();
+    assert!(
+        score.contains("right  b                        2")
+            && score.contains("3 of 3 answers are right (100.0 %)."),
+        "{score}"
+    );
+}
