@@ -175,13 +175,14 @@ impl Host for Elsewhere {
 }
 
 #[tokio::test]
-async fn a_task_on_a_host_refuses_it() {
+async fn a_task_on_a_host_without_a_store_refuses_it() {
     let world = World::new();
     let graph = StateGraph::new().node("a", world.works(1)).edge(START, "a").compile().unwrap();
     let graph = graph.clone().host(Elsewhere(graph)).checkpointer(MemorySaver::new());
     let error = graph.invoke(Words::update()).thread("t").await.unwrap_err();
     assert_eq!(error.code(), Code::Once);
-    assert!(error.to_string().contains("a host runs elsewhere"), "{error}");
+    assert!(error.to_string().contains("a process without a store"), "{error}");
+    assert!(error.to_string().contains("`run_task(..).once_in(..)`"), "{error}");
     assert_eq!(world.effects(), Vec::<String>::new());
 }
 
