@@ -1,6 +1,6 @@
 //! [`Server`]: a Restate server with the conversations, and the relay beside it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentgraph::{Code, Error};
 use agentgraph_restate::{RemoteGraph, RestateClient};
@@ -17,6 +17,9 @@ use crate::config::{Config, ConfigError};
 
 /// How long the relay and the admin API may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The time between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A Restate server with the conversations.
 pub(in crate::cli) struct Server {
@@ -99,10 +102,18 @@ impl Server {
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().push("query");
         }
-        let request = http(&url)?.post(url).header("accept", "application/json");
-        let answer = request.json(&json!({ "query": query })).send().await.map_err(|why| cause(&why))?;
-        let answer = answer.error_for_status().map_err(|why| cause(&why.without_url()))?;
-        Ok(answer.json::<Rows>().await.map_err(|why| cause(&why.without_url()))?.rows)
+        let (client, begun) = (http(&url)?, Instant::now());
+        loop {
+            let request = client.post(url.clone()).header("accept", "application/json");
+            let answer = request.json(&json!({ "query": query })).send().await.map_err(|why| cause(&why))?;
+            // A server that has just started cannot read its tables yet.
+            if answer.status().is_server_error() && begun.elapsed() < PATIENCE {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            let answer = answer.error_for_status().map_err(|why| cause(&why.without_url()))?;
+            return Ok(answer.json::<Rows>().await.map_err(|why| cause(&why.without_url()))?.rows);
+        }
     }
 
     /// Deletes a conversation.
