@@ -216,7 +216,6 @@ impl Config {
     }
 
     /// The flag, the variable or the file that a setting comes from.
-    #[cfg_attr(not(feature = "restate"), allow(dead_code))]
     pub(crate) fn source(&self, setting: &str) -> String {
         let told = self.report.0.iter().find(|told| told.name == setting && told.set);
         told.map_or_else(|| setting.to_owned(), |told| told.from.clone())

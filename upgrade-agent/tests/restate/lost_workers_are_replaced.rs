@@ -13,8 +13,13 @@ use crate::stage::{Stage, signal, until};
 use crate::switch::Switch;
 
 /// The beginnings of the requests of a plan.
-const REQUESTS: [&str; 5] =
-    ["GET /experiments/single", "POST /experiments/state", "POST /v6/init", "POST /v6/assign", "POST /v6/mark"];
+const REQUESTS: [&str; 5] = [
+    "GET /experiments/single",
+    "POST /experiments/state",
+    "POST /v6/init",
+    "POST /v6/assign",
+    "POST /v6/mark",
+];
 
 const PLAN: &str = "test the balance of Foo with 12 students";
 

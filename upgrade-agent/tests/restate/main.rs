@@ -17,4 +17,5 @@ mod conversations_are_listed_and_deleted;
 mod lost_workers_are_replaced;
 mod replies_come_over_a_relay;
 mod stopped_turns_end_early;
+mod the_commands_of_the_guide_work;
 mod turns_end_as_they_end_in_one_process;

@@ -1,10 +1,10 @@
 //! Ctrl-C in the chat stops a turn that runs in a worker: a plan under way starts no further step, and its
-//! status is restored.
+//! status is restored. A killed caller stops nothing.
 
 use upgrade_agent::client::{ExperimentState, UpgradeClient};
 
 use crate::shell::gate::{Gate, Hold};
-use crate::shell::{Running, create};
+use crate::shell::{Running, create, reply};
 use crate::stage::{Stage, signal};
 
 /// The cancellation of a call, once it is with the server.
@@ -13,7 +13,7 @@ const CANCELLED: &str =
 
 #[test]
 #[ignore = "needs the server of Restate: `.ci/restate` fetches it and runs this test"]
-fn before_their_next_step() {
+fn if_they_are_interrupted() {
     let stage = Stage::new();
     let gate = Gate::before(&stage.upgrade.url, "POST /experiments/state", Hold::Before);
     let _worker = stage.worker(&gate.url, &[]);
@@ -42,4 +42,20 @@ fn before_their_next_step() {
     let client = UpgradeClient::builder(&stage.upgrade.url).build().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     assert_eq!(runtime.block_on(client.enrollment(&foo.id)).unwrap().users, 0, "no student was simulated");
+}
+
+#[test]
+#[ignore = "needs the server of Restate: `.ci/restate` fetches it and runs this test"]
+fn and_not_if_their_caller_is_killed() {
+    let stage = Stage::new();
+    let gate = Gate::before(&stage.upgrade.url, "POST /experiments ", Hold::Before);
+    let _worker = stage.worker(&gate.url, &[]);
+    stage.ask("t", &create("Foo"));
+    let caller = Running::start(stage.caller(&["ask", "--thread", "t", "yes"]));
+    gate.wait();
+    caller.kill();
+    gate.open();
+    let log = stage.ask("t", "what have we done so far?");
+    assert!(reply(&log).starts_with("So far we did 1 action:"), "{log}");
+    assert_eq!(stage.upgrade.experiments().len(), 1);
 }

@@ -12,8 +12,8 @@ use crate::config::{Config, ConfigError};
 pub(in crate::cli) enum Server {}
 
 impl Server {
-    pub(in crate::cli) fn connect(_: &Config, _: &str) -> Result<Self, Failure> {
-        Err(not_built("--restate"))
+    pub(in crate::cli) fn connect(config: &Config, _: &str) -> Result<Self, Failure> {
+        Err(not_built(&config.source("restate")))
     }
 
     pub(in crate::cli) fn agent(&self) -> Result<UpgradeAgent, Failure> {
