@@ -201,6 +201,21 @@ impl UpgradeAgent {
 
     /// The state of a thread, its time, and whether its turn has ended; `None` if it has no messages.
     ///
+    /// ```
+    /// use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = EmbeddedServer::builder().start().await?;
+    /// let client = UpgradeClient::builder(server.url()).build()?;
+    /// let agent = UpgradeAgent::builder().model(OfflineModel::new()).client(client).build()?;
+    /// assert!(agent.last("ada").await?.is_none());
+    ///
+    /// agent.turn("ada", "hello").await?;
+    /// let last = agent.last("ada").await?.expect("it has a message");
+    /// assert_eq!((last.values.turns, last.unfinished), (1, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// The store's own errors.
     pub async fn last(&self, thread: &str) -> Result<Option<LastState>, AgentError> {

@@ -13,7 +13,7 @@ pub const GRAPH: &str = "upgrade-agent";
 
 impl UpgradeAgent {
     /// The agent whose turns run in the [workers](super::UpgradeAgentBuilder::worker) of a Restate server. It
-    /// needs neither a model nor a client of Upgrade, which the workers have. Nothing is sent yet.
+    /// needs neither a model nor a client of UpGrade, which the workers have. Nothing is sent yet.
     ///
     /// A reply is streamed if the client and the workers have a [relay](agentgraph_restate::EventRelay);
     /// otherwise it comes whole.

@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::{Config, ConfigError};
 
-/// The URL in a setting, without a `/` at its end.
+/// The URL in a setting.
 pub(super) fn url(config: &Config, setting: &str, text: &str) -> Result<Url, ConfigError> {
     let wrong = |why: &str| ConfigError::Value { from: config.source(setting), why: why.to_owned() };
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
@@ -34,8 +34,8 @@ impl RelayAddress {
         let url = url(config, "relay", relay)?;
         let token = config.restate.relay_token.clone();
         if token.is_some() && url.scheme() == "http" && !is_loopback(&url) && !config.allow_plain_http {
-            let why = "over http whoever carries the traffic can read UPGRADE_AGENT_RELAY_TOKEN: give the URL as \
-                       https, or allow this with --allow-plain-http";
+            let why = "over http UPGRADE_AGENT_RELAY_TOKEN can be read on its way: give the URL as https, or allow this \
+                       with --allow-plain-http";
             return Err(ConfigError::Value { from: config.source("relay"), why: why.to_owned() });
         }
         Ok(Some(RelayAddress { url, token }))

@@ -1,4 +1,4 @@
-//! What stands in for Restate in a program that was built without it.
+//! The parts of a program that was built without the feature `restate`: errors that say how to build it.
 
 use upgrade_agent::agent::UpgradeAgent;
 
@@ -7,7 +7,7 @@ use super::super::screen::Screen;
 use super::{RelayOptions, WorkerOptions};
 use crate::config::{Config, ConfigError};
 
-/// There is none.
+/// Has no values: there is no server in such a program.
 #[derive(Debug)]
 pub(in crate::cli) enum Server {}
 
