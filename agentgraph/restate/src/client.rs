@@ -1,15 +1,19 @@
 //! [`RestateClient`]: calls of graphs that workers serve.
 
+mod answer;
 mod call;
 mod edit;
+mod history;
 mod ingress;
 mod stream;
 mod threads;
 
+pub use self::answer::RemoteAnswer;
 pub use self::call::{RemoteCall, SentContext};
 pub use self::edit::RemoteEdit;
+pub use self::history::RemoteHistory;
 pub use self::stream::{RemoteEvent, RemoteStream, SentEvent};
-pub use self::threads::{RemoteAnswer, RemoteHistory};
+pub use self::threads::RemoteThreads;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,7 +27,6 @@ use agentgraph::{Error, InterruptId};
 use serde::Serialize;
 
 use self::ingress::Ingress;
-use crate::wire::Wire;
 use crate::worker::RelayAddress;
 
 /// A client of graphs that workers serve: see [`RemoteGraph`]. Cheap to clone.
@@ -81,16 +84,13 @@ impl RestateClient {
     /// [`graph`](Self::graph) for a state whose channels are known only at run time, such as
     /// [`JsonState`](agentgraph::JsonState).
     pub fn graph_of<S: StoredState>(&self, name: impl Into<String>, schema: S::Schema) -> RemoteGraph<S> {
-        let wire = Wire::new(self.keys.clone(), None, usize::MAX);
-        let name = name.into();
-        RemoteGraph {
-            ingress: self.ingress.clone(),
-            wire,
-            relay: self.relay.clone(),
-            name,
-            schema,
-            state: PhantomData,
-        }
+        let (threads, relay) = (self.threads(name), self.relay.clone());
+        RemoteGraph { threads, relay, schema, state: PhantomData }
+    }
+
+    /// The threads of a graph without its types, by the name under which workers serve it.
+    pub fn threads(&self, name: impl Into<String>) -> RemoteThreads {
+        RemoteThreads::new(self.ingress.clone(), self.keys.clone(), name.into())
     }
 }
 
@@ -122,10 +122,8 @@ impl fmt::Debug for RestateClient {
 /// # }
 /// ```
 pub struct RemoteGraph<S: StoredState> {
-    ingress: Ingress,
-    wire: Wire,
+    threads: RemoteThreads,
     relay: Option<RelayAddress>,
-    name: String,
     schema: S::Schema,
     state: PhantomData<fn() -> S>,
 }
@@ -133,10 +131,8 @@ pub struct RemoteGraph<S: StoredState> {
 impl<S: StoredState> Clone for RemoteGraph<S> {
     fn clone(&self) -> Self {
         RemoteGraph {
-            ingress: self.ingress.clone(),
-            wire: self.wire.clone(),
+            threads: self.threads.clone(),
             relay: self.relay.clone(),
-            name: self.name.clone(),
             schema: self.schema.clone(),
             state: PhantomData,
         }
@@ -204,7 +200,8 @@ impl<S: StoredState> RemoteGraph<S> {
     /// # Errors
     /// If the server or its workers are not reached, or the state does not fit `S`.
     pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
-        threads::state(self, thread).await
+        let found = self.threads.state(thread).await?;
+        found.map(|found| found.into_checkpoint(&self.schema)).transpose()
     }
 
     /// The checkpoints of a thread, newest first, from the checkpointer of the workers' graph. As
@@ -220,7 +217,7 @@ impl<S: StoredState> RemoteGraph<S> {
     /// # Errors
     /// If the server or its workers are not reached.
     pub async fn cancel(&self, thread: &str) -> Result<Cancellation, Error> {
-        threads::cancel(self, thread).await
+        self.threads.cancel(thread).await
     }
 
     /// Drains the call that has the thread: tasks under way end and are committed, then the call ends as
@@ -230,7 +227,7 @@ impl<S: StoredState> RemoteGraph<S> {
     /// # Errors
     /// If the server or its workers are not reached.
     pub async fn drain(&self, thread: &str) -> Result<bool, Error> {
-        threads::drain(self, thread).await
+        self.threads.drain(thread).await
     }
 
     /// Deletes a thread after the calls that wait for it: its state, its history and its large values. The
@@ -240,7 +237,7 @@ impl<S: StoredState> RemoteGraph<S> {
     /// # Errors
     /// If the server or its workers are not reached.
     pub async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        threads::delete(self, thread).await
+        self.threads.delete(thread).await
     }
 
     /// The events of a thread from now on, of all calls that are [streamed](RemoteCall::stream) or have
@@ -252,6 +249,6 @@ impl<S: StoredState> RemoteGraph<S> {
 
 impl<S: StoredState> fmt::Debug for RemoteGraph<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("RemoteGraph").field("name", &self.name).finish_non_exhaustive()
+        out.debug_struct("RemoteGraph").field("name", &self.threads.name).finish_non_exhaustive()
     }
 }

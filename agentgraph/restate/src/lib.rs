@@ -55,7 +55,7 @@ mod worker;
 
 pub use client::{
     RemoteAnswer, RemoteCall, RemoteEdit, RemoteEvent, RemoteGraph, RemoteHistory, RemoteStream,
-    RestateClient, SentContext, SentEvent,
+    RemoteThreads, RestateClient, SentContext, SentEvent,
 };
 pub use headers::Headers;
 pub use relay::{EventRelay, Relaying};

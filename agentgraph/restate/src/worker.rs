@@ -178,7 +178,8 @@ impl RestateWorker {
     }
 
     /// The most supersteps of one invocation, 500 if not set. A call that makes more goes on in further
-    /// invocations, so no journal grows beyond its share.
+    /// invocations, so no journal grows beyond its share. Tasks under way end first, also those of an eager
+    /// graph, whose branches wait for each other there.
     pub fn steps_per_invocation(mut self, steps: u64) -> Self {
         self.share = steps.max(1);
         self

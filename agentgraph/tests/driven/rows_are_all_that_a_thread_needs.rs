@@ -101,9 +101,9 @@ async fn a_large_value_outlives_the_segment_that_its_row_is_folded_into() {
     let mut driver = Driver::new(build(), build());
     let call = RunCall::invoke::<Book>(&(), &Book::update()).unwrap();
     let done = driver.call_once(call.max_supersteps(2_000)).await;
-    let fulls = done.rows.keys().filter(|key| key.ends_with(".0"));
+    let mut fulls = done.rows.keys().filter(|key| key.ends_with(".0"));
     assert!(
-        fulls.last().is_some_and(|last| &**last > ".00000000.0000000000000640"),
+        fulls.next_back().is_some_and(|last| &**last > ".00000000.0000000000000640"),
         "{:?}",
         done.rows.keys()
     );

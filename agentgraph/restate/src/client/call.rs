@@ -1,21 +1,18 @@
 //! [`RemoteCall`]: a call of a remote graph in the making.
 
 use std::future::IntoFuture;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agentgraph::host::RunCall;
 use agentgraph::policy::Siblings;
 use agentgraph::state::StoredState;
 use agentgraph::{Budget, Code, Error, Outcome, View};
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::RemoteGraph;
-use super::ingress::Target;
 use super::stream::RemoteStream;
-use crate::wire::message::{Driven, Micros, SentHeaders, ThreadRequest};
-use crate::wire::{MOST_INLINE, Part, SealKey};
+use super::threads::With;
 
 /// A call of a remote graph in the making: `graph.invoke(input).thread("t-1").await?`.
 ///
@@ -26,11 +23,7 @@ pub struct RemoteCall<S: StoredState> {
     graph: RemoteGraph<S>,
     call: Result<RunCall, Error>,
     thread: Option<String>,
-    headers: SentHeaders,
-    key: Option<String>,
-    waits: bool,
-    /// The name of the call for the readers of its events.
-    name: Option<String>,
+    with: With,
 }
 
 /// The views of a stream, unless set otherwise: those of a local one.
@@ -38,15 +31,7 @@ const VIEWS: [View; 2] = [View::Updates, View::Custom];
 
 impl<S: StoredState> RemoteCall<S> {
     pub(super) fn new(graph: &RemoteGraph<S>, call: Result<RunCall, Error>) -> Self {
-        RemoteCall {
-            graph: graph.clone(),
-            call,
-            thread: None,
-            headers: SentHeaders::new(),
-            key: None,
-            waits: false,
-            name: None,
-        }
+        RemoteCall { graph: graph.clone(), call, thread: None, with: With::default() }
     }
 
     fn change(mut self, change: impl FnOnce(RunCall) -> RunCall) -> Self {
@@ -111,20 +96,20 @@ impl<S: StoredState> RemoteCall<S> {
     pub fn stream(self) -> RemoteStream<S> {
         let unset = self.call.as_ref().is_ok_and(|call| call.heard_views().is_empty());
         let call = if unset { self.views(VIEWS) } else { self }.named();
-        let (graph, thread, name) = (call.graph.clone(), call.thread.clone(), call.name.clone());
+        let (graph, thread, name) = (call.graph.clone(), call.thread.clone(), call.with.name.clone());
         let name = name.unwrap_or_default();
         RemoteStream::of_call(&graph, thread.as_deref(), &name, Box::pin(call.run()))
     }
 
     fn named(mut self) -> Self {
-        self.name.get_or_insert_with(|| Uuid::new_v4().to_string());
+        self.with.name.get_or_insert_with(|| Uuid::new_v4().to_string());
         self
     }
 
     /// Sends a header with the call, from which the workers make contexts:
     /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). It is encrypted as the input is.
     pub fn header(mut self, name: impl AsRef<str>, value: impl Into<String>) -> Self {
-        self.headers.insert(name.as_ref().to_ascii_lowercase(), value.into());
+        self.with.headers.insert(name.as_ref().to_ascii_lowercase(), value.into());
         self
     }
 
@@ -132,14 +117,14 @@ impl<S: StoredState> RemoteCall<S> {
     /// ends in another way. Answers come by [`RemoteGraph::answer`]. Meanwhile the call has the thread, so
     /// other calls of it wait.
     pub fn wait_answer(mut self) -> Self {
-        self.waits = true;
+        self.with.waits = true;
         self
     }
 
     /// The idempotency key of the call; a random one if not set. The server answers a call with the key of an
     /// earlier one from that one, for a day.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
+        self.with.idempotency_key = Some(key.into());
         self
     }
 
@@ -164,18 +149,9 @@ impl<S: StoredState> RemoteCall<S> {
     async fn run(self) -> Result<Outcome<S>, Error> {
         let is_heard = self.call.as_ref().is_ok_and(|call| !call.heard_views().is_empty());
         let call = if is_heard { self.named() } else { self };
-        let RemoteCall { graph, call, thread, headers, key, waits, name } = call;
+        let RemoteCall { graph, call, thread, with } = call;
         let thread = thread.ok_or_else(no_thread)?;
-        let request = ThreadRequest { call: call?, at: Micros::of(SystemTime::now()), headers, waits, name };
-        let payload = graph.request(&thread, &request).await?;
-        let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
-        let target = Target { service: &graph.name, key: &thread, handler: "call" };
-        let answer = graph.ingress.call(target, payload, Some(&key)).await?;
-        match graph.driven(&thread, answer).await? {
-            Driven::Ended(end) => end.into_result::<S>(&graph.schema),
-            Driven::Refused(problem) => Err(problem.into()),
-            Driven::More { .. } => Err(Error::new(Code::Host, "a worker ended a call before its end")),
-        }
+        graph.threads.call_with(&thread, call?, with).await?.into_result::<S>(&graph.schema)
     }
 }
 
@@ -186,30 +162,6 @@ impl<S: StoredState> RemoteCall<S> {
     note = "send what the context is made from as a header: `.header(\"x-user\", \"ada\")`"
 )]
 pub trait SentContext {}
-
-impl<S: StoredState> RemoteGraph<S> {
-    /// The payload of a request.
-    pub(super) async fn request(
-        &self,
-        thread: &str,
-        request: &(impl serde::Serialize + Sync),
-    ) -> Result<Bytes, Error> {
-        let payload = self.wire.send(&SealKey::default(), self.label(Part::Request, thread), request).await?;
-        if payload.len() > MOST_INLINE { Err(too_large(payload.len())) } else { Ok(payload) }
-    }
-
-    async fn driven(&self, thread: &str, answer: Bytes) -> Result<Driven, Error> {
-        self.read(Part::Driven, thread, answer).await
-    }
-}
-
-fn too_large(bytes: usize) -> Error {
-    let problem = format!(
-        "the call has {bytes} bytes, and a request has room for {MOST_INLINE}: put large values where the nodes can \
-         read them, and send their names"
-    );
-    Error::new(Code::Encode, problem)
-}
 
 pub(super) fn no_thread() -> Error {
     Error::new(Code::NoThread, "a call of a remote graph names its thread: `.thread(\"t-1\")`")

@@ -264,7 +264,7 @@ impl Source {
         url.path_segments_mut()
             .map_err(|()| invalid("it needs a host, such as http://127.0.0.1:9090".to_owned()))?
             .pop_if_empty()
-            .extend(["threads", &*graph.name, thread]);
+            .extend(["threads", &*graph.threads.name, thread]);
         if let Some(call) = call {
             url.query_pairs_mut().append_pair("call", call);
         }

@@ -1,37 +1,169 @@
-//! What a client does with threads beside calls: looks, answers, cancellations.
+//! [`RemoteThreads`]: the threads of a graph, without its types.
 
-use std::future::IntoFuture;
+use std::fmt;
 use std::time::SystemTime;
 
-use agentgraph::host::{RunCall, ThreadState};
-use agentgraph::run::{Cancellation, Checkpoint};
-use agentgraph::state::StoredState;
+use agentgraph::checkpoint::KeyRing;
+use agentgraph::host::{RunCall, RunEnd, ThreadState};
+use agentgraph::run::Cancellation;
 use agentgraph::{CheckpointId, Code, Error};
 use bytes::{Bytes, BytesMut};
-use futures_util::future::BoxFuture;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::RemoteGraph;
-use super::call::no_thread;
-use super::ingress::Target;
+use super::ingress::{Ingress, Target};
 use crate::wire::blob::BlobHash;
-use crate::wire::message::{Look, Micros, Order, Seen, SentHeaders, ThreadRequest};
-use crate::wire::{self, Label, Part};
+use crate::wire::message::{Driven, Look, Micros, Order, Seen, SentHeaders, ThreadRequest};
+use crate::wire::{self, Label, MOST_INLINE, Part, SealKey, Wire};
 use crate::worker::steps_of;
 
-impl<S: StoredState> RemoteGraph<S> {
-    pub(super) fn label<'a>(&'a self, part: Part, thread: &'a str) -> Label<'a> {
+/// The threads of a graph that workers serve, without its types: for a program that passes calls on whose
+/// states it does not know, such as a server. [`RemoteGraph`](crate::RemoteGraph) is the typed face.
+///
+/// ```no_run
+/// use agentgraph::host::RunCall;
+/// use agentgraph_restate::RestateClient;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agentgraph::Result<()> {
+/// let threads = RestateClient::connect("http://127.0.0.1:8080")?.threads("triage");
+/// let end = threads.call("t-1", RunCall::resume(true)?).await?;
+/// if end.is_interrupted() {
+///     println!("asks {}", end.interrupts()[0].value);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RemoteThreads {
+    ingress: Ingress,
+    wire: Wire,
+    pub(super) name: String,
+}
+
+/// What goes with a call, beside it.
+#[derive(Default)]
+pub(super) struct With {
+    pub(super) headers: SentHeaders,
+    pub(super) idempotency_key: Option<String>,
+    pub(super) waits: bool,
+    /// The name of the call for the readers of its events.
+    pub(super) name: Option<String>,
+}
+
+impl RemoteThreads {
+    pub(super) fn new(ingress: Ingress, keys: Option<KeyRing>, name: String) -> Self {
+        RemoteThreads { ingress, wire: Wire::new(keys, None, usize::MAX), name }
+    }
+
+    /// Makes a call on a thread, and returns its end. A request that did not get its answer, because the
+    /// connection was lost, is sent again, and nothing runs twice.
+    ///
+    /// # Errors
+    /// If the call had no end: the server or its workers are not reached, or the workers refuse it. A call
+    /// that failed has an end, which says so.
+    pub async fn call(&self, thread: &str, call: RunCall) -> Result<RunEnd, Error> {
+        self.call_with(thread, call, With::default()).await
+    }
+
+    pub(super) async fn call_with(&self, thread: &str, call: RunCall, with: With) -> Result<RunEnd, Error> {
+        let With { headers, idempotency_key, waits, name } = with;
+        let request = ThreadRequest { call, at: Micros::of(SystemTime::now()), headers, waits, name };
+        let payload = self.request(thread, &request).await?;
+        let key = idempotency_key.unwrap_or_else(|| Uuid::new_v4().to_string());
+        let answer = self.ingress.call(self.target(thread, "call"), payload, Some(&key)).await?;
+        match self.read(Part::Driven, thread, answer).await? {
+            Driven::Ended(end) => Ok(end),
+            Driven::Refused(problem) => Err(problem.into()),
+            Driven::More { .. } => Err(Error::new(Code::Host, "a worker ended a call before its end")),
+        }
+    }
+
+    /// The newest checkpoint of a thread, also while a call runs in it; `None` if there is no such thread.
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached.
+    pub async fn state(&self, thread: &str) -> Result<Option<ThreadState>, Error> {
+        match self.see(thread, &Look::State).await? {
+            Seen::State(found) => Ok(found.map(|found| *found)),
+            seen => Err(other(seen)),
+        }
+    }
+
+    /// The checkpoints of a thread, newest first: at most `limit` of them, and only those `before` one.
+    ///
+    /// # Errors
+    /// [`Code::NoCheckpointer`] if the workers' graph has no checkpointer.
+    pub async fn history(
+        &self,
+        thread: &str,
+        limit: Option<usize>,
+        before: Option<CheckpointId>,
+    ) -> Result<Vec<ThreadState>, Error> {
+        let limit = limit.map(|limit| limit as u64);
+        match self.see(thread, &Look::History { limit, before }).await? {
+            Seen::History(found) => Ok(found),
+            seen => Err(other(seen)),
+        }
+    }
+
+    /// As [`RemoteGraph::cancel`](crate::RemoteGraph::cancel).
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached.
+    pub async fn cancel(&self, thread: &str) -> Result<Cancellation, Error> {
+        let payload = self.request(thread, &Order::Cancel).await?;
+        let answer = self.ingress.call(self.target(thread, "cancel"), payload, None).await?;
+        Ok(if answer.first() == Some(&1) { Cancellation::Requested } else { Cancellation::NotRunning })
+    }
+
+    /// As [`RemoteGraph::drain`](crate::RemoteGraph::drain).
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached.
+    pub async fn drain(&self, thread: &str) -> Result<bool, Error> {
+        let payload = self.request(thread, &Order::Drain).await?;
+        let target = Target { service: &steps_of(&self.name), key: thread, handler: "drain" };
+        let answer = self.ingress.call(target, payload, None).await?;
+        Ok(answer.first() == Some(&1))
+    }
+
+    /// As [`RemoteGraph::delete_thread`](crate::RemoteGraph::delete_thread).
+    ///
+    /// # Errors
+    /// If the server or its workers are not reached.
+    pub async fn delete(&self, thread: &str) -> Result<(), Error> {
+        let payload = self.request(thread, &Order::Delete).await?;
+        let key = Uuid::new_v4().to_string();
+        self.ingress.call(self.target(thread, "delete"), payload, Some(&key)).await.map(drop)
+    }
+
+    /// Answers a call that waits for it.
+    pub(super) async fn answer(&self, thread: &str, call: RunCall) -> Result<(), Error> {
+        let (at, headers) = (Micros::of(SystemTime::now()), SentHeaders::new());
+        let request = ThreadRequest { call, at, headers, waits: true, name: None };
+        let payload = self.request(thread, &request).await?;
+        let key = Uuid::new_v4().to_string();
+        self.ingress.call(self.target(thread, "answer"), payload, Some(&key)).await.map(drop)
+    }
+
+    fn target<'a>(&'a self, thread: &'a str, handler: &'a str) -> Target<'a> {
+        Target { service: &self.name, key: thread, handler }
+    }
+
+    /// The payload of a request.
+    async fn request(&self, thread: &str, request: &(impl Serialize + Sync)) -> Result<Bytes, Error> {
+        let payload = self.wire.send(&SealKey::default(), self.label(Part::Request, thread), request).await?;
+        if payload.len() > MOST_INLINE { Err(too_large(payload.len())) } else { Ok(payload) }
+    }
+
+    fn label<'a>(&'a self, part: Part, thread: &'a str) -> Label<'a> {
         Label::new(part, &self.name, thread, "")
     }
 
     /// The value of a payload. Its blob is fetched in parts from a worker.
-    pub(super) async fn read<T: DeserializeOwned>(
-        &self,
-        part: Part,
-        thread: &str,
-        payload: Bytes,
-    ) -> Result<T, Error> {
+    async fn read<T: DeserializeOwned>(&self, part: Part, thread: &str, payload: Bytes) -> Result<T, Error> {
         let label = self.label(part, thread);
         let Some((flags, hash, length)) = wire::reference(&payload) else {
             return Ok(self.wire.receive(label, payload).await?.0);
@@ -65,14 +197,18 @@ impl<S: StoredState> RemoteGraph<S> {
     }
 }
 
-pub(super) async fn state<S: StoredState>(
-    graph: &RemoteGraph<S>,
-    thread: &str,
-) -> Result<Option<Checkpoint<S>>, Error> {
-    match graph.see(thread, &Look::State).await? {
-        Seen::State(found) => found.map(|found| found.into_checkpoint(&graph.schema)).transpose(),
-        seen => Err(other(seen)),
+impl fmt::Debug for RemoteThreads {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RemoteThreads").field("graph", &self.name).finish_non_exhaustive()
     }
+}
+
+fn too_large(bytes: usize) -> Error {
+    let problem = format!(
+        "the call has {bytes} bytes, and a request has room for {MOST_INLINE}: put large values where the nodes can \
+         read them, and send their names"
+    );
+    Error::new(Code::Encode, problem)
 }
 
 /// The error for a look that was refused, or answered by something else.
@@ -80,123 +216,5 @@ fn other(seen: Seen) -> Error {
     match seen {
         Seen::Refused(problem) => problem.into(),
         _ => Error::new(Code::Host, "a worker answered another question: its release differs"),
-    }
-}
-
-pub(super) async fn cancel<S: StoredState>(
-    graph: &RemoteGraph<S>,
-    thread: &str,
-) -> Result<Cancellation, Error> {
-    let payload = graph.request(thread, &Order::Cancel).await?;
-    let target = Target { service: &graph.name, key: thread, handler: "cancel" };
-    let answer = graph.ingress.call(target, payload, None).await?;
-    Ok(if answer.first() == Some(&1) { Cancellation::Requested } else { Cancellation::NotRunning })
-}
-
-pub(super) async fn drain<S: StoredState>(graph: &RemoteGraph<S>, thread: &str) -> Result<bool, Error> {
-    let payload = graph.request(thread, &Order::Drain).await?;
-    let target = Target { service: &steps_of(&graph.name), key: thread, handler: "drain" };
-    let answer = graph.ingress.call(target, payload, None).await?;
-    Ok(answer.first() == Some(&1))
-}
-
-pub(super) async fn delete<S: StoredState>(graph: &RemoteGraph<S>, thread: &str) -> Result<(), Error> {
-    let payload = graph.request(thread, &Order::Delete).await?;
-    let target = Target { service: &graph.name, key: thread, handler: "delete" };
-    let key = Uuid::new_v4().to_string();
-    graph.ingress.call(target, payload, Some(&key)).await.map(drop)
-}
-
-/// A query of a thread's checkpoints in the making: `graph.history("t-1").limit(10).await?`, newest first.
-#[must_use = "nothing is read until it is awaited"]
-pub struct RemoteHistory<S: StoredState> {
-    graph: RemoteGraph<S>,
-    thread: String,
-    limit: Option<u64>,
-    before: Option<CheckpointId>,
-}
-
-impl<S: StoredState> RemoteHistory<S> {
-    pub(super) fn new(graph: &RemoteGraph<S>, thread: String) -> Self {
-        RemoteHistory { graph: graph.clone(), thread, limit: None, before: None }
-    }
-
-    /// The most checkpoints.
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = Some(limit as u64);
-        self
-    }
-
-    /// Only checkpoints before this one.
-    pub fn before(mut self, checkpoint: CheckpointId) -> Self {
-        self.before = Some(checkpoint);
-        self
-    }
-
-    async fn read(self) -> Result<Vec<Checkpoint<S>>, Error> {
-        let RemoteHistory { graph, thread, limit, before } = self;
-        match graph.see(&thread, &Look::History { limit, before }).await? {
-            Seen::History(found) => {
-                let each = found.into_iter().map(|found: ThreadState| found.into_checkpoint(&graph.schema));
-                each.collect()
-            }
-            seen => Err(other(seen)),
-        }
-    }
-}
-
-impl<S: StoredState> IntoFuture for RemoteHistory<S> {
-    type Output = Result<Vec<Checkpoint<S>>, Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    /// # Errors
-    /// [`Code::NoCheckpointer`] if the workers' graph has no checkpointer.
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.read())
-    }
-}
-
-/// An answer for a call that waits, in the making: `graph.answer(true).thread("t-1").await?`.
-#[must_use = "nothing is answered until it is awaited"]
-pub struct RemoteAnswer<S: StoredState> {
-    graph: RemoteGraph<S>,
-    call: Result<RunCall, Error>,
-    thread: Option<String>,
-}
-
-impl<S: StoredState> RemoteAnswer<S> {
-    pub(super) fn new(graph: &RemoteGraph<S>, call: Result<RunCall, Error>) -> Self {
-        RemoteAnswer { graph: graph.clone(), call, thread: None }
-    }
-
-    /// The thread.
-    pub fn thread(mut self, thread: impl Into<String>) -> Self {
-        self.thread = Some(thread.into());
-        self
-    }
-
-    async fn send(self) -> Result<(), Error> {
-        let RemoteAnswer { graph, call, thread } = self;
-        let thread = thread.ok_or_else(no_thread)?;
-        let (at, headers) = (Micros::of(SystemTime::now()), SentHeaders::new());
-        let request = ThreadRequest { call: call?, at, headers, waits: true, name: None };
-        let payload = graph.request(&thread, &request).await?;
-        let target = Target { service: &graph.name, key: &thread, handler: "answer" };
-        let key = Uuid::new_v4().to_string();
-        graph.ingress.call(target, payload, Some(&key)).await.map(drop)
-    }
-}
-
-impl<S: StoredState> IntoFuture for RemoteAnswer<S> {
-    type Output = Result<(), Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    /// Returns when the answer is with the call that waits for it. An answer that does not fit its question
-    /// leaves the question open.
-    ///
-    /// # Errors
-    /// [`Code::NothingToResume`] if no call waits for an answer.
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
     }
 }

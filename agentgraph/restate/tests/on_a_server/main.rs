@@ -9,6 +9,7 @@ mod common;
 mod answers_count_once;
 mod calls_are_steered;
 mod graphs_end_as_they_end_locally;
+mod hosts_keep_their_contract;
 mod killed_workers_lose_nothing;
 mod lost_servers_lose_nothing;
 mod networks_are_cut;

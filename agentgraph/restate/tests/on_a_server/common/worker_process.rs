@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::SqliteSaver;
+use agentgraph::host::conformance::{self, Notes};
 use agentgraph_restate::RestateWorker;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,8 @@ pub struct Orders {
     /// The most supersteps of an invocation.
     pub share: Option<u64>,
     pub relay: Option<String>,
+    /// The notes of the conformance kit, whose graphs are served too.
+    pub notes: Option<PathBuf>,
 }
 
 impl Orders {
@@ -46,6 +49,7 @@ impl Orders {
             pause_ms: 0,
             share: None,
             relay: None,
+            notes: None,
         }
     }
 
@@ -96,6 +100,14 @@ pub async fn worker(orders: &Orders) -> RestateWorker {
             Built::State(graph) => worker.graph(name, graph),
             Built::Pass(graph) => worker.graph(name, graph),
         };
+    }
+    if let Some(notes) = &orders.notes {
+        for graph in conformance::graphs(&Notes::open(notes)) {
+            let name = graph.name();
+            let kept = saver.iter().fold(graph, |graph, saver| graph.checkpointer(Arc::clone(saver) as _));
+            worker = worker.graph(name, kept.hosted());
+        }
+        worker = worker.context_from(|_, thread| Ok(conformance::context_of(Some(thread))));
     }
     if let Some(share) = orders.share {
         worker = worker.steps_per_invocation(share);
