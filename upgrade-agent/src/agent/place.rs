@@ -1,5 +1,5 @@
-//! The place where the turns of an agent run. The agent is the same everywhere: only this file and `remote.rs`
-//! know how a run is started there, and how a thread is read and changed.
+//! The place where the turns of an agent run. The agent is the same everywhere: only this file and
+//! `remote.rs` know how a run is started there, and how a thread is read and changed.
 
 use std::future::IntoFuture;
 use std::time::SystemTime;

@@ -1,5 +1,5 @@
-//! The commands of `docs/upgrade-agent.md` for several machines, with other ports, since those of the page may
-//! be in use.
+//! The commands of `docs/upgrade-agent.md` for several machines, with other ports, since those of the page
+//! may be in use.
 
 use std::path::Path;
 use std::process::Command;
