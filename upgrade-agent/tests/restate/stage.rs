@@ -38,7 +38,7 @@ impl Stage {
         worker
     }
 
-    /// The program as a caller, in a folder of its own that has no conversations.
+    /// The program as a caller, whose turns run in the workers.
     pub(crate) fn caller(&self, args: &[&str]) -> Command {
         let servers = ["--restate", &self.restate.ingress, "--restate-admin", &self.restate.admin];
         agent(&self.folder, &[&servers[..], args].concat())
