@@ -6,23 +6,28 @@
 
 mod builder;
 mod error;
+#[cfg(feature = "restate")]
+mod pieces;
 mod place;
+#[cfg(feature = "restate")]
+mod remote;
 #[cfg(feature = "restate")]
 mod restate;
 mod settings;
 mod stream;
 mod threads;
 mod turn;
+mod under_way;
 
 use std::sync::Arc;
 
-use agentgraph::{CompiledGraph, Outcome};
+use agentgraph::{Code, CompiledGraph, Error, Outcome, StopReason};
 use agentgraph_llm::Message;
 
-use crate::plan::EarlyEnd;
 use crate::state::{ConversationState, Pending};
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
+pub use place::LastState;
 use place::{Call, Place};
 #[cfg(feature = "restate")]
 pub use restate::GRAPH;
@@ -30,6 +35,7 @@ pub(crate) use settings::Settings;
 pub use stream::{TurnEvent, TurnStream};
 use threads::{Arrival, ThreadGuard, Threads};
 pub use turn::Turn;
+use under_way::UnderWay;
 
 /// The agent. Cheap to clone; clones share all state.
 ///
@@ -83,7 +89,7 @@ impl UpgradeAgent {
     }
 
     /// Runs one turn with the message `text` on `thread`. An unfinished turn of the thread is ended first,
-    /// and its reply is in [`Turn::recovered`].
+    /// and its reply is in [`Turn::recovered`]. Dropping the future stops the turn.
     ///
     /// # Errors
     /// `E_AGENT_EMPTY` for a text without words, and the store's own errors. Errors of the server or the
@@ -92,9 +98,13 @@ impl UpgradeAgent {
         // The message arrives now, not when the future is first polled.
         let arrival = self.threads.arrive(thread);
         async move {
-            let (call, recovered, _held) = self.begin(arrival, thread, text, None).await?;
-            let outcome = self.place.run(call, thread).await?;
-            Ok(self.given(thread, self.ended(outcome)?.recovering(recovered)))
+            let (call, recovered, held) = self.begin(arrival, thread, text, None).await?;
+            let under_way = UnderWay::new(&self.place, thread, held);
+            let end = self.place.run(call, thread).await;
+            let turn = end.map_err(AgentError::from).and_then(|end| self.ended(end));
+            let turn = turn.map(|turn| self.given(thread, turn.recovering(recovered)));
+            under_way.end();
+            turn
         }
     }
 
@@ -186,10 +196,33 @@ impl UpgradeAgent {
     /// # Errors
     /// The store's own errors.
     pub async fn conversation(&self, thread: &str) -> Result<Option<ConversationState>, AgentError> {
-        Ok(self.place.state(thread).await?.map(|last| last.values))
+        Ok(self.last(thread).await?.map(|last| last.values))
     }
 
-    /// The graph, for drawings and for the history of a thread.
+    /// The state of a thread, its time, and whether its turn has ended; `None` if it has no messages.
+    ///
+    /// ```
+    /// use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = EmbeddedServer::builder().start().await?;
+    /// let client = UpgradeClient::builder(server.url()).build()?;
+    /// let agent = UpgradeAgent::builder().model(OfflineModel::new()).client(client).build()?;
+    /// assert!(agent.last("ada").await?.is_none());
+    ///
+    /// agent.turn("ada", "hello").await?;
+    /// let last = agent.last("ada").await?.expect("it has a message");
+    /// assert_eq!((last.values.turns, last.unfinished), (1, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// The store's own errors.
+    pub async fn last(&self, thread: &str) -> Result<Option<LastState>, AgentError> {
+        Ok(self.place.state(thread).await?)
+    }
+
+    /// The graph, for drawings and, if turns run in this process, for the history of a thread.
     pub fn graph(&self) -> &CompiledGraph<ConversationState> {
         &self.graph
     }
@@ -216,17 +249,26 @@ impl UpgradeAgent {
     }
 
     async fn end_unfinished(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
+        let Some(last) = self.place.state(thread).await?.filter(|last| last.unfinished) else {
+            return Ok(None);
+        };
+        if last.values.has_plan() {
+            // The mark is of this turn. It does not matter if the turn has run to its end meanwhile.
+            let cut_off = ConversationState::update().cut_off(last.values.turns);
+            self.place.edit(thread, cut_off).await?;
+        }
+        match self.place.run(Call::Continue, thread).await {
+            Err(error) if error.code() == Code::NothingToResume => self.ended_elsewhere(thread, error).await,
+            end => self.ended(end?),
+        }
+        .map(Some)
+    }
+
+    /// The turn that was not cut off but ran elsewhere, and has ended.
+    async fn ended_elsewhere(&self, thread: &str, error: Error) -> Result<Turn, AgentError> {
         match self.place.state(thread).await? {
-            Some(last) if last.unfinished => {
-                if let Some(going) = &last.values.plan {
-                    // A plan that was interrupted is ended and not continued.
-                    let ended = ConversationState::update().plan(Some(going.ending(EarlyEnd::Interrupted)));
-                    self.place.edit(thread, ended).await?;
-                }
-                let outcome = self.place.run(Call::Continue, thread).await?;
-                self.ended(outcome).map(Some)
-            }
-            _ => Ok(None),
+            Some(last) if !last.unfinished => Ok(Turn::of(last.values)),
+            _ => Err(error.into()),
         }
     }
 
@@ -239,6 +281,9 @@ impl UpgradeAgent {
     fn ended(&self, outcome: Outcome<ConversationState>) -> Result<Turn, AgentError> {
         match outcome {
             Outcome::Finished { output, .. } => Ok(Turn::of(output)),
+            Outcome::Stopped { reason: StopReason::Cancelled | StopReason::Drained, .. } => {
+                Err(AgentError::Stopped)
+            }
             _ => Err(AgentError::Endless),
         }
     }

@@ -15,11 +15,13 @@ mod feed;
 mod interrupts;
 mod keyboard;
 mod occupant;
+mod patience;
 mod restate;
 mod screen;
 mod settings;
 mod simulator;
 mod status;
+mod store;
 mod threads;
 mod world;
 mod wrap;
@@ -73,8 +75,10 @@ enum Command {
     Graph,
     /// Run the embedded UpGrade server alone, on loopback
     Simulator(simulator::Options),
-    /// Run the conversations of a Restate server, for `--restate` elsewhere
-    Worker(restate::Options),
+    /// Run the turns of a Restate server, for chats with --restate
+    Worker(restate::WorkerOptions),
+    /// Carry pieces of replies from workers to chats with --relay
+    Relay(restate::RelayOptions),
     /// List the conversations, go on with one, or delete one
     Threads {
         /// Print the list as lines of JSON
@@ -122,13 +126,21 @@ pub(crate) fn main() -> ExitCode {
     code
 }
 
-/// The command line. The help of the simulator leaves out the settings of the agent, which mean nothing to
-/// it.
+/// The command line. The help of a command leaves out the settings that mean nothing to it.
 fn command() -> clap::Command {
     let mut command = Cli::command();
     command.build();
-    command.mut_subcommand("simulator", |simulator| {
-        simulator.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
+    for name in ["simulator", "relay"] {
+        command = command.mut_subcommand(name, |command| {
+            command.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
+        });
+    }
+    command.mut_subcommand("worker", |worker| {
+        worker.mut_args(|arg| match arg.get_id().as_str() {
+            "thread" | "restate" => arg.hide(true),
+            "url" => arg.help("The API of the UpGrade server that all workers call [env: UPGRADE_API_URL]"),
+            _ => arg,
+        })
     })
 }
 
@@ -137,6 +149,7 @@ async fn run(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
         Some(Command::Graph) => screen.line(&upgrade_agent::agent::mermaid()),
         Some(Command::Simulator(options)) => simulator::run(options, screen).await?,
         Some(Command::Worker(options)) => restate::work(&config(&cli.flags)?, options, screen).await?,
+        Some(Command::Relay(options)) => restate::relay(&config(&cli.flags)?, options, screen).await?,
         Some(Command::Threads { json, command }) => {
             on_threads(&config(&cli.flags)?, json, command, screen).await?;
         }
@@ -160,9 +173,6 @@ async fn on_threads(
     command: Option<ThreadsCommand>,
     screen: Screen,
 ) -> Result<(), Failure> {
-    if config.restate.is_some() {
-        return Err(restate::no_list());
-    }
     match command {
         None => threads::list(config, json, screen).await,
         Some(ThreadsCommand::Resume { name }) => {

@@ -8,6 +8,7 @@
 mod file;
 mod folder;
 mod report;
+mod restate;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use file::FileConfig;
 pub(crate) use report::{Report, SettingReport};
+pub(crate) use restate::RestateConfig;
 pub(crate) use source::truth;
 use source::{Key, Range, Sources};
 
@@ -52,7 +54,6 @@ const MODEL_TIME: Key = Key {
     flag: "--model-timeout",
     variables: &["UPGRADE_AGENT_MODEL_TIMEOUT", "ANTHROPIC_API_TIMEOUT"],
 };
-const RESTATE: Key = Key { name: "restate", flag: "--restate", variables: &["UPGRADE_AGENT_RESTATE"] };
 /// The name of the model that needs no provider.
 const OFFLINE_MODEL: &str = "offline";
 const HEAT: Key =
@@ -106,6 +107,14 @@ pub(crate) struct Flags {
     /// [env: UPGRADE_AGENT_RESTATE] [default: this program runs them]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) restate: Option<String>,
+    /// The admin API of the Restate server, where workers register and conversations are listed
+    /// [env: UPGRADE_AGENT_RESTATE_ADMIN] [default: http://127.0.0.1:9070]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) restate_admin: Option<String>,
+    /// The relay that carries the pieces of replies from the workers of a Restate server to the chat
+    /// [env: UPGRADE_AGENT_RELAY] [default: replies come whole]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) relay: Option<String>,
 }
 
 /// The complete settings. One field per setting.
@@ -126,8 +135,7 @@ pub(crate) struct Config {
     /// Not sent if none.
     pub(crate) temperature: Option<f32>,
     pub(crate) confidence: f64,
-    /// The ingress of a Restate server; none if this program runs the turns.
-    pub(crate) restate: Option<String>,
+    pub(crate) restate: RestateConfig,
     /// The sources of the settings.
     pub(crate) report: Report,
 }
@@ -201,10 +209,16 @@ impl Config {
                 CONFIDENCE,
                 &Range::SHARE,
             )?,
-            restate: sources.text(&RESTATE, flags.restate.clone(), file.restate, "this program"),
+            restate: RestateConfig::collect(flags, &mut sources),
             data_dir,
             report: sources.report,
         })
+    }
+
+    /// The flag, the variable or the file that a setting comes from.
+    pub(crate) fn source(&self, setting: &str) -> String {
+        let told = self.report.0.iter().find(|told| told.name == setting && told.set);
+        told.map_or_else(|| setting.to_owned(), |told| told.from.clone())
     }
 
     /// The file of the threads.

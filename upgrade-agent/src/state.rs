@@ -44,6 +44,10 @@ pub struct ConversationState {
     pub approved: Option<Approval>,
     /// The plan that is running, step by step.
     pub plan: Option<PlanRun>,
+    /// The last turn that was cut off. Its plan ends early.
+    #[reduce(with = latest)]
+    #[serde(default)]
+    pub cut_off: u64,
     /// All executed actions, oldest first.
     #[reduce(append)]
     pub execution_log: Vec<LogEntry>,
@@ -109,6 +113,12 @@ pub struct ConversationState {
 }
 
 impl ConversationState {
+    /// Whether an approved plan is running, or is about to begin.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.plan.is_some()
+            || self.approved.as_ref().is_some_and(|approved| approved.proposal().plan.is_some())
+    }
+
     /// The actions that this turn executed.
     pub fn executed(&self) -> impl Iterator<Item = &LogEntry> {
         self.execution_log.iter().filter(|entry| entry.turn == self.turns)
@@ -136,8 +146,8 @@ impl<T> CachedValue<T> {
     }
 }
 
-fn latest(heard: &mut u64, turn: u64) {
-    *heard = turn.max(*heard);
+fn latest(last: &mut u64, turn: u64) {
+    *last = turn.max(*last);
 }
 
 fn count(turns: &mut u64, more: u64) {

@@ -183,6 +183,11 @@ impl<S: StoredState> RemoteGraph<S> {
         RemoteAnswer::new(self, RunCall::resume_many(answers))
     }
 
+    /// Whether the client has a [relay](RestateClient::relay), which [streams](RemoteCall::stream) need.
+    pub fn has_relay(&self) -> bool {
+        self.relay.is_some()
+    }
+
     /// Changes the state of a thread. As
     /// [`CompiledGraph::update_state`](agentgraph::CompiledGraph::update_state), of the newest checkpoint.
     pub fn update_state(&self, thread: impl Into<String>) -> RemoteEdit<S> {

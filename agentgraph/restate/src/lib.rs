@@ -1,8 +1,8 @@
 //! The same compiled graph on more than one machine, on [Restate](https://restate.dev).
 //!
 //! [`RestateWorker`] serves graphs from each machine, and [`RestateClient`] calls them: with the words of a
-//! local [`CompiledGraph`](agentgraph::CompiledGraph), the same outcomes and the same errors. The engine's own
-//! loop runs over each thread; only who meets its needs differs. [`EventRelay`] passes events of runs on.
+//! local [`CompiledGraph`](agentgraph::CompiledGraph), the same outcomes and the same errors. The engine's
+//! own loop runs over each thread; only who meets its needs differs. [`EventRelay`] passes events on.
 //!
 //! The page `docs/guide/restate.md` of the repository goes from one process to a cluster in five steps.
 //!

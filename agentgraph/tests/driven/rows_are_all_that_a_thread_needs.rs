@@ -90,7 +90,8 @@ async fn a_large_value_outlives_the_rows_that_later_full_ones_make_obsolete() {
 
 #[tokio::test]
 async fn a_large_value_outlives_the_segment_that_its_row_is_folded_into() {
-    // 1,024 deltas are folded; then large margins lead to a full row, which refers to the text in one of them.
+    // 1,024 deltas are folded; then large margins lead to a full row, which refers to the text in one of
+    // them.
     let margin = |page| if page > 1_600 { 3_000 } else { 10 };
     let build = || reading(1_700, margin, |page| page == 500);
     let mut driver = Driver::new(build(), build());

@@ -334,7 +334,7 @@ impl Host for Near {
 }
 
 #[tokio::test]
-async fn a_host_traces_the_task_and_its_attempts_and_the_caller_the_node() {
+async fn a_host_traces_each_attempt_of_a_task_and_the_caller_the_node() {
     let build = || a_then_flaky().compile().unwrap().services(Clock::default());
     let trace = Trace::new();
     let graph = build().host(Near(build()));
@@ -347,9 +347,11 @@ async fn a_host_traces_the_task_and_its_attempts_and_the_caller_the_node() {
                 attempt 1 done
           superstep 2
             node flaky done
-              node flaky done
+              node flaky failed ERROR E_NODE_FAILED
                 attempt 1 failed ERROR E_NODE_FAILED
+              node flaky failed ERROR E_NODE_FAILED
                 attempt 2 failed ERROR E_NODE_FAILED
+              node flaky done
                 attempt 3 done";
     assert_eq!(trace.tree(), lines(tree));
 }

@@ -24,18 +24,13 @@ const STUDENTS_AT_ONCE: usize = 8;
 pub struct UpgradeAgentBuilder {
     model: Option<Arc<dyn ChatModel>>,
     client: Option<UpgradeClient>,
-    checkpointer: Arc<dyn Checkpointer>,
+    checkpointer: Option<Arc<dyn Checkpointer>>,
     settings: Settings,
 }
 
 impl UpgradeAgentBuilder {
     pub(super) fn new() -> Self {
-        UpgradeAgentBuilder {
-            model: None,
-            client: None,
-            checkpointer: Arc::new(MemorySaver::new()),
-            settings: default_settings(),
-        }
+        UpgradeAgentBuilder { model: None, client: None, checkpointer: None, settings: default_settings() }
     }
 
     /// Sets the chat model.
@@ -52,7 +47,7 @@ impl UpgradeAgentBuilder {
 
     /// Sets the store of the threads; in memory if not set. An `Arc` of a store can be shared.
     pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self {
-        self.checkpointer = Arc::new(checkpointer);
+        self.checkpointer = Some(Arc::new(checkpointer));
         self
     }
 
@@ -120,6 +115,40 @@ impl UpgradeAgentBuilder {
     /// # Errors
     /// `E_AGENT_CONFIG` if the model or the client is missing or a number is out of its range.
     pub fn build(self) -> Result<UpgradeAgent, AgentError> {
+        let (graph, checkpointer) = self.graph()?;
+        let graph = graph.checkpointer(checkpointer.unwrap_or_else(|| Arc::new(MemorySaver::new())));
+        Ok(UpgradeAgent { place: Place::Here(graph.clone()), graph, threads: Arc::default() })
+    }
+
+    /// Builds a worker, which runs the turns of [`UpgradeAgent::on_restate`]. Conversations are stored in the
+    /// Restate server. A checkpointer, which must be one that all workers reach, stores their history too.
+    ///
+    /// All workers of a server must have the same settings, since one continues what another has begun.
+    ///
+    /// ```no_run
+    /// use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = UpgradeClient::builder("https://upgrade.example.org/api").build()?;
+    /// let worker = UpgradeAgent::builder().model(OfflineModel::new()).client(client).worker()?;
+    /// worker.register("http://127.0.0.1:9070").serve("127.0.0.1:9080".parse()?).await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    #[cfg(feature = "restate")]
+    pub fn worker(self) -> Result<agentgraph_restate::RestateWorker, AgentError> {
+        let (graph, checkpointer) = self.graph()?;
+        let graph = match checkpointer {
+            Some(kept) => graph.checkpointer(kept),
+            None => graph,
+        };
+        Ok(agentgraph_restate::RestateWorker::new().graph(super::GRAPH, graph))
+    }
+
+    /// The graph without its checkpointer, and the checkpointer.
+    fn graph(self) -> Result<GraphAndStore, AgentError> {
         let wrong = |what: &str| AgentError::Config(what.to_owned());
         let mut settings = self.settings;
         settings.model = self.model.ok_or_else(|| wrong("the agent needs a model: call `.model(..)`"))?;
@@ -130,10 +159,11 @@ impl UpgradeAgentBuilder {
         if settings.temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
             return Err(wrong("the temperature is a number from 0 up"));
         }
-        let graph = graph(settings, client)?.checkpointer(self.checkpointer);
-        Ok(UpgradeAgent { place: Place::Here(graph.clone()), graph, threads: Arc::default() })
+        Ok((graph(settings, client)?, self.checkpointer))
     }
 }
+
+type GraphAndStore = (CompiledGraph<ConversationState>, Option<Arc<dyn Checkpointer>>);
 
 impl std::fmt::Debug for UpgradeAgentBuilder {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -17,6 +17,9 @@ pub enum AgentError {
         "E_AGENT_ENDLESS: the turn did not come to an end; say it in other words, on a new thread if it comes again"
     )]
     Endless,
+    /// The turn was stopped from elsewhere, such as by a cancellation on the Restate server.
+    #[error("{}: this turn was stopped from elsewhere; your next message ends it first", Code::NotFinished)]
+    Stopped,
     /// Another process runs a turn of the thread.
     #[error("{}: somebody else is using this thread: wait until that turn has ended, or use another thread", .0.code())]
     Busy(#[source] Error),
@@ -32,6 +35,7 @@ impl AgentError {
             AgentError::Config(_) => "E_AGENT_CONFIG",
             AgentError::Empty => "E_AGENT_EMPTY",
             AgentError::Endless => "E_AGENT_ENDLESS",
+            AgentError::Stopped => Code::NotFinished.as_str(),
             AgentError::Busy(error) | AgentError::Engine(error) => error.code().as_str(),
         }
     }

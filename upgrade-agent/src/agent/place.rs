@@ -1,22 +1,23 @@
-//! The place where the turns of an agent run. The agent is the same everywhere: only this file knows how a
-//! run is started there, and how a thread is read and changed.
+//! The place where the turns of an agent run. The agent is the same everywhere: only this file and
+//! `remote.rs` know how a run is started there, and how a thread is read and changed.
 
 use std::future::IntoFuture;
+use std::time::SystemTime;
 
+use agentgraph::run::Checkpoint;
 use agentgraph::{CompiledGraph, Error, EventKind, Outcome, RunBuilder, View};
-#[cfg(feature = "restate")]
-use agentgraph_restate::{RemoteCall, RemoteGraph};
 use futures_util::future::BoxFuture;
-#[cfg(feature = "restate")]
-use futures_util::stream;
 use futures_util::stream::{BoxStream, StreamExt};
 use serde_json::Value;
 
+#[cfg(feature = "restate")]
+use super::remote::Remote;
+use super::threads::ThreadGuard;
 use crate::state::{ConversationState, ConversationStateUpdate};
 
 /// The supersteps of the longest turn, and a few more: a turn with more steps would not end. A plan takes two
 /// supersteps a step.
-const MAX_SUPERSTEPS: u64 = 64;
+pub(super) const MAX_SUPERSTEPS: u64 = 64;
 
 /// The place where turns run.
 #[derive(Clone)]
@@ -25,14 +26,25 @@ pub(super) enum Place {
     Here(CompiledGraph<ConversationState>),
     /// In the workers of a Restate server.
     #[cfg(feature = "restate")]
-    Restate(RemoteGraph<ConversationState>),
+    Restate(Remote),
 }
 
-/// The last state of a thread.
-pub(super) struct LastState {
-    pub(super) values: ConversationState,
-    /// Whether its run has not ended.
-    pub(super) unfinished: bool,
+/// The last state of a conversation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LastState {
+    /// The state.
+    pub values: ConversationState,
+    /// Whether its turn has not ended: it was cut off, or runs elsewhere.
+    pub unfinished: bool,
+    /// The time of the state.
+    pub time: SystemTime,
+}
+
+impl From<Checkpoint<ConversationState>> for LastState {
+    fn from(last: Checkpoint<ConversationState>) -> Self {
+        LastState { unfinished: !last.next.is_empty(), values: last.values, time: last.created }
+    }
 }
 
 /// What a run does with its thread.
@@ -43,12 +55,15 @@ pub(super) enum Call {
     Continue,
 }
 
+/// How a run ended.
+pub(super) type RunEnd = Result<Outcome<ConversationState>, Error>;
+
 /// An event of a run.
 pub(super) enum RunEvent {
     /// A node has sent it.
     Custom(Value),
     /// The last one.
-    Ended(Box<Result<Outcome<ConversationState>, Error>>),
+    Ended(Box<RunEnd>),
 }
 
 impl Place {
@@ -57,9 +72,9 @@ impl Place {
         let last = match self {
             Place::Here(graph) => graph.state(thread).await?,
             #[cfg(feature = "restate")]
-            Place::Restate(graph) => graph.state(thread).await?,
+            Place::Restate(remote) => remote.state(thread).await?,
         };
-        Ok(last.map(|last| LastState { unfinished: !last.next.is_empty(), values: last.values }))
+        Ok(last.map(LastState::from))
     }
 
     /// Changes the state of a thread between two nodes.
@@ -67,20 +82,16 @@ impl Place {
         match self {
             Place::Here(graph) => graph.update_state(thread).update(update).await.map(drop),
             #[cfg(feature = "restate")]
-            Place::Restate(graph) => graph.update_state(thread).update(update).await.map(drop),
+            Place::Restate(remote) => remote.edit(thread, update).await,
         }
     }
 
     /// Runs a call to its end.
-    pub(super) fn run(
-        &self,
-        call: Call,
-        thread: &str,
-    ) -> BoxFuture<'static, Result<Outcome<ConversationState>, Error>> {
+    pub(super) fn run(&self, call: Call, thread: &str) -> BoxFuture<'static, RunEnd> {
         match self {
             Place::Here(graph) => local_run(graph, call, thread).into_future(),
             #[cfg(feature = "restate")]
-            Place::Restate(graph) => remote_run(graph, call, thread).into_future(),
+            Place::Restate(remote) => remote.run(call, thread),
         }
     }
 
@@ -99,33 +110,19 @@ impl Place {
                 events.boxed()
             }
             #[cfg(feature = "restate")]
-            Place::Restate(graph) => {
-                let run = remote_run(graph, call, thread).into_future();
-                stream::once(run).flat_map(|ended| stream::iter(whole_reply(ended))).boxed()
-            }
+            Place::Restate(remote) => remote.stream(call, thread),
         }
     }
-}
 
-/// The events of a run that was not heard while it ran: its reply in one piece, and its end.
-#[cfg(feature = "restate")]
-fn whole_reply(ended: Result<Outcome<ConversationState>, Error>) -> impl Iterator<Item = RunEvent> {
-    let reply = ended.as_ref().ok().and_then(|outcome| outcome.output().reply.clone());
-    let reply = reply.map(|text| RunEvent::Custom(serde_json::json!({ "text": text })));
-    reply.into_iter().chain([RunEvent::Ended(Box::new(ended))])
-}
-
-#[cfg(feature = "restate")]
-fn remote_run(
-    graph: &RemoteGraph<ConversationState>,
-    call: Call,
-    thread: &str,
-) -> RemoteCall<ConversationState> {
-    let run = match call {
-        Call::Begin(input) => graph.invoke(*input),
-        Call::Continue => graph.proceed(),
-    };
-    run.thread(thread).max_supersteps(MAX_SUPERSTEPS)
+    /// Stops a run whose future or stream was dropped, then lets go of its thread.
+    pub(super) fn stop(&self, thread: &str, held: ThreadGuard) {
+        match self {
+            // It has stopped already.
+            Place::Here(_) => drop((thread, held)),
+            #[cfg(feature = "restate")]
+            Place::Restate(remote) => remote.stop(thread, held),
+        }
+    }
 }
 
 fn local_run(

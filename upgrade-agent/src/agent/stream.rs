@@ -3,14 +3,12 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use agentgraph::{Error, Outcome};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use serde_json::Value;
 
-use super::place::RunEvent;
-use super::threads::ThreadGuard;
+use super::place::{RunEnd, RunEvent};
+use super::under_way::UnderWay;
 use super::{AgentError, Turn, UpgradeAgent};
-use crate::state::ConversationState;
 
 /// An event of a turn.
 #[derive(Debug)]
@@ -49,8 +47,9 @@ impl TurnStream {
                 Ok((call, recovered, held)) => {
                     let first = recovered.clone().map(TurnEvent::Recovered);
                     let events = agent.place.stream(call, &thread);
+                    let under_way = Some(UnderWay::new(&agent.place, &thread, held));
                     let rest = stream::unfold(
-                        RunningTurn { agent, thread, events, recovered, _held: held },
+                        RunningTurn { agent, thread, events, recovered, under_way },
                         RunningTurn::next,
                     );
                     stream::iter(first).chain(rest).boxed()
@@ -74,8 +73,8 @@ struct RunningTurn {
     thread: String,
     events: BoxStream<'static, RunEvent>,
     recovered: Option<String>,
-    /// Held until the turn has ended or is dropped.
-    _held: ThreadGuard,
+    /// `None` after the end of the turn.
+    under_way: Option<UnderWay>,
 }
 
 impl RunningTurn {
@@ -91,9 +90,13 @@ impl RunningTurn {
         }
     }
 
-    fn done(&mut self, outcome: Result<Outcome<ConversationState>, Error>) -> Result<Turn, AgentError> {
-        let turn = self.agent.ended(outcome?)?.recovering(self.recovered.take());
-        Ok(self.agent.given(&self.thread, turn))
+    fn done(&mut self, end: RunEnd) -> Result<Turn, AgentError> {
+        let turn = end.map_err(AgentError::from).and_then(|end| self.agent.ended(end));
+        let turn = turn.map(|turn| self.agent.given(&self.thread, turn.recovering(self.recovered.take())));
+        if let Some(under_way) = self.under_way.take() {
+            under_way.end();
+        }
+        turn
     }
 }
 

@@ -1,28 +1,40 @@
 //! Advice on failures that only the program can give: about its files, commands and flags.
 
-use std::path::Path;
-
 use agentgraph::Code;
 use upgrade_agent::agent::AgentError;
 
+use super::store::Store;
+
 /// The failure of a turn, with the advice.
-pub(super) fn failure_text(error: &AgentError, thread: &str, file: &Path) -> String {
-    let code = match error {
-        AgentError::Engine(error) => error.code(),
-        _ => return error.to_string(),
-    };
-    let file = file.display();
-    match code {
-        Code::CorruptCheckpoint | Code::UnknownFormat | Code::GraphChanged => format!(
-            "{error}\nThe thread lies in {file}, and is left as it is: talk on another with --thread, or give it up with \
-             `upgrade-agent threads delete {thread}`"
-        ),
-        Code::Store => {
-            format!(
-                "{error}\nThis turn may not be kept in {file}; what was kept before is not changed. To talk on meanwhile, choose \
-                 another folder with --data-dir"
-            )
+pub(super) fn failure_text(error: &AgentError, thread: &str, store: &Store) -> String {
+    let AgentError::Engine(cause) = error else { return error.to_string() };
+    match advice(cause.code(), thread, store) {
+        Some(advice) => format!("{error}\n{advice}"),
+        None => error.to_string(),
+    }
+}
+
+fn advice(code: Code, thread: &str, store: &Store) -> Option<String> {
+    let give_up = format!("`upgrade-agent threads delete {thread}`");
+    match (code, store) {
+        (Code::CorruptCheckpoint | Code::UnknownFormat | Code::GraphChanged, Store::File { path, .. }) => {
+            Some(format!(
+                "The thread lies in {}, and is left as it is: talk on another with --thread, or give it up with {give_up}",
+                path.display()
+            ))
         }
-        _ => error.to_string(),
+        (Code::CorruptCheckpoint | Code::UnknownFormat | Code::GraphChanged, Store::Restate(_)) => {
+            Some(format!(
+                "The thread is left as it is: start a worker of the release that wrote it, talk on another with --thread, or \
+             give it up with {give_up}"
+            ))
+        }
+        (Code::Store, Store::File { path, .. }) => Some(format!(
+            "This turn may not be kept in {}; what was kept before is not changed. To talk on meanwhile, choose another \
+             folder with --data-dir",
+            path.display()
+        )),
+        (Code::Host, Store::Restate(server)) => Some(server.advice()),
+        _ => None,
     }
 }

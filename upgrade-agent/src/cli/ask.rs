@@ -20,8 +20,8 @@ pub(super) async fn run(
     screen: Screen,
 ) -> Result<ExitCode, Failure> {
     let world = World::open(config).await?;
-    let said = run_turn(&world, thread, text).await;
-    if config.model.is_none() && config.restate.is_none() && !json {
+    let said = run_turn(&world, thread, text, screen).await;
+    if config.model.is_none() && config.restate.ingress.is_none() && !json {
         screen.warn(upgrade_agent::offline::INTRODUCTION);
     }
     let told = match said {
@@ -53,10 +53,11 @@ async fn print_turn(
     Ok(answer::exit_code(answer::is_broken(turn)))
 }
 
-async fn run_turn(world: &World, thread: &str, text: &str) -> Result<Turn, Failure> {
+async fn run_turn(world: &World, thread: &str, text: &str, screen: Screen) -> Result<Turn, Failure> {
+    let failed = |error| Failure::Turn(world.failure_text(&error, thread));
+    world.meet(thread, screen).await.map_err(failed)?;
     world.is_ready(thread).await?;
-    let turn = world.agent.turn(thread, text).await;
-    turn.map_err(|error| Failure::Turn(world.failure_text(&error, thread)))
+    world.agent.turn(thread, text).await.map_err(failed)
 }
 
 fn print_text(turn: &Turn, screen: Screen) {

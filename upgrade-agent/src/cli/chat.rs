@@ -13,9 +13,9 @@ use super::failure::Failure;
 use super::interrupts::Interrupts;
 use super::keyboard::{Keyboard, KeyboardInput, Questions};
 use super::screen::{Screen, Style};
+use super::threads;
 use super::world::World;
 use super::wrap::wrapped;
-use super::{restate, threads};
 use crate::config::Config;
 
 const HELP: &str = "\
@@ -107,7 +107,10 @@ impl Chat {
         {
             self.screen.warn(&format!("The UpGrade server does not answer: {error}"));
         }
-        self.open_thread().await;
+        match self.world.meet(&self.thread, self.screen).await {
+            Ok(()) => self.open_thread().await,
+            Err(error) => self.screen.warn(&self.world.failure_text(&error, &self.thread)),
+        }
     }
 
     /// Where Ctrl-C is a signal and not a key, it ends the chat. A line that was read already comes first,
@@ -173,11 +176,7 @@ impl Chat {
     }
 
     async fn list_threads(&mut self) {
-        let all = match &self.world.threads {
-            Some(kept) => threads::all(&self.world.agent, kept).await,
-            None => Err(restate::no_list()),
-        };
-        match all {
+        match threads::all(&self.world.agent, &self.world.store).await {
             Ok(all) if all.is_empty() => self.screen.line("There are no conversations yet."),
             Ok(all) => {
                 threads::print_numbered(&all, &self.thread, self.screen, SystemTime::now());
@@ -205,11 +204,7 @@ impl Chat {
     }
 
     async fn delete_thread(&mut self, name: &str) {
-        let deleted = match &self.world.threads {
-            Some(kept) => threads::delete(kept, name).await,
-            None => Err(restate::no_list()),
-        };
-        match deleted {
+        match threads::delete(&self.world.agent, &self.world.store, name).await {
             Ok(()) => self.screen.line(&format!("Thread {name} is deleted.")),
             Err(error) => return self.screen.warn(&error.to_string()),
         }

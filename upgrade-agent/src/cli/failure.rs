@@ -32,6 +32,10 @@ pub(super) enum Failure {
     /// A failed turn, with advice.
     #[error("{0}")]
     Turn(String),
+    /// A worker or a relay that does not serve.
+    #[cfg(feature = "restate")]
+    #[error("{}", super::restate::of_serving(.0))]
+    Serve(#[from] agentgraph_restate::ServeError),
     #[error(
         "E_OUTPUT: the reply could not be written; if it asks something, that is asked again before a yes counts"
     )]
@@ -55,9 +59,21 @@ impl Failure {
     pub(super) fn report(&self, screen: Screen) -> ExitCode {
         screen.warn(&self.to_string());
         let misused = matches!(self, Failure::Config(_))
+            || self.has_unusable_address()
             || matches!(self, Failure::Client(error) if error.code() == "E_UPGRADE_CONFIG")
             || matches!(self, Failure::Model(error) if error.code() == agentgraph_llm::Code::Config);
         ExitCode::from(if misused { 2 } else { 1 })
+    }
+
+    #[cfg(feature = "restate")]
+    fn has_unusable_address(&self) -> bool {
+        use agentgraph_restate::ServeError::{IdentityKey, OpenToAll, RelayOpenToAll};
+        matches!(self, Failure::Serve(OpenToAll { .. } | RelayOpenToAll { .. } | IdentityKey))
+    }
+
+    #[cfg(not(feature = "restate"))]
+    fn has_unusable_address(&self) -> bool {
+        false
     }
 }
 

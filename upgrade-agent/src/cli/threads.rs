@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use agentgraph::{Checkpointer, SqliteSaver};
 use agentgraph_llm::{Message, Role};
+use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use upgrade_agent::agent::UpgradeAgent;
 use upgrade_agent::state::{ConversationState, PendingSummary};
@@ -13,6 +13,7 @@ use super::clock::{ago, rfc3339};
 use super::escape::escape_line;
 use super::failure::Failure;
 use super::screen::{Screen, Style};
+use super::store::Store;
 use super::world::Threads;
 use super::wrap::cut;
 use crate::config::Config;
@@ -20,6 +21,8 @@ use crate::config::Config;
 /// The width of a list if the terminal does not report one.
 const WIDTH: usize = 100;
 const INDENT: &str = "    ";
+/// The conversations that are read at the same time.
+const AT_ONCE: usize = 8;
 
 /// A conversation in a list. Its JSON is stable; fields may be added.
 #[derive(Debug, Serialize)]
@@ -57,29 +60,31 @@ pub(super) async fn list(config: &Config, json: bool, screen: Screen) -> Result<
 
 /// `threads delete`.
 pub(super) async fn remove(config: &Config, name: &str, screen: Screen) -> Result<(), Failure> {
-    delete(&Threads::open(config).await?.store, name).await?;
+    let threads = Threads::open(config).await?;
+    delete(&threads.agent, &threads.store, name).await?;
     screen.line(&format!("Thread {name} is deleted."));
     Ok(())
 }
 
 /// Fails if there is no conversation of this name.
 pub(super) async fn must_exist(config: &Config, name: &str) -> Result<(), Failure> {
-    check_exists(&Threads::open(config).await?.store, name).await
+    let threads = Threads::open(config).await?;
+    check_exists(&threads.agent, &threads.store, name).await
 }
 
 /// Deletes a conversation, which must exist.
-pub(super) async fn delete(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
-    check_exists(store, name).await?;
-    Ok(store.delete_thread(name).await?)
+pub(super) async fn delete(agent: &UpgradeAgent, store: &Store, name: &str) -> Result<(), Failure> {
+    check_exists(agent, store, name).await?;
+    store.delete(name).await
 }
 
-async fn check_exists(store: &SqliteSaver, name: &str) -> Result<(), Failure> {
-    let names = store.threads().await?;
-    if names.iter().any(|known| known == name) {
-        Ok(())
-    } else {
-        Err(Failure::NoThread { name: name.to_owned(), near: nearest(name, &names) })
+async fn check_exists(agent: &UpgradeAgent, store: &Store, name: &str) -> Result<(), Failure> {
+    if store.has(agent, name).await? {
+        return Ok(());
     }
+    // Without a list the message has no suggestion.
+    let names = store.names().await.unwrap_or_default();
+    Err(Failure::NoThread { name: name.to_owned(), near: nearest(name, &names) })
 }
 
 fn nearest(wrong: &str, names: &[String]) -> Option<String> {
@@ -90,11 +95,10 @@ fn nearest(wrong: &str, names: &[String]) -> Option<String> {
 }
 
 /// All conversations, the latest first. An unreadable one is listed with its error.
-pub(super) async fn all(agent: &UpgradeAgent, store: &SqliteSaver) -> Result<Vec<ThreadLine>, Failure> {
-    let mut lines = Vec::new();
-    for name in store.threads().await? {
-        lines.push(line(agent, name).await);
-    }
+pub(super) async fn all(agent: &UpgradeAgent, store: &Store) -> Result<Vec<ThreadLine>, Failure> {
+    let names = store.names().await?.into_iter();
+    let lines = stream::iter(names.map(|name| line(agent, name))).buffered(AT_ONCE);
+    let mut lines: Vec<ThreadLine> = lines.collect().await;
     lines.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.name.cmp(&other.name)));
     Ok(lines)
 }
@@ -110,14 +114,14 @@ async fn line(agent: &UpgradeAgent, name: String) -> ThreadLine {
         error: None,
         time: None,
     };
-    match agent.graph().state(&empty.name).await {
-        Ok(Some(checkpoint)) => ThreadLine {
-            last: Some(rfc3339(checkpoint.created)),
-            time: Some(checkpoint.created),
-            turns: checkpoint.values.turns,
-            unfinished: !checkpoint.next.is_empty(),
-            first: first_words(&checkpoint.values),
-            pending: checkpoint.values.pending.summary(),
+    match agent.last(&empty.name).await {
+        Ok(Some(found)) => ThreadLine {
+            last: Some(rfc3339(found.time)),
+            time: Some(found.time),
+            turns: found.values.turns,
+            unfinished: found.unfinished,
+            first: first_words(&found.values),
+            pending: found.values.pending.summary(),
             ..empty
         },
         Ok(None) => empty,

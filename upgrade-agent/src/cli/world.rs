@@ -1,11 +1,11 @@
 //! The parts of a conversation: the data folder, the server, the model, the threads, and the agent over them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use agentgraph::SqliteSaver;
 use agentgraph_llm::ChatModel;
-use upgrade_agent::agent::{AgentError, Turn, UpgradeAgent};
+use upgrade_agent::agent::{AgentError, Turn, UpgradeAgent, UpgradeAgentBuilder};
 use upgrade_agent::client::{ClientError, UpgradeClient};
 use upgrade_agent::offline::{self, OfflineModel};
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
@@ -14,7 +14,10 @@ use upgrade_agent::state::Pending;
 use super::advice;
 use super::failure::Failure;
 use super::occupant::Note;
-use super::restate;
+use super::patience::hinted;
+use super::restate::Server;
+use super::screen::Screen;
+use super::store::Store;
 use crate::config::{Config, ModelConfig};
 
 /// The parts of a conversation.
@@ -22,13 +25,10 @@ pub(super) struct World {
     pub(super) agent: UpgradeAgent,
     /// Checks the server before a turn; none if workers elsewhere call it.
     pub(super) client: Option<UpgradeClient>,
-    /// The store of the conversations; none if they are on a Restate server.
-    pub(super) threads: Option<Arc<SqliteSaver>>,
+    pub(super) store: Store,
     /// Lives as long as the conversation.
     server: Option<ServerHandle>,
     _note: Option<Note>,
-    /// The path of the threads.
-    threads_file: PathBuf,
     /// A sentence about the server and the model.
     pub(super) introduction: String,
 }
@@ -36,10 +36,10 @@ pub(super) struct World {
 impl World {
     pub(super) async fn open(config: &Config) -> Result<Self, Failure> {
         make_folder(config)?;
-        if let Some(ingress) = &config.restate {
-            return Self::elsewhere(config, ingress);
+        if let Some(ingress) = &config.restate.ingress {
+            return Self::elsewhere(Server::connect(config, ingress)?);
         }
-        let threads = Arc::new(SqliteSaver::open(config.threads_file()).await?);
+        let store = file(config).await?;
         let server = match &config.url {
             Some(_) => None,
             None => {
@@ -48,38 +48,37 @@ impl World {
             }
         };
         let client = client(config, server.as_ref())?;
-        let model = model(config)?;
-        let agent = UpgradeAgent::builder()
-            .model(model)
-            .client(client.clone())
-            .checkpointer(threads.clone())
-            .confidence(config.confidence)
-            .temperature(config.temperature)
-            .build()?;
+        let agent = builder(config, client.clone())?.checkpointer(store.clone()).build()?;
         let note = server.as_ref().map(|server| Note::leave(&config.server_file(), server.url()));
-        let introduction = introduction(config);
         Ok(World {
             agent,
             client: Some(client),
-            threads: Some(threads),
+            store: Store::File { saver: store, path: config.threads_file() },
             server,
             _note: note,
-            threads_file: config.threads_file(),
-            introduction,
+            introduction: introduction(config),
         })
     }
 
-    /// The conversations that run in the workers of a Restate server.
-    fn elsewhere(config: &Config, ingress: &str) -> Result<Self, Failure> {
+    /// The conversations of a Restate server, whose workers run the turns.
+    fn elsewhere(server: Server) -> Result<Self, Failure> {
         Ok(World {
-            agent: restate::agent(ingress)?,
+            agent: server.agent()?,
             client: None,
-            threads: None,
+            introduction: server.introduction(),
+            store: Store::Restate(Box::new(server)),
             server: None,
             _note: None,
-            threads_file: config.threads_file(),
-            introduction: format!("The workers of the Restate server {ingress} answer."),
         })
+    }
+
+    /// Waits for the first answer of a Restate server and its workers, and says for what.
+    pub(super) async fn meet(&self, thread: &str, screen: Screen) -> Result<(), AgentError> {
+        let Store::Restate(server) = &self.store else { return Ok(()) };
+        let hint = format!("Waiting for an answer. {}.", server.advice());
+        hinted(screen, &hint, self.agent.last(thread)).await?;
+        server.check_relay(screen).await;
+        Ok(())
     }
 
     /// Whether a message can be taken now. A yes that could not be carried out is better given later, so
@@ -105,7 +104,7 @@ impl World {
 
     /// The failure of a turn, with advice.
     pub(super) fn failure_text(&self, error: &AgentError, thread: &str) -> String {
-        advice::failure_text(error, thread, &self.threads_file)
+        advice::failure_text(error, thread, &self.store)
     }
 
     /// Waits for the last calls of the embedded server.
@@ -116,23 +115,48 @@ impl World {
     }
 }
 
-/// Opens the conversations for reading, without a server and a model.
+/// Opens the conversations for reading, without an UpGrade server and a model.
 pub(super) struct Threads {
     pub(super) agent: UpgradeAgent,
-    pub(super) store: Arc<SqliteSaver>,
+    pub(super) store: Store,
 }
 
 impl Threads {
     pub(super) async fn open(config: &Config) -> Result<Self, Failure> {
         make_folder(config)?;
-        let store = Arc::new(SqliteSaver::open(config.threads_file()).await?);
+        if let Some(ingress) = &config.restate.ingress {
+            let server = Server::connect(config, ingress)?;
+            return Ok(Threads { agent: server.agent()?, store: Store::Restate(Box::new(server)) });
+        }
+        let store = file(config).await?;
         let agent = UpgradeAgent::builder()
             .model(OfflineModel::new())
             .client(UpgradeClient::builder("http://localhost").build()?)
             .checkpointer(store.clone())
             .build()?;
-        Ok(Threads { agent, store })
+        Ok(Threads { agent, store: Store::File { saver: store, path: config.threads_file() } })
     }
+}
+
+/// The agent of a worker. Conversations are not stored here.
+#[cfg(feature = "restate")]
+pub(super) fn for_workers(config: &Config) -> Result<UpgradeAgentBuilder, Failure> {
+    builder(config, client(config, None)?)
+}
+
+/// An agent with the model and the numbers of the settings.
+fn builder(config: &Config, client: UpgradeClient) -> Result<UpgradeAgentBuilder, Failure> {
+    Ok(UpgradeAgent::builder()
+        .model(model(config)?)
+        .client(client)
+        .confidence(config.confidence)
+        .temperature(config.temperature))
+}
+
+/// Opens the file of the conversations.
+async fn file(config: &Config) -> Result<Arc<SqliteSaver>, Failure> {
+    keep_private(&config.threads_file());
+    Ok(Arc::new(SqliteSaver::open(config.threads_file()).await?))
 }
 
 fn make_folder(config: &Config) -> Result<(), Failure> {
@@ -140,9 +164,7 @@ fn make_folder(config: &Config) -> Result<(), Failure> {
     private_folder()
         .create(path)
         .and_then(|()| try_to_write(path))
-        .map_err(|why| Failure::DataDir { path: path.clone(), why })?;
-    keep_private(&config.threads_file());
-    Ok(())
+        .map_err(|why| Failure::DataDir { path: path.clone(), why })
 }
 
 /// An existing folder may be readable by others, and the conversations must not be. If the file is created
@@ -215,7 +237,8 @@ fn model(config: &Config) -> Result<Arc<dyn ChatModel>, Failure> {
     Ok(settings.build()?)
 }
 
-fn introduction(config: &Config) -> String {
+/// A sentence about the model, and one about the server.
+pub(super) fn introduction(config: &Config) -> String {
     let model = match &config.model {
         Some(model) => format!("The model {} answers.", model.name.model),
         None => offline::INTRODUCTION.to_owned(),

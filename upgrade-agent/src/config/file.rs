@@ -20,6 +20,8 @@ const KEYS: &[&str] = &[
     "offline",
     "allow_plain_http",
     "restate",
+    "restate_admin",
+    "relay",
 ];
 /// Keys of secrets, which are refused with an explanation.
 const SECRETS: &[(&str, &str)] = &[
@@ -28,6 +30,7 @@ const SECRETS: &[(&str, &str)] = &[
     ("client_secret", "UPGRADE_CLIENT_SECRET"),
     ("api_key", "ANTHROPIC_API_KEY"),
     ("anthropic_api_key", "ANTHROPIC_API_KEY"),
+    ("relay_token", "UPGRADE_AGENT_RELAY_TOKEN"),
 ];
 
 /// The settings of a file; absent ones are not set. One field per setting.
@@ -45,6 +48,8 @@ pub(super) struct FileConfig {
     pub(super) offline: Option<bool>,
     pub(super) allow_plain_http: Option<bool>,
     pub(super) restate: Option<String>,
+    pub(super) restate_admin: Option<String>,
+    pub(super) relay: Option<String>,
 }
 
 impl FileConfig {

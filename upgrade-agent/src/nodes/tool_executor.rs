@@ -35,8 +35,8 @@ pub(crate) async fn run(
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await.approved(None);
     let visit = plan::Visit { client: &client, settings: &settings, state: &state, ctx: &ctx };
-    if let Some(going) = &state.plan {
-        return plan::go_on(&visit, update, going, state.approved.is_some()).await;
+    if let Some(going) = plan::under_way(&state) {
+        return plan::go_on(&visit, update, &going, state.approved.is_some()).await;
     }
     let Some(approved) = &state.approved else { return update };
     if approved.proposal().plan.is_some() {

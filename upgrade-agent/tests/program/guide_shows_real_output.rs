@@ -63,16 +63,21 @@ fn every_command_of_the_guide_runs() {
 fn the_guide_names_all_existing_flags_and_no_others() {
     let page = page();
     let folder = Folder::new();
-    let helps: Vec<String> =
-        [&["--help"][..], &["ask", "--help"], &["chat", "--help"], &["simulator", "--help"]]
-            .iter()
-            .map(|args| run(&folder, args, "").good().out())
-            .collect();
+    let helps: Vec<String> = [
+        &["--help"][..],
+        &["ask", "--help"],
+        &["chat", "--help"],
+        &["simulator", "--help"],
+        &["worker", "--help"],
+    ]
+    .iter()
+    .map(|args| run(&folder, args, "").good().out())
+    .collect();
     let known: BTreeSet<String> = helps.iter().flat_map(|help| flags(help)).collect();
     assert!(known.contains("--require-token") && known.contains("--service-account"), "{known:?}");
     let named =
         flags(&page.replace("cargo run -q -p upgrade-agent --`", "").replace("cargo install --path", ""));
-    let cargo: BTreeSet<String> = ["--open", "--bin"].map(str::to_owned).into();
+    let cargo: BTreeSet<String> = ["--open", "--bin", "--features", "--yes"].map(str::to_owned).into();
     let absent: Vec<_> =
         named.iter().filter(|flag| !known.contains(*flag) && !cargo.contains(*flag)).collect();
     assert!(absent.is_empty(), "the page names unknown flags: {absent:?}");
@@ -97,6 +102,7 @@ fn every_setting_has_its_row_with_its_variables() {
     let page = page();
     let sources = [
         include_str!("../../src/config.rs"),
+        include_str!("../../src/config/restate.rs"),
         include_str!("../../src/cli.rs"),
         include_str!("../../src/cli/screen.rs"),
     ];

@@ -1,5 +1,5 @@
 //! A proxy that holds one request: before the server gets it, or before the agent gets the response. The test
-//! kills the agent meanwhile.
+//! kills the agent meanwhile. It records all requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -21,7 +21,11 @@ pub(crate) struct Gate {
     held: Receiver<()>,
     go: Sender<()>,
     told: Receiver<()>,
+    requests: Requests,
 }
+
+/// Method and path of each request, in order.
+type Requests = Arc<Mutex<Vec<String>>>;
 
 impl Gate {
     /// Starts in front of the server whose API is at `url`, and holds the first request that begins with
@@ -34,14 +38,21 @@ impl Gate {
         let (tell_told, told) = channel();
         let trap =
             Arc::new(Mutex::new(Some(Trap { line: line.to_owned(), hold, tell_held, wait, tell_told })));
+        let requests = Requests::default();
+        let seen = Arc::clone(&requests);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let upstream = upstream.clone();
-                let trap = Arc::clone(&trap);
-                std::thread::spawn(move || serve(stream.unwrap(), &upstream, &trap));
+                let (trap, seen) = (Arc::clone(&trap), Arc::clone(&seen));
+                std::thread::spawn(move || serve(stream.unwrap(), &upstream, &trap, &seen));
             }
         });
-        Gate { url, held, go, told }
+        Gate { url, held, go, told, requests }
+    }
+
+    /// Method and path of each request since the last call, in the order of their arrival.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
     /// Waits until the request is held.
@@ -70,12 +81,13 @@ struct Trap {
 }
 
 /// Serves one request per connection: the agent learns that it closes.
-fn serve(stream: TcpStream, upstream: &str, trap: &Mutex<Option<Trap>>) {
+fn serve(stream: TcpStream, upstream: &str, trap: &Mutex<Option<Trap>>, requests: &Mutex<Vec<String>>) {
     let mut client = BufReader::new(stream);
     let Some((head, body)) = read_request(&mut client) else { return };
+    let request = head[0].replacen(" /api", " ", 1);
+    requests.lock().unwrap().push(request.trim_end_matches(" HTTP/1.1").to_owned());
     let caught = {
         let mut trap = trap.lock().unwrap();
-        let request = head[0].replacen(" /api", " ", 1);
         let fits = trap.as_ref().is_some_and(|trap| request.starts_with(&trap.line));
         if fits { trap.take() } else { None }
     };

@@ -44,7 +44,7 @@ impl<S: StoredState> IntoFuture for RemoteAnswer<S> {
     /// leaves the question open.
     ///
     /// # Errors
-    /// [`Code::NothingToResume`] if no call waits for an answer.
+    /// [`Code::NothingToResume`](agentgraph::Code::NothingToResume) if no call waits for an answer.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())
     }

@@ -47,7 +47,7 @@ impl<S: StoredState> IntoFuture for RemoteHistory<S> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     /// # Errors
-    /// [`Code::NoCheckpointer`] if the workers' graph has no checkpointer.
+    /// [`Code::NoCheckpointer`](agentgraph::Code::NoCheckpointer) if the workers' graph has no checkpointer.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.read())
     }

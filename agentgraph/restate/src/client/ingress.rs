@@ -51,7 +51,7 @@ impl Ingress {
         if url.cannot_be_a_base() {
             return Err(invalid("it needs a host, such as http://127.0.0.1:8080".to_owned()));
         }
-        let client = http::client().map_err(invalid)?;
+        let client = http::client(base).map_err(invalid)?;
         Ok(Ingress { client, base: url, patience: PATIENCE })
     }
 

@@ -268,7 +268,7 @@ impl Source {
         if let Some(call) = call {
             url.query_pairs_mut().append_pair("call", call);
         }
-        let client = http::client().map_err(invalid)?;
+        let client = http::client(&relay.url).map_err(invalid)?;
         Ok(Source {
             client,
             relay,

@@ -57,7 +57,7 @@ enum Item {
 
 impl Poster {
     pub(super) fn start(relay: RelayAddress) -> Result<Self, String> {
-        let client = http::client()?;
+        let client = http::client(&relay.url)?;
         let (queue, items) = mpsc::channel(WAITING);
         tokio::spawn(send_all(client, relay, items));
         Ok(Poster(queue))

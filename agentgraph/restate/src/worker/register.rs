@@ -12,7 +12,7 @@ use crate::http;
 /// worker with changed graphs may come back under its old address.
 pub(super) async fn register(admin: &str, uri: &str, patience: Duration) -> Result<(), ServeError> {
     let failed = |problem: String| ServeError::Register { admin: admin.to_owned(), problem };
-    let client = http::client().map_err(failed)?;
+    let client = http::client(admin).map_err(failed)?;
     let url = format!("{}/deployments", admin.trim_end_matches('/'));
     let body = json!({ "uri": uri, "force": true, "use_http_11": false });
     let begun = Instant::now();

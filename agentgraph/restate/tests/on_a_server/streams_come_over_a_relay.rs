@@ -283,7 +283,10 @@ async fn without_a_relay_a_stream_is_an_error_that_says_so() {
     let server = server::shared().await;
     let worker = RestateWorker::new().graph("no-relay", talk()).register(&server.admin);
     let _worker = worker.start(loopback()).await.unwrap();
-    let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Talk>("no-relay");
+    let client = RestateClient::connect(&server.ingress).unwrap();
+    assert!(client.clone().relay("http://127.0.0.1:9090").graph::<Talk>("no-relay").has_relay());
+    let graph = client.graph::<Talk>("no-relay");
+    assert!(!graph.has_relay());
     let error = graph.invoke(Talk::update()).thread("t").stream().outcome().await.unwrap_err();
     assert_eq!(error.code(), Code::Host);
     assert!(error.message().contains("RestateClient::relay"), "{error}");

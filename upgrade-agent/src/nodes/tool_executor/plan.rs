@@ -3,6 +3,8 @@
 //! However a plan ends (its last step, an error, a stop in the middle, a no), the status that it changed is
 //! restored first.
 
+use std::borrow::Cow;
+
 use agentgraph::Ctx;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -54,6 +56,13 @@ fn changed_meanwhile(now: &Experiment, node: &str) -> TurnError {
         now.state
     );
     TurnError { class: ErrorClass::Validation, message, node: node.to_owned() }
+}
+
+/// The plan under way. One that was cut off in this turn is ended and not continued.
+pub(super) fn under_way(state: &ConversationState) -> Option<Cow<'_, PlanRun>> {
+    let run = state.plan.as_ref()?;
+    let is_cut_off = state.cut_off == state.turns;
+    Some(if is_cut_off { Cow::Owned(run.ending(EarlyEnd::Interrupted)) } else { Cow::Borrowed(run) })
 }
 
 /// Runs the next step, or ends the plan.
