@@ -69,12 +69,23 @@ impl Servers {
         self.0.iter().map(|server| ProcessorTime::of(server.process)).sum()
     }
 
-    /// The rows of an SQL query of the server's own tables.
+    /// The rows of an SQL query of the server's own tables. A busy server refuses some.
     pub(crate) async fn query(&self, sql: &str) -> Result<Vec<Value>, Problem> {
-        let request = client()?.post(format!("{}/query", self.admin())).header("accept", "application/json");
-        let answer = request.json(&json!({ "query": sql })).send().await?.error_for_status()?;
-        let answer: Value = answer.json().await?;
-        Ok(answer["rows"].as_array().cloned().unwrap_or_default())
+        let client = client()?;
+        let mut tries = 0..5;
+        loop {
+            let request = client.post(format!("{}/query", self.admin())).header("accept", "application/json");
+            match request.json(&json!({ "query": sql })).send().await?.error_for_status() {
+                Ok(answer) => {
+                    let answer: Value = answer.json().await?;
+                    return Ok(answer["rows"].as_array().cloned().unwrap_or_default());
+                }
+                Err(error) => {
+                    tries.next().ok_or(error)?;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
     }
 }
 
