@@ -10,7 +10,8 @@ const TEXT: usize = 2048;
 pub(crate) enum Work {
     /// So many steps, one after the other. Each writes a new text.
     Steps(u64),
-    /// So many branches side by side, each in an invocation of its own. Each reads the text, and adds an item.
+    /// So many branches side by side, each in an invocation of its own. Each reads the text, and adds an
+    /// item.
     Branches { number: usize, remote: bool },
 }
 

@@ -1,17 +1,18 @@
 //! [`Slots`]: which key of the object has which row.
 //!
-//! Each checkpoint has a row of its own. With a key for each row an object would need a removal for each write,
-//! and a removal is an entry of the journal. So rows are in slots: `r0`, `r1`, and so on. A row takes the slot
-//! of a row that is not needed any more, and overwrites it.
+//! Each checkpoint has a row of its own. With a key for each row an object would need a removal for each
+//! write, and a removal is an entry of the journal. So rows are in slots: `r0`, `r1`, and so on. A row takes
+//! the slot of a row that is not needed any more, and overwrites it.
 //!
 //! ```text
 //! value of a slot = head payload
 //! head            = [key of the row, number of the change, free slots after it], as MessagePack
 //! ```
 //!
-//! A free slot has its old value until it is taken. The head with the highest number says which ones are free.
-//! A reader gets all values of one moment from the runtime, which may lie between two writes of a change. So the
-//! last write of a change frees the slots of the rows that it makes obsolete, and no row takes one of them before.
+//! A free slot has its old value until it is taken. The head with the highest number says which ones are
+//! free. A reader gets all values of one moment from the runtime, which may lie between two writes of a
+//! change. So the last write of a change frees the slots of the rows that it makes obsolete, and no row takes
+//! one of them before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
@@ -72,8 +73,8 @@ impl Slots {
         Ok((slots, rows.into_iter().map(|(_, row, payload)| (row, payload)).collect()))
     }
 
-    /// Carries out a change of rows. Returns what it does to the object, in an order in which a reader finds the
-    /// rows before the change until it finds those after it.
+    /// Carries out a change of rows. Returns what it does to the object, in an order in which a reader finds
+    /// the rows before the change until it finds those after it.
     pub(super) fn change(&mut self, set: Vec<(String, Bytes)>, clear: &[String]) -> SlotChanges {
         let freed: BTreeSet<u32> = clear.iter().filter_map(|row| self.of_rows.remove(row)).collect();
         let mut changes = Vec::with_capacity(set.len());

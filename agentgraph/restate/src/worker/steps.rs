@@ -314,8 +314,8 @@ impl Steps<'_> {
         Ok(true)
     }
 
-    /// Whether the invocation was cancelled. A drain that was asked for is passed on, too; the task that is due
-    /// is the last one then.
+    /// Whether the invocation was cancelled. A drain that was asked for is passed on, too; the task that is
+    /// due is the last one then.
     async fn is_cancelled(&mut self) -> Result<bool, HandlerError> {
         if self.run.now().duration_since(self.begun).unwrap_or_default() < BEFORE_LOOKS {
             return Ok(false);

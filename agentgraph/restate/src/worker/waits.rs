@@ -99,8 +99,8 @@ impl<'a> Waits<'a> {
         ctx.resolve_signal(invocation, DRAIN, ());
     }
 
-    /// Looks for signals without waiting for them. It finds those that came before the end of the last step, in
-    /// the order of the journal, so a replay finds the same. The first look costs a timer.
+    /// Looks for signals without waiting for them. It finds those that came before the end of the last step,
+    /// in the order of the journal, so a replay finds the same. The first look costs a timer.
     ///
     /// # Errors
     /// The invocation was cancelled.
