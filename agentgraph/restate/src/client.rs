@@ -241,7 +241,7 @@ impl<S: StoredState> RemoteGraph<S> {
     }
 
     /// The events of a thread from now on, of all calls that are [streamed](RemoteCall::stream) or have
-    /// [views](RemoteCall::views), whoever made them. The stream does not end.
+    /// [views](RemoteCall::views), made by any client. The stream does not end.
     pub fn watch(&self, thread: &str) -> RemoteStream<S> {
         RemoteStream::of_thread(self, thread)
     }

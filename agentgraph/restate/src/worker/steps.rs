@@ -175,7 +175,7 @@ struct Steps<'a> {
 enum Drain {
     /// The share is used up, and the call goes on in another invocation.
     Share,
-    /// Somebody asked for it.
+    /// A client asked for it.
     Asked,
 }
 

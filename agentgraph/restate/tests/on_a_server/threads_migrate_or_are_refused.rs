@@ -135,3 +135,24 @@ async fn a_limit_holds_over_all_invocations_of_a_call() {
     let rest = remote.proceed().thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(rest.seen.len(), 12);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loop_of_ten_thousand_steps_is_twenty_invocations() {
+    #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+    struct Rounds {
+        made: u64,
+    }
+    async fn turn(rounds: Snapshot<Rounds>) -> RoundsUpdate {
+        Rounds::update().made(rounds.made + 1)
+    }
+    let next = |rounds: &Rounds| if rounds.made < 10_000 { "turn" } else { END };
+    let graph = StateGraph::new().node("turn", turn).edge(START, "turn").branch("turn", next, ["turn", END]);
+    let server = server::shared().await;
+    let worker = RestateWorker::new().graph("rounds", graph.compile().unwrap()).register(&server.admin);
+    let _worker = worker.start("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Rounds>("rounds");
+    let outcome = graph.invoke(Rounds::update()).thread("t").max_supersteps(20_000).await.unwrap();
+    assert_eq!(outcome.into_finished().unwrap().made, 10_000);
+    let invocations = "select id from sys_invocation where target_service_name = 'rounds.steps' and target_handler_name = 'drive'";
+    assert_eq!(server.query(invocations).await.len(), 20);
+}

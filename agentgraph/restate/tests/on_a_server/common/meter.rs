@@ -96,7 +96,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((from, _)) = listener.accept().await else { continue };
         if shared.is_cut.load(Ordering::SeqCst) {
-            // Nobody answers: the connection stays as it is until the way is mended.
+            // There is no answer: the connection stays as it is until the way is mended.
             let shared = Arc::clone(&shared);
             tokio::spawn(async move {
                 shared.may_pass().await;
