@@ -68,7 +68,7 @@ async fn a_tool_that_fails_is_an_error_that_the_model_reads() {
     let model = ScriptedModel::new([
         calls("1 / 0")
             .and_tool_call("no_such_tool", json!({}))
-            .and_tool_call("calculator", json!({ "expresion": "1" })),
+            .and_tool_call("calculator", json!({ "sum": "1" })),
         Reply::raw_tool_call("calculator", "{\"expression\": \"1 +"),
         Reply::tool_call("read_file", json!({ "path": "missing.txt" })),
         Reply::text("FINAL ANSWER: none of them works"),
@@ -78,7 +78,7 @@ async fn a_tool_that_fails_is_an_error_that_the_model_reads() {
     assert_eq!((solution.kind, solution.figures.failed_calls), (AnswerKind::Final, 5));
     let results = results(&agent, "t").await;
     for (part, (text, failed)) in
-        ["division by zero", "no_such_tool", "expresion", "not JSON", "there is no file"].iter().zip(results)
+        ["division by zero", "no_such_tool", "sum", "not JSON", "there is no file"].iter().zip(results)
     {
         assert!(failed && text.contains(part), "{part}: {text}");
     }
