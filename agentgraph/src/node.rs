@@ -263,8 +263,9 @@ pub trait IntoNode<S: State, M>: Sized {
     /// already.
     ///
     /// ```
-    /// # use agentgraph::prelude::*;
+    /// # use agentgraph::BoxError;
     /// # use agentgraph::host::HostedGraph;
+    /// # use agentgraph::prelude::*;
     /// # use serde::{Deserialize, Serialize};
     /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
     /// # struct Order { receipt: String }
