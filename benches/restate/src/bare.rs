@@ -22,7 +22,7 @@ use crate::work::{Work, item, text};
 /// The most steps of an invocation, as in our worker.
 const SHARE: u64 = 500;
 
-/// What a call is to do.
+/// The work of a call.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Order {
     work: Work,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The bytes of the text in each state.
 const TEXT: usize = 2048;
 
-/// What a call is to do.
+/// The work of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// So many steps, one after the other. Each writes a new text.

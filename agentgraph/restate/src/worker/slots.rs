@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// What the slots are for: a superstep that replaces a row is one entry.
+    /// A superstep that replaces a row is one entry of the journal.
     #[test]
     fn rows_that_replace_each_other_need_no_removals() {
         let mut slots = Slots::default();

@@ -1,4 +1,4 @@
-//! An answer counts once, whoever sends it how often; a thread that waits has no invocation, and outlives
+//! An answer counts once, however often it is sent. A thread that waits has no invocation, and outlives
 //! everything.
 
 use agentgraph::prelude::*;

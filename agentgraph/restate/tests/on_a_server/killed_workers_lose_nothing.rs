@@ -9,7 +9,7 @@ use crate::common::graphs::Kind;
 use crate::common::marks::MarkFile;
 use crate::common::meter::Meter;
 use crate::common::rules;
-use crate::common::server::{self, fresh_folder};
+use crate::common::server::{self, Server, fresh_folder};
 use crate::common::stories::{Ended, Remote, local, same_end};
 use crate::common::worker_process::{Orders, WorkerProcess, register};
 
@@ -79,14 +79,12 @@ kill_at_every_entry! {
     at_every_entry_of_durable_steps: Durable,
 }
 
-/// Two workers run threads of all kinds, and are killed by turns.
-#[tokio::test(flavor = "multi_thread")]
-async fn at_random() {
+/// A worker that runs threads of all kinds is killed again and again.
+async fn kill_at_random(server: &Server, prefix: &str) {
     const KILLS: usize = 6;
-    let server = server::shared().await;
     let folder = fresh_folder();
     let marks = MarkFile::new(&folder);
-    let name = |kind: Kind| format!("random-{kind:?}");
+    let name = |kind: Kind| format!("{prefix}-{kind:?}");
     let mut orders = Orders::new(Kind::ALL.map(|kind| (name(kind), kind)));
     orders.pause_ms = 30;
     let orders = orders.saver(&folder.join("history.db")).marks(marks.path());
@@ -115,4 +113,14 @@ async fn at_random() {
         rules::check(kind, &marks.of(&thread), KILLS);
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_random() {
+    kill_at_random(server::shared().await, "random").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_random_when_every_await_is_replayed() {
+    kill_at_random(server::that_suspends_at_once().await, "random-replayed").await;
 }

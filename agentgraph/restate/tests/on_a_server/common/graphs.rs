@@ -29,7 +29,7 @@ pub struct Work {
 /// The outputs of a pass.
 pub type Table = HashMap<String, u64>;
 
-/// What the nodes are given.
+/// The tools of the nodes.
 #[derive(Clone)]
 pub struct Tools {
     pub marks: Marks,

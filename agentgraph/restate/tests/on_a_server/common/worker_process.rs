@@ -21,7 +21,7 @@ pub const ORDERS: &str = "AGENTGRAPH_TEST_WORKER";
 /// The line that a worker prints when it serves.
 const SERVES: &str = "the worker serves";
 
-/// What a worker is to do.
+/// The orders of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Orders {
     pub port: u16,
