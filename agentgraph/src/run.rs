@@ -350,12 +350,20 @@ impl<S: State, O> RunBuilder<S, O> {
         self.change(|plan| plan.keeping.when_busy = policy)
     }
 
-    /// Continues from an older checkpoint of the thread, on a new branch and as a new run: `proceed()` runs
-    /// the next tasks of that checkpoint again, `invoke` starts a run on its state. Stored checkpoints never
-    /// change. Answers given after that checkpoint are not on the new branch, so its interrupts ask again.
+    /// Begins at a checkpoint of the thread, on a new branch and as a new run, also at the newest one:
+    /// `proceed()` replays it, `invoke` starts a run on its state. Stored checkpoints never change.
+    ///
+    /// Everything that was stored beside that checkpoint or after it stays on its own branch. So a replay runs
+    /// all tasks of the checkpoint again, also those that had finished, asks their questions again and does
+    /// their durable steps again; `resume` has nothing to answer there. An unfinished run is left as it is.
+    /// To continue it, leave out this method.
     ///
     /// In an [eager](crate::StateGraph::eager) graph, `proceed()` merges in the order recorded after that
     /// checkpoint, whichever task finishes first now.
+    ///
+    /// # Errors
+    /// [`Code::UnknownCheckpoint`] if the thread has no such checkpoint; for `proceed()`,
+    /// [`Code::NothingToResume`] if no task follows it.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

@@ -64,24 +64,25 @@ struct FoundCheckpoint {
     replayed: Replay,
     left: Remains,
     writes: Vec<PendingWrite>,
-    /// The branch to start, if the call continues from an older checkpoint.
+    /// The branch to start, if the call continues from a checkpoint that it names.
     forks: Option<u32>,
     /// The recorded merge order after that checkpoint, if there is one.
     order: Option<Order>,
 }
 
 impl<'a, S: State> FoundThread<'a, S> {
-    /// Reads the checkpoint `from`, or the newest one.
+    /// Reads the checkpoint `from`, or the newest one. An edit (`edits`) of the newest one stays on its branch.
     pub(super) async fn open(
         core: &Arc<GraphCore<S>>,
         persistence: &'a Persistence<S>,
         name: Arc<str>,
         from: Option<CheckpointId>,
+        edits: bool,
     ) -> Result<Self, Error> {
         let place = persistence.place(&name);
         let forks = match from {
             None => None,
-            Some(from) => Some(next_branch(persistence, place, from).await?),
+            Some(from) => next_branch(persistence, place, from, edits).await?,
         };
         let found = match (persistence.saver.get(place, from).await?, from) {
             (None, None) => None,
@@ -89,8 +90,7 @@ impl<'a, S: State> FoundThread<'a, S> {
             (Some(tail), _) => {
                 let replayed = replay(persistence, place, &tail).await?;
                 let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
-                let (forks, number) =
-                    (forks.flatten(), replayed.id.step.saturating_add(replayed.header.ahead));
+                let number = replayed.id.step.saturating_add(replayed.header.ahead);
                 let order = match forks {
                     Some(_) if core.discipline == Discipline::Eager => {
                         Some(Order::read(&*persistence.saver, place, replayed.id, number).await?)
@@ -119,8 +119,8 @@ impl<'a, S: State> FoundThread<'a, S> {
                 rolled_back: None,
                 copied_from: None,
             },
-            None => Self::open(core, persistence, name, None).await?,
-            Some(before) => Self::open(core, persistence, name, before).await?,
+            None => Self::open(core, persistence, name, None, false).await?,
+            Some(before) => Self::open(core, persistence, name, before, false).await?,
         };
         Ok(FoundThread { rolled_back: newest, ..found })
     }
@@ -147,7 +147,8 @@ impl<'a, S: State> FoundThread<'a, S> {
         goes_on: bool,
     ) -> Result<Vec<OpenRequest>, Error> {
         let mut open = Vec::new();
-        let Some(FoundCheckpoint { replayed, left, .. }) = &self.found else { return Ok(open) };
+        // A branch of its own calls its subgraphs anew.
+        let Some(FoundCheckpoint { replayed, left, forks: None, .. }) = &self.found else { return Ok(open) };
         let place = self.persistence.place(&self.name);
         let core = &RunGraph::restore(core, &replayed.header, &mut Vec::new());
         for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
@@ -161,15 +162,16 @@ impl<'a, S: State> FoundThread<'a, S> {
     }
 }
 
-/// The branch that a call from an older checkpoint starts; `None` if it is the newest one.
+/// The branch that a call from a checkpoint starts; `None` for an edit of the newest one.
 async fn next_branch<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
     from: CheckpointId,
+    edits: bool,
 ) -> Result<Option<u32>, Error> {
     let newest = ListQuery { limit: Some(1), ..ListQuery::default() };
     let newest = page(&*persistence.saver, place, newest).await?.first().map(|row| row.id);
-    let newest = newest.filter(|newest| *newest != from);
+    let newest = newest.filter(|newest| !edits || *newest != from);
     newest.map(|id| id.branch.checked_add(1).ok_or_else(|| unknown_checkpoint(place, from))).transpose()
 }
 

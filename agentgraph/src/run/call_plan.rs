@@ -35,7 +35,7 @@ pub(super) struct CallPlan<S: State> {
     /// The request, or the error of an impossible one.
     pub(super) request: Result<CallRequest<S>, Error>,
     pub(super) thread: Option<Arc<str>>,
-    /// The checkpoint to continue from, if it is not the newest.
+    /// The checkpoint to replay, to begin a run on, or to edit.
     pub(super) from: Option<CheckpointId>,
     pub(super) copied_from: Option<Arc<str>>,
     /// The state that a run without a store starts on, instead of the initial one.
@@ -214,15 +214,15 @@ impl<S: State> CallPlan<S> {
             let mut thread = if rolls_back && from.is_none() {
                 Box::pin(FoundThread::before_newest_run(&graph.core, &persistence, name)).await?
             } else {
-                Box::pin(FoundThread::open(&graph.core, &persistence, name, from)).await?
+                let edits = matches!(start, CallRequest::Edit(_));
+                Box::pin(FoundThread::open(&graph.core, &persistence, name, from, edits)).await?
             };
             thread.gives_up = self.keeping.abandons || replaces;
             if let Some(original) = &self.copied_from {
                 thread.is_copy_of(&graph.core, original)?;
             }
             began_at.get_or_init(|| thread.head());
-            let goes_on =
-                from.is_none() && self.copied_from.is_none() && !matches!(start, CallRequest::Invoke(_));
+            let goes_on = self.copied_from.is_none() && !matches!(start, CallRequest::Invoke(_));
             let inside = if graph.core.has_graphs {
                 Box::pin(thread.open_inside(&graph.core, goes_on)).await?
             } else {
