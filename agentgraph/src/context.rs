@@ -18,7 +18,7 @@ mod values_by_type;
 mod version;
 
 use agentgraph_checkpoint::{RunId, TaskId};
-pub(crate) use call_context::{Call, CallMethod, RequiredContext};
+pub(crate) use call_context::{Call, CallMethod, RequiredContext, check_contexts};
 pub use call_context::{CallContext, MissingContext};
 pub use control::Interrupted;
 pub(crate) use control::{ChildPause, Control, TaskVerdict, UnreportedStops};

@@ -327,6 +327,12 @@ impl Error {
         self
     }
 
+    /// The same error with more text at the end of its message.
+    pub(crate) fn adding(mut self, text: &str) -> Self {
+        self.0.message.push_str(text);
+        self
+    }
+
     pub(crate) fn at_node(mut self, node: &str) -> Self {
         self.0.node.get_or_insert_with(|| node.to_owned());
         self

@@ -1,6 +1,7 @@
 //! The store of a graph's runs, and the leases that decide which run may write a thread.
 
 pub(crate) mod lease;
+pub(crate) mod read_only;
 pub(crate) mod stop;
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -11,6 +12,7 @@ use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::{Checkpointer, Place, Retention};
 
 use self::lease::{Keeper, LEASE};
+use self::read_only::ReadOnly;
 use crate::error::Error;
 use crate::record::codec::Codec;
 use crate::state::State;
@@ -47,6 +49,12 @@ impl<S: State> Persistence<S> {
         if let Some(behind) = self.behind.get() {
             let _ = behind.settle(thread).await;
         }
+    }
+
+    /// The same threads, where nothing is stored.
+    pub(crate) fn read_only(&self) -> (Self, Arc<ReadOnly>) {
+        let saver = Arc::new(ReadOnly::of(Arc::clone(&self.saver)));
+        (Persistence { saver: Arc::clone(&saver) as Arc<dyn Checkpointer>, ..self.clone() }, saver)
     }
 
     /// The queue in front of the saver, for runs that store in the background.

@@ -184,22 +184,25 @@ impl RequiredContext {
     }
 }
 
+/// Checks that a call is passed all that its graph requires. The first value that is missing is the error.
+pub(crate) fn check_contexts(
+    method: CallMethod,
+    values: Option<&ValuesByType>,
+    required: &[RequiredContext],
+) -> Result<(), String> {
+    let has = |id| values.is_some_and(|values| values.contains(id));
+    match required.iter().find(|required| !has(required.id)) {
+        None => Ok(()),
+        Some(RequiredContext { name, node, .. }) => Err(format!(
+            "node `{node}` takes a `CallContext<{name}>`, and this call of `{method}` was passed no `{name}`: add `.context(..)` \
+             to the call"
+        )),
+    }
+}
+
 impl Call {
     pub(crate) fn new(method: CallMethod, values: Option<Box<ValuesByType>>) -> Self {
         Call { method, values: values.map(Arc::from) }
-    }
-
-    /// Returns the first requirement that the call does not meet, as a message.
-    pub(crate) fn check(&self, required: &[RequiredContext]) -> Result<(), String> {
-        let has = |id| self.values.as_ref().is_some_and(|values| values.contains(id));
-        match required.iter().find(|required| !has(required.id)) {
-            None => Ok(()),
-            Some(RequiredContext { name, node, .. }) => Err(format!(
-                "node `{node}` takes a `CallContext<{name}>`, and this call of `{}` was passed no `{name}`: add `.context(..)` to the \
-                 call",
-                self.method
-            )),
-        }
     }
 
     fn get<T: Send + Sync + 'static>(&self) -> Result<CallContext<T>, MissingContext> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::context::edits::{Desk, EditCollector, Edits};
+use crate::context::edits::{CollectedEdit, Desk, EditCollector, Edits};
 use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
@@ -16,13 +16,14 @@ use crate::words::{DroppedEdits, GraphEdit};
 
 impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Applies the caller's edits before the run starts, as START's. In a pass they are part of its input.
+    /// Returns the edits that were made, too.
     pub(crate) fn edit_before(
         &mut self,
         edits: Vec<MakeEdits>,
         mut input: S::Update,
-    ) -> Result<S::Update, Error> {
+    ) -> Result<(S::Update, Vec<CollectedEdit>), Error> {
         if edits.is_empty() {
-            return Ok(input);
+            return Ok((input, Vec::new()));
         }
         let driver = self.driver.clone();
         let collects = Arc::new(EditCollector::default());
@@ -39,16 +40,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 .map_err(|refused| Error::new(refused.code(), refused.to_string()).with_source(refused))?;
         }
         if let Some(driver) = driver {
-            driver.edit_before(&mut input, collects.take())?;
-            return Ok(input);
+            let made = collects.take();
+            driver.edit_before(&mut input, made.clone())?;
+            return Ok((input, made));
         }
         let proposed = self.runtime.shared.control.take_edits(request.index);
+        let made = proposed.iter().map(|one| (one.edit.clone(), one.made.clone())).collect();
         self.runtime.shared.control.leave(request.index);
         self.runtime.shared.control.clear();
         self.position.graph.stage();
         // They were checked together, and nothing else has edited the graph.
         let _ = self.position.graph.stage_of(node, proposed, &mut Vec::new());
-        Ok(input)
+        Ok((input, made))
     }
 
     /// Collects the edits of these tasks, in task order. Edits that do not fit those of an earlier task are

@@ -20,7 +20,6 @@ use super::Persistence;
 use super::stop::StopRequest;
 use crate::error::{Code, Error};
 use crate::state::State;
-use crate::words::WhenBusy;
 use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
 use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, lease_lost};
@@ -130,41 +129,44 @@ impl<'a> LeaseSource<'a> {
 }
 
 impl LeaseSource<'_> {
-    /// Takes the thread. If another run has it, does what the caller asked for in that case.
-    pub(crate) async fn take(
+    /// Takes the thread; `None` if another run has it.
+    pub(crate) async fn take(&self, thread: &Arc<str>) -> Result<Option<TakenThread>, Error> {
+        match self.ask(thread, false).await? {
+            Claim::Granted { fence } => Ok(Some(self.taken(thread, fence, false))),
+            Claim::Held { .. } => Ok(None),
+        }
+    }
+
+    /// Takes the thread from the run that has it, unless that run has ended by now.
+    pub(crate) async fn seize(&self, thread: &Arc<str>) -> Result<TakenThread, Error> {
+        if let Some(taken) = self.take(thread).await? {
+            return Ok(taken);
+        }
+        match self.ask(thread, true).await? {
+            Claim::Granted { fence } => Ok(self.taken(thread, fence, true)),
+            Claim::Held { .. } => Err(busy(thread)),
+        }
+    }
+
+    /// Takes the thread when it is free, after the calls of this graph that have waited longer.
+    pub(crate) async fn wait_for(
         &self,
         thread: &Arc<str>,
-        when_busy: WhenBusy,
         cancel: Option<&CancellationToken>,
     ) -> Result<TakenThread, Error> {
-        if when_busy == WhenBusy::Queue {
-            let waiting = self.wait_for(thread);
-            return match cancel {
-                None => waiting.await,
-                Some(cancel) => match cancel.run_until_cancelled(waiting).await {
-                    Some(taken) => taken,
-                    None => Err(busy(thread, "the call was cancelled while it waited for its turn")),
-                },
-            };
-        }
-        match self.ask(thread, false).await? {
-            Claim::Granted { fence } => Ok(self.taken(thread, fence, false)),
-            Claim::Held { .. } if when_busy.replaces() => match self.ask(thread, true).await? {
-                Claim::Granted { fence } => Ok(self.taken(thread, fence, true)),
-                Claim::Held { .. } => Err(self.is_busy(thread)),
+        let waiting = self.wait_for_turn(thread);
+        match cancel {
+            None => waiting.await,
+            Some(cancel) => match cancel.run_until_cancelled(waiting).await {
+                Some(taken) => taken,
+                None => {
+                    Err(busy_since(thread, "the call was cancelled while it waited for its turn"))
+                }
             },
-            Claim::Held { .. } => Err(self.is_busy(thread)),
         }
     }
 
-    fn is_busy(&self, thread: &str) -> Error {
-        busy(
-            thread,
-            "another run is active on it: wait for its end, or choose a policy with `.when_busy(..)`",
-        )
-    }
-
-    async fn wait_for(&self, thread: &Arc<str>) -> Result<TakenThread, Error> {
+    async fn wait_for_turn(&self, thread: &Arc<str>) -> Result<TakenThread, Error> {
         let line = self.keeper.line(thread);
         let _first = line.lock().await;
         loop {
@@ -223,7 +225,13 @@ fn after(now: SystemTime, length: Duration) -> SystemTime {
     now.checked_add(length).unwrap_or(now)
 }
 
-fn busy(thread: &str, problem: &str) -> Error {
+/// The error of a call on a thread that another run has.
+pub(crate) fn busy(thread: &str) -> Error {
+    let problem = "another run is active on it: wait for its end, or choose a policy with `.when_busy(..)`";
+    busy_since(thread, problem)
+}
+
+fn busy_since(thread: &str, problem: &str) -> Error {
     Error::new(Code::ThreadBusy, problem).on_thread(Some(thread))
 }
 

@@ -29,6 +29,7 @@ use agentgraph_checkpoint::services::from_micros;
 use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId};
 
 /// The request of the caller.
+#[derive(Clone)]
 pub(crate) enum CallRequest<S: State> {
     Invoke(S::Update),
     Resume(Answers),

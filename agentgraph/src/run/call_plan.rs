@@ -4,12 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use tracing::{Instrument, Span};
 
-use crate::context::ValuesByType;
+use crate::context::{ValuesByType, check_contexts};
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
-use crate::error::Error;
-use crate::persistence::lease::{LeaseSource, TakenThread};
+use crate::error::{Code, Error};
+use crate::persistence::Persistence;
+use crate::persistence::lease::{LeaseSource, TakenThread, busy};
 use crate::policy::Siblings;
 use crate::run::begin::{CallRequest, FoundThread};
 use crate::run::event::EventQueue;
@@ -19,7 +20,7 @@ use crate::run::{CompiledGraph, RunFuture, begin, upkeep, view};
 use crate::spans::may_be_heard;
 use crate::state::State;
 use crate::step::MakeEdits;
-use crate::words::{Budget, Durability, Outcome, View, Views, WhenBusy};
+use crate::words::{Budget, Durability, OpenRequest, Outcome, View, Views, WhenBusy};
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::engine::Leased;
 
@@ -28,6 +29,10 @@ const MAX_SUPERSTEPS: u64 = 1000;
 
 /// The default number of events that a run may be ahead of its stream's reader.
 const STREAM_CAPACITY: usize = 64;
+
+/// The end of a refusal if the call had already taken the thread from another run.
+const TOOK_OVER: &str =
+    "; the call has taken the thread from another run, which is suspended now: `proceed()` continues it";
 
 /// All settings of a call.
 pub(super) struct CallPlan<S: State> {
@@ -173,6 +178,7 @@ impl<S: State> CallPlan<S> {
         events: Option<Arc<EventQueue<S>>>,
     ) -> Result<PreparedCall<S, R>, Error> {
         let start = self.take_start()?;
+        self.check_context(&start)?;
         match (self.from, &self.thread) {
             (Some(_), _) => Err(view::no_checkpointer()),
             // To continue has an error of its own, which says more.
@@ -185,6 +191,69 @@ impl<S: State> CallPlan<S> {
         std::mem::replace(&mut self.request, Ok(CallRequest::Proceed))
     }
 
+    /// Checks that the nodes get the values that they require of the caller. A host has its own.
+    fn check_context(&self, start: &CallRequest<S>) -> Result<(), Error> {
+        if matches!(start, CallRequest::Edit(_)) || self.graph.host.is_some() {
+            return Ok(());
+        }
+        let given = self.context.as_deref();
+        check_contexts(start.method(), given, &self.graph.core.contexts)
+            .map_err(|problem| Error::new(Code::MissingContext, problem))
+    }
+
+    /// Reads the thread as the call finds it, with the open requests of its subgraphs. `replaces`: the call
+    /// takes the thread from another run.
+    async fn open<'a>(
+        &self,
+        start: &CallRequest<S>,
+        persistence: &'a Persistence<S>,
+        name: Arc<str>,
+        replaces: bool,
+    ) -> Result<(FoundThread<'a, S>, Vec<OpenRequest>), Error> {
+        let core = &self.graph.core;
+        let invokes = matches!(start, CallRequest::Invoke(_));
+        let rolls_back = replaces && invokes && self.keeping.when_busy == WhenBusy::RollBack;
+        let mut thread = if rolls_back && self.from.is_none() {
+            FoundThread::before_newest_run(core, persistence, name).await?
+        } else {
+            let edits = matches!(start, CallRequest::Edit(_));
+            FoundThread::open(core, persistence, name, self.from, edits).await?
+        };
+        thread.gives_up = self.keeping.abandons || replaces;
+        if let Some(original) = &self.copied_from {
+            thread.is_copy_of(core, original)?;
+        }
+        let inside = if core.has_graphs {
+            let goes_on = self.copied_from.is_none() && !invokes;
+            Box::pin(thread.open_inside(core, goes_on)).await?
+        } else {
+            Vec::new()
+        };
+        Ok((thread, inside))
+    }
+
+    /// Carries the call out up to its first write, without a lease, so that a call that would be refused
+    /// takes the thread from no run. The other run may change the thread meanwhile, so the call itself makes
+    /// the same checks again.
+    async fn try_out(
+        &mut self,
+        start: &CallRequest<S>,
+        persistence: &Persistence<S>,
+        name: &Arc<str>,
+    ) -> Result<(), Error> {
+        let (persistence, writes) = persistence.read_only();
+        let (thread, inside) = self.open(start, &persistence, Arc::clone(name), true).await?;
+        let tried = CallPlan {
+            thread: self.thread.clone(),
+            edits: std::mem::take(&mut self.edits),
+            ..CallPlan::new(self.graph.clone(), Ok(CallRequest::Proceed))
+        };
+        let found = OpenedThread { thread, fence: 0, stop: None, inside };
+        let ready = Box::new(tried.make_ready(start.clone(), Some(found), LocalRunner, None)?);
+        self.edits = ready.try_out(&writes).await?;
+        Ok(())
+    }
+
     /// Runs it on its thread, which no other run writes meanwhile.
     async fn run_kept<R: TaskRunner<S>>(
         mut self,
@@ -195,39 +264,34 @@ impl<S: State> CallPlan<S> {
         let Some(persistence) = self.graph.persistence.clone() else { return Err(begin::no_thread()) };
         let start = self.take_start()?;
         let name = self.thread.clone().ok_or_else(begin::no_thread)?;
+        self.check_context(&start)?;
         let graph = self.graph.clone();
+        let behind = match self.keeping.durability {
+            Durability::Async => Some(persistence.behind()?),
+            _ => None,
+        };
         persistence.settle(&name).await;
         let services = Arc::clone(&self.graph.shared.services);
         let leases = LeaseSource::of(&persistence, &services);
-        let TakenThread { mut lease, replaces } =
-            leases.take(&name, self.keeping.when_busy, self.limits.halt.cancel.as_ref()).await?;
-        if self.keeping.durability == Durability::Async {
-            lease.through(persistence.behind()?);
+        let TakenThread { mut lease, replaces } = match self.keeping.when_busy {
+            WhenBusy::Queue => leases.wait_for(&name, self.limits.halt.cancel.as_ref()).await?,
+            policy => match leases.take(&name).await? {
+                Some(taken) => taken,
+                None if policy.replaces() => {
+                    Box::pin(self.try_out(&start, &persistence, &name)).await?;
+                    leases.seize(&name).await?
+                }
+                None => return Err(busy(&name)),
+            },
+        };
+        if let Some(behind) = behind {
+            lease.through(behind);
         }
-        let rolls_back = replaces
-            && self.keeping.when_busy == WhenBusy::RollBack
-            && matches!(start, CallRequest::Invoke(_));
-        let from = self.from;
         let fence = lease.fence();
         let began_at = OnceLock::new();
         let work = async {
-            let mut thread = if rolls_back && from.is_none() {
-                Box::pin(FoundThread::before_newest_run(&graph.core, &persistence, name)).await?
-            } else {
-                let edits = matches!(start, CallRequest::Edit(_));
-                Box::pin(FoundThread::open(&graph.core, &persistence, name, from, edits)).await?
-            };
-            thread.gives_up = self.keeping.abandons || replaces;
-            if let Some(original) = &self.copied_from {
-                thread.is_copy_of(&graph.core, original)?;
-            }
-            began_at.get_or_init(|| thread.head());
-            let goes_on = self.copied_from.is_none() && !matches!(start, CallRequest::Invoke(_));
-            let inside = if graph.core.has_graphs {
-                Box::pin(thread.open_inside(&graph.core, goes_on)).await?
-            } else {
-                Vec::new()
-            };
+            let (thread, inside) = Box::pin(self.open(&start, &persistence, name, replaces)).await?;
+            let head = thread.head();
             let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
             let mut ready = match self.make_ready(start, Some(found), runner, events) {
                 Ok(ready) => Box::new(ready),
@@ -235,9 +299,19 @@ impl<S: State> CallPlan<S> {
             };
             record_run(&span, ready.run_id());
             let driven = ready.drive_to_the_end().await;
+            if ready.has_begun() {
+                began_at.get_or_init(|| head);
+            }
             ready.outcome(driven)
         };
-        let outcome = lease.run_while_held(Box::pin(work)).await;
+        let mut outcome = lease.run_while_held(Box::pin(work)).await;
+        if replaces && began_at.get().is_none() {
+            // The thread has changed since the call was tried out.
+            outcome = outcome.map_err(|refused| match refused.code() {
+                Code::LeaseLost => refused,
+                _ => refused.adding(TOOK_OVER),
+            });
+        }
         if let (Some(retention), Ok(outcome), Some(began_at)) =
             (&persistence.retention, &outcome, began_at.get())
             && upkeep::is_due(retention, *began_at, outcome.checkpoint())

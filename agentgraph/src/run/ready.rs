@@ -10,7 +10,7 @@ use super::begin::{CallRequest, EditBase, FirstAction, FoundThread, Opening};
 use super::call_plan::CallPlan;
 use super::event::EventQueue;
 use super::nested;
-use crate::context::edits::Desk;
+use crate::context::edits::{CollectedEdit, Desk};
 use crate::context::{Call, ChildListener, Control, Nest, RunShared, Sink, Spending};
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
@@ -26,6 +26,7 @@ use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
+use crate::persistence::read_only::ReadOnly;
 use crate::persistence::stop::StopRequest;
 use crate::policy::Heartbeats;
 use crate::session::Sessions;
@@ -43,6 +44,8 @@ pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
     further_edits: Vec<Edit<S>>,
     /// Whether it edits the state instead of running nodes.
     is_edit: bool,
+    /// Whether the call was accepted: its first action is done.
+    has_begun: bool,
 }
 
 /// The thread of a stored call, as opened.
@@ -67,10 +70,6 @@ impl<S: State> CallPlan<S> {
             None => (None, 0, None, Vec::new()),
         };
         let call = Call::new(start.method(), self.context);
-        if !matches!(start, CallRequest::Edit(_)) && self.graph.host.is_none() {
-            call.check(&self.graph.core.contexts)
-                .map_err(|problem| Error::new(Code::MissingContext, problem))?;
-        }
         let mut begun = Opening::of(&self.graph, start, thread, inside)?;
         if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
             begun.position = begun.position.with_state(state);
@@ -156,6 +155,7 @@ impl<S: State> CallPlan<S> {
             edits: self.edits,
             further_edits: self.further_edits,
             is_edit,
+            has_begun: false,
         })
     }
 }
@@ -173,6 +173,7 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
 
     async fn drive(&mut self) -> Result<Pause, Error> {
         self.begin().await?;
+        self.has_begun = true;
         let run = &mut self.run;
         if self.is_edit {
             return Ok(Pause::Finished);
@@ -195,7 +196,10 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
         let run = &mut self.run;
         match std::mem::replace(&mut self.next, FirstAction::GoOn(Vec::new())) {
             FirstAction::Input { input, abandoned } => {
-                let input = run.edit_before(edits, input)?;
+                let (input, made) = run.edit_before(edits, input)?;
+                if !made.is_empty() {
+                    self.edits = vec![make_again(made)];
+                }
                 run.input(input, abandoned).await
             }
             _ if !edits.is_empty() => Err(edits_of_an_earlier_run()),
@@ -214,6 +218,22 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
                 Box::pin(edit_state(run, (edit, further), from)).await
             }
         }
+    }
+
+    /// Begins a call that is only tried out, on a store that stores nothing. Returns its edits for the call
+    /// itself: a closure of the caller is called once.
+    pub(super) async fn try_out(mut self, writes: &ReadOnly) -> Result<Vec<MakeEdits>, Error> {
+        match AssertUnwindSafe(self.begin()).catch_unwind().await {
+            Ok(Err(refused)) if !writes.was_written() => return Err(refused),
+            Ok(_) => {}
+            Err(payload) => return Err(panicked(&*payload)),
+        }
+        self.run.check_left_over()?;
+        Ok(self.edits)
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// The id of the run.
@@ -259,6 +279,11 @@ async fn edit_state<S: State, R: TaskRunner<S>>(
         writes: from.writes,
     });
     run.edit_in_order(edit, further, behind).await
+}
+
+/// Makes edits that were accepted before.
+fn make_again(made: Vec<CollectedEdit>) -> MakeEdits {
+    Box::new(|edits| made.into_iter().try_for_each(|(edit, node)| edits.submit(edit, node)))
 }
 
 fn edits_of_an_earlier_run() -> Error {

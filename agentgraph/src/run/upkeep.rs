@@ -12,11 +12,10 @@ use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::persistence::Persistence;
-use crate::persistence::lease::{LeaseSource, TakenThread};
+use crate::persistence::lease::{LeaseSource, TakenThread, busy};
 use crate::record::header::Header;
 use crate::run::CompiledGraph;
 use crate::state::State;
-use crate::words::WhenBusy;
 use agentgraph_checkpoint::catalog::namespaces;
 use agentgraph_checkpoint::engine::Leased;
 use agentgraph_checkpoint::prune::{prune_place, remove_place};
@@ -99,7 +98,7 @@ impl<S: State> Prune<S> {
     async fn prune(&self, persistence: &Persistence<S>, thread: &Arc<str>) -> Result<u64, Error> {
         let services = &self.graph.shared.services;
         let ground = LeaseSource::of(persistence, services);
-        let TakenThread { lease, .. } = ground.take(thread, WhenBusy::Refuse, None).await?;
+        let Some(TakenThread { lease, .. }) = ground.take(thread).await? else { return Err(busy(thread)) };
         let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence() };
         let pruned = lease.run_while_held(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
         lease.end().await;

@@ -18,6 +18,7 @@ use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::services::micros;
 
 /// The answers of a caller.
+#[derive(Clone)]
 pub(crate) enum Answers {
     Bare(Value),
     ById(Vec<(InterruptId, Value)>),

@@ -14,6 +14,7 @@ use crate::words::{Interrupt, InterruptKind};
 use agentgraph_checkpoint::Source;
 
 /// An edit: its update, and the position of the thread after it.
+#[derive(Clone)]
 pub(crate) enum Edit<S: State> {
     /// The position stays the same.
     Here(Option<S::Update>),
