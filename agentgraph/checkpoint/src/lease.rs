@@ -28,7 +28,8 @@ pub enum Claim {
     Held {
         /// The fence of the other writer.
         fence: u64,
-        /// The end of that lease, unless it is renewed.
+        /// The end of that lease, unless it is renewed. It may be in the past: see
+        /// [`Leases::acquire`](crate::Leases::acquire).
         until: SystemTime,
     },
 }

@@ -41,6 +41,10 @@ pub trait Leases: Send + Sync {
     /// Takes a thread for one writer, unless another one has it and its time has not passed. Fences are
     /// greater than 0, and greater than every fence this store ever granted for the thread, even if the
     /// thread was deleted in between.
+    ///
+    /// If the time has passed and the store knows that the other writer is alive, it may answer
+    /// [`Claim::Held`] with that past time: the clock may have jumped. A caller that gets this answer gives the
+    /// writer time to renew the lease, and [seizes](LeaseTerms::seize) the thread if it does not.
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError>;
 
     /// Extends a lease to another time; `false` if another writer has the thread, or if it was released or

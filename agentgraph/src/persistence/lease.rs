@@ -34,7 +34,7 @@ const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// Greatest interval between two attempts of a run that waits for a thread.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Greatest interval between two looks for requests to stop a run.
+/// Greatest interval between two looks for requests to stop a run, and at the clock.
 const LOOK_FOR_STOPS: Duration = Duration::from_secs(1);
 
 /// The leases of one graph's runs.
@@ -129,11 +129,16 @@ impl<'a> LeaseSource<'a> {
 }
 
 impl LeaseSource<'_> {
-    /// Takes the thread; `None` if another run has it.
+    /// Takes the thread if the store grants it at once; `None` if another run has it.
     pub(crate) async fn take(&self, thread: &Arc<str>) -> Result<Option<TakenThread>, Error> {
+        self.ask(thread, false).await.map(|claim| self.granted(thread, claim, false))
+    }
+
+    /// Takes the thread; `None` if an active run has it.
+    pub(crate) async fn take_free(&self, thread: &Arc<str>) -> Result<Option<TakenThread>, Error> {
         match self.ask(thread, false).await? {
-            Claim::Granted { fence } => Ok(Some(self.taken(thread, fence, false))),
-            Claim::Held { .. } => Ok(None),
+            held @ Claim::Held { until, .. } if self.is_over(until) => self.outwait(thread, held).await,
+            claim => Ok(self.granted(thread, claim, false)),
         }
     }
 
@@ -142,36 +147,22 @@ impl LeaseSource<'_> {
         if let Some(taken) = self.take(thread).await? {
             return Ok(taken);
         }
-        match self.ask(thread, true).await? {
-            Claim::Granted { fence } => Ok(self.taken(thread, fence, true)),
-            Claim::Held { .. } => Err(busy(thread)),
-        }
+        let claim = self.ask(thread, true).await?;
+        self.granted(thread, claim, true).ok_or_else(|| busy(thread))
     }
 
     /// Takes the thread when it is free, after the calls of this graph that have waited longer.
-    pub(crate) async fn wait_for(
-        &self,
-        thread: &Arc<str>,
-        cancel: Option<&CancellationToken>,
-    ) -> Result<TakenThread, Error> {
-        let waiting = self.wait_for_turn(thread);
-        match cancel {
-            None => waiting.await,
-            Some(cancel) => match cancel.run_until_cancelled(waiting).await {
-                Some(taken) => taken,
-                None => {
-                    Err(busy_since(thread, "the call was cancelled while it waited for its turn"))
-                }
-            },
-        }
-    }
-
-    async fn wait_for_turn(&self, thread: &Arc<str>) -> Result<TakenThread, Error> {
+    pub(crate) async fn wait_for(&self, thread: &Arc<str>) -> Result<TakenThread, Error> {
         let line = self.keeper.line(thread);
         let _first = line.lock().await;
         loop {
             match self.ask(thread, false).await? {
                 Claim::Granted { fence } => return Ok(self.taken(thread, fence, false)),
+                held @ Claim::Held { until, .. } if self.is_over(until) => {
+                    if let Some(taken) = self.outwait(thread, held).await? {
+                        return Ok(taken);
+                    }
+                }
                 Claim::Held { fence, until } => {
                     let left = until.duration_since(self.services.now()).unwrap_or_default();
                     let released = leases_of(&**self.saver).released(thread, fence);
@@ -182,6 +173,34 @@ impl LeaseSource<'_> {
                     yield_now().await;
                 }
             }
+        }
+    }
+
+    fn is_over(&self, until: SystemTime) -> bool {
+        until <= self.services.now()
+    }
+
+    /// Takes a thread whose lease has ended by time although its writer lives, unless the writer renews the
+    /// lease (`None`). A writer that is only late, since the clock has jumped, renews it within one interval
+    /// of the task that renews; one that is stopped, or whose runtime has ended, does not.
+    async fn outwait(&self, thread: &Arc<str>, seen: Claim) -> Result<Option<TakenThread>, Error> {
+        const LOOKS: u32 = 8;
+        let patience = 2 * look_interval(self.length);
+        for _ in 0..LOOKS {
+            self.services.sleep(patience / LOOKS).await;
+            yield_now().await;
+            let claim = self.ask(thread, false).await?;
+            if claim != seen {
+                return Ok(self.granted(thread, claim, false));
+            }
+        }
+        self.ask(thread, true).await.map(|claim| self.granted(thread, claim, false))
+    }
+
+    fn granted(&self, thread: &Arc<str>, claim: Claim, replaces: bool) -> Option<TakenThread> {
+        match claim {
+            Claim::Granted { fence } => Some(self.taken(thread, fence, replaces)),
+            Claim::Held { .. } => None,
         }
     }
 
@@ -228,11 +247,20 @@ fn after(now: SystemTime, length: Duration) -> SystemTime {
 /// The error of a call on a thread that another run has.
 pub(crate) fn busy(thread: &str) -> Error {
     let problem = "another run is active on it: wait for its end, or choose a policy with `.when_busy(..)`";
-    busy_since(thread, problem)
+    Error::new(Code::ThreadBusy, problem).on_thread(Some(thread))
 }
 
-fn busy_since(thread: &str, problem: &str) -> Error {
-    Error::new(Code::ThreadBusy, problem).on_thread(Some(thread))
+/// The result of a call that waits for its thread, or an error once it is cancelled.
+pub(crate) async fn unless_cancelled<T>(
+    thread: &str,
+    cancel: Option<&CancellationToken>,
+    waiting: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let Some(cancel) = cancel else { return waiting.await };
+    cancel.run_until_cancelled(waiting).await.unwrap_or_else(|| {
+        let problem = "the call was cancelled while it waited for its turn";
+        Err(Error::new(Code::ThreadBusy, problem).on_thread(Some(thread)))
+    })
 }
 
 impl RunLease {
@@ -436,20 +464,28 @@ impl Drop for Renewer {
 /// The number of leases of a graph that are renewed side by side.
 const RENEWED_AT_ONCE: usize = 4;
 
+/// How often the task that renews leases looks for requests to stop, and at the clock.
+fn look_interval(length: Duration) -> Duration {
+    LOOK_FOR_STOPS.min(length / 3)
+}
+
 /// Renews all leases of a graph, three times per length of a lease, while there are any, and looks for
 /// requests to stop its runs. In between it owns nothing, so that dropping the graph closes its store.
+///
+/// Leases end by the wall clock, so a jump of that clock makes them due at the next look.
 async fn renew(renewer: Renewer, renewal: Renewal) {
     let Renewal { saver, services, length } = renewal;
-    let mut due = Instant::now() + length / 3;
+    let next = || (Instant::now() + length / 3, after(services.now(), length / 3));
+    let mut due = next();
     loop {
-        tokio::time::sleep_until(due.min(Instant::now() + LOOK_FOR_STOPS)).await;
+        tokio::time::sleep_until(due.0.min(Instant::now() + look_interval(length))).await;
         let (Some(keeper), Some(saver)) = (renewer.keeper.upgrade(), saver.upgrade()) else { return };
         let Some(leases) = keeper.to_renew(renewer.number) else { return };
         keeper.look_for_stops(&*saver, services.now()).await;
-        if Instant::now() < due {
+        if Instant::now() < due.0 && services.now() < due.1 {
             continue;
         }
-        due = Instant::now() + length / 3;
+        due = next();
         // Several at once, so that a slow renewal does not delay the others.
         let renewed = stream::iter(leases).for_each_concurrent(RENEWED_AT_ONCE, async |(thread, fence)| {
             // A store that fails now may succeed the next time; if not, the fence decides.

@@ -10,7 +10,7 @@ use crate::engine::halt::Limits;
 use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::{Code, Error};
 use crate::persistence::Persistence;
-use crate::persistence::lease::{LeaseSource, TakenThread, busy};
+use crate::persistence::lease::{LeaseSource, TakenThread, busy, unless_cancelled};
 use crate::policy::Siblings;
 use crate::run::begin::{CallRequest, FoundThread};
 use crate::run::event::EventQueue;
@@ -273,15 +273,20 @@ impl<S: State> CallPlan<S> {
         persistence.settle(&name).await;
         let services = Arc::clone(&self.graph.shared.services);
         let leases = LeaseSource::of(&persistence, &services);
+        let cancel = self.limits.halt.cancel.clone();
+        let cancel = cancel.as_ref();
         let TakenThread { mut lease, replaces } = match self.keeping.when_busy {
-            WhenBusy::Queue => leases.wait_for(&name, self.limits.halt.cancel.as_ref()).await?,
-            policy => match leases.take(&name).await? {
+            WhenBusy::Queue => unless_cancelled(&name, cancel, leases.wait_for(&name)).await?,
+            WhenBusy::Refuse => {
+                let taken = unless_cancelled(&name, cancel, leases.take_free(&name)).await?;
+                taken.ok_or_else(|| busy(&name))?
+            }
+            WhenBusy::Replace | WhenBusy::RollBack => match leases.take(&name).await? {
                 Some(taken) => taken,
-                None if policy.replaces() => {
+                None => {
                     Box::pin(self.try_out(&start, &persistence, &name)).await?;
                     leases.seize(&name).await?
                 }
-                None => return Err(busy(&name)),
             },
         };
         if let Some(behind) = behind {

@@ -43,9 +43,3 @@ pub enum WhenBusy {
     /// [`Checkpoint::abandoned`](crate::Checkpoint).
     RollBack,
 }
-
-impl WhenBusy {
-    pub(crate) fn replaces(self) -> bool {
-        matches!(self, WhenBusy::Replace | WhenBusy::RollBack)
-    }
-}

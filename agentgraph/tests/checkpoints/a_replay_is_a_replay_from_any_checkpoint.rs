@@ -356,12 +356,7 @@ async fn check(shape: Shape) {
     for stop in 1.. {
         let graph = shape.build(&calls);
         let finished = shape.run(&graph, stop).await;
-        let newest = head(&graph).await.id;
         for from in graph.history("t").await.unwrap().into_iter().filter(|one| !one.next.is_empty()) {
-            // The checkpoint of the same number may be on a branch of an earlier replay.
-            if from.id.branch != newest.branch {
-                continue;
-            }
             calls.take();
             let expected = missing(&end, &from.values.seen);
             let replay = graph.proceed().thread("t").from(from.id).await.unwrap();
@@ -385,7 +380,7 @@ async fn check(shape: Shape) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn a_replay_from_every_checkpoint_asks_and_ends_as_the_run_did(shape in shapes()) {

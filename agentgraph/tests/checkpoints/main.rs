@@ -10,6 +10,7 @@ mod postgres_server;
 #[path = "../sqlite_folder/mod.rs"]
 mod sqlite_folder;
 
+mod a_refused_call_takes_nothing;
 mod a_replay_is_a_replay_from_any_checkpoint;
 mod branches_say_where_they_began;
 mod checkpoint_cost_grows_with_the_change;

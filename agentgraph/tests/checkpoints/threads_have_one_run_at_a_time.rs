@@ -3,11 +3,12 @@
 #![cfg(feature = "sqlite")]
 
 use std::future::IntoFuture;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentgraph::checkpoint::Services;
-use agentgraph::checkpoint::{Claim, LeaseTerms, Leases, SqliteSaver};
+use agentgraph::checkpoint::{Claim, LeaseTerms, Leases, Retention, SqliteSaver};
 use agentgraph::prelude::*;
 use agentgraph::run::WhenBusy;
 use agentgraph::{Checkpointer, Code, Durability, Error, RunBuilder};
@@ -20,27 +21,27 @@ use crate::sqlite_folder::Folder;
 
 /// A gate that lets one run through per opening.
 #[derive(Clone)]
-struct Gate {
-    opens: Arc<Semaphore>,
+pub(crate) struct Gate {
+    pub(crate) opens: Arc<Semaphore>,
     waits: Arc<Semaphore>,
 }
 
 impl Gate {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Gate { opens: Arc::new(Semaphore::new(0)), waits: Arc::new(Semaphore::new(0)) }
     }
 
-    async fn pass(&self) {
+    pub(crate) async fn pass(&self) {
         self.waits.add_permits(1);
         self.opens.acquire().await.unwrap().forget();
     }
 
     /// Waits until a run waits at the gate.
-    async fn wait_for_run(&self) {
+    pub(crate) async fn wait_for_run(&self) {
         self.waits.acquire().await.unwrap().forget();
     }
 
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         self.opens.add_permits(1);
     }
 }
@@ -66,7 +67,7 @@ fn said(word: &str) -> WordsUpdate {
 
 /// Returns pairs of savers, each pair on one store: one memory, one SQLite saver, two SQLite savers of
 /// one file.
-async fn savers(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
+pub(crate) async fn savers(folder: &Folder) -> Vec<[Arc<dyn Checkpointer>; 2]> {
     let memory: Arc<dyn Checkpointer> = Arc::new(MemorySaver::new());
     let open = async |path| Arc::new(SqliteSaver::open(path).await.unwrap()) as Arc<dyn Checkpointer>;
     let alone = folder.fresh();
@@ -258,25 +259,90 @@ async fn when_busy_changes_nothing_on_a_free_thread() {
     assert_eq!(refused.code(), Code::RunUnfinished, "an unfinished run is not an active run");
 }
 
-/// The worker makes no call and renews no lease.
+/// The worker makes no call and renews no lease, as one that is stopped, or whose runtime has ended.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_stalls_for_longer_than_its_lease_loses_it() {
+    for policy in [WhenBusy::Refuse, WhenBusy::Queue, WhenBusy::Replace] {
+        let folder = Folder::new();
+        let path = folder.fresh();
+        let one = SqliteSaver::open(&path).await.unwrap();
+        let two = Arc::new(SqliteSaver::open(&path).await.unwrap());
+        let clock = JumpingClock::default();
+        let until = clock.now() + Duration::from_secs(30);
+        let terms = LeaseTerms { now: clock.now(), until, seize: false };
+        let Claim::Granted { fence: old } = one.acquire("t", terms).await.unwrap() else { panic!() };
+        assert_eq!(two.acquire("t", terms).await.unwrap(), Claim::Held { fence: old, until });
+        tokio::time::advance(Duration::from_secs(31)).await;
+        let later =
+            LeaseTerms { now: clock.now(), until: clock.now() + Duration::from_secs(30), seize: false };
+        // Both the other saver and its own know that the writer lives.
+        for saver in [&one, &*two] {
+            assert_eq!(saver.acquire("t", later).await.unwrap(), Claim::Held { fence: old, until });
+        }
+        let gate = Gate::new();
+        let graph = gated(&gate, Arc::clone(&two)).services(clock.clone());
+        gate.open();
+        let before = clock.now();
+        graph.invoke(said("i")).thread("t").when_busy(policy).await.unwrap();
+        // It has waited for a renewal.
+        assert!(clock.now().duration_since(before).unwrap() <= Duration::from_secs(3));
+        assert!(!one.renew("t", old, until).await.unwrap());
+        assert_eq!(words(&graph).await, "i first slow last");
+    }
+}
+
+/// Services whose wall clock jumps, while tokio's clock goes on evenly.
+#[derive(Clone)]
+struct JumpingClock {
+    began: tokio::time::Instant,
+    ahead: Arc<AtomicU64>,
+}
+
+impl Default for JumpingClock {
+    fn default() -> Self {
+        JumpingClock { began: tokio::time::Instant::now(), ahead: Arc::default() }
+    }
+}
+
+#[async_trait::async_trait]
+impl Services for JumpingClock {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + self.began.elapsed() + Duration::from_secs(self.ahead.load(Ordering::SeqCst))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    fn random(&self) -> u64 {
+        7
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_jump_of_the_clock_frees_no_thread_of_an_active_run() {
     let folder = Folder::new();
-    let path = folder.fresh();
-    let one = SqliteSaver::open(&path).await.unwrap();
-    let two = SqliteSaver::open(&path).await.unwrap();
-    let clock = TokioClock::default();
-    let mut until = clock.now() + Duration::from_secs(1);
-    let terms = |until| LeaseTerms { now: clock.now(), until, seize: false };
-    let Claim::Granted { fence: old } = one.acquire("t", terms(until)).await.unwrap() else { panic!() };
-    assert!(
-        matches!(two.acquire("t", terms(until)).await.unwrap(), Claim::Held { fence, .. } if fence == old)
-    );
-    tokio::time::advance(Duration::from_secs(2)).await;
-    until += Duration::from_secs(3);
-    let Claim::Granted { fence: new } = two.acquire("t", terms(until)).await.unwrap() else { panic!() };
-    assert!(new > old);
-    assert!(!one.renew("t", old, until).await.unwrap());
+    for [saver, other] in savers(&folder).await {
+        let gate = Gate::new();
+        let clock = JumpingClock::default();
+        let graph = gated(&gate, saver).services(clock.clone());
+        let elsewhere = gated(&gate, other).services(clock.clone());
+        let first = in_background(graph.invoke(said("i")).thread("t"));
+        gate.wait_for_run().await;
+        clock.ahead.store(24 * 3600, Ordering::SeqCst);
+        for second in [elsewhere.invoke(said("j")).abandon(), graph.proceed(), elsewhere.proceed()] {
+            assert_eq!(second.thread("t").await.unwrap_err().code(), Code::ThreadBusy);
+            clock.ahead.fetch_add(24 * 3600, Ordering::SeqCst);
+        }
+        assert_eq!(elsewhere.prune(Retention::keep_last(1)).await.unwrap().busy, ["t"]);
+        let queued = elsewhere.invoke(said("j")).thread("t").when_busy(WhenBusy::Queue);
+        let queued = in_background(queued);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        gate.opens.add_permits(2);
+        assert_eq!(text(first.await.unwrap().unwrap().output()), "i first slow last");
+        let queued = queued.await.unwrap().unwrap();
+        assert_eq!(text(queued.output()), "i first slow last j first slow last");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -175,12 +175,15 @@ async fn open(orders: &Orders, world: &World) -> Result<Arc<dyn Checkpointer>, S
 /// the owner of the lease reads a settled state.
 async fn wait_until_free(store: &dyn Checkpointer, thread: &str) -> Result<(), StoreError> {
     let leases = leases_of(store);
+    let mut seize = false;
     loop {
         let now = SystemTime::now();
-        let terms = LeaseTerms { now, until: now + Duration::from_secs(30), seize: false };
+        let terms = LeaseTerms { now, until: now + Duration::from_secs(30), seize };
         match leases.acquire(thread, terms).await? {
             Claim::Granted { fence } => return leases.release(thread, fence).await,
-            Claim::Held { fence, .. } => {
+            Claim::Held { fence, until } => {
+                // The owner is stopped and will not renew the lease.
+                seize = until <= now;
                 let _ = tokio::time::timeout(LOOK_AGAIN, leases.released(thread, fence)).await;
             }
         }

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 
 use super::extension::{leases, upkeep};
+use super::script::acquire;
 use super::values::{full, store_failed};
 use super::{Clause, Extension, Store};
 use crate::checkpointer::Checkpointer;
@@ -122,6 +123,12 @@ async fn acquire_one_lease(store: Store) -> Result<(), String> {
         });
         let claims: Vec<Claim> =
             run_all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
+        let expired = |claim: &Claim| matches!(claim, Claim::Held { until, .. } if *until <= terms.now);
+        let claims = if claims.iter().all(expired) {
+            vec![acquire(leases(&store)?, "t", terms).await.map_err(store_failed)?]
+        } else {
+            claims
+        };
         let granted: Vec<u64> = claims
             .into_iter()
             .filter_map(|claim| match claim {

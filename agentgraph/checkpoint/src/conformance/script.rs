@@ -8,6 +8,7 @@ use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
 use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
+use crate::leases::Leases;
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Waiting, WaitingQuery,
 };
@@ -23,7 +24,7 @@ use crate::row::{
 /// writes PLACE BRANCH.STEP [TASK:SLOT=BYTES ..] [by=LEASE]
 /// waiting [after=THREAD] [limit=N]
 /// threads     namespaces THREAD   delete THREAD             copy FROM TO
-/// acquire THREAD NOW UNTIL as LEASE [seize]                 (times in seconds)
+/// acquire THREAD NOW UNTIL as LEASE [seize]                 (times in seconds; an expired lease is seized)
 /// renew THREAD LEASE UNTIL        release THREAD LEASE
 /// stop THREAD NOW                 held NOW [thread=THREAD] [after=THREAD] [limit=N] [asked]
 /// rewrite PLACE [full=BRANCH.STEP:RECORD ..] [unfold=BRANCH.STEP ..] [gone=BRANCH:STEP..STEP ..] [by=LEASE]
@@ -115,6 +116,20 @@ fn extension_of(word: &str) -> Option<Extension> {
         "waiting" | "namespaces" | "branches" => Some(Extension::Catalog),
         "copy" | "rewrite" | "compact" => Some(Extension::Upkeep),
         _ => None,
+    }
+}
+
+/// Takes a thread. A lease whose time has passed is seized if the store leaves that to the caller.
+pub(super) async fn acquire(
+    leases: &dyn Leases,
+    thread: &str,
+    terms: LeaseTerms,
+) -> Result<Claim, StoreError> {
+    match leases.acquire(thread, terms).await? {
+        Claim::Held { until, .. } if until <= terms.now && !terms.seize => {
+            leases.acquire(thread, LeaseTerms { seize: true, ..terms }).await
+        }
+        claim => Ok(claim),
     }
 }
 
@@ -219,7 +234,7 @@ impl Teller {
             ["acquire", thread, now, until, "as", name, ref rest @ ..] => {
                 let terms =
                     LeaseTerms { now: time(now)?, until: time(until)?, seize: rest.contains(&"seize") };
-                let claim = leases()?.acquire(thread, terms).await?;
+                let claim = acquire(leases()?, thread, terms).await?;
                 self.describe_claim(name, claim)
             }
             ["renew", thread, name, until] => {

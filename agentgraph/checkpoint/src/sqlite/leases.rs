@@ -45,8 +45,9 @@ pub(super) fn take(
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
     })?;
     if let Some((fence, holder, held_until)) = found {
-        let holds = held_until > as_time(terms.now) && owner.may_be_alive(&holder);
-        if holds && !terms.seize {
+        // Time alone frees no thread of a living owner, since a clock may jump: the caller decides.
+        let may_hold = held_until > as_time(terms.now) || owner.shows_life(&holder);
+        if may_hold && owner.may_be_alive(&holder) && !terms.seize {
             return Ok(Claim::Held { fence: fence.unsigned_abs(), until: from_time(held_until) });
         }
         // If another saver took the thread since the check, its lease exists and the insertion is skipped.

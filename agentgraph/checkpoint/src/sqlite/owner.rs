@@ -2,8 +2,9 @@
 //!
 //! A killed process cannot release its threads, and other processes should not wait for the leases to end.
 //! So each owner holds a lock on a file of its own beside the database while it lives; the system releases
-//! the lock when the process dies for any reason. A process that is only paused keeps the lock, and its
-//! leases until their time.
+//! the lock when the process dies for any reason. A process that is only paused keeps the lock. Its leases do
+//! not end by time alone, since the clock of this process may have jumped: see
+//! [`Leases::acquire`](crate::Leases::acquire).
 
 use std::collections::hash_map::RandomState;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -44,6 +45,12 @@ impl Owner {
         let file = OpenOptions::new().write(true).create_new(true).open(path).ok()?;
         file.try_lock().ok()?;
         Some(file)
+    }
+
+    /// Whether [`may_be_alive`](Self::may_be_alive) can distinguish a dead owner with this name from a living
+    /// one. A database in memory ends with its process.
+    pub(super) fn shows_life(&self, name: &str) -> bool {
+        !name.is_empty() || self.database.is_none()
     }
 
     /// Whether the owner with this name may be alive. The file of a dead one is removed.
