@@ -102,8 +102,8 @@ use queue::{Outcome, Progress, Queue, Ticket};
 ///
 /// A saver that runs threads keeps an empty file beside the database, `threads.db-owner-..`, locked while
 /// it lives. After a process was killed, other savers find its file unlocked and take its threads at once;
-/// a process that is only paused keeps them until its leases end. If such a file cannot be created, the
-/// leases of killed processes end by time.
+/// a process that is only paused keeps them until its leases end and are not renewed, see
+/// [`Leases::acquire`]. If such a file cannot be created, the leases of killed processes end by time.
 ///
 /// # Space
 ///

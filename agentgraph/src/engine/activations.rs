@@ -32,7 +32,7 @@ impl<S: State> Default for Activations<S> {
 }
 
 impl<S: State> Activations<S> {
-    /// Continues from an older checkpoint, in the given order if one is known.
+    /// Begins a branch at a checkpoint, in the given order if one is known.
     pub(crate) fn fork(&mut self, order: Option<Order>) {
         self.flow.forget_left();
         self.order = order;

@@ -207,7 +207,7 @@ pub(super) enum FirstAction<S: State> {
     Answer(Answers, Vec<OpenRequest>),
     /// Continues; the open requests of subgraphs.
     GoOn(Vec<OpenRequest>),
-    /// Continues from an older checkpoint, on a branch of its own.
+    /// Replays a checkpoint, on a branch of its own.
     Fork,
     Edit(Edit<S>, Option<EditBase>),
 }

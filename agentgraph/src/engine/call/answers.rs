@@ -32,8 +32,8 @@ impl Answers {
         match (self, asked().count()) {
             _ if open.is_empty() => Err(Error::new(
                 Code::NothingToResume,
-                "no interrupt is open: use `proceed()` to continue a run that stopped for another reason, or a branch that \
-                 begins at an older checkpoint, where the node asks again",
+                "no interrupt is open: use `proceed()` to continue a run that stopped for another reason, or to replay a \
+                 checkpoint with `.from(..)`, where the node asks again",
             )),
             (Answers::Bare(_), 0) => Err(Error::new(
                 Code::NothingToResume,
