@@ -152,10 +152,11 @@ impl From<Block> for ToolOutput {
 /// The error of a tool. The first two kinds are for the model: it reads the text and may try again. The third
 /// kind ends the loop, and the caller of the loop gets it with its type.
 ///
-/// `?` on a standard error makes it [`Fatal`](ToolError::Fatal). So an interrupt of the engine passes
-/// through, and the text of an internal error never reaches a model by accident. To show a failure to the
-/// model, write `.map_err(ToolError::failed)?`. (This type does not implement `std::error::Error`, because
-/// otherwise that `?` could not exist.)
+/// `?` makes an error [`Fatal`](ToolError::Fatal), and keeps its type: a standard error, or the boxed error of
+/// [`Ctx::once`](agentgraph::Ctx::once) and of functions that return [`agentgraph::Result`]. So an interrupt of
+/// the engine passes through, and the text of an internal error never reaches a model by accident. To show a
+/// failure to the model, write `.map_err(ToolError::failed)?`. (This type does not implement
+/// `std::error::Error`, because otherwise that `?` could not exist.)
 ///
 /// ```
 /// use agentgraph_llm::ToolError;
@@ -164,6 +165,14 @@ impl From<Block> for ToolOutput {
 ///     Ok(text.parse()?)
 /// }
 /// assert!(matches!(parse("seven"), Err(ToolError::Fatal(error)) if error.is::<std::num::ParseIntError>()));
+///
+/// fn helper(text: &str) -> agentgraph::Result<u8> {
+///     Ok(text.parse()?)
+/// }
+/// fn twice(text: &str) -> Result<u8, ToolError> {
+///     Ok(2 * helper(text)?)
+/// }
+/// assert!(matches!(twice("seven"), Err(ToolError::Fatal(error)) if error.is::<std::num::ParseIntError>()));
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
@@ -207,9 +216,10 @@ impl ToolError {
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for ToolError {
+/// Not over `std::error::Error`, which a [`BoxError`] does not implement.
+impl<E: Into<BoxError>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        ToolError::Fatal(Box::new(error))
+        ToolError::Fatal(error.into())
     }
 }
 

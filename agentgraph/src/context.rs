@@ -362,6 +362,66 @@ impl Ctx {
         self.shared.control.interrupt(self.request, AskedSpot::Key(key.into()), value, schema_of::<T>())
     }
 
+    /// Refuses the last answer that this attempt took, and asks its question again under a new id: the wrong
+    /// person answered, or the answer is not allowed. The answer is voided, together with the answers to
+    /// later calls without a key, in the same write as the new question; it is never delivered again.
+    /// [`Interrupt::replaces`](crate::Interrupt::replaces) contains the reason.
+    ///
+    /// The task waits even if the returned error is lost, and starts no further attempt. Results of
+    /// [durable steps](Ctx::once) stay; edits of the attempt are dropped.
+    ///
+    /// A node that runs again reads the answer with the [`CallContext`] of the call that runs it, which is
+    /// that of another person if the call before was killed. So let the answer say who gave it, and check
+    /// the person before `resume` as well.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Payment { approved_by: String }
+    /// async fn approve(ctx: Ctx) -> Result<PaymentUpdate> {
+    ///     let by: String = ctx.interrupt("who approves?")?;
+    ///     if by != "Grace" {
+    ///         return Err(ctx.refuse(format!("{by} may not approve")).into());
+    ///     }
+    ///     Ok(Payment::update().approved_by(by))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("approve", approve).edge(START, "approve").compile()?;
+    /// let graph = graph.checkpointer(MemorySaver::new());
+    /// graph.invoke(Payment::update()).thread("t-1").await?;
+    ///
+    /// let asked = graph.resume("Ada").thread("t-1").await?;
+    /// let replaced = asked.interrupts()[0].replaces.as_ref().unwrap();
+    /// assert_eq!(replaced.reason.as_deref(), Some("Ada may not approve"));
+    ///
+    /// let payment = graph.resume("Grace").thread("t-1").await?.into_finished()?;
+    /// assert_eq!(payment.approved_by, "Grace");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The returned [`Interrupted`] is the error for the node to return. A refusal before any answer fails
+    /// the task with `E_NOTHING_TO_REFUSE`.
+    #[must_use = "return it as the node's error"]
+    pub fn refuse(&self, reason: impl Into<String>) -> Interrupted {
+        self.shared.control.reject(self.request, None, reason.into())
+    }
+
+    /// [`refuse`](Ctx::refuse) for the answer to the question with a key. Answers to other questions stay. A
+    /// node may refuse several answers before it returns: their questions are open together.
+    ///
+    /// # Errors
+    /// As [`refuse`](Ctx::refuse). A key whose question has no answer fails the task with
+    /// `E_NOTHING_TO_REFUSE`.
+    #[must_use = "return it as the node's error"]
+    pub fn refuse_as(&self, key: impl Into<InterruptKey>, reason: impl Into<String>) -> Interrupted {
+        self.shared.control.reject(self.request, Some(key.into().name), reason.into())
+    }
+
     /// Sends a value to the stream of this run; waits while the stream is full. Without a stream it does
     /// nothing, and the value is not even encoded. A value emitted inside a subgraph is an event of the
     /// subgraph's node.

@@ -138,6 +138,8 @@ codes! {
     BadAnswer = "E_BAD_ANSWER",
     /// A task asked two questions with one key in one attempt.
     SameKey = "E_SAME_KEY",
+    /// A task refused an answer that it was not given.
+    NothingToRefuse = "E_NOTHING_TO_REFUSE",
     /// The thread waits at a part of the graph that no longer exists.
     GraphChanged = "E_GRAPH_CHANGED",
     /// The thread was stored with a version of the state that this graph cannot read.
@@ -204,6 +206,7 @@ impl Code {
             | Code::MissingDependency
             | Code::BadInput
             | Code::SameKey
+            | Code::NothingToRefuse
             | Code::Once
             | Code::EditRejected
             | Code::NothingToReuse

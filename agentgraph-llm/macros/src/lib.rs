@@ -64,6 +64,9 @@ use proc_macro::TokenStream;
 ///
 /// The function returns a text or another type that is `Into<ToolOutput>`, or a `Result` of one whose error
 /// is `Into<ToolError>`. A `Result` is known by its name, which ends with `Result`.
+///
+/// `?` works behind a standard error, behind `ctx.once(..)`, and behind every function that returns the
+/// prelude's `Result`; the run ends with the error, or waits if it is an interrupt.
 #[proc_macro_attribute]
 pub fn tool(settings: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(settings.into(), function.into()).into()

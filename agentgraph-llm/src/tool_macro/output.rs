@@ -26,7 +26,7 @@ impl<T: Into<ToolOutput>> Output for T {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an error of a tool",
     label = "not `Into<ToolError>`",
-    note = "use `ToolError`, or a type that implements `std::error::Error + Send + Sync`, which ends the run"
+    note = "use `ToolError`, or `BoxError` or a type that implements `std::error::Error + Send + Sync`, which end the run"
 )]
 pub trait Failure {
     /// Converts the error.

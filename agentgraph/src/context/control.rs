@@ -326,6 +326,15 @@ impl Control {
         })
     }
 
+    /// Voids an answer of a task, and asks its question again: the answer to the question with this key, or
+    /// the last one that the attempt took.
+    pub(crate) fn reject(&self, task: TaskRequest, key: Option<String>, reason: String) -> Interrupted {
+        if !self.is_running(task) {
+            return Interrupted;
+        }
+        self.put_rejection(task, key.map(Spot::Key), reason)
+    }
+
     /// Sleeps until a time, in microseconds since 1970, as a question that this time answers. `Ok` if the
     /// sleep is over.
     pub(crate) fn sleep(
@@ -391,7 +400,13 @@ impl Control {
         self.with_questions(task, |questions| questions.open(spot, value, schema, until));
     }
 
-    /// Records that an answer was refused in another process.
+    /// Records that the task refused an answer, here or in another process.
+    pub(crate) fn put_rejection(&self, task: TaskRequest, spot: Option<Spot>, reason: String) -> Interrupted {
+        self.used.store(true, Ordering::Release);
+        self.with_questions(task, |questions| questions.reject(spot, reason))
+    }
+
+    /// Records that an answer could not be decoded in another process.
     pub(crate) fn put_refusal(
         &self,
         task: TaskRequest,

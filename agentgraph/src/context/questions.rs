@@ -1,7 +1,8 @@
 //! The questions of one task: those of earlier calls with their answers, and those of the running attempt.
 //!
 //! An answer belongs to a *spot* (the n-th question without a key, or the question of a key) and to the
-//! value asked there. It is delivered to a question at the same spot with an equal value, and to no other.
+//! value asked there. It is delivered to a question at the same spot with an equal value, and to no other. A
+//! task may refuse an answer that was delivered to it: then it is voided, and its question is asked again.
 
 use std::collections::HashSet;
 
@@ -33,6 +34,14 @@ pub(crate) struct NewQuestions {
     pub(crate) voided: Vec<u32>,
 }
 
+impl NewQuestions {
+    /// Why the task has just refused the answer that the request replaces, if it did.
+    pub(crate) fn refused<'a>(&self, request: &'a Request) -> Option<&'a str> {
+        let replaced = request.replaces.as_ref().filter(|replaced| self.voided.contains(&replaced.n));
+        replaced?.reason.as_deref()
+    }
+}
+
 /// An answer that its task could not decode.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
@@ -47,6 +56,8 @@ pub(crate) struct Refusal {
 pub(crate) enum AskProblem {
     NotJson(String),
     SameKey(String),
+    /// No answer was given to the question with this key, or none was taken.
+    NothingToRefuse(Option<String>),
     TooMany,
 }
 
@@ -63,6 +74,16 @@ impl AskProblem {
                      question a key of its own"
                 );
                 (Code::SameKey, problem)
+            }
+            AskProblem::NothingToRefuse(key) => {
+                let which = match key {
+                    Some(key) => format!("to a question with the key {key:?}"),
+                    None => "before it took one".to_owned(),
+                };
+                let problem = format!(
+                    "it refused an answer {which}, and there is none: call `refuse` after the question whose answer it refuses"
+                );
+                (Code::NothingToRefuse, problem)
             }
             AskProblem::TooMany => (
                 Code::CorruptCheckpoint,
@@ -81,6 +102,10 @@ pub(crate) struct Questions {
     next: u32,
     /// The keys that the attempt has used.
     keys: HashSet<String>,
+    /// The spot of the last answer that the attempt took. The end of a sleep is no answer.
+    taken: Option<Spot>,
+    /// Whether the attempt has refused an answer. It asks nothing after that, so nothing else can end it.
+    refuses: bool,
     asks: NewQuestions,
     refused: Option<Refusal>,
     ask_problem: Option<AskProblem>,
@@ -100,6 +125,7 @@ impl Questions {
     pub(crate) fn begin_attempt(&mut self) {
         self.next = 0;
         self.keys.clear();
+        self.taken = None;
     }
 
     /// Whether the task waits or cannot continue, so that it must not be called again.
@@ -135,7 +161,7 @@ impl Questions {
         value: Result<Value, serde_json::Error>,
         schema: Option<Value>,
     ) -> Result<(u32, Value), Interrupted> {
-        if self.is_broken() {
+        if self.is_broken() || self.refuses {
             return Err(Interrupted);
         }
         let until = match &which {
@@ -153,11 +179,38 @@ impl Questions {
             let n = *n;
             let answer = answer.clone();
             return match misfit(shown.as_ref(), schema.as_ref(), &answer) {
-                None => Ok((n, answer)),
+                None => {
+                    if until.is_none() {
+                        self.taken = Some(spot);
+                    }
+                    Ok((n, answer))
+                }
                 Some(problem) => Err(self.refuse(n, problem, schema)),
             };
         }
         Err(self.open(spot, value, schema, until))
+    }
+
+    /// Voids the answer at a spot, or the last one that the attempt took, and asks its question again.
+    pub(crate) fn reject(&mut self, spot: Option<Spot>, reason: String) -> Interrupted {
+        let key = match &spot {
+            Some(Spot::Key(key)) => Some(key.clone()),
+            _ => None,
+        };
+        let answered = spot.or_else(|| self.taken.clone()).and_then(|spot| self.live(&spot).cloned());
+        let answered = answered.filter(|asked| matches!(asked.answer, AnswerState::With(_)));
+        let Some(AskedQuestion { spot, value, schema, .. }) = answered else {
+            // After another refusal, the answer is void already.
+            return match self.refuses {
+                true => Interrupted,
+                false => self.fail_asking(AskProblem::NothingToRefuse(key)),
+            };
+        };
+        // A refusal counts more than any problem of the attempt, which the next one would find again: the
+        // answer must not be delivered to that one.
+        (self.refused, self.ask_problem, self.refuses) = (None, None, true);
+        self.asks.requests.retain(|request| !spot.voids(&request.spot));
+        self.open_new(spot, value, schema, None, Some(reason))
     }
 
     /// The spot of the attempt's next question.
@@ -218,11 +271,24 @@ impl Questions {
         }
         let still_open =
             self.live(&spot).filter(|live| live.answer == AnswerState::NotYet && live.value == value);
-        if let Some(AskedQuestion { n, .. }) = still_open {
-            let replaces = self.replaced(&spot);
-            self.asks.requests.push(Request { n: *n, replaces, spot, value, schema, until });
+        if let Some(live @ AskedQuestion { n, .. }) = still_open {
+            let n = *n;
+            let replaces = self.replaced(&spot, live.refused_before.clone());
+            self.asks.requests.push(Request { n, replaces, spot, value, schema, until });
             return Interrupted;
         }
+        self.open_new(spot, value, schema, until, None)
+    }
+
+    /// Opens a question under a number of its own. `reason`: why the answer at its spot was refused.
+    fn open_new(
+        &mut self,
+        spot: Spot,
+        value: Value,
+        schema: Option<Value>,
+        until: Option<u64>,
+        reason: Option<String>,
+    ) -> Interrupted {
         let Some(n) = self.next_number() else { return self.fail_asking(AskProblem::TooMany) };
         if self.live(&spot).is_some() {
             for asked in self.asked.iter_mut().filter(|asked| spot.voids(&asked.spot)) {
@@ -232,17 +298,17 @@ impl Questions {
                 }
             }
         }
-        let replaces = self.replaced(&spot);
+        let replaces = self.replaced(&spot, reason);
         self.asks.requests.push(Request { n, replaces, spot, value, schema, until });
         Interrupted
     }
 
-    /// The last voided question at a spot.
-    fn replaced(&self, spot: &Spot) -> Option<VoidedQuestion> {
+    /// The last voided question at a spot. `reason`: why its answer was refused.
+    fn replaced(&self, spot: &Spot, reason: Option<String>) -> Option<VoidedQuestion> {
         let voided = |asked: &&AskedQuestion| asked.spot == *spot && asked.answer == AnswerState::Voided;
         let last = self.asked.iter().filter(voided).max_by_key(|asked| asked.n)?;
         let times = last.voided_before.saturating_add(1);
-        Some(VoidedQuestion { n: last.n, value: last.value.clone(), times })
+        Some(VoidedQuestion { n: last.n, value: last.value.clone(), times, reason })
     }
 
     /// A number that no question of the task has used.
@@ -255,10 +321,13 @@ impl Questions {
 
     /// Takes back an answer that the task could not decode, so that its question stays open.
     pub(crate) fn refuse(&mut self, n: u32, problem: String, schema: Option<Value>) -> Interrupted {
+        if self.refuses {
+            return Interrupted;
+        }
         let asked = self.asked.iter().find(|asked| asked.n == n).filter(|asked| asked.schema != schema);
         let asked = asked.cloned().map(|asked| Request {
             n,
-            replaces: self.replaced(&asked.spot),
+            replaces: self.replaced(&asked.spot, asked.refused_before),
             spot: asked.spot,
             value: asked.value,
             schema,

@@ -70,9 +70,10 @@ pub(crate) fn no_parent() -> Error {
     Error::new(Code::ParentCommand, problem)
 }
 
-/// Warns of voided answers: a node that voids an answer each time it runs asks for ever.
+/// Warns of voided answers: a node that voids an answer each time it runs asks for ever. A refusal is no
+/// mistake of the node.
 pub(crate) fn log_voided(node: &str, asks: &NewQuestions) {
-    if !asks.voided.is_empty() {
+    if !asks.voided.is_empty() && asks.requests.iter().all(|request| asks.refused(request).is_none()) {
         tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks a different question");
     }
 }

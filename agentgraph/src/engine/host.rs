@@ -7,7 +7,7 @@ mod exit;
 mod runner;
 
 pub(crate) use exit::{ParentUpdate, foreign_update, parent_encoder, passed_on};
-pub(crate) use runner::{HostRunner, Question, SentNode};
+pub(crate) use runner::{HostRunner, Question, QuestionOrRefusal, SentNode};
 
 use std::borrow::Cow;
 use std::sync::Arc;

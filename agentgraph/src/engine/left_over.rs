@@ -104,6 +104,7 @@ impl TaskRemains {
             value: request.value.clone(),
             schema: request.schema.clone(),
             voided_before: request.spot.replaces.as_ref().map_or(0, |replaces| replaces.times),
+            refused_before: request.spot.replaces.as_ref().and_then(|replaces| replaces.reason.clone()),
             answer: match self.answers.get(n) {
                 _ if self.voided.contains(n) => AnswerState::Voided,
                 Some(answer) => AnswerState::With(answer.clone()),

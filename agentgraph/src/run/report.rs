@@ -245,7 +245,9 @@ impl fmt::Display for OpenWork {
         match &self.why {
             OpenReason::Asks(asked) => {
                 write!(out, "waits for the answer to {}", asked.value)?;
-                asked.id.iter().try_for_each(|id| write!(out, " (interrupt {id})"))
+                asked.id.iter().try_for_each(|id| write!(out, " (interrupt {id})"))?;
+                let reason = asked.replaces.as_ref().and_then(|replaced| replaced.reason.as_ref());
+                reason.iter().try_for_each(|reason| write!(out, ", after refusing one: {reason}"))
             }
             OpenReason::Sleeps(sleep) => match sleep.until {
                 Some(until) => write!(out, "sleeps {}", until_text(until)),

@@ -18,7 +18,7 @@ use crate::context::{
 };
 use crate::engine::driver::{Driver, FarNode};
 use crate::engine::executor::{no_parent, node_error};
-use crate::engine::host::{Question, attempt_of, parent_encoder};
+use crate::engine::host::{Question, QuestionOrRefusal, attempt_of, parent_encoder};
 use crate::engine::spans::Spans;
 use crate::engine::stored::{StoredStep, to_bytes};
 use crate::error::{BoxError, Code, Error};
@@ -387,9 +387,16 @@ impl<S: State> FarAttempt<S> {
     fn verdict(&self, verdict: TaskVerdict) -> Result<Reply, Error> {
         Ok(match verdict {
             TaskVerdict::Waits(asks) => {
+                let refused: Vec<_> =
+                    asks.requests.iter().map(|one| asks.refused(one).map(str::to_owned)).collect();
                 let questions =
                     asks.requests.into_iter().map(|one| (one.spot, one.value, one.schema, one.until));
-                Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?.into())
+                if refused.iter().any(Option::is_some) {
+                    let questions: Vec<QuestionOrRefusal> = questions.zip(refused).collect();
+                    Reply::RefusesAnswers(to_bytes(&questions)?.into())
+                } else {
+                    Reply::Waits(to_bytes(&questions.collect::<Vec<Question>>())?.into())
+                }
             }
             TaskVerdict::Refused(Refusal { n, problem, asked }) => {
                 Reply::Refused { n, problem, schema: asked.and_then(|asked| asked.schema) }

@@ -37,8 +37,9 @@ pub struct Interrupt {
     pub until: Option<SystemTime>,
 }
 
-/// A question whose answer was voided: its task ran again and asked something else in its place, or in the
-/// place of an earlier question. See [`Ctx::interrupt`](crate::Ctx::interrupt).
+/// A question whose answer was voided: its task ran again and [refused](crate::Ctx::refuse) the answer, or
+/// asked something else in its place or in the place of an earlier question. See
+/// [`Ctx::interrupt`](crate::Ctx::interrupt).
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -77,12 +78,15 @@ pub struct Replaced {
     pub value: Value,
     /// The number of answers voided at this place of the task, including its own.
     pub times: u32,
+    /// Why the node refused the answer. `None` if the node asked something else.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 impl Replaced {
     pub(crate) fn of(task: TaskId, question: VoidedQuestion) -> Self {
-        let VoidedQuestion { n, value, times } = question;
-        Replaced { id: InterruptId { task, n }, value, times }
+        let VoidedQuestion { n, value, times, reason } = question;
+        Replaced { id: InterruptId { task, n }, value, times, reason }
     }
 }
 
@@ -101,11 +105,14 @@ impl Interrupt {
         }
     }
 
-    /// The node, and whether it sleeps or its answered question was replaced by another one.
+    /// The node, and whether it sleeps, refused an answer, or replaced its answered question.
     pub(crate) fn place(&self) -> String {
         match (&self.replaces, self.until) {
             (_, Some(until)) => format!("`{}`, which sleeps {}", self.node, until_text(until)),
             (None, None) => format!("`{}`", self.node),
+            (Some(Replaced { reason: Some(reason), .. }), None) => {
+                format!("`{}`, which refused the last answer ({reason})", self.node)
+            }
             (Some(_), None) => {
                 format!("`{}`, which asks a different question than the answered one", self.node)
             }

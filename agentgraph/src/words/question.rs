@@ -74,6 +74,9 @@ pub(crate) struct AskedQuestion {
     pub(crate) schema: Option<Value>,
     /// The number of answers voided at its spot before it was asked.
     pub(crate) voided_before: u32,
+    /// Why the node refused the last of these, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused_before: Option<String>,
     pub(crate) answer: AnswerState,
 }
 
@@ -105,4 +108,7 @@ pub(crate) struct VoidedQuestion {
     pub(crate) value: Value,
     /// The number of answers voided at the spot, including this one.
     pub(crate) times: u32,
+    /// Why the node refused its answer. `None` if the node asked something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
 }

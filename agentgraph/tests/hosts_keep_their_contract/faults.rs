@@ -58,6 +58,8 @@ pub fn faults() -> Vec<(Fault, &'static str)> {
         ShowsCommitsOnly => "a node that waits does not run its finished siblings again",
         FailsOfRefusals => "an answer that does not fit is refused and changes nothing",
         KeepsStatesByThread => "an answer to a question that has changed is not delivered",
+        FailsOfRefusedAnswers => "an answer that its node refuses is void, and its question is asked again with the reason",
+        LosesReasons => "a node may refuse the answer to one key and keep the others",
         ProceedsByItself => "static interrupts stop a run before and after nodes",
         LosesSessions => "a session has the changes of all earlier tasks",
         LosesSessions => "two tasks of a superstep that change one session are an error",

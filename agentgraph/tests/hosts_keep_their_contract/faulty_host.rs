@@ -30,6 +30,9 @@ pub enum HostFault {
     LosesFailures,
     ForgetsAnswers,
     FailsOfRefusals,
+    FailsOfRefusedAnswers,
+    /// Reports an answer that a node refused as a question without one.
+    LosesReasons,
     LosesSessions,
     MakesIds,
     MakesIdsOfNodes,
@@ -178,6 +181,20 @@ impl FaultyHost {
             }
             HostFault::FailsOfRefusals if is_kind(reply, "Refused") => {
                 return Err("the answer was refused".into());
+            }
+            HostFault::FailsOfRefusedAnswers if is_kind(reply, "RefusesAnswers") => {
+                return Err("an answer was refused".into());
+            }
+            HostFault::LosesReasons if is_kind(reply, "RefusesAnswers") => {
+                let AnyValue::List(answers) = AnyValue::read(&bytes_of(&reply["reply"]["RefusesAnswers"]))
+                else {
+                    return Err("no list".into());
+                };
+                let questions = answers.into_iter().filter_map(|answer| match answer {
+                    AnyValue::List(parts) => parts.into_iter().next(),
+                    _ => None,
+                });
+                reply["reply"] = json!({ "Waits": AnyValue::List(questions.collect()).write() });
             }
             HostFault::DiesOfPanics if code(reply).as_deref() == Some("E_NODE_PANICKED") => {
                 return Err("the worker died".into());

@@ -66,10 +66,10 @@ impl Host for JsonHost {
     }
 }
 
-const KINDS: [&str; 7] = ["plain", "eager", "per call", "per thread", "handler", "host", "deep"];
+pub(crate) const KINDS: [&str; 7] = ["plain", "eager", "per call", "per thread", "handler", "host", "deep"];
 
 /// Returns a graph of the given kind around the graph of `build`, which is under test.
-fn graph_of(kind: &str, build: impl Fn() -> StateGraph<Words>) -> CompiledGraph<Words> {
+pub(crate) fn graph_of(kind: &str, build: impl Fn() -> StateGraph<Words>) -> CompiledGraph<Words> {
     let within = |graph: StateGraph<Words>, memory| {
         let child = graph.compile().unwrap().memory(memory);
         StateGraph::<Words>::new().node("child", child).edge(START, "child")
@@ -96,17 +96,20 @@ fn paying_graph(kind: &str, world: &World) -> CompiledGraph<Words> {
     graph.edge(START, "fails").compile().unwrap()
 }
 
-fn id(interrupts: &[Interrupt]) -> InterruptId {
+pub(crate) fn id(interrupts: &[Interrupt]) -> InterruptId {
     assert_eq!(interrupts.len(), 1, "{interrupts:?}");
     interrupts[0].id.unwrap()
 }
 
-async fn stored_interrupts(graph: &CompiledGraph<Words>) -> Vec<Interrupt> {
+pub(crate) async fn stored_interrupts(graph: &CompiledGraph<Words>) -> Vec<Interrupt> {
     graph.state("t").await.unwrap().unwrap().interrupts
 }
 
 /// Returns the open interrupts of an outcome. Asserts that `state` and `waiting` return the same ones.
-async fn open_interrupts(graph: &CompiledGraph<Words>, outcome: &Outcome<Words>) -> Vec<Interrupt> {
+pub(crate) async fn open_interrupts(
+    graph: &CompiledGraph<Words>,
+    outcome: &Outcome<Words>,
+) -> Vec<Interrupt> {
     let open = outcome.interrupts().to_vec();
     assert_eq!(stored_interrupts(graph).await, open);
     let waiting = graph.waiting().await.unwrap();

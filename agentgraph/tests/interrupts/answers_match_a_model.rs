@@ -1,11 +1,11 @@
 //! Random tasks ask random questions, which change from execution to execution, and are compared with a small
-//! model of the rules for answers. Runs are answered in part, edited and dropped half-way, and their store
-//! fails. In every case an answer is delivered only to a question with an equal key and an equal value, and
-//! no id is used for two questions.
+//! model of the rules for answers. Nodes refuse answers. Runs are answered in part, edited and dropped half-way,
+//! and their store fails. In every case an answer is delivered only to a question with an equal key and an equal
+//! value, no id is used for two questions, and no refused answer is delivered again.
 //!
 //! `ANSWER_CASES` sets the number of tasks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 
@@ -36,6 +36,18 @@ struct Execution {
     asks: Vec<Question>,
     /// Whether the task continues after a question without an answer, and returns the interrupt at its end.
     goes_on: bool,
+    refusal: Option<Refusal>,
+}
+
+/// Refuses an answer that the execution has got.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    /// After this many questions.
+    after: usize,
+    /// The answer to this key; otherwise the last one.
+    key: Option<u8>,
+    /// Returns an update, as if nothing had been refused.
+    hides: bool,
 }
 
 /// The next step of the driver.
@@ -76,11 +88,14 @@ fn cases() -> impl Strategy<Value = Case> {
     });
     // A key that is asked twice in one attempt is an error, which another test covers.
     let asks = vec(question, 0..5).prop_map(|mut asks| {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         asks.retain(|ask| ask.key.is_none_or(|key| seen.insert(key)));
         asks
     });
-    let execution = (asks, prop::bool::weighted(0.7)).prop_map(|(asks, goes_on)| Execution { asks, goes_on });
+    let refusal = (0..5_usize, prop::option::weighted(0.3, 0..3_u8), any::<bool>())
+        .prop_map(|(after, key, hides)| Refusal { after, key, hides });
+    let execution = (asks, prop::bool::weighted(0.7), prop::option::weighted(0.4, refusal))
+        .prop_map(|(asks, goes_on, refusal)| Execution { asks, goes_on, refusal });
     let step = prop_oneof![
         6 => any::<u8>().prop_map(Move::Answer),
         1 => Just(Move::Proceed),
@@ -102,17 +117,26 @@ enum Spot {
     Nth(usize),
 }
 
-/// The model of a task: the value that was asked last at each spot, and its answer.
+/// The question that was asked last at a spot.
+#[derive(Clone, Debug, PartialEq)]
+struct Live {
+    value: u8,
+    answer: Option<String>,
+    /// Whether it is asked again because an answer to it was refused.
+    refused: bool,
+}
+
+/// The model of a task: the question that was asked last at each spot, and its answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
-    live: BTreeMap<Spot, (u8, Option<String>)>,
+    live: BTreeMap<Spot, Live>,
 }
 
 impl Model {
-    /// Returns the key and the value of each question that waits for an answer.
-    fn open(&self) -> Vec<(Option<u8>, u8)> {
-        let open = self.live.iter().filter(|(_, (_, answer))| answer.is_none());
-        let mut open: Vec<_> = open.map(|(spot, (value, _))| (spot.key(), *value)).collect();
+    /// Returns each question that waits for an answer: its key, its value, and whether an answer was refused.
+    fn open(&self) -> Vec<(Option<u8>, u8, bool)> {
+        let open = self.live.iter().filter(|(_, live)| live.answer.is_none());
+        let mut open: Vec<_> = open.map(|(spot, live)| (spot.key(), live.value, live.refused)).collect();
         open.sort_unstable();
         open
     }
@@ -123,7 +147,11 @@ impl Model {
         let mut in_line = true;
         let mut waits = false;
         let mut answers = Vec::new();
-        for ask in &execution.asks {
+        let mut taken = Vec::new();
+        for (at, ask) in execution.asks.iter().enumerate() {
+            if self.refuse(execution.refusal_after(at), &taken) {
+                return None;
+            }
             let spot = match ask.key {
                 Some(key) => Spot::Key(key),
                 // A question without a key is not asked while an earlier one of them is open.
@@ -132,31 +160,56 @@ impl Model {
             };
             nth += usize::from(ask.key.is_none());
             let answer = match self.live.get(&spot) {
-                Some((value, Some(answer))) if ask.any_value || *value == ask.value => Some(answer.clone()),
+                Some(live) if ask.any_value || live.value == ask.value => live.answer.clone(),
                 _ => None,
             };
             if let Some(answer) = answer {
                 answers.push(answer);
+                taken.push(spot);
                 continue;
             }
-            if self.live.contains_key(&spot) {
-                self.live.retain(
-                    |other, _| !matches!((spot, other), (Spot::Nth(n), Spot::Nth(other)) if *other >= n),
-                );
+            // A question that is still open stays as it is.
+            let again = self.live.get(&spot).filter(|live| live.answer.is_none() && live.value == ask.value);
+            let again = again.cloned();
+            if again.is_none() {
+                self.void_from(spot);
             }
-            self.live.insert(spot, (ask.value, None));
+            let new = Live { value: ask.value, answer: None, refused: false };
+            self.live.insert(spot, again.unwrap_or(new));
             (waits, in_line) = (true, in_line && ask.key.is_some());
             if !execution.goes_on {
-                break;
+                return None;
             }
+        }
+        if self.refuse(execution.refusal_after(execution.asks.len()), &taken) {
+            return None;
         }
         (!waits).then_some(answers)
     }
 
+    /// Voids the answers that a change at a spot voids.
+    fn void_from(&mut self, spot: Spot) {
+        if self.live.contains_key(&spot) {
+            self.live
+                .retain(|other, _| !matches!((spot, other), (Spot::Nth(n), Spot::Nth(other)) if *other >= n));
+        }
+    }
+
+    /// Refuses an answer that the attempt took: the same question is open again, and nothing of the attempt
+    /// after that counts. Returns false if there is no such answer.
+    fn refuse(&mut self, refusal: Option<Refusal>, taken: &[Spot]) -> bool {
+        let spot = refusal.and_then(|refusal| refused_of(refusal, taken, |spot| spot.key()));
+        let Some(spot) = spot.copied() else { return false };
+        let value = self.live[&spot].value;
+        self.void_from(spot);
+        self.live.insert(spot, Live { value, answer: None, refused: true });
+        true
+    }
+
     fn answer(&mut self, key: Option<u8>, value: u8, answer: &str) {
-        let open = self.live.iter_mut().filter(|(_, (_, given))| given.is_none());
-        let mut asked = open.filter(|(spot, (asked, _))| spot.key() == key && *asked == value);
-        asked.next().unwrap().1.1 = Some(answer.to_owned());
+        let open = self.live.iter_mut().filter(|(_, live)| live.answer.is_none());
+        let mut asked = open.filter(|(spot, live)| spot.key() == key && live.value == value);
+        asked.next().unwrap().1.answer = Some(answer.to_owned());
     }
 }
 
@@ -166,6 +219,20 @@ impl Spot {
             Spot::Key(key) => Some(key),
             Spot::Nth(_) => None,
         }
+    }
+}
+
+/// The answer that a refusal means, among those that an execution has got.
+fn refused_of<T>(refusal: Refusal, taken: &[T], key_of: impl Fn(&T) -> Option<u8>) -> Option<&T> {
+    match refusal.key {
+        None => taken.last(),
+        Some(key) => taken.iter().find(|one| key_of(one) == Some(key)),
+    }
+}
+
+impl Execution {
+    fn refusal_after(&self, asked: usize) -> Option<Refusal> {
+        self.refusal.filter(|refusal| refusal.after == asked)
     }
 }
 
@@ -181,6 +248,7 @@ struct Script {
 struct Delivered {
     asked: Question,
     answer: String,
+    refused: bool,
 }
 
 fn value_of(value: u8) -> Value {
@@ -200,8 +268,12 @@ impl Script {
         };
         let mut waits = None;
         let mut answers = Vec::new();
-        for asked in &self.execution(n).asks {
+        let execution = self.execution(n);
+        for (at, asked) in execution.asks.iter().enumerate() {
             pending_for(1).await;
+            if let Some(end) = self.refuse(&ctx, n, execution.refusal_after(at)) {
+                return end;
+            }
             let value = value_of(asked.value);
             let answer = match asked.key {
                 None => ctx.interrupt::<String>(value),
@@ -212,18 +284,39 @@ impl Script {
             };
             match answer {
                 Ok(answer) => {
-                    self.seen.lock().unwrap()[n]
-                        .push(Delivered { asked: asked.clone(), answer: answer.clone() });
+                    self.seen.lock().unwrap()[n].push(Delivered {
+                        asked: asked.clone(),
+                        answer: answer.clone(),
+                        refused: false,
+                    });
                     answers.push(answer);
                 }
-                Err(interrupted) if self.execution(n).goes_on => waits = Some(interrupted),
+                Err(interrupted) if execution.goes_on => waits = Some(interrupted),
                 Err(interrupted) => return Err(interrupted.into()),
             }
+        }
+        if let Some(end) = self.refuse(&ctx, n, execution.refusal_after(execution.asks.len())) {
+            return end;
         }
         match waits {
             Some(interrupted) => Err(interrupted.into()),
             None => Ok(Words::update().seen(answers)),
         }
+    }
+
+    /// Refuses an answer that the execution has got. Returns its end, if there is one.
+    fn refuse(&self, ctx: &Ctx, n: usize, refusal: Option<Refusal>) -> Option<Result<WordsUpdate>> {
+        let refusal = refusal?;
+        let mut seen = self.seen.lock().unwrap();
+        let refused = refused_of(refusal, &seen[n], |one| one.asked.key)?.answer.clone();
+        seen[n].iter_mut().find(|one| one.answer == refused).unwrap().refused = true;
+        let error = match refusal.key {
+            None => ctx.refuse("refused"),
+            Some(key) => ctx.refuse_as(key.to_string(), "refused"),
+        };
+        // A node that goes on has no effect any more.
+        let _ = ctx.interrupt::<String>(value_of(7));
+        Some(if refusal.hides { Ok(Words::update().seen([refused])) } else { Err(error.into()) })
     }
 
     fn graph(&self) -> StateGraph<Words> {
@@ -278,6 +371,8 @@ struct Play {
     ids: HashMap<InterruptId, (Option<u8>, u8)>,
     /// The question of each answer.
     given: HashMap<String, (Option<u8>, u8)>,
+    /// The answers that were refused in a call that ended.
+    void: HashSet<String>,
 }
 
 impl Play {
@@ -293,6 +388,7 @@ impl Play {
             models: vec![Model::default()],
             ids: HashMap::new(),
             given: HashMap::new(),
+            void: HashSet::new(),
         }
     }
 
@@ -376,6 +472,13 @@ impl Play {
         };
         let ran = self.executed() - executed;
         assert!(ran <= 1, "the task ran more than once in a call");
+        for Delivered { answer, refused, .. } in self.script.seen.lock().unwrap()[executed..].iter().flatten()
+        {
+            assert!(!self.void.contains(answer), "{answer} was refused, and is delivered again");
+            if *refused && ended.is_some() {
+                self.void.insert(answer.clone());
+            }
+        }
         let mut before = Vec::new();
         let mut after = Vec::new();
         for model in std::mem::take(&mut self.models) {
@@ -413,7 +516,11 @@ impl Play {
             open.sort_by_key(|one| one.id);
             assert_eq!(waiting, open);
         }
-        let mut asked: Vec<_> = open.iter().map(asked_by).collect();
+        let is_refused = |one: &Interrupt| {
+            one.replaces.as_ref().is_some_and(|old| old.reason.as_deref() == Some("refused"))
+        };
+        let mut asked: Vec<_> =
+            open.iter().map(|one| (asked_by(one).0, asked_by(one).1, is_refused(one))).collect();
         asked.sort_unstable();
         self.models.retain(|model| model.open() == asked);
         assert!(!self.models.is_empty(), "{asked:?} is open, which no model allows");
@@ -422,7 +529,7 @@ impl Play {
             let known = *self.ids.entry(one.id.unwrap()).or_insert(question);
             assert_eq!(known, question, "an id was given to another question");
         }
-        for Delivered { asked, answer } in self.script.seen.lock().unwrap().iter().flatten() {
+        for Delivered { asked, answer, .. } in self.script.seen.lock().unwrap().iter().flatten() {
             let (key, value) = self.given[answer];
             assert_eq!(key, asked.key, "an answer was delivered to another key");
             assert!(asked.any_value || value == asked.value, "{answer} to {value} delivered to {asked:?}");

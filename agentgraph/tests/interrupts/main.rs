@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod a_refused_answer_is_asked_for_again;
 mod an_answer_belongs_to_its_question;
 mod answers_fit_their_schemas;
 mod answers_match_a_model;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use agentgraph::{Code, prelude::*};
+use agentgraph::{BoxError, Code, prelude::*};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
@@ -54,4 +54,105 @@ async fn a_panicking_route_ends_the_stream_once_and_the_thread_can_proceed() {
     assert!(error.to_string().contains("no way"), "{error}");
     broken.store(false, SeqCst);
     assert_eq!(graph.proceed().thread("t").await.unwrap().output().sum, 1);
+}
+
+/// A value that cannot be stored: serialising 13 panics.
+#[derive(Deserialize, Clone, Debug, Default)]
+struct Poison(u32);
+
+impl Serialize for Poison {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        assert!(self.0 != 13, "poison");
+        serializer.serialize_u32(self.0)
+    }
+}
+
+#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+struct Poisoned {
+    first: u32,
+    bad: Poison,
+    other: u32,
+}
+
+/// Pending at its first poll, so that it runs while the result of its sibling is stored.
+async fn late() -> u32 {
+    tokio::task::yield_now().await;
+    1
+}
+
+/// `first`, then `bad`, whose value panics when it is stored. `other` runs beside `bad` or after it.
+fn poisoned(beside: bool, eager: bool, broken: &Arc<AtomicBool>) -> CompiledGraph<Poisoned> {
+    async fn first() -> PoisonedUpdate {
+        Poisoned::update().first(1)
+    }
+    async fn other() -> PoisonedUpdate {
+        Poisoned::update().other(late().await)
+    }
+    let broken = Arc::clone(broken);
+    let bad = move || {
+        let value = Poison(if broken.load(SeqCst) { 13 } else { 1 });
+        async move { Poisoned::update().bad(value) }
+    };
+    let graph = StateGraph::new().node("first", first).node("bad", bad).node("other", other);
+    let graph = graph.edge(START, "first").edge("first", "bad");
+    let graph = graph.edge(if beside { "first" } else { "bad" }, "other");
+    let graph = if eager { graph.eager() } else { graph };
+    graph.compile().unwrap().checkpointer(MemorySaver::new())
+}
+
+#[tokio::test]
+async fn a_panic_while_a_value_is_stored_beside_a_running_task_is_stored_like_any_other() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        for (eager, beside) in [(false, false), (false, true), (true, false), (true, true)] {
+            let case = format!("{durability:?}, eager: {eager}, beside: {beside}");
+            let broken = Arc::new(AtomicBool::new(true));
+            let graph = poisoned(beside, eager, &broken);
+            let call = graph.invoke(Poisoned::update()).thread("t").durability(durability);
+            let error = call.await.unwrap_err();
+            assert_eq!(error.code(), Code::NodePanicked, "{case}");
+            let stored = graph.state("t").await.unwrap();
+            if durability == Durability::Exit {
+                assert!(stored.is_none(), "{case}: deferred commits cannot be stored after a panic");
+                continue;
+            }
+            let stored = stored.expect(&case);
+            assert_eq!(stored.values.first, 1, "{case}");
+            assert!(stored.failures[0].message().contains("poison"), "{case}: {:?}", stored.failures);
+            broken.store(false, SeqCst);
+            let end = graph.proceed().thread("t").await.unwrap();
+            assert_eq!((end.output().bad.0, end.output().other), (1, 1), "{case}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_an_output_is_stored_beside_a_running_node_is_stored_like_any_other() {
+    for durability in [Durability::Sync, Durability::Async] {
+        for beside in [false, true] {
+            let case = format!("{durability:?}, beside: {beside}");
+            let broken = Arc::new(AtomicBool::new(true));
+            let switch = Arc::clone(&broken);
+            let bad = move |_: Deps<'_, Poison>| {
+                let value = if switch.load(SeqCst) { 13 } else { 1 };
+                async move {
+                    tokio::task::yield_now().await;
+                    Ok::<_, BoxError>(Poison(value))
+                }
+            };
+            async fn other(_: Deps<'_, Poison>) -> Result<Poison> {
+                late().await;
+                Ok(Poison(late().await))
+            }
+            let graph = DependencyGraph::<Poison>::new().node("bad", bad).node("other", other);
+            let graph = if beside { graph } else { graph.edge("bad", "other") };
+            let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
+            let error = graph.invoke(()).thread("t").durability(durability).await.unwrap_err();
+            assert_eq!(error.code(), Code::NodePanicked, "{case}");
+            let stored = graph.state("t").await.unwrap().expect(&case);
+            assert!(stored.failures[0].message().contains("poison"), "{case}: {:?}", stored.failures);
+            broken.store(false, SeqCst);
+            let end = graph.proceed().thread("t").await.unwrap();
+            assert_eq!(end.output().iter().count(), 2, "{case}");
+        }
+    }
 }

@@ -270,10 +270,27 @@ async fn voided_answers() {
     graph.invoke(input()).thread("t").await.unwrap();
     *question.lock().unwrap() = "a yacht?";
     let events = events(graph.resume(true).thread("t")).await;
-    let replaced = json!({ "id": "TASK-0", "value": "tea?", "times": 1 });
+    let replaced = json!({ "id": "TASK-0", "value": "tea?", "times": 1, "reason": null });
     assert_eq!(
         one(&events, "answer_voided"),
         json!({ "node": "asks", "question": replaced, "asks": "a yacht?" })
+    );
+    assert_eq!(one(&events, "ended")["interrupts"][0]["replaces"], replaced);
+}
+
+#[tokio::test]
+async fn refused_answers() {
+    async fn asks(ctx: Ctx) -> Result<()> {
+        let _: bool = ctx.interrupt("tea?")?;
+        Err(ctx.refuse("not you").into())
+    }
+    let graph = compiled(StateGraph::new().node("asks", asks).edge(START, "asks"));
+    graph.invoke(input()).thread("t").await.unwrap();
+    let events = events(graph.resume(true).thread("t")).await;
+    let replaced = json!({ "id": "TASK-0", "value": "tea?", "times": 1, "reason": "not you" });
+    assert_eq!(
+        one(&events, "answer_voided"),
+        json!({ "node": "asks", "question": replaced, "asks": "tea?" })
     );
     assert_eq!(one(&events, "ended")["interrupts"][0]["replaces"], replaced);
 }

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
-use syn::{Attribute, Expr, FnArg, ItemFn, ReturnType, Type};
+use syn::{Attribute, Expr, FnArg, ItemFn, PathSegment, ReturnType, Type};
 
 use super::docs;
 use super::parameter::Parameter;
@@ -33,6 +33,9 @@ impl ToolFunction {
             None => function.sig.ident.unraw().to_string(),
         };
         validate::name(&name, &settings, &function.sig.ident, mistakes);
+        if let Some(result) = result_of(&function) {
+            validate::result(&result.arguments, mistakes);
+        }
         let attributes = std::mem::take(&mut function.attrs);
         let (cfgs, attributes) =
             attributes.into_iter().partition(|attribute| attribute.path().is_ident("cfg"));
@@ -52,8 +55,12 @@ impl ToolFunction {
 
     /// Whether the function returns a `Result`, as far as its name says.
     pub(super) fn returns_result(&self) -> bool {
-        let ReturnType::Type(_, ty) = &self.function.sig.output else { return false };
-        let Type::Path(path) = &**ty else { return false };
-        path.path.segments.last().is_some_and(|last| last.ident.to_string().ends_with("Result"))
+        result_of(&self.function).is_some()
     }
+}
+
+fn result_of(function: &ItemFn) -> Option<&PathSegment> {
+    let ReturnType::Type(_, ty) = &function.sig.output else { return None };
+    let Type::Path(path) = &**ty else { return None };
+    path.path.segments.last().filter(|last| last.ident.to_string().ends_with("Result"))
 }

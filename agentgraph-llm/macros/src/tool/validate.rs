@@ -1,6 +1,6 @@
 //! The checks of a function's signature and of a tool's name.
 
-use syn::{GenericParam, Ident, Signature};
+use syn::{GenericArgument, GenericParam, Ident, PathArguments, Signature, Type};
 
 use super::settings::Settings;
 use crate::mistakes::Mistakes;
@@ -28,6 +28,24 @@ pub(super) fn signature(signature: &Signature, mistakes: &mut Mistakes) {
     }
     if let Some(variadic) = &signature.variadic {
         mistakes.at(variadic, "a tool has named arguments");
+    }
+}
+
+/// Checks the arguments of a `Result`. A text converts to an error that ends the run, and its author means one
+/// for the model.
+pub(super) fn result(arguments: &PathArguments, mistakes: &mut Mistakes) {
+    let PathArguments::AngleBracketed(arguments) = arguments else { return };
+    let Some(GenericArgument::Type(error)) = arguments.args.get(1) else { return };
+    let text = match error {
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "String"),
+        Type::Reference(to) => matches!(&*to.elem, Type::Path(path) if path.path.is_ident("str")),
+        _ => false,
+    };
+    if text {
+        mistakes.at(
+            error,
+            "a text is no error of a tool: return `ToolError::failed(text)`, which the model reads",
+        );
     }
 }
 

@@ -16,7 +16,7 @@ async fn fallible() -> Result<Forecast, ToolError> {
 }
 
 #[tool]
-async fn text_as_error() -> Result<String, String> {
+async fn no_error() -> Result<String, Forecast> {
     Ok(String::new())
 }
 

@@ -24,7 +24,7 @@ use crate::record::codec::Codec;
 use crate::session::{SessionChange, StoredSessions};
 use crate::state::State;
 use crate::step::InputValue;
-use crate::words::Spot;
+use crate::words::{AnswerState, AskedQuestion, Spot};
 use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::{CheckpointId, TaskId};
 
@@ -305,11 +305,18 @@ impl<S: State> SentTask<S> {
             Reply::Leaves { step, foreign } => {
                 Ok(leaving(StoredStep::from_bytes(&step.0).map_err(unreadable_reply)?, foreign))
             }
-            Reply::Waits(questions) => Err(take_questions(shared, *request, &questions)?.into()),
+            Reply::Waits(questions) => {
+                let questions: Vec<Question> = from_bytes(&questions.0).map_err(unreadable_reply)?;
+                let questions = questions.into_iter().map(|question| (question, None)).collect();
+                Err(take_questions(shared, *request, questions)?.into())
+            }
+            Reply::RefusesAnswers(questions) => {
+                let questions = from_bytes(&questions.0).map_err(unreadable_reply)?;
+                Err(take_questions(shared, *request, questions)?.into())
+            }
             Reply::Refused { n, problem, schema } => {
                 if shared.control.asked(request.index).iter().all(|asked| asked.n != n) {
-                    let problem = "a host refused an answer that its task was not given";
-                    return Err(OwnError(Error::new(Code::Host, problem)).into());
+                    return Err(refused_nothing().into());
                 }
                 Err(shared.control.put_refusal(*request, n, problem, schema).into())
             }
@@ -333,21 +340,36 @@ fn foreign_reply(reply: &TaskReply, call: &TaskCall) -> Error {
 /// since 1970.
 pub(crate) type Question = (Spot, Value, Option<Value>, Option<u64>);
 
-/// Records the questions of a task on a host. Their ids and the answers that they void are computed here.
+/// A question, and why the task refused the answer to it, if it did.
+pub(crate) type QuestionOrRefusal = (Question, Option<String>);
+
+/// Records the questions of a task on a host, and its refusals. Ids and voided answers are computed here.
 fn take_questions(
     shared: &RunShared,
     request: TaskRequest,
-    questions: &Blob,
+    questions: Vec<QuestionOrRefusal>,
 ) -> Result<Interrupted, OwnError> {
-    let questions: Vec<Question> = from_bytes(&questions.0).map_err(unreadable_reply)?;
     if questions.is_empty() {
         let problem = "a host reported a waiting task without an interrupt";
         return Err(OwnError(Error::new(Code::Host, problem)));
     }
-    for (spot, value, schema, until) in questions {
-        shared.control.put_question(request, spot, value, schema, until);
+    for ((spot, value, schema, until), refused) in questions {
+        let Some(reason) = refused else {
+            shared.control.put_question(request, spot, value, schema, until);
+            continue;
+        };
+        let given =
+            |asked: &AskedQuestion| asked.spot == spot && matches!(asked.answer, AnswerState::With(_));
+        if !shared.control.asked(request.index).iter().any(given) {
+            return Err(refused_nothing());
+        }
+        shared.control.put_rejection(request, Some(spot), reason);
     }
     Ok(Interrupted)
+}
+
+fn refused_nothing() -> OwnError {
+    OwnError(Error::new(Code::Host, "a host refused an answer that its task was not given"))
 }
 
 /// The error for a host's reply that cannot be read. It does not mean that stored data is damaged.

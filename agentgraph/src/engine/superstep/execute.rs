@@ -1,7 +1,10 @@
 //! Running the tasks of a superstep: a single task, the common case, in one poll if possible; several tasks
 //! side by side.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
 
 use crate::context::TaskRequest;
 use crate::engine::actors::{Handover, handled};
@@ -149,14 +152,18 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let mut ledger =
             SuperstepLedger { core, frontier, journal: journal.as_mut(), ends: &mut ends, shared, nowhere };
         let mut halt = self.listeners.halt.take();
-        let cut = match ledger.store().await {
-            Ok(()) => self.executor().run_tasks(tasks, &mut ledger, halt.as_deref_mut()).await,
-            Err(error) => Err(error),
+        let executor = self.executor();
+        let work = async {
+            ledger.store().await?;
+            executor.run_tasks(tasks, &mut ledger, halt.as_deref_mut()).await
         };
+        // Storing a result beside a running task calls `Serialize`, which may panic. The journal is put back
+        // before the panic continues, since the failure is stored with it.
+        let cut = AssertUnwindSafe(work).catch_unwind().await;
         self.listeners.halt = halt;
         self.records.journal = journal;
         self.buffers.ends = ends;
-        let cut = cut?;
+        let cut = cut.unwrap_or_else(|payload| resume_unwind(payload))?;
         if cut.is_none() && self.buffers.ends.not_done.is_empty() {
             self.merge_many()?;
             return Ok(None);

@@ -37,6 +37,16 @@ pub(super) const CLAUSES: &[Clause] = &[
         |case| changed_question(case).boxed(),
     ),
     Clause::new(
+        "an answer that its node refuses is void, and its question is asked again with the reason",
+        "The new question has a new id, and the answers to later questions are void too. The node does not run again before it is answered.",
+        |case| refused_by_the_node(case).boxed(),
+    ),
+    Clause::new(
+        "a node may refuse the answer to one key and keep the others",
+        "Only the refused question is open.",
+        |case| refused_by_key(case).boxed(),
+    ),
+    Clause::new(
         "static interrupts stop a run before and after nodes",
         "`proceed()` passes them, and the node runs once.",
         |case| static_interrupts(case).boxed(),
@@ -49,6 +59,8 @@ pub(super) fn graphs(notes: &Notes) -> Vec<KitGraph> {
         KitGraph::of("kit_keys", keys(notes)),
         KitGraph::of("kit_waiting", waiting(notes)),
         KitGraph::of("kit_price", price()),
+        KitGraph::of("kit_refusing", refusing(notes)),
+        KitGraph::of("kit_refusing_a_key", refusing_a_key()),
         KitGraph::of("kit_stops", stops(notes)),
     ]
 }
@@ -102,6 +114,33 @@ fn price() -> StateGraph<Sheet> {
     async fn asks(ctx: Ctx, sheet: Snapshot<Sheet>) -> Result<SheetUpdate> {
         let yes: bool = ctx.interrupt(format!("pay {}?", sheet.number))?;
         Ok(Sheet::update().lines([format!("{} for {}", if yes { "paid" } else { "kept" }, sheet.number)]))
+    }
+    StateGraph::new().node("asks", asks).edge(START, "asks")
+}
+
+/// Refuses answers, whatever becomes of the error.
+fn refusing(notes: &Notes) -> StateGraph<Sheet> {
+    async fn asks(ctx: Ctx, notes: Dep<Notes>) -> Result<SheetUpdate> {
+        notes.note(&ctx, "runs")?;
+        let by: String = ctx.interrupt("who?")?;
+        let amount: u64 = ctx.interrupt("how much?")?;
+        if amount > 10 {
+            let _ = ctx.refuse(format!("{by} may not spend {amount}"));
+        }
+        Ok(Sheet::update().lines([format!("{by} spent {amount}")]))
+    }
+    StateGraph::new().dep(notes.clone()).node("asks", asks).edge(START, "asks")
+}
+
+fn refusing_a_key() -> StateGraph<Sheet> {
+    async fn asks(ctx: Ctx) -> Result<SheetUpdate> {
+        let answers = ["a", "b"].map(|key| ctx.interrupt_as::<u64>(key, format!("{key}?")));
+        let [a, b] = answers;
+        let (a, b) = (a?, b?);
+        if a > 10 {
+            return Err(ctx.refuse_as("a", "a is too large").into());
+        }
+        Ok(Sheet::update().lines([format!("{a} {b}")]))
     }
     StateGraph::new().node("asks", asks).edge(START, "asks")
 }
@@ -209,6 +248,39 @@ async fn changed_question(case: &Case<'_>) -> Found {
     }
     let sheet = case.finished(graph, resume(true)?).await?;
     same("the answer", &sheet.lines[1..], ["paid for 9"])
+}
+
+async fn refused_by_the_node(case: &Case<'_>) -> Found {
+    let graph = "kit_refusing";
+    case.interrupted(graph, begin()?).await?;
+    let first = case.interrupted(graph, resume("Ada")?).await?;
+    let second = case.interrupted(graph, resume(11)?).await?;
+    same("the question after the refusal", questions(&second), [&json!("how much?")])?;
+    same("its reason", reason_of(&second), Some("Ada may not spend 11"))?;
+    if id_of(&first, 0)? == id_of(&second, 0)? {
+        return Err("the question has the id of the refused answer".to_owned());
+    }
+    let state = case.state(graph).await?;
+    same("the open questions of the thread", &state.interrupts, &second)?;
+    let sheet = case.finished(graph, resume(7)?).await?;
+    same("the answers", &sheet.lines[1..], ["Ada spent 7"])?;
+    same("how often the node ran", case.count("asks", "runs")?, 4)
+}
+
+async fn refused_by_key(case: &Case<'_>) -> Found {
+    let graph = "kit_refusing_a_key";
+    let asked = case.interrupted(graph, begin()?).await?;
+    let answers = resume_many([(id_of(&asked, 0)?, 11), (id_of(&asked, 1)?, 2)])?;
+    let again = case.interrupted(graph, answers).await?;
+    same("the questions after the refusal", questions(&again), [&json!("a?")])?;
+    same("its reason", reason_of(&again), Some("a is too large"))?;
+    let sheet = case.finished(graph, resume(1)?).await?;
+    same("the answers", &sheet.lines[1..], ["1 2"])
+}
+
+/// Why the last answer to the first question was refused.
+fn reason_of(asked: &[Interrupt]) -> Option<&str> {
+    asked.first()?.replaces.as_ref()?.reason.as_deref()
 }
 
 async fn static_interrupts(case: &Case<'_>) -> Found {

@@ -39,7 +39,9 @@ pub(crate) enum Reply {
     },
     /// The questions without an answer, as MessagePack.
     Waits(Blob),
-    /// The n-th answer was refused, with the schema that the task asks with now.
+    /// The questions without an answer, and the answers that the node refused, as MessagePack.
+    RefusesAnswers(Blob),
+    /// The n-th answer could not be decoded, with the schema that the task asks with now.
     Refused {
         n: u32,
         problem: String,

@@ -239,8 +239,8 @@ fn interrupt(asked: &Interrupt) -> Value {
 }
 
 fn replaced(question: &Replaced) -> Value {
-    let Replaced { id, value, times } = question;
-    json!({ "id": id, "value": value, "times": times })
+    let Replaced { id, value, times, reason } = question;
+    json!({ "id": id, "value": value, "times": times, "reason": reason })
 }
 
 fn rejection(why: &EditError) -> Value {
