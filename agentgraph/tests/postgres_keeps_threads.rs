@@ -5,6 +5,8 @@
 
 #[path = "postgres_keeps_threads/at_once.rs"]
 mod at_once;
+#[path = "postgres_keeps_threads/behind_a_pooler.rs"]
+mod behind_a_pooler;
 #[path = "postgres_keeps_threads/cancelled.rs"]
 mod cancelled;
 mod cancelling;
