@@ -12,6 +12,8 @@ mod cancelled;
 mod cancelling;
 mod common;
 mod postgres_server;
+#[path = "postgres_keeps_threads/silent_servers.rs"]
+mod silent_servers;
 mod two_processes;
 
 use std::sync::Arc;

@@ -3,8 +3,9 @@
 //! This file decides which call talks to the server, and when. `rows.rs`, `blobs.rs`, `upkeep.rs`,
 //! `waiting.rs` and `leases.rs` contain the statements, `apart.rs` runs calls in tasks of their own,
 //! `taker.rs` asks for threads, `open.rs` turns a URL into a pool and a schema, `dial.rs` opens the
-//! connections and keeps their sign of life, `listen.rs` has the connection that waits for notifications.
-//! None of them knows what a record means.
+//! connections and keeps their sign of life, `pooler.rs` finds a pooler in between, `statements.rs` runs
+//! statements with it and without, `listen.rs` has the connection that waits for notifications. None of them
+//! knows what a record means.
 //!
 //! Every commit without large values is one statement, which checks the fence and the step, inserts, and
 //! removes obsolete writes. It locks the row of the thread's lease meanwhile, so a lease cannot be taken
@@ -68,14 +69,17 @@ use taker::Taker;
 /// ```
 ///
 /// Connections are pooled, 16 at most if not set. One more connection waits for notifications: a release of
-/// a thread reaches the callers that queue for it at once, in every process.
+/// a thread reaches the callers that queue for it at once, in every process. Every call has a deadline, a
+/// minute if [`answer_timeout`](PostgresSaverBuilder::answer_timeout) is not set.
 ///
 /// A saver with at least one open connection counts as alive, and its threads cannot be taken before their
 /// leases end. The threads of a killed process become free when it had no connection for
 /// [`grace`](PostgresSaverBuilder::grace), one second by default.
 ///
-/// A pooler in between must be in session mode: each connection holds a lock as a sign of life, has
-/// prepared statements, and sets the schema when it starts.
+/// A pooler such as PgBouncer may be in between, in session or transaction mode. Connecting finds it.
+/// Statements are then not prepared, and what needs a session uses the
+/// [`session_url`](PostgresSaverBuilder::session_url). Without one a saver gives no sign of life, so its
+/// leases end by time alone, and callers that queue for a thread look at it again and again.
 ///
 /// A commit is as durable as the server's `synchronous_commit`: with `on`, the default, it is on the
 /// server's disk.
@@ -254,8 +258,7 @@ impl Checkpointer for PostgresSaver {
     }
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        let done =
-            called!(self.calls, connection => upkeep::threads(connection).await);
+        let done = called!(self.calls, connection => upkeep::threads(connection).await);
         done.await.map_err(|fault| explain(fault, ""))
     }
 
@@ -314,7 +317,8 @@ impl Leases for PostgresSaver {
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         let owned = thread.to_owned();
         let channel = self.listener.channel().to_owned();
-        let done = called!(self.calls, connection => leases::release(connection, &channel, &owned, fence).await);
+        let done =
+            called!(self.calls, connection => leases::release(connection, &channel, &owned, fence).await);
         done.await.map_err(|fault| explain(fault, thread))
     }
 

@@ -33,46 +33,53 @@ async fn connect(url: &str, schema: &str) -> PostgresSaver {
 const MODES: [(&str, usize); 2] = [("transaction", 3), ("session", 60)];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn savers_behind_a_pooler_hold_every_clause() {
+async fn savers_behind_a_pooler_in_session_mode_hold_every_clause() {
     let server = PostgresServer::get();
-    for (mode, size) in MODES {
-        let pooler = Pooler::start(&server, mode, size);
-        let connect = || async { Ok(connect(&pooler.url(), &server.fresh_schema()).await) };
-        assert_holds(&store_clauses::run(connect).await);
-    }
+    let pooler = Pooler::start(&server, "session", 60);
+    let connect = || async { Ok(connect(&pooler.url(), &server.fresh_schema()).await) };
+    assert_holds(&store_clauses::run(connect).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stores_of_items_behind_a_pooler_hold_every_clause() {
-    for server in [PostgresServer::get(), PostgresServer::with_vectors()] {
-        for (mode, size) in MODES {
-            let pooler = Pooler::start(&server, mode, size);
-            let connect = |setup: items::Setup| {
-                let store = PostgresStore::builder(pooler.url()).schema(server.fresh_schema()).connections(2);
-                store.services(setup.clock).index(setup.index).connect()
-            };
-            assert_holds(&items::run(connect).await);
-        }
+    let [transaction, session] = MODES;
+    for (server, (mode, size)) in
+        [(PostgresServer::get(), session), (PostgresServer::with_vectors(), transaction)]
+    {
+        let pooler = Pooler::start(&server, mode, size);
+        let connect = |setup: items::Setup| {
+            let store = PostgresStore::builder(pooler.url()).schema(server.fresh_schema()).connections(2);
+            store.services(setup.clock).index(setup.index).connect()
+        };
+        assert_holds(&items::run(connect).await);
     }
 }
 
-/// All clauses run on the one connection that the pooler has to the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_stays_on_a_connection_of_the_pooler() {
+async fn savers_behind_a_pooler_in_transaction_mode_hold_every_clause_and_leave_nothing_on_its_connections() {
+    const CONNECTIONS: usize = 3;
     let server = PostgresServer::get();
     let database = server.fresh_database().await;
-    let pooler = Pooler::start(&server, "transaction", 1);
+    let pooler = Pooler::start(&server, "transaction", CONNECTIONS);
     let url = pooler.url_of(&database);
     assert_holds(&store_clauses::run(|| async { Ok(connect(&url, &server.fresh_schema()).await) }).await);
-    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    let left = "SELECT (SELECT count(*) FROM pg_prepared_statements)
+    let left = "BEGIN; SELECT (SELECT count(*) FROM pg_prepared_statements)
         || ' ' || (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
         || ' ' || (SELECT count(*) FROM pg_listening_channels())
         || ' ' || current_setting('search_path')";
-    let left = client.simple_query(left).await.unwrap();
-    let tokio_postgres::SimpleQueryMessage::Row(left) = &left[1] else { panic!("{left:?}") };
-    assert_eq!(left.get(0), Some("0 0 0 \"$user\", public"));
+    // Each transaction has one of the connections until its end.
+    let mut open = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let left = client.simple_query(left).await.unwrap();
+        let left = left.iter().find_map(|answer| match answer {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        assert_eq!(left.as_deref(), Some("0 0 0 \"$user\", public"));
+        open.push(client);
+    }
 }
 
 async fn asks(ctx: Ctx) -> Result<WordsUpdate> {

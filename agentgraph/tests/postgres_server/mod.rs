@@ -146,7 +146,7 @@ const SERVE: &str = r#"
     (
         trap '' HUP INT TERM
         cat >/dev/null
-        kill -QUIT $server 2>/dev/null
+        kill -$END $server 2>/dev/null
         while kill -0 $server 2>/dev/null; do sleep 0.05; done
         rm -rf "$FOLDER"
     ) <&3 &
@@ -172,19 +172,21 @@ fn serve(
     ] {
         arguments.extend(["-c".to_owned(), setting]);
     }
-    run_until(&programs.join("postgres"), &arguments, folder, user, || is_ready(data))
+    run_until(&programs.join("postgres"), &arguments, "QUIT", folder, user, || is_ready(data))
 }
 
-/// Starts the shell around a program. Returns once `is_ready`; the program's log if it ends before.
+/// Starts the shell around a program that a signal ends. Returns once `is_ready`; the program's log if it ends
+/// before.
 fn run_until(
     program: &Path,
     arguments: &[String],
+    end: &str,
     folder: &Path,
     user: Option<(u32, u32)>,
     is_ready: impl Fn() -> bool,
 ) -> Result<Child, String> {
     let mut shell = command(Path::new("sh"), user);
-    shell.args(["-c", SERVE, "sh"]).arg(program).args(arguments).env("FOLDER", folder);
+    shell.args(["-c", SERVE, "sh"]).arg(program).args(arguments).env("FOLDER", folder).env("END", end);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = shell.spawn().expect("a shell");
     let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();

@@ -76,7 +76,7 @@ fn serve(port: u16, behind: u16, settings: &str) -> Result<(Child, PathBuf), Str
     fs::write(file("ini"), written).unwrap();
     let program = program().expect("PgBouncer is not installed: `.ci/test` installs it");
     let is_ready = || fs::read_to_string(file("log")).is_ok_and(|log| log.contains("process up"));
-    Ok((run_until(&program, &[file("ini")], &folder, user, is_ready)?, folder))
+    Ok((run_until(&program, &[file("ini")], "TERM", &folder, user, is_ready)?, folder))
 }
 
 /// The program in the path, or in one of the folders that `.ci/machine` lists.

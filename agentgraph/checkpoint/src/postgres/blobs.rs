@@ -56,8 +56,7 @@ const GONE_OF_PLACES: &str = "DELETE FROM @piece WHERE place = ANY($1) RETURNING
 
 const LOCK: &str = "SELECT hash FROM @blob WHERE hash = ANY($1) ORDER BY hash FOR UPDATE";
 
-const SWEEP: &str =
-    "DELETE FROM @blob WHERE hash = ANY($1) AND NOT EXISTS (SELECT 1 FROM @piece WHERE piece.blob = blob.hash)";
+const SWEEP: &str = "DELETE FROM @blob WHERE hash = ANY($1) AND NOT EXISTS (SELECT 1 FROM @piece WHERE piece.blob = blob.hash)";
 
 /// The owner of pieces: a step of a place, by its numbers.
 #[derive(Clone, Copy, PartialEq)]

@@ -175,8 +175,7 @@ pub(super) async fn acquire(
     // The fence of a lease whose owner was found dead.
     let mut dead = -1;
     loop {
-        let values: &[&dyn Value] =
-            &[&thread.as_bytes(), &owner, &until, &length, &now, &terms.seize, &dead];
+        let values: &[&dyn Value] = &[&thread.as_bytes(), &owner, &until, &length, &now, &terms.seize, &dead];
         if let Some(granted) = connection.query_opt(TAKE, values).await? {
             let fence = granted.try_get::<_, i64>(0)?.unsigned_abs();
             return Ok(Wish::Done(Claim::Granted { fence }));

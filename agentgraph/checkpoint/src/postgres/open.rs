@@ -242,11 +242,7 @@ impl PostgresSaverBuilder {
 
 impl ServerOptions {
     /// The pool, the way to open more connections, and the first one.
-    pub(crate) async fn open<T>(
-        &self,
-        tls: T,
-        owner: Option<i64>,
-    ) -> Result<(Calls, Dial, Connection), Fault>
+    pub(crate) async fn open<T>(&self, tls: T, owner: Option<i64>) -> Result<(Calls, Dial, Connection), Fault>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::TlsConnect: Send + Sync,

@@ -65,7 +65,11 @@ impl AsyncWrite for Written {
 
 impl AsyncRead for Written {
     /// The consent to TLS, which a client asks for if its settings require it.
-    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         buffer.put_slice(b"S");
         Poll::Ready(Ok(()))
     }

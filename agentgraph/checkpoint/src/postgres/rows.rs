@@ -175,7 +175,9 @@ async fn insert(
         put.parent.map(|parent| Ok::<_, StoreError>((i64::from(parent.branch), number(parent.step)?)));
     let parent = parent.transpose()?;
     let stored = client
-        .query_opt(PUT, &[
+        .query_opt(
+            PUT,
+            &[
                 &thread,
                 &namespace,
                 &as_fence(put.fence),
@@ -242,8 +244,7 @@ async fn add_writes<'a>(
         let count = i64::from(pieces.count());
         let rest = pieces.rest(&write.bytes);
         let Step { place, branch, step: number } = step;
-        let values: &[&dyn Value] =
-            &[&place, &branch, &number, &&task[..], &slot, &rest.as_ref(), &count];
+        let values: &[&dyn Value] = &[&place, &branch, &number, &&task[..], &slot, &rest.as_ref(), &count];
         if transaction.execute(PUT_WRITE, values).await? == 0 {
             // The write had large values.
             transaction.execute(REPLACE_WRITE, values).await?;
@@ -299,12 +300,15 @@ pub(super) async fn row(
     let Ok(step) = number(id.step) else { return Ok(None) };
     let thread = place.thread.as_bytes();
     let namespace = place.namespace.as_bytes();
-    let found =
-        connection.query_opt(ROW, &[&thread, &namespace, &i64::from(id.branch), &step]).await?;
+    let found = connection.query_opt(ROW, &[&thread, &namespace, &i64::from(id.branch), &step]).await?;
     found.map(|row| read_row(place, id.branch, &row)).transpose()
 }
 
-pub(super) async fn list(connection: &Connection, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Fault> {
+pub(super) async fn list(
+    connection: &Connection,
+    place: Place<'_>,
+    query: ListQuery,
+) -> Result<Vec<Row>, Fault> {
     let branch = match query.branch {
         Some(branch) => branch,
         None => match newest(connection, place).await? {
@@ -316,8 +320,7 @@ pub(super) async fn list(connection: &Connection, place: Place<'_>, query: ListQ
     let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let thread = place.thread.as_bytes();
     let namespace = place.namespace.as_bytes();
-    let read =
-        connection.query(LIST, &[&thread, &namespace, &i64::from(branch), &last, &limit]).await?;
+    let read = connection.query(LIST, &[&thread, &namespace, &i64::from(branch), &last, &limit]).await?;
     read_rows(place, branch, read)
 }
 

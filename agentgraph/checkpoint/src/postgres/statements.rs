@@ -80,7 +80,8 @@ impl<C: Parts> Link<C> {
 
     /// The row of a statement that always has one.
     pub(crate) async fn query_one(&self, sql: &str, values: &[&dyn Value]) -> Result<Row, Fault> {
-        let missing = || StoreError::new(StoreCode::Store, "the server did not answer a question about itself");
+        let missing =
+            || StoreError::new(StoreCode::Store, "the server did not answer a question about itself");
         Ok(self.query_opt(sql, values).await?.ok_or_else(missing)?)
     }
 
@@ -113,22 +114,16 @@ impl Connection {
 
     /// A statement sees everything committed before it, whatever the server's default isolation level.
     pub(crate) async fn begin(&mut self) -> Result<Transaction<'_>, Fault> {
-        self.transaction(IsolationLevel::ReadCommitted, false).await
+        let client: &mut ClientWrapper = &mut self.on;
+        let begun = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start();
+        Ok(Link { on: begun.await?, style: self.style.clone() })
     }
 
     /// All statements see the same moment.
     pub(crate) async fn snapshot(&mut self) -> Result<Transaction<'_>, Fault> {
-        self.transaction(IsolationLevel::RepeatableRead, true).await
-    }
-
-    async fn transaction(
-        &mut self,
-        level: IsolationLevel,
-        reads_only: bool,
-    ) -> Result<Transaction<'_>, Fault> {
         let client: &mut ClientWrapper = &mut self.on;
-        let begun = client.build_transaction().isolation_level(level).read_only(reads_only);
-        Ok(Link { on: begun.start().await?, style: self.style.clone() })
+        let begun = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+        Ok(Link { on: begun.read_only(true).start().await?, style: self.style.clone() })
     }
 }
 

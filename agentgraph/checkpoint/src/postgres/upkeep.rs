@@ -70,7 +70,8 @@ SELECT pair.new, branch, step, owner, at, blob FROM @piece JOIN pair ON pair.old
 const FIND_PLACE: &str = "SELECT id FROM @place WHERE thread = $1 AND namespace = $2 FOR UPDATE";
 const GONE_ROWS: &str =
     "DELETE FROM @checkpoint WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
-const GONE_WRITES: &str = "DELETE FROM @pending WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
+const GONE_WRITES: &str =
+    "DELETE FROM @pending WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4";
 const GONE_SEGMENT: &str =
     "DELETE FROM @checkpoint WHERE place = $1 AND branch = $2 AND step = $3 AND part = 1";
 const MAKE_FULL: &str = "UPDATE @checkpoint SET kind = 0, record = $4, pieces = $5 WHERE place = $1 AND branch = $2 AND step = $3 AND part = 0";
@@ -91,8 +92,7 @@ pub(super) async fn threads(connection: &Connection) -> Result<Vec<String>, Faul
 }
 
 pub(super) async fn namespaces(connection: &Connection, thread: &str) -> Result<Vec<String>, Fault> {
-    let found =
-        connection.query(NAMESPACES, &[&thread.as_bytes()]).await?;
+    let found = connection.query(NAMESPACES, &[&thread.as_bytes()]).await?;
     found.iter().map(|row| name(row.try_get(0)?)).collect()
 }
 

@@ -107,7 +107,8 @@ impl Store for PostgresStore {
         let now = self.options.now();
         let (space, name) = (namespace.to_bytes(), key.as_bytes().to_vec());
         let refreshes = self.options.refreshes(refresh);
-        let done = called!(self.calls, connection => reads::get(connection, &space, &name, now, refreshes).await);
+        let done =
+            called!(self.calls, connection => reads::get(connection, &space, &name, now, refreshes).await);
         done.await.map_err(explain_for_items)
     }
 

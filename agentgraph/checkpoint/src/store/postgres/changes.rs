@@ -70,7 +70,10 @@ const INSERT_VECTOR: &str = "INSERT INTO @vector (namespace, key, at, numbers) V
 const SWEEP: &str = "DELETE FROM @item WHERE expires <= $1";
 
 /// All changes in one transaction.
-pub(super) async fn apply(connection: &mut Connection, rows: &[ChangeRow]) -> Result<Vec<Option<u64>>, Fault> {
+pub(super) async fn apply(
+    connection: &mut Connection,
+    rows: &[ChangeRow],
+) -> Result<Vec<Option<u64>>, Fault> {
     let transaction = connection.begin().await?;
     let numbers = reserve(&transaction, rows.len()).await?;
     let mut numbered: Vec<(usize, &ChangeRow)> = rows.iter().enumerate().collect();
@@ -102,8 +105,7 @@ async fn put(transaction: &Transaction<'_>, row: &ChangeRow, number: Option<i64>
     let ChangeRow { prepared, namespace, key, value } = row;
     let (created, now) = (time(prepared.created), time(prepared.now));
     let (ttl, expires) = (prepared.ttl.map(time), prepared.expires.map(time));
-    let mut values: Vec<&dyn Value> =
-        vec![namespace, key, &created, &now, &ttl, &expires, value, &number];
+    let mut values: Vec<&dyn Value> = vec![namespace, key, &created, &now, &ttl, &expires, value, &number];
     let wanted;
     let sql = match prepared.change.condition {
         Condition::Any => PUT,
