@@ -5,11 +5,15 @@
 
 #[path = "postgres_keeps_threads/at_once.rs"]
 mod at_once;
+#[path = "postgres_keeps_threads/behind_a_pooler.rs"]
+mod behind_a_pooler;
 #[path = "postgres_keeps_threads/cancelled.rs"]
 mod cancelled;
 mod cancelling;
 mod common;
 mod postgres_server;
+#[path = "postgres_keeps_threads/silent_servers.rs"]
+mod silent_servers;
 mod two_processes;
 
 use std::sync::Arc;

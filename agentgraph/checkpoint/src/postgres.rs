@@ -3,8 +3,9 @@
 //! This file decides which call talks to the server, and when. `rows.rs`, `blobs.rs`, `upkeep.rs`,
 //! `waiting.rs` and `leases.rs` contain the statements, `apart.rs` runs calls in tasks of their own,
 //! `taker.rs` asks for threads, `open.rs` turns a URL into a pool and a schema, `dial.rs` opens the
-//! connections and keeps their sign of life, `listen.rs` has the connection that waits for notifications.
-//! None of them knows what a record means.
+//! connections and keeps their sign of life, `pooler.rs` finds a pooler in between, `statements.rs` runs
+//! statements with it and without, `listen.rs` has the connection that waits for notifications. None of them
+//! knows what a record means.
 //!
 //! Every commit without large values is one statement, which checks the fence and the step, inserts, and
 //! removes obsolete writes. It locks the row of the thread's lease meanwhile, so a lease cannot be taken
@@ -17,8 +18,10 @@ pub(crate) mod fault;
 mod leases;
 mod listen;
 pub(crate) mod open;
+mod pooler;
 pub(crate) mod rows;
 pub(crate) mod schema;
+pub(crate) mod statements;
 mod taker;
 mod upkeep;
 mod waiting;
@@ -30,7 +33,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::Pool;
+use tokio::time::Instant;
 
 use super::blob::{PutPieces, of_rewrite, of_writes};
 use super::owned::{OwnedPlace, OwnedPut};
@@ -45,10 +49,10 @@ use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, 
 use crate::services::micros;
 use crate::stops::StopListeners;
 use crate::upkeep::Upkeep;
-use apart::run_in_task;
 use fault::{Fault, explain};
 use leases::{Absent, Wish};
 use listen::Listener;
+use statements::{Connection, Style};
 use taker::Taker;
 
 /// Keeps checkpoints in a Postgres database (version 12 or later), in tables that it creates on first use.
@@ -65,14 +69,17 @@ use taker::Taker;
 /// ```
 ///
 /// Connections are pooled, 16 at most if not set. One more connection waits for notifications: a release of
-/// a thread reaches the callers that queue for it at once, in every process.
+/// a thread reaches the callers that queue for it at once, in every process. Every call has a deadline, a
+/// minute if [`answer_timeout`](PostgresSaverBuilder::answer_timeout) is not set.
 ///
 /// A saver with at least one open connection counts as alive, and its threads cannot be taken before their
 /// leases end. The threads of a killed process become free when it had no connection for
 /// [`grace`](PostgresSaverBuilder::grace), one second by default.
 ///
-/// A pooler in between must be in session mode: each connection holds a lock as a sign of life, has
-/// prepared statements, and sets the schema when it starts.
+/// A pooler such as PgBouncer may be in between, in session or transaction mode. Connecting finds it.
+/// Statements are then not prepared, and what needs a session uses the
+/// [`session_url`](PostgresSaverBuilder::session_url). Without one a saver gives no sign of life, so its
+/// leases end by time alone, and callers that queue for a thread look at it again and again.
 ///
 /// A commit is as durable as the server's `synchronous_commit`: with `on`, the default, it is on the
 /// server's disk.
@@ -112,54 +119,72 @@ pub struct PostgresSaver {
 #[derive(Clone)]
 pub(crate) struct Calls {
     pub(crate) pool: Pool,
+    pub(crate) style: Style,
     pub(crate) answer_timeout: Duration,
 }
 
 impl Calls {
-    pub(crate) async fn connection(&self) -> Result<Object, Fault> {
-        Ok(self.pool.get().await?)
+    pub(crate) async fn connection(&self) -> Result<Connection, Fault> {
+        Ok(Connection::new(self.pool.get().await?, self.style.clone()))
+    }
+
+    /// The end of a call that begins now.
+    pub(crate) fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        // A time beyond the clock's range counts as a year.
+        now.checked_add(self.answer_timeout).unwrap_or(now + Duration::from_secs(365 * 24 * 3600))
     }
 }
 
 /// How often a transaction is repeated that the server rolled back because of another one.
 pub(crate) const REPEATS: u32 = 16;
 
-/// Awaits `$work`, and again while it clashes.
-macro_rules! repeated {
-    ($work:expr) => {{
-        let mut repeats = 0;
-        loop {
-            let work = async { $work };
-            match work.await {
-                Err(fault)
-                    if $crate::postgres::fault::Fault::is_clash(&fault)
-                        && repeats < $crate::postgres::REPEATS =>
-                {
-                    repeats += 1;
+/// Awaits `$work` with a connection of the pool, and again while it clashes. All of it has one deadline: what
+/// waits inside (for the pool, a new connection, each statement) has none of its own. At the deadline the
+/// connection is closed, since an answer may still be on its way.
+macro_rules! answered {
+    ($calls:expr, $deadline:expr, $connection:ident => $work:expr) => {{
+        let mut open = None;
+        let call = async {
+            let $connection = open.insert($calls.connection().await?);
+            let mut repeats = 0;
+            loop {
+                let work = async { $work };
+                match work.await {
+                    Err(fault)
+                        if $crate::postgres::fault::Fault::is_clash(&fault)
+                            && repeats < $crate::postgres::REPEATS =>
+                    {
+                        repeats += 1;
+                    }
+                    done => break done,
                 }
-                done => break done,
+            }
+        };
+        match tokio::time::timeout_at($deadline, call).await {
+            Ok(done) => done,
+            Err(_) => {
+                if let Some(connection) = open {
+                    connection.close();
+                }
+                Err($crate::postgres::fault::Fault::Silent($calls.answer_timeout))
             }
         }
     }};
 }
 
-/// Awaits `$work` with a connection of the pool. The connection is not reused if no answer arrives in time.
-macro_rules! answered {
+/// [`answered`] in a task of its own, with a deadline that begins now.
+macro_rules! called {
     ($calls:expr, $connection:ident => $work:expr) => {{
-        let work = async {
-            #[allow(unused_mut)]
-            let mut $connection = $calls.connection().await?;
-            let answer = tokio::time::timeout($calls.answer_timeout, async { $work }).await;
-            answer.unwrap_or_else(|_| {
-                drop(deadpool_postgres::Object::take($connection));
-                Err($crate::postgres::fault::Fault::Silent($calls.answer_timeout))
-            })
-        };
-        work.await
+        let calls = $calls.clone();
+        $crate::postgres::apart::run_in_task(async move {
+            let deadline = calls.deadline();
+            $crate::postgres::answered!(calls, deadline, $connection => $work)
+        })
     }};
 }
 
-pub(crate) use {answered, repeated};
+pub(crate) use {answered, called};
 
 impl PostgresSaver {
     /// Connects to the database of a URL (`postgres://user:password@host:port/database`) or a list of
@@ -192,72 +217,55 @@ impl PostgresSaver {
 #[async_trait]
 impl Checkpointer for PostgresSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        let calls = self.calls.clone();
         let owned = OwnedPlace::of(place);
-        let found = run_in_task(async move {
-            answered!(calls, connection => rows::tail(&mut connection, owned.borrowed(), at).await)
-        });
+        let found = called!(self.calls, connection => rows::tail(connection, owned.borrowed(), at).await);
         found.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        let calls = self.calls.clone();
         let owned = OwnedPlace::of(place);
-        let done = run_in_task(async move {
-            answered!(calls, connection => rows::row(&connection, owned.borrowed(), id).await)
-        });
+        let done = called!(self.calls, connection => rows::row(connection, owned.borrowed(), id).await);
         done.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-        let calls = self.calls.clone();
         let thread = put.place.thread.to_owned();
         let owned = OwnedPut::of(&put);
         let pieces = PutPieces::of(&put, self.share_from);
-        let done = run_in_task(async move {
+        let done = called!(self.calls, connection => {
             let put = owned.borrowed(&thread);
-            repeated!(answered!(calls, connection => rows::put(&mut connection, &put, &pieces).await))
+            rows::put(connection, &put, &pieces).await
         });
         done.await.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        let calls = self.calls.clone();
         let owned = OwnedPlace::of(put.place);
         let writes = put.writes.to_vec();
         let pieces = of_writes(put.writes, self.share_from);
         let PutWrites { at, fence, .. } = put;
-        let done = run_in_task(async move {
+        let done = called!(self.calls, connection => {
             let put = PutWrites { place: owned.borrowed(), at, fence, writes: &writes };
-            repeated!(answered!(calls, connection => rows::put_writes(&mut connection, &put, &pieces).await))
+            rows::put_writes(connection, &put, &pieces).await
         });
         done.await.map_err(|fault| explain(fault, put.place.thread))
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        let calls = self.calls.clone();
         let owned = OwnedPlace::of(place);
-        let done = run_in_task(async move {
-            answered!(calls, connection => rows::list(&connection, owned.borrowed(), query).await)
-        });
+        let done = called!(self.calls, connection => rows::list(connection, owned.borrowed(), query).await);
         done.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        let calls = self.calls.clone();
-        let done =
-            run_in_task(async move { answered!(calls, connection => upkeep::threads(&connection).await) });
+        let done = called!(self.calls, connection => upkeep::threads(connection).await);
         done.await.map_err(|fault| explain(fault, ""))
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        let calls = self.calls.clone();
         let owned = thread.to_owned();
-        let done = run_in_task(async move {
-            repeated!({
-                let mut connection = calls.connection().await?;
-                upkeep::delete_thread(&mut connection, &owned).await
-            })
+        let done = called!(self.calls, connection => {
+            upkeep::delete_thread(connection, &owned).await
         });
         done.await.map_err(|fault| explain(fault, thread))
     }
@@ -287,30 +295,30 @@ impl Checkpointer for PostgresSaver {
 impl Leases for PostgresSaver {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
         self.listener.restart();
+        let mut deadline = self.calls.deadline();
         loop {
-            match self.taker(thread).ask(terms).await.map_err(|fault| explain(fault, thread))? {
+            match self.taker(thread).ask(terms, deadline).await.map_err(|fault| explain(fault, thread))? {
                 Wish::Done(claim) => return Ok(claim),
-                Wish::AskAgain(after) => tokio::time::sleep(after).await,
+                Wish::AskAgain(after) => {
+                    // The server has answered: this time is not part of its own.
+                    deadline += after;
+                    tokio::time::sleep(after).await;
+                }
             }
         }
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        let calls = self.calls.clone();
         let owned = thread.to_owned();
-        let done = run_in_task(async move {
-            answered!(calls, connection => leases::renew(&connection, &owned, fence, until).await)
-        });
+        let done = called!(self.calls, connection => leases::renew(connection, &owned, fence, until).await);
         done.await.map_err(|fault| explain(fault, thread))
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
-        let calls = self.calls.clone();
         let owned = thread.to_owned();
         let channel = self.listener.channel().to_owned();
-        let done = run_in_task(async move {
-            answered!(calls, connection => leases::release(&connection, &channel, &owned, fence).await)
-        });
+        let done =
+            called!(self.calls, connection => leases::release(connection, &channel, &owned, fence).await);
         done.await.map_err(|fault| explain(fault, thread))
     }
 
@@ -322,25 +330,20 @@ impl Leases for PostgresSaver {
     async fn released(&self, thread: &str, fence: u64) {
         loop {
             let rings = self.listener.next_release();
-            let calls = self.calls.clone();
             let owned = thread.to_owned();
-            let held = run_in_task(async move {
-                answered!(calls, connection => leases::holds(&connection, &owned, fence).await)
-            });
+            let held = called!(self.calls, connection => leases::holds(connection, &owned, fence).await);
             if !matches!(held.await, Ok(true)) {
                 return;
             }
-            rings.await;
+            let _ = rings.await;
         }
     }
 
     async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
         let taker = self.taker(thread);
-        let done = run_in_task(async move {
-            answered!(taker.calls, connection => {
+        let done = called!(self.calls, connection => {
                 let absent = (&*taker.absent, taker.grace);
-                leases::ask_to_stop(&connection, taker.listener.owner(), absent, &taker.thread, now).await
-            })
+                leases::ask_to_stop(connection, taker.listener.owner(), absent, &taker.thread, now).await
         });
         let asked = done.await.map_err(|fault| explain(fault, thread))?;
         if let Some(fence) = asked {
@@ -354,13 +357,11 @@ impl Leases for PostgresSaver {
         let HeldQuery { now, thread, asked_to_stop, after, limit } = query;
         let after = after.map(str::to_owned);
         let is_one = thread.is_some();
-        let done = run_in_task(async move {
+        let done = called!(self.calls, connection => {
             let thread = is_one.then_some(&*taker.thread);
             let query = HeldQuery { now, thread, asked_to_stop, after: after.as_deref(), limit };
-            answered!(taker.calls, connection => {
-                let absent = (&*taker.absent, taker.grace);
-                leases::held(&connection, taker.listener.owner(), absent, query).await
-            })
+            let absent = (&*taker.absent, taker.grace);
+            leases::held(connection, taker.listener.owner(), absent, query).await
         });
         done.await.map_err(|fault| explain(fault, query.thread.unwrap_or_default()))
     }
@@ -373,37 +374,29 @@ impl Leases for PostgresSaver {
 #[async_trait]
 impl Catalog for PostgresSaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        let calls = self.calls.clone();
         let after = query.after.map(str::to_owned);
         let limit = query.limit;
-        let done = run_in_task(async move {
+        let done = called!(self.calls, connection => {
             let query = WaitingQuery { after: after.as_deref(), limit };
-            answered!(calls, connection => waiting::waiting(&connection, query).await)
+            waiting::waiting(connection, query).await
         });
         done.await.map_err(|fault| explain(fault, ""))
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        let calls = self.calls.clone();
         let owned = thread.to_owned();
-        let done = run_in_task(async move {
-            answered!(calls, connection => upkeep::namespaces(&connection, &owned).await)
-        });
+        let done = called!(self.calls, connection => upkeep::namespaces(connection, &owned).await);
         done.await.map_err(|fault| explain(fault, thread))
     }
 
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        let calls = self.calls.clone();
         let owned = OwnedPlace::of(place);
-        let done = run_in_task(async move {
-            answered!(calls, connection => upkeep::branches(&connection, owned.borrowed()).await)
-        });
+        let done = called!(self.calls, connection => upkeep::branches(connection, owned.borrowed()).await);
         done.await.map_err(|fault| explain(fault, place.thread))
     }
 
     async fn usage(&self) -> Result<Usage, StoreError> {
-        let calls = self.calls.clone();
-        let done = run_in_task(async move { upkeep::usage(&calls.connection().await?).await });
+        let done = called!(self.calls, connection => upkeep::usage(connection).await);
         done.await.map_err(|fault| explain(fault, ""))
     }
 }
@@ -411,33 +404,25 @@ impl Catalog for PostgresSaver {
 #[async_trait]
 impl Upkeep for PostgresSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let calls = self.calls.clone();
         let source = from.to_owned();
         let target = to.to_owned();
-        let done = run_in_task(async move {
-            repeated!({
-                let mut connection = calls.connection().await?;
-                upkeep::copy_thread(&mut connection, &source, &target).await
-            })
+        let done = called!(self.calls, connection => {
+            upkeep::copy_thread(connection, &source, &target).await
         });
         done.await.map_err(|fault| explain(fault, from))
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
-        let calls = self.calls.clone();
         let owned = OwnedPlace::of(rewrite.place);
         let fence = rewrite.fence;
         let pieces = of_rewrite(&rewrite, self.share_from);
         let fulls = rewrite.fulls.to_vec();
         let unfold = rewrite.unfold.to_vec();
         let gone = rewrite.gone.to_vec();
-        let done = run_in_task(async move {
+        let done = called!(self.calls, connection => {
             let place = owned.borrowed();
             let rewrite = Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &gone };
-            repeated!({
-                let mut connection = calls.connection().await?;
-                upkeep::rewrite(&mut connection, &rewrite, &pieces).await
-            })
+            upkeep::rewrite(connection, &rewrite, &pieces).await
         });
         done.await.map_err(|fault| explain(fault, rewrite.place.thread))
     }

@@ -3,6 +3,8 @@
 //! another part of the test still uses the server.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub(crate) mod pooler;
+
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
@@ -144,7 +146,7 @@ const SERVE: &str = r#"
     (
         trap '' HUP INT TERM
         cat >/dev/null
-        kill -QUIT $server 2>/dev/null
+        kill -$END $server 2>/dev/null
         while kill -0 $server 2>/dev/null; do sleep 0.05; done
         rm -rf "$FOLDER"
     ) <&3 &
@@ -159,8 +161,7 @@ fn serve(
     port: u16,
     user: Option<(u32, u32)>,
 ) -> Result<Child, String> {
-    let mut shell = command(Path::new("sh"), user);
-    shell.args(["-c", SERVE, "sh"]).arg(programs.join("postgres")).arg("-D").arg(data);
+    let mut arguments = vec!["-D".to_owned(), data.to_str().unwrap().to_owned()];
     for setting in [
         format!("port={port}"),
         "listen_addresses=127.0.0.1".into(),
@@ -169,16 +170,31 @@ fn serve(
         "max_connections=200".into(),
         "shared_buffers=16MB".into(),
     ] {
-        shell.arg("-c").arg(setting);
+        arguments.extend(["-c".to_owned(), setting]);
     }
-    shell.env("FOLDER", folder).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    run_until(&programs.join("postgres"), &arguments, "QUIT", folder, user, || is_ready(data))
+}
+
+/// Starts the shell around a program that a signal ends. Returns once `is_ready`; the program's log if it ends
+/// before.
+fn run_until(
+    program: &Path,
+    arguments: &[String],
+    end: &str,
+    folder: &Path,
+    user: Option<(u32, u32)>,
+    is_ready: impl Fn() -> bool,
+) -> Result<Child, String> {
+    let mut shell = command(Path::new("sh"), user);
+    shell.args(["-c", SERVE, "sh"]).arg(program).args(arguments).env("FOLDER", folder).env("END", end);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = shell.spawn().expect("a shell");
     let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
     for _ in 0..2_400 {
         if process.try_wait().unwrap().is_some() {
             return Err(log());
         }
-        if is_ready(data) {
+        if is_ready() {
             return Ok(process);
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -105,6 +105,25 @@ fn the_superuser_installs_with_the_manager_of_the_machine() {
 }
 
 #[test]
+fn pgbouncer_is_installed_beside_the_server() {
+    for (manager, expected) in [
+        ("apt-get", "apt-get install -y -q postgresql pgbouncer"),
+        ("dnf", "dnf install -y postgresql-server pgbouncer"),
+        ("apk", "apk add postgresql pgbouncer"),
+        ("brew", "brew install postgresql@17 pgbouncer"),
+    ] {
+        let (done, printed, called) = Machine::new("Linux", 0, &[manager]).installs("postgres pooler");
+        assert!(done, "{manager}: {printed}");
+        assert_eq!(called.last().map(String::as_str), Some(expected));
+        assert!(printed.starts_with("Missing: a PostgreSQL server, PgBouncer. Installing: "), "{printed}");
+    }
+    let machine = Machine::new("Linux", 0, &[]);
+    machine.program("pgbouncer", "");
+    let (found, printed, _) = machine.runs("pooler_program");
+    assert!(found && printed.trim_end().ends_with("/pgbouncer"), "{printed}");
+}
+
+#[test]
 fn pgvector_is_installed_for_the_version_of_the_server() {
     for (manager, expected) in [
         ("apt-get", "apt-get install -y -q postgresql-17-pgvector"),

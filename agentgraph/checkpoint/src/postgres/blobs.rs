@@ -11,11 +11,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deadpool_postgres::{GenericClient, Transaction};
-use tokio_postgres::types::ToSql;
-
 use super::fault::Fault;
 use super::rows::number;
+use super::statements::{Transaction, Value};
 use crate::blob::{FoundPiece, Pieces};
 
 /// Adds the pieces of a record or a write as columns beside it: their positions, hashes and bytes.
@@ -26,7 +24,7 @@ macro_rules! with_pieces {
     (@ $row:literal, $owner:literal, $($column:literal),*) => {
         concat!($(
             ", CASE WHEN ", $row, ".pieces > 0 THEN ARRAY(SELECT ", $column,
-            " FROM piece LEFT JOIN blob ON blob.hash = piece.blob WHERE piece.place = ", $row,
+            " FROM @piece LEFT JOIN @blob ON blob.hash = piece.blob WHERE piece.place = ", $row,
             ".place AND piece.branch = ", $row, ".branch AND piece.step = ", $row, ".step AND piece.owner = ", $owner,
             " ORDER BY piece.at) END"
         ),*)
@@ -34,32 +32,31 @@ macro_rules! with_pieces {
 }
 pub(super) use with_pieces;
 
-const HOLD: &str = "SELECT hash FROM blob WHERE hash = ANY($1) ORDER BY hash FOR KEY SHARE";
+const HOLD: &str = "SELECT hash FROM @blob WHERE hash = ANY($1) ORDER BY hash FOR KEY SHARE";
 
 const ADD: &str = "
-INSERT INTO blob (hash, bytes) SELECT new.hash, new.bytes FROM unnest($1::bytea[], $2::bytea[]) AS new (hash, bytes)
+INSERT INTO @blob (hash, bytes) SELECT new.hash, new.bytes FROM unnest($1::bytea[], $2::bytea[]) AS new (hash, bytes)
 ORDER BY new.hash ON CONFLICT DO NOTHING";
 
 const ADD_PIECES: &str = "
-INSERT INTO piece (place, branch, step, owner, at, blob)
+INSERT INTO @piece (place, branch, step, owner, at, blob)
 SELECT $1, $2, $3, new.owner, new.at, new.hash
 FROM unnest($4::bytea[], $5::bigint[], $6::bytea[]) AS new (owner, at, hash)";
 
 const GONE_OF: &str =
-    "DELETE FROM piece WHERE place = $1 AND branch = $2 AND step = $3 AND owner = ANY($4) RETURNING blob";
+    "DELETE FROM @piece WHERE place = $1 AND branch = $2 AND step = $3 AND owner = ANY($4) RETURNING blob";
 
 const GONE_OF_WRITES: &str =
-    "DELETE FROM piece WHERE place = $1 AND branch = $2 AND step = $3 AND owner >= '\\x02' RETURNING blob";
+    "DELETE FROM @piece WHERE place = $1 AND branch = $2 AND step = $3 AND owner >= '\\x02' RETURNING blob";
 
 const GONE_OF_STEPS: &str =
-    "DELETE FROM piece WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4 RETURNING blob";
+    "DELETE FROM @piece WHERE place = $1 AND branch = $2 AND step >= $3 AND step < $4 RETURNING blob";
 
-const GONE_OF_PLACES: &str = "DELETE FROM piece WHERE place = ANY($1) RETURNING blob";
+const GONE_OF_PLACES: &str = "DELETE FROM @piece WHERE place = ANY($1) RETURNING blob";
 
-const LOCK: &str = "SELECT hash FROM blob WHERE hash = ANY($1) ORDER BY hash FOR UPDATE";
+const LOCK: &str = "SELECT hash FROM @blob WHERE hash = ANY($1) ORDER BY hash FOR UPDATE";
 
-const SWEEP: &str =
-    "DELETE FROM blob WHERE hash = ANY($1) AND NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = blob.hash)";
+const SWEEP: &str = "DELETE FROM @blob WHERE hash = ANY($1) AND NOT EXISTS (SELECT 1 FROM @piece WHERE piece.blob = blob.hash)";
 
 /// The owner of pieces: a step of a place, by its numbers.
 #[derive(Clone, Copy, PartialEq)]
@@ -132,9 +129,9 @@ impl<'a> Changes<'a> {
         &mut self,
         transaction: &Transaction<'_>,
         sql: &str,
-        values: &[&(dyn ToSql + Sync)],
+        values: &[&dyn Value],
     ) -> Result<(), Fault> {
-        for row in transaction.query(&transaction.prepare_cached(sql).await?, values).await? {
+        for row in transaction.query(sql, values).await? {
             self.freed.insert(row.try_get(0)?);
         }
         Ok(())
@@ -152,12 +149,11 @@ impl<'a> Changes<'a> {
             return Ok(());
         }
         // A separate statement, so that it sees the pieces of transactions whose locks it waited for.
-        transaction.execute(&transaction.prepare_cached(SWEEP).await?, &[&freed]).await?;
+        transaction.execute(SWEEP, &[&freed]).await?;
         Ok(())
     }
 
     async fn add_pieces(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        let statement = transaction.prepare_cached(ADD_PIECES).await?;
         for of_step in self.cuts.chunk_by(|one, next| one.step == next.step) {
             let mut owners = Vec::new();
             let mut places = Vec::new();
@@ -170,7 +166,7 @@ impl<'a> Changes<'a> {
                 }
             }
             let Step { place, branch, step } = of_step[0].step;
-            transaction.execute(&statement, &[&place, &branch, &step, &owners, &places, &hashes]).await?;
+            transaction.execute(ADD_PIECES, &[&place, &branch, &step, &owners, &places, &hashes]).await?;
         }
         Ok(())
     }
@@ -186,14 +182,14 @@ async fn hold<'a>(
     let mut all: BTreeSet<&[u8]> = missing.keys().copied().chain(freed.iter().copied()).collect();
     while !all.is_empty() {
         let hashes: Vec<&[u8]> = all.iter().copied().collect();
-        for held in transaction.query(&transaction.prepare_cached(statement).await?, &[&hashes]).await? {
+        for held in transaction.query(statement, &[&hashes]).await? {
             missing.remove(held.try_get::<_, &[u8]>(0)?);
         }
         if missing.is_empty() {
             return Ok(());
         }
         let (hashes, bytes): (Vec<&[u8]>, Vec<&[u8]>) = missing.iter().unzip();
-        let added = transaction.execute(&transaction.prepare_cached(ADD).await?, &[&hashes, &bytes]).await?;
+        let added = transaction.execute(ADD, &[&hashes, &bytes]).await?;
         if added == missing.len() as u64 {
             return Ok(());
         }

@@ -1,15 +1,15 @@
-//! Opens the connections of a saver, each with a sign of life.
+//! Opens the connections of a saver, those to the server itself with a sign of life.
 //!
-//! Each connection holds an advisory lock under the saver's number, shared with the saver's other
-//! connections, while it is open. The server closes them all when the process dies for any reason. So an
-//! owner of a lease without any lock has most likely died, while one that lost a connection or two still
-//! counts as alive.
+//! Each of them holds an advisory lock under the saver's number, shared with the saver's other connections,
+//! while it is open. The server closes them all when the process dies for any reason. So an owner of a lease
+//! without any lock has most likely died, while one that lost a connection or two still counts as alive.
+//!
+//! Behind a pooler a lock would stay on a connection of the server that other programs use next, so a dead
+//! owner would look alive. Connections to a pooler give no sign.
 
-use std::collections::hash_map::RandomState;
 use std::future::Future;
-use std::hash::BuildHasher;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::Connect;
@@ -18,22 +18,27 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
 
+use super::pooler;
+
 type Sent<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Connecting = Sent<Result<(Client, Messages), Error>>;
 
 /// The messages that the server sends unasked. The connection stays open while the stream is polled.
 pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
 
-/// The server, and the number of the saver that connects.
+/// An address, and the sign of life that connections to it give.
 #[derive(Clone)]
 pub(crate) struct Dial {
     connect: Arc<dyn Fn() -> Connecting + Send + Sync>,
-    owner: i64,
     timeout: Duration,
+    /// The number of the saver; `None` for a store of items, which has no leases.
+    owner: Option<i64>,
+    /// Whether the address is that of a pooler: set by the caller, or by the first connection.
+    is_pooled: Arc<OnceLock<bool>>,
 }
 
 impl Dial {
-    pub(super) fn new<T>(config: Config, tls: T, timeout: Duration) -> Self
+    pub(super) fn new<T>(config: Config, tls: T, timeout: Duration, owner: Option<i64>) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::TlsConnect: Send,
@@ -50,14 +55,17 @@ impl Dial {
             };
             Box::pin(connected) as Connecting
         };
-        // A number below 2^63, which is written the same way signed and unsigned.
-        let owner = (RandomState::new().hash_one(std::process::id()) >> 1) as i64;
-        Dial { connect: Arc::new(connect), owner, timeout }
+        Dial { connect: Arc::new(connect), timeout, owner, is_pooled: Arc::default() }
     }
 
-    /// The number of the saver in leases.
-    pub(super) fn owner(&self) -> i64 {
-        self.owner
+    /// A dial that does not find out whether its address is that of a pooler.
+    pub(super) fn assume(self, is_pooled: bool) -> Self {
+        Dial { is_pooled: Arc::new(is_pooled.into()), ..self }
+    }
+
+    /// Not known before the first connection.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.is_pooled.get().is_none_or(|is_pooled| *is_pooled)
     }
 
     /// The longest time that connecting may take.
@@ -65,7 +73,19 @@ impl Dial {
         self.timeout
     }
 
-    /// Opens a connection with the sign of life; `hear` drives it. `then` runs on it first.
+    /// Whether the address keeps sessions: the server itself does, and a pooler may.
+    pub(super) async fn keeps_sessions(&self) -> Result<bool, Error> {
+        let open = async || {
+            let (client, mut messages) = (self.connect)().await?;
+            let hears = tokio::spawn(async move { while let Some(Ok(_)) = messages.next().await {} });
+            Ok::<_, Error>((client, Closes(Some(hears.abort_handle()))))
+        };
+        let (one, two) = (open().await?, open().await?);
+        pooler::keeps_sessions(&one.0, &two.0).await
+    }
+
+    /// Opens a connection, with the sign of life if it is to the server; `hear` drives it. `then` runs on it
+    /// first.
     pub(super) async fn connect<H>(
         &self,
         hear: impl FnOnce(Messages) -> H,
@@ -77,8 +97,20 @@ impl Dial {
         let (client, messages) = (self.connect)().await?;
         let hears = tokio::spawn(hear(messages));
         let mut closes = Closes(Some(hears.abort_handle()));
-        let sign = format!("SELECT pg_advisory_lock_shared({}); {then}", self.owner);
-        client.batch_execute(&sign).await?;
+        let is_pooled = match self.is_pooled.get() {
+            Some(is_pooled) => *is_pooled,
+            None => {
+                let found = pooler::is_between(&client).await?;
+                *self.is_pooled.get_or_init(|| found)
+            }
+        };
+        match self.owner {
+            Some(owner) if !is_pooled => {
+                client.batch_execute(&format!("SELECT pg_advisory_lock_shared({owner}); {then}")).await?
+            }
+            _ if then.is_empty() => {}
+            _ => client.batch_execute(then).await?,
+        }
         closes.0 = None;
         Ok((client, hears))
     }

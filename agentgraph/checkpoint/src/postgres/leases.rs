@@ -1,14 +1,14 @@
 //! Leases: the owner of a thread, and whether that owner is alive.
 
 use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use deadpool_postgres::Object;
-use tokio_postgres::types::ToSql;
-
 use super::fault::Fault;
 use super::rows::{as_fence, check_names};
+use super::statements::{Connection, Value};
 use super::upkeep::name;
 use super::{as_time, from_time};
 use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
@@ -31,8 +31,8 @@ macro_rules! server_now {
 /// which an older release stored.
 const TAKE: &str = concat!(
     "
-INSERT INTO lease (thread, fence, owner, until, length, ends)
-VALUES ($1, nextval('fences'), $2, $3, $4, $4 + ",
+INSERT INTO @lease (thread, fence, owner, until, length, ends)
+VALUES ($1, nextval('@fences'), $2, $3, $4, $4 + ",
     server_now!(),
     ")
 ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, owner = excluded.owner, until = excluded.until,
@@ -45,14 +45,25 @@ WHERE $6 OR lease.fence = $7 OR CASE
 RETURNING fence"
 );
 
-/// Whether the owner of a lease holds a lock as a sign of life. The server lists a lock's number in two
-/// halves.
+/// Whether an owner holds a lock as a sign of life. The server lists a lock's number in two halves.
+macro_rules! is_seen {
+    ($owner:literal) => {
+        concat!(
+            "EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND ((classid::bigint << 32) | objid::bigint) = ",
+            $owner,
+            "
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+        )
+    };
+}
+
+/// Whether the owner of a lease counts as alive. One that gives no sign, which its number shows, counts as
+/// alive until its lease ends.
 macro_rules! lives {
     () => {
-        "EXISTS (
-    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-        AND ((classid::bigint << 32) | objid::bigint) = lease.owner
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+        concat!("(lease.owner < 0 OR ", is_seen!("lease.owner"), ")")
     };
 }
 
@@ -65,17 +76,19 @@ macro_rules! left {
 
 /// The rest of a lease, and whether its owner lives.
 const LOOK: &str =
-    concat!("SELECT fence, until, owner, ", left!(), ", ", lives!(), " FROM lease WHERE thread = $1");
+    concat!("SELECT fence, until, owner, ", left!(), ", ", lives!(), " FROM @lease WHERE thread = $1");
 
-const HOLDS: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2";
+const IS_SEEN: &str = concat!("SELECT ", is_seen!("$1"));
+
+const HOLDS: &str = "SELECT 1 FROM @lease WHERE thread = $1 AND fence = $2";
 const RENEW: &str = concat!(
-    "UPDATE lease SET until = $3, ends = length + ",
+    "UPDATE @lease SET until = $3, ends = length + ",
     server_now!(),
     " WHERE thread = $1 AND fence = $2"
 );
 
 const RELEASE: &str = "
-WITH gone AS (DELETE FROM lease WHERE thread = $1 AND fence = $2 RETURNING fence)
+WITH gone AS (DELETE FROM @lease WHERE thread = $1 AND fence = $2 RETURNING fence)
 SELECT pg_notify($3, '') FROM gone";
 
 /// The leases whose time has not passed.
@@ -86,7 +99,7 @@ macro_rules! held {
             left!(),
             ", ",
             lives!(),
-            ", thread, stops FROM lease WHERE CASE WHEN owner = $2 OR ends = 0 THEN until > $3 ELSE ends > ",
+            ", thread, stops FROM @lease WHERE CASE WHEN owner = $2 OR ends = 0 THEN until > $3 ELSE ends > ",
             server_now!(),
             " END AND ",
             $threads
@@ -97,7 +110,17 @@ macro_rules! held {
 const HELD: &str = held!("thread = $1 LIMIT $4");
 const RUNNING: &str = held!("thread >= $1 ORDER BY thread LIMIT $4");
 const STOPPING: &str = held!("stops AND thread >= $1 ORDER BY thread LIMIT $4");
-const STOP: &str = "UPDATE lease SET stops = true WHERE thread = $1 AND fence = $2";
+const STOP: &str = "UPDATE @lease SET stops = true WHERE thread = $1 AND fence = $2";
+
+/// A new number for an owner of leases: positive, so that it is written the same way signed and unsigned.
+pub(super) fn new_owner() -> i64 {
+    (RandomState::new().hash_one(std::process::id()) >> 1).max(1) as i64
+}
+
+/// Whether the server sees the sign of life of an owner.
+pub(super) async fn is_seen(connection: &Connection, owner: i64) -> Result<bool, Fault> {
+    Ok(connection.query_one(IS_SEEN, &[&owner]).await?.try_get(0)?)
+}
 
 /// How soon an owner that seems dead is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -139,7 +162,7 @@ pub(super) enum Wish {
 }
 
 pub(super) async fn acquire(
-    connection: &Object,
+    connection: &Connection,
     owner: i64,
     (absent, grace): (&Absent, Duration),
     thread: &str,
@@ -152,16 +175,13 @@ pub(super) async fn acquire(
     // The fence of a lease whose owner was found dead.
     let mut dead = -1;
     loop {
-        let statement = connection.prepare_cached(TAKE).await?;
-        let values: &[&(dyn ToSql + Sync)] =
-            &[&thread.as_bytes(), &owner, &until, &length, &now, &terms.seize, &dead];
-        if let Some(granted) = connection.query_opt(&statement, values).await? {
+        let values: &[&dyn Value] = &[&thread.as_bytes(), &owner, &until, &length, &now, &terms.seize, &dead];
+        if let Some(granted) = connection.query_opt(TAKE, values).await? {
             let fence = granted.try_get::<_, i64>(0)?.unsigned_abs();
             return Ok(Wish::Done(Claim::Granted { fence }));
         }
-        let statement = connection.prepare_cached(LOOK).await?;
         // The lease may have been released meanwhile.
-        let Some(held) = connection.query_opt(&statement, &[&thread.as_bytes(), &owner]).await? else {
+        let Some(held) = connection.query_opt(LOOK, &[&thread.as_bytes(), &owner]).await? else {
             continue;
         };
         let (fence, until): (i64, i64) = (held.try_get(0)?, held.try_get(1)?);
@@ -194,36 +214,33 @@ fn ends_at(now: SystemTime, left: Option<i64>) -> Option<SystemTime> {
     now.checked_add(Duration::from_micros(left?.max(0).unsigned_abs()))
 }
 
-pub(super) async fn holds(connection: &Object, thread: &str, fence: u64) -> Result<bool, Fault> {
-    let statement = connection.prepare_cached(HOLDS).await?;
-    Ok(connection.query_opt(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await?.is_some())
+pub(super) async fn holds(connection: &Connection, thread: &str, fence: u64) -> Result<bool, Fault> {
+    Ok(connection.query_opt(HOLDS, &[&thread.as_bytes(), &as_fence(fence)]).await?.is_some())
 }
 
 pub(super) async fn renew(
-    connection: &Object,
+    connection: &Connection,
     thread: &str,
     fence: u64,
     until: SystemTime,
 ) -> Result<bool, Fault> {
-    let statement = connection.prepare_cached(RENEW).await?;
-    let values: &[&(dyn ToSql + Sync)] = &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
-    Ok(connection.execute(&statement, values).await? > 0)
+    let values: &[&dyn Value] = &[&thread.as_bytes(), &as_fence(fence), &as_time(until)];
+    Ok(connection.execute(RENEW, values).await? > 0)
 }
 
 pub(super) async fn release(
-    connection: &Object,
+    connection: &Connection,
     channel: &str,
     thread: &str,
     fence: u64,
 ) -> Result<(), Fault> {
-    let statement = connection.prepare_cached(RELEASE).await?;
-    connection.query(&statement, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
+    connection.query(RELEASE, &[&thread.as_bytes(), &as_fence(fence), &channel]).await?;
     Ok(())
 }
 
 /// Asks the owner of the thread to stop; `None` if nobody has it.
 pub(super) async fn ask_to_stop(
-    connection: &Object,
+    connection: &Connection,
     owner: i64,
     absent: (&Absent, Duration),
     thread: &str,
@@ -232,14 +249,13 @@ pub(super) async fn ask_to_stop(
     let query = HeldQuery { thread: Some(thread), ..HeldQuery::at(now) };
     let found = held(connection, owner, absent, query).await?;
     let Some(HeldLease { fence, .. }) = found.into_iter().next() else { return Ok(None) };
-    let statement = connection.prepare_cached(STOP).await?;
     // The lease may have ended since it was looked at.
-    let asked = connection.execute(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await? > 0;
+    let asked = connection.execute(STOP, &[&thread.as_bytes(), &as_fence(fence)]).await? > 0;
     Ok(asked.then_some(fence))
 }
 
 pub(super) async fn held(
-    connection: &Object,
+    connection: &Connection,
     owner: i64,
     (absent, grace): (&Absent, Duration),
     query: HeldQuery<'_>,
@@ -249,7 +265,6 @@ pub(super) async fn held(
         HeldQuery { asked_to_stop: true, .. } => STOPPING,
         _ => RUNNING,
     };
-    let statement = connection.prepare_cached(sql).await?;
     let now = as_time(query.now);
     let mut found = Vec::new();
     // The first name there can be is the empty one; the least name after another is that name with a NUL
@@ -262,8 +277,8 @@ pub(super) async fn held(
     loop {
         let left = query.limit.map(|limit| limit - found.len());
         let limit = left.and_then(|left| i64::try_from(left).ok());
-        let values: &[&(dyn ToSql + Sync)] = &[&from, &owner, &now, &limit];
-        let rows = connection.query(&statement, values).await?;
+        let values: &[&dyn Value] = &[&from, &owner, &now, &limit];
+        let rows = connection.query(sql, values).await?;
         for row in &rows {
             let thread: &[u8] = row.try_get(5)?;
             from = [thread, &[0]].concat();

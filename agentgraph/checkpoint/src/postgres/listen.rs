@@ -1,4 +1,5 @@
-//! The one connection that waits for notifications of released threads.
+//! The one connection that waits for notifications of released threads, if there is an address that keeps
+//! sessions.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, Timeout, timeout};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::dial::{Dial, Messages};
@@ -17,8 +18,13 @@ use super::fault::Fault;
 /// The pause before the next attempt to reconnect, at first and at most.
 const AGAIN: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(300)];
 
+/// The longest time without a look at an awaited thread, with notifications and without.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_millis(250)];
+
 pub(super) struct Listener {
-    dial: Dial,
+    /// `None` behind a pooler that may not keep sessions.
+    dial: Option<Dial>,
+    owner: i64,
     channel: String,
     rings: Notify,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -26,11 +32,14 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Connects once, so that building a saver reports a server that cannot be reached.
-    pub(super) async fn start(dial: Dial, schema: &str) -> Result<Arc<Self>, Fault> {
+    pub(super) async fn start(dial: Option<Dial>, owner: i64, schema: &str) -> Result<Arc<Self>, Fault> {
         let channel = format!("agentgraph_{schema}");
-        let listener = Arc::new(Listener { dial, channel, rings: Notify::new(), task: Mutex::default() });
-        let first = listener.connect().await?;
-        listener.ensure_task(Some(first));
+        let (rings, task) = (Notify::new(), Mutex::default());
+        let listener = Arc::new(Listener { dial, owner, channel, rings, task });
+        if let Some(dial) = &listener.dial {
+            let first = listener.connect(dial).await?;
+            listener.ensure_task(Some(first));
+        }
         Ok(listener)
     }
 
@@ -40,33 +49,34 @@ impl Listener {
     }
 
     fn ensure_task(self: &Arc<Self>, first: Option<Heard>) {
-        let Ok(runtime) = Handle::try_current() else { return };
+        let (Some(_), Ok(runtime)) = (&self.dial, Handle::try_current()) else { return };
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
             *task = Some(runtime.spawn(keep_listening(Arc::downgrade(self), first)));
         }
     }
 
-    /// The number of the saver in leases.
+    /// The number of the saver in leases; negative if it gives no sign of life.
     pub(super) fn owner(&self) -> i64 {
-        self.dial.owner()
+        self.owner
     }
 
     pub(super) fn channel(&self) -> &str {
         &self.channel
     }
 
-    /// Resolves when a thread is released anywhere from now on.
-    pub(super) fn next_release(&self) -> Notified<'_> {
-        self.rings.notified()
+    /// Resolves when a thread is released anywhere from now on, or when it is time to look for oneself.
+    pub(super) fn next_release(&self) -> Timeout<Notified<'_>> {
+        let [listening, polling] = LOOK_AGAIN;
+        timeout(if self.dial.is_some() { listening } else { polling }, self.rings.notified())
     }
 
-    async fn connect(self: &Arc<Self>) -> Result<Heard, Fault> {
+    async fn connect(self: &Arc<Self>, dial: &Dial) -> Result<Heard, Fault> {
         let listener = Arc::downgrade(self);
         let listen = format!("LISTEN \"{}\"", self.channel.replace('"', "\"\""));
-        let connected = self.dial.connect(|messages| drive_connection(listener, messages), &listen);
-        let connected = tokio::time::timeout(self.dial.timeout(), connected).await;
-        let (client, hears) = connected.map_err(|_| Fault::Silent(self.dial.timeout()))??;
+        let connected = dial.connect(|messages| drive_connection(listener, messages), &listen);
+        let connected = timeout(dial.timeout(), connected).await;
+        let (client, hears) = connected.map_err(|_| Fault::Silent(dial.timeout()))??;
         Ok(Heard { _client: client, hears })
     }
 }
@@ -110,7 +120,8 @@ async fn keep_listening(listener: Weak<Listener>, first: Option<Heard>) {
         let Some(listener) = listener.upgrade() else { return };
         // Meanwhile waiting callers check for themselves.
         listener.rings.notify_waiters();
-        if let Ok(standing) = listener.connect().await {
+        let Some(dial) = &listener.dial else { return };
+        if let Ok(standing) = listener.connect(dial).await {
             heard = Some(standing);
             // Releases before this point were notified to no connection.
             listener.rings.notify_waiters();

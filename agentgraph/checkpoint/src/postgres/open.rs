@@ -1,6 +1,5 @@
 //! From a URL to a pool, a schema and its tables.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
@@ -9,8 +8,9 @@ use tokio_postgres::{Config, NoTls, Socket};
 
 use super::dial::Dial;
 use super::fault::{Fault, explain};
-use super::leases::GRACE;
+use super::leases::{self, GRACE};
 use super::listen::Listener;
+use super::statements::{Connection, Style};
 use super::{Calls, PostgresSaver, schema};
 use crate::blob::SHARE_FROM;
 use crate::error::{StoreCode, StoreError};
@@ -37,6 +37,7 @@ use crate::error::{StoreCode, StoreError};
 #[must_use = "a builder does nothing until `connect`"]
 pub struct PostgresSaverBuilder {
     server: ServerOptions,
+    session_url: Option<String>,
     grace: Duration,
     share_from: usize,
 }
@@ -45,6 +46,8 @@ pub struct PostgresSaverBuilder {
 #[derive(Clone, Debug)]
 pub(crate) struct ServerOptions {
     pub(crate) url: String,
+    /// `None` to find out.
+    pub(crate) is_pooled: Option<bool>,
     pub(crate) schema: String,
     pub(crate) connections: usize,
     pub(crate) connect_timeout: Duration,
@@ -56,6 +59,7 @@ impl ServerOptions {
     pub(crate) fn new(url: String, schema: &str) -> Self {
         ServerOptions {
             url,
+            is_pooled: None,
             schema: schema.to_owned(),
             connections: 16,
             connect_timeout: Duration::from_secs(10),
@@ -69,6 +73,7 @@ impl PostgresSaverBuilder {
     pub(super) fn new(url: String) -> Self {
         PostgresSaverBuilder {
             server: ServerOptions::new(url, "agentgraph"),
+            session_url: None,
             grace: GRACE,
             share_from: SHARE_FROM,
         }
@@ -81,7 +86,46 @@ impl PostgresSaverBuilder {
         self
     }
 
-    /// The most connections of the pool; 16 if not set. A saver needs one more to listen on.
+    /// The URL is that of a pooler such as PgBouncer, in session or transaction mode. Connecting finds out
+    /// by itself whether a pooler is in between, by the number of the process at the other end; set this for
+    /// a pooler that passes on the numbers of the server.
+    ///
+    /// Statements have no names behind a pooler, and nothing depends on a session. Without a
+    /// [`session_url`](Self::session_url) the saver gives no sign of life: the threads of a killed process
+    /// become free when their leases end, by time alone, and callers that wait for a thread look at it again
+    /// and again.
+    ///
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+    /// use agentgraph_checkpoint::{Checkpointer, PostgresSaver};
+    ///
+    /// let saver = PostgresSaver::builder("postgres://agent@pooler:6432/app")
+    ///     .pooled()
+    ///     .session_url("postgres://agent@database:5432/app")
+    ///     .connect()
+    ///     .await?;
+    /// assert!(saver.threads().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pooled(mut self) -> Self {
+        self.server.is_pooled = Some(true);
+        self
+    }
+
+    /// A second address of the same database, for what needs a session while the other address is that of a
+    /// pooler: the connection that waits for notifications, whose lock is the saver's sign of life. It leads
+    /// to the server itself, or to a pooler in session mode. Connecting fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store) if it leads to another database or does not keep
+    /// sessions.
+    pub fn session_url(mut self, url: impl Into<String>) -> Self {
+        self.session_url = Some(url.into());
+        self
+    }
+
+    /// The most connections of the pool; 16 if not set. A saver needs one more to listen on, unless a pooler
+    /// is in between and there is no [`session_url`](Self::session_url).
     pub fn connections(mut self, connections: usize) -> Self {
         self.server.connections = connections.max(1);
         self
@@ -101,12 +145,14 @@ impl PostgresSaverBuilder {
         self
     }
 
-    /// The longest time that the server may take to answer a call, before it fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. The
-    /// data of a failed call may or may not be stored. Calls whose work grows with a thread or with the
-    /// store (deleting, copying and pruning threads, and [`usage`](crate::Catalog::usage)) may take longer,
-    /// as long as the server answers keep-alive probes: one every 30 seconds unless the URL sets another
-    /// interval.
+    /// The longest time that a call may take, before it fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. It
+    /// covers everything inside: waiting for a connection, opening one, all statements and repetitions, and
+    /// connecting the saver itself. The data of a failed call may or may not be stored.
+    ///
+    /// The work of some calls grows with a thread or with the store: deleting, copying and pruning threads,
+    /// [`usage`](crate::Catalog::usage), and connecting after an update that changes the tables. Where a
+    /// minute is too short for them, use a saver with a longer time.
     pub fn answer_timeout(mut self, timeout: Duration) -> Self {
         self.server.answer_timeout = timeout;
         self
@@ -158,25 +204,45 @@ impl PostgresSaverBuilder {
         T::Stream: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let (pool, dial) = self.server.pool(tls)?;
-        schema::migrate(&mut pool.get().await?, &self.server.schema, schema::MIGRATIONS).await?;
-        let listener = Listener::start(dial, &self.server.schema).await?;
-        let PostgresSaverBuilder { server: ServerOptions { answer_timeout, .. }, grace, share_from } = self;
-        let calls = Calls { pool, answer_timeout };
-        Ok(PostgresSaver {
-            calls,
-            listener,
-            absent: Arc::default(),
-            grace,
-            share_from,
-            stops: Default::default(),
-        })
+        let answer_timeout = self.server.answer_timeout;
+        let opened = tokio::time::timeout(answer_timeout, self.open_in_time(tls)).await;
+        opened.unwrap_or(Err(Fault::Silent(answer_timeout)))
+    }
+
+    async fn open_in_time<T>(self, tls: T) -> Result<PostgresSaver, Fault>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        T::Stream: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let PostgresSaverBuilder { server, session_url, grace, share_from } = self;
+        let number = leases::new_owner();
+        let (calls, dial, mut connection) = server.open(tls.clone(), Some(number)).await?;
+        schema::migrate(&mut connection, &server.schema, schema::MIGRATIONS).await?;
+        let session = match session_url {
+            Some(url) => Some(server.dial(&url, tls, Some(number))?.assume(false)),
+            None => Some(dial).filter(|dial| !dial.is_pooled()),
+        };
+        let owner = if session.is_some() { number } else { -number };
+        let listener = Listener::start(session.clone(), owner, &server.schema).await?;
+        if let Some(session) = session
+            && calls.style.is_pooled()
+            && !(leases::is_seen(&connection, owner).await? && session.keeps_sessions().await?)
+        {
+            let problem = "`PostgresSaverBuilder::session_url` does not lead to the same database, or leads to \
+                           a pooler that does not keep sessions: name the server itself";
+            return Err(StoreError::new(StoreCode::Store, problem).into());
+        }
+        drop(connection);
+        let (absent, stops) = Default::default();
+        Ok(PostgresSaver { calls, listener, absent, grace, share_from, stops })
     }
 }
 
 impl ServerOptions {
-    /// A pool whose connections use the schema, and the way to open more of them.
-    pub(crate) fn pool<T>(&self, tls: T) -> Result<(Pool, Dial), Fault>
+    /// The pool, the way to open more connections, and the first one.
+    pub(crate) async fn open<T>(&self, tls: T, owner: Option<i64>) -> Result<(Calls, Dial, Connection), Fault>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::TlsConnect: Send + Sync,
@@ -189,36 +255,46 @@ impl ServerOptions {
                 format!("`{}` is not a valid schema name: use 1 to 48 letters, digits and `_`", self.schema);
             return Err(StoreError::new(StoreCode::Store, problem).into());
         }
-        let config = self.config()?;
-        let connect_timeout = config.get_connect_timeout().copied().unwrap_or(self.connect_timeout);
-        let connect_timeout = connect_timeout * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(1);
+        let mut dial = self.dial(&self.url, tls, owner)?;
+        if let Some(is_pooled) = self.is_pooled {
+            dial = dial.assume(is_pooled);
+        }
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let dial = Dial::new(config.clone(), tls, connect_timeout);
-        let manager = Manager::from_connect(config, dial.clone(), manager);
+        let manager = Manager::from_connect(Config::new(), dial.clone(), manager);
         let pool = Pool::builder(manager).max_size(self.connections).runtime(Runtime::Tokio1);
-        let pool = pool.wait_timeout(Some(self.wait_timeout)).create_timeout(Some(connect_timeout));
+        let wait_timeout = self.wait_timeout.min(self.answer_timeout);
+        let pool = pool.wait_timeout(Some(wait_timeout)).create_timeout(Some(dial.timeout()));
         let pool = pool.build().map_err(|error| {
             StoreError::new(StoreCode::Store, "the pool of connections could not be created")
                 .with_source(error)
         })?;
-        Ok((pool, dial))
+        let first = pool.get().await?;
+        let style = Style::new(&self.schema, dial.is_pooled());
+        let calls = Calls { pool, style: style.clone(), answer_timeout: self.answer_timeout };
+        Ok((calls, dial, Connection::new(first, style)))
+    }
+
+    fn dial<T>(&self, url: &str, tls: T, owner: Option<i64>) -> Result<Dial, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        T::Stream: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let config = self.config(url)?;
+        let timeout = config.get_connect_timeout().copied().unwrap_or(self.connect_timeout);
+        let timeout = timeout * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(1);
+        Ok(Dial::new(config, tls, timeout.min(self.answer_timeout), owner))
     }
 
     /// The settings of the URL, with defaults for those it leaves out.
-    fn config(&self) -> Result<Config, StoreError> {
-        let mut config: Config = self.url.parse().map_err(|error: tokio_postgres::Error| {
+    fn config(&self, url: &str) -> Result<Config, StoreError> {
+        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             // The URL may contain a password, so it is not repeated.
             let problem = "the address of the database is not valid: write it as \
                            `postgres://user:password@host:5432/database`";
             StoreError::new(StoreCode::Store, problem).with_source(error)
         })?;
-        // The name was checked: letters, digits and `_`.
-        let schema = format!("-c search_path=\"{}\"", self.schema);
-        let options = match config.get_options() {
-            Some(options) => format!("{options} {schema}"),
-            None => schema,
-        };
-        config.options(options);
         if config.get_application_name().is_none() {
             config.application_name("agentgraph");
         }

@@ -1,11 +1,10 @@
 //! The statements for rows and writes. Every value is a parameter.
 
-use deadpool_postgres::{ClientWrapper, GenericClient, Object, Transaction};
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{IsolationLevel, Row as SqlRow};
+use tokio_postgres::Row as SqlRow;
 
 use super::blobs::{self, Changes, Step, with_pieces};
 use super::fault::Fault;
+use super::statements::{Connection, Link, Parts, Transaction, Value};
 use crate::blob::{OF_ROW, OF_SEGMENT, Pieces, PutPieces, last_of_each_key, of_write, whole};
 use crate::error::{StoreCode, StoreError};
 use crate::error::{corrupt, stale};
@@ -20,67 +19,67 @@ use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, T
 /// Cleared writes with large values need further statements, so nothing is inserted if there are any,
 /// unless the caller takes care of them.
 const PUT: &str = "
-WITH held AS MATERIALIZED (SELECT fence FROM lease WHERE thread = $1 AND fence = $3 FOR SHARE),
+WITH held AS MATERIALIZED (SELECT fence FROM @lease WHERE thread = $1 AND fence = $3 FOR SHARE),
 wanted AS (
-    SELECT id FROM place WHERE thread = $1 AND namespace = $2 AND ($3 = 0 OR EXISTS (SELECT 1 FROM held))
+    SELECT id FROM @place WHERE thread = $1 AND namespace = $2 AND ($3 = 0 OR EXISTS (SELECT 1 FROM held))
         AND NOT EXISTS (
-            SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = $4 AND newer.step >= $5)
+            SELECT 1 FROM @checkpoint AS newer WHERE newer.place = place.id AND newer.branch = $4 AND newer.step >= $5)
         AND ($13::bigint IS NULL OR EXISTS (
-            SELECT 1 FROM checkpoint AS parent
+            SELECT 1 FROM @checkpoint AS parent
             WHERE parent.place = place.id AND parent.branch = $13 AND parent.step = $14 AND parent.part = 0))
         AND ($10 OR NOT EXISTS (
-            SELECT 1 FROM pending WHERE pending.place = place.id AND branch = $4 AND step = $9 AND pieces > 0))
+            SELECT 1 FROM @pending WHERE pending.place = place.id AND branch = $4 AND step = $9 AND pieces > 0))
 ),
 stored AS (
-    INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+    INSERT INTO @checkpoint (place, branch, step, part, kind, record, pieces)
     SELECT id, $4, $5, 0, $6, $7, $11 FROM wanted ON CONFLICT DO NOTHING RETURNING place
 ),
 folded AS (
-    INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+    INSERT INTO @checkpoint (place, branch, step, part, kind, record, pieces)
     SELECT place, $4, $5, 1, 2, $8, $12 FROM stored WHERE $8::bytea IS NOT NULL
 ),
 cleared AS (
-    DELETE FROM pending USING stored WHERE pending.place = stored.place AND branch = $4 AND step = $9
+    DELETE FROM @pending USING stored WHERE pending.place = stored.place AND branch = $4 AND step = $9
         AND ($10 OR pieces = 0)
 )
 SELECT place FROM stored";
 
-const ADD_PLACE: &str = "INSERT INTO place (thread, namespace) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const ADD_PLACE: &str = "INSERT INTO @place (thread, namespace) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 /// Locks the lease too.
-const IS_LEASED: &str = "SELECT 1 FROM lease WHERE thread = $1 AND fence = $2 FOR SHARE";
+const IS_LEASED: &str = "SELECT 1 FROM @lease WHERE thread = $1 AND fence = $2 FOR SHARE";
 
 const PUT_WRITE: &str = "
-INSERT INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO @pending (place, branch, step, task, slot, bytes, pieces) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes, pieces = excluded.pieces
 WHERE pending.pieces = 0";
 
 /// Replaces a write that had large values.
 const REPLACE_WRITE: &str = "
-UPDATE pending SET bytes = $6, pieces = $7
+UPDATE @pending SET bytes = $6, pieces = $7
 WHERE place = $1 AND branch = $2 AND step = $3 AND task = $4 AND slot = $5";
 
 /// This lock allows other transactions to store in the place, and none to remove it.
-const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = $1 AND namespace = $2 FOR KEY SHARE";
+const FIND_PLACE: &str = "SELECT id FROM @place WHERE thread = $1 AND namespace = $2 FOR KEY SHARE";
 
 const NEWEST: &str = "
-SELECT branch, step FROM checkpoint JOIN place ON place.id = checkpoint.place
+SELECT branch, step FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND part = 0 ORDER BY branch DESC, step DESC LIMIT 1";
 
 const EXISTS: &str = "
-SELECT branch, step FROM checkpoint JOIN place ON place.id = checkpoint.place
+SELECT branch, step FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 AND part = 0";
 
 const ROW: &str = concat!(
     "SELECT checkpoint.step, kind, record, pieces",
     with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
     "
-FROM checkpoint JOIN place ON place.id = checkpoint.place
+FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 AND part = 0"
 );
 
 const NEWEST_FULL: &str = "
-SELECT step FROM checkpoint JOIN place ON place.id = checkpoint.place
+SELECT step FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND kind = 0 AND kind <> 1
 ORDER BY step DESC LIMIT 1";
 
@@ -88,7 +87,7 @@ const FULL_AND_SEGMENTS: &str = concat!(
     "SELECT checkpoint.step, kind, record, pieces",
     with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
     "
-FROM checkpoint JOIN place ON place.id = checkpoint.place
+FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step BETWEEN $4 AND $5 AND kind <> 1 ORDER BY step, kind"
 );
 
@@ -96,7 +95,7 @@ const DELTAS: &str = concat!(
     "SELECT checkpoint.step, kind, record, pieces",
     with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
     "
-FROM checkpoint JOIN place ON place.id = checkpoint.place
+FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step > $4 AND step <= $5 AND part = 0 AND kind = 1
 ORDER BY step"
 );
@@ -105,7 +104,7 @@ const WRITES: &str = concat!(
     "SELECT task, slot, pending.bytes, pieces",
     with_pieces!("pending", "('\\x02'::bytea || pending.task || substring(int8send(pending.slot) FROM 5))"),
     "
-FROM pending JOIN place ON place.id = pending.place
+FROM @pending JOIN @place ON place.id = pending.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 ORDER BY task, slot"
 );
 
@@ -113,17 +112,17 @@ const LIST: &str = concat!(
     "SELECT checkpoint.step, kind, record, pieces",
     with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
     "
-FROM checkpoint JOIN place ON place.id = checkpoint.place
+FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND part = 0 ORDER BY step DESC LIMIT $5"
 );
 
-pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPieces) -> Result<(), Fault> {
+pub(super) async fn put(connection: &mut Connection, put: &Put<'_>, pieces: &PutPieces) -> Result<(), Fault> {
     check_names(put.place)?;
     if pieces.is_empty() && put.writes.is_empty() && insert(&*connection, put, pieces, false).await?.is_some()
     {
         return Ok(());
     }
-    let transaction = begin(connection).await?;
+    let transaction = connection.begin().await?;
     check_fence(&transaction, put.place.thread, put.fence).await?;
     place_of(&transaction, put.place).await?;
     let Some(place) = insert(&transaction, put, pieces, true).await? else {
@@ -142,22 +141,14 @@ pub(super) async fn put(connection: &mut Object, put: &Put<'_>, pieces: &PutPiec
     Ok(())
 }
 
-/// A statement sees everything committed before it, whatever the server's default isolation level.
-pub(crate) async fn begin(connection: &mut Object) -> Result<Transaction<'_>, Fault> {
-    let client: &mut ClientWrapper = connection;
-    Ok(client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?)
-}
-
 /// The number of a place, which is created if missing, and stays until the transaction ends.
 async fn place_of(transaction: &Transaction<'_>, place: Place<'_>) -> Result<i64, Fault> {
-    let names: &[&(dyn ToSql + Sync)] = &[&place.thread.as_bytes(), &place.namespace.as_bytes()];
-    let (find, add) =
-        (transaction.prepare_cached(FIND_PLACE).await?, transaction.prepare_cached(ADD_PLACE).await?);
+    let names: &[&dyn Value] = &[&place.thread.as_bytes(), &place.namespace.as_bytes()];
     loop {
-        if let Some(found) = transaction.query_opt(&find, names).await? {
+        if let Some(found) = transaction.query_opt(FIND_PLACE, names).await? {
             return Ok(found.try_get(0)?);
         }
-        transaction.execute(&add, names).await?;
+        transaction.execute(ADD_PLACE, names).await?;
     }
 }
 
@@ -167,7 +158,7 @@ fn step_before(step: i64) -> i64 {
 
 /// The number of its place, if it was stored.
 async fn insert(
-    client: &impl GenericClient,
+    client: &Link<impl Parts>,
     put: &Put<'_>,
     pieces: &PutPieces,
     frees: bool,
@@ -183,10 +174,9 @@ async fn insert(
     let parent =
         put.parent.map(|parent| Ok::<_, StoreError>((i64::from(parent.branch), number(parent.step)?)));
     let parent = parent.transpose()?;
-    let statement = client.prepare_cached(PUT).await?;
     let stored = client
         .query_opt(
-            &statement,
+            PUT,
             &[
                 &thread,
                 &namespace,
@@ -209,19 +199,18 @@ async fn insert(
 }
 
 /// Locks the lease until the transaction ends.
-pub(super) async fn check_fence(client: &impl GenericClient, thread: &str, fence: u64) -> Result<(), Fault> {
+pub(super) async fn check_fence(client: &Link<impl Parts>, thread: &str, fence: u64) -> Result<(), Fault> {
     if fence == 0 {
         return Ok(());
     }
-    let statement = client.prepare_cached(IS_LEASED).await?;
-    match client.query_opt(&statement, &[&thread.as_bytes(), &as_fence(fence)]).await? {
+    match client.query_opt(IS_LEASED, &[&thread.as_bytes(), &as_fence(fence)]).await? {
         Some(_) => Ok(()),
         None => Err(lease_lost(thread).into()),
     }
 }
 
 pub(super) async fn put_writes(
-    connection: &mut Object,
+    connection: &mut Connection,
     put: &PutWrites<'_>,
     pieces: &[Pieces],
 ) -> Result<(), Fault> {
@@ -229,7 +218,7 @@ pub(super) async fn put_writes(
     if put.writes.is_empty() {
         return Ok(());
     }
-    let transaction = begin(connection).await?;
+    let transaction = connection.begin().await?;
     check_fence(&transaction, put.place.thread, put.fence).await?;
     let place = place_of(&transaction, put.place).await?;
     let step = Step { place, branch: i64::from(put.at.branch), step: number(put.at.step)? };
@@ -249,19 +238,16 @@ async fn add_writes<'a>(
     if put.is_empty() {
         return Ok(());
     }
-    let (put_write, replace) =
-        (transaction.prepare_cached(PUT_WRITE).await?, transaction.prepare_cached(REPLACE_WRITE).await?);
     for (write, pieces) in last_of_each_key(put, pieces) {
         let task = write.task.to_u128().to_be_bytes();
         let slot = i64::from(write.slot);
         let count = i64::from(pieces.count());
         let rest = pieces.rest(&write.bytes);
         let Step { place, branch, step: number } = step;
-        let values: &[&(dyn ToSql + Sync)] =
-            &[&place, &branch, &number, &&task[..], &slot, &rest.as_ref(), &count];
-        if transaction.execute(&put_write, values).await? == 0 {
+        let values: &[&dyn Value] = &[&place, &branch, &number, &&task[..], &slot, &rest.as_ref(), &count];
+        if transaction.execute(PUT_WRITE, values).await? == 0 {
             // The write had large values.
-            transaction.execute(&replace, values).await?;
+            transaction.execute(REPLACE_WRITE, values).await?;
             changes.free(transaction, step, &[&of_write(write)]).await?;
         }
         changes.keep(step, &of_write(write), &write.bytes, pieces);
@@ -270,69 +256,59 @@ async fn add_writes<'a>(
 }
 
 pub(super) async fn tail(
-    connection: &mut Object,
+    connection: &mut Connection,
     place: Place<'_>,
     at: Option<CheckpointId>,
 ) -> Result<Option<Tail>, Fault> {
-    let client: &mut ClientWrapper = connection;
-    let transaction = client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()
-        .await?;
+    let transaction = connection.snapshot().await?;
     let thread = place.thread.as_bytes();
     let namespace = place.namespace.as_bytes();
     let found = match at {
         Some(id) => {
             let Ok(step) = number(id.step) else { return Ok(None) };
-            let statement = transaction.prepare_cached(EXISTS).await?;
-            transaction.query_opt(&statement, &[&thread, &namespace, &i64::from(id.branch), &step]).await?
+            transaction.query_opt(EXISTS, &[&thread, &namespace, &i64::from(id.branch), &step]).await?
         }
         None => newest(&transaction, place).await?,
     };
     let Some(found) = found else { return Ok(None) };
     let (branch, step): (i64, i64) = (found.get(0), found.get(1));
-    let statement = transaction.prepare_cached(NEWEST_FULL).await?;
-    let Some(full) = transaction.query_opt(&statement, &[&thread, &namespace, &branch, &step]).await? else {
+    let Some(full) = transaction.query_opt(NEWEST_FULL, &[&thread, &namespace, &branch, &step]).await? else {
         return Ok(None);
     };
     let full: i64 = full.get(0);
     let id = as_id(branch, step);
-    let statement = transaction.prepare_cached(FULL_AND_SEGMENTS).await?;
-    let read = transaction.query(&statement, &[&thread, &namespace, &branch, &full, &step]).await?;
+    let read = transaction.query(FULL_AND_SEGMENTS, &[&thread, &namespace, &branch, &full, &step]).await?;
     let mut rows = read_rows(place, id.branch, read)?;
     let folded = rows.last().map_or(Ok(full), |row| number(row.id.step))?;
-    let statement = transaction.prepare_cached(DELTAS).await?;
-    let read = transaction.query(&statement, &[&thread, &namespace, &branch, &folded, &step]).await?;
+    let read = transaction.query(DELTAS, &[&thread, &namespace, &branch, &folded, &step]).await?;
     rows.extend(read_rows(place, id.branch, read)?);
-    let statement = transaction.prepare_cached(WRITES).await?;
-    let writes = transaction.query(&statement, &[&thread, &namespace, &branch, &step]).await?;
+    let writes = transaction.query(WRITES, &[&thread, &namespace, &branch, &step]).await?;
     let writes = writes.iter().map(|row| read_write(place, id, row, 0)).collect::<Result<_, _>>()?;
     transaction.commit().await?;
     Ok(Some(Tail { rows, writes }))
 }
 
-async fn newest(client: &impl GenericClient, place: Place<'_>) -> Result<Option<SqlRow>, Fault> {
-    let statement = client.prepare_cached(NEWEST).await?;
-    Ok(client.query_opt(&statement, &[&place.thread.as_bytes(), &place.namespace.as_bytes()]).await?)
+async fn newest(client: &Link<impl Parts>, place: Place<'_>) -> Result<Option<SqlRow>, Fault> {
+    Ok(client.query_opt(NEWEST, &[&place.thread.as_bytes(), &place.namespace.as_bytes()]).await?)
 }
 
 pub(super) async fn row(
-    connection: &Object,
+    connection: &Connection,
     place: Place<'_>,
     id: CheckpointId,
 ) -> Result<Option<Row>, Fault> {
     let Ok(step) = number(id.step) else { return Ok(None) };
-    let statement = connection.prepare_cached(ROW).await?;
     let thread = place.thread.as_bytes();
     let namespace = place.namespace.as_bytes();
-    let found =
-        connection.query_opt(&statement, &[&thread, &namespace, &i64::from(id.branch), &step]).await?;
+    let found = connection.query_opt(ROW, &[&thread, &namespace, &i64::from(id.branch), &step]).await?;
     found.map(|row| read_row(place, id.branch, &row)).transpose()
 }
 
-pub(super) async fn list(connection: &Object, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, Fault> {
+pub(super) async fn list(
+    connection: &Connection,
+    place: Place<'_>,
+    query: ListQuery,
+) -> Result<Vec<Row>, Fault> {
     let branch = match query.branch {
         Some(branch) => branch,
         None => match newest(connection, place).await? {
@@ -342,11 +318,9 @@ pub(super) async fn list(connection: &Object, place: Place<'_>, query: ListQuery
     };
     let last = query.before.map_or(i64::MAX, |before| number(before).map_or(i64::MAX, |before| before - 1));
     let limit = query.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let statement = connection.prepare_cached(LIST).await?;
     let thread = place.thread.as_bytes();
     let namespace = place.namespace.as_bytes();
-    let read =
-        connection.query(&statement, &[&thread, &namespace, &i64::from(branch), &last, &limit]).await?;
+    let read = connection.query(LIST, &[&thread, &namespace, &i64::from(branch), &last, &limit]).await?;
     read_rows(place, branch, read)
 }
 

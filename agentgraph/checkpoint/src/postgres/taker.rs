@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::spawn;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::fault::Fault;
 use super::leases::{self, Absent, Wish};
@@ -36,12 +37,12 @@ impl Drop for Unclaimed {
 impl Taker {
     /// Asks in a separate task: the server takes the thread even if the caller is dropped while it waits
     /// for the answer.
-    pub(super) async fn ask(self, terms: LeaseTerms) -> Result<Wish, Fault> {
+    pub(super) async fn ask(self, terms: LeaseTerms, deadline: Instant) -> Result<Wish, Fault> {
         let (tell, told) = oneshot::channel();
         spawn(async move {
             let absent = (&*self.absent, self.grace);
-            let wish = answered!(self.calls, connection => {
-                leases::acquire(&connection, self.listener.owner(), absent, &self.thread, terms).await
+            let wish = answered!(self.calls, deadline, connection => {
+                leases::acquire(connection, self.listener.owner(), absent, &self.thread, terms).await
             });
             let taken = match &wish {
                 Ok(Wish::Done(Claim::Granted { fence })) => Some((self, *fence)),
@@ -62,9 +63,10 @@ impl Taker {
     pub(super) fn let_go(self, fence: u64) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            if let Ok(connection) = self.calls.connection().await {
-                let _ = leases::release(&connection, self.listener.channel(), &self.thread, fence).await;
-            }
+            let deadline = self.calls.deadline();
+            let _ = answered!(self.calls, deadline, connection => {
+                leases::release(connection, self.listener.channel(), &self.thread, fence).await
+            });
         });
     }
 }

@@ -27,9 +27,8 @@ use super::options::Options;
 use super::pattern::NamespaceQuery;
 use super::search::SearchQuery;
 use crate::error::StoreError;
-use crate::postgres::apart::run_in_task;
 use crate::postgres::fault::explain_for_items;
-use crate::postgres::{Calls, answered, repeated};
+use crate::postgres::{Calls, called};
 
 /// Keeps items in a Postgres database (version 12 or later), in tables that it creates on first use.
 ///
@@ -105,24 +104,18 @@ impl Store for PostgresStore {
         refresh: Option<bool>,
     ) -> Result<Option<Item>, StoreError> {
         check_key(key)?;
-        let (calls, now) = (self.calls.clone(), self.options.now());
+        let now = self.options.now();
         let (space, name) = (namespace.to_bytes(), key.as_bytes().to_vec());
         let refreshes = self.options.refreshes(refresh);
-        let done = run_in_task(async move {
-            repeated!(
-                answered!(calls, connection => reads::get(&connection, &space, &name, now, refreshes).await)
-            )
-        });
+        let done =
+            called!(self.calls, connection => reads::get(connection, &space, &name, now, refreshes).await);
         done.await.map_err(explain_for_items)
     }
 
     async fn change(&self, changes: Vec<Change>) -> Result<Vec<Option<u64>>, StoreError> {
         let prepared = self.options.prepare(changes).await?;
         let rows = changes::rows_of(prepared)?;
-        let calls = self.calls.clone();
-        let done = run_in_task(async move {
-            repeated!(answered!(calls, connection => changes::apply(&mut connection, &rows).await))
-        });
+        let done = called!(self.calls, connection => changes::apply(connection, &rows).await);
         done.await.map_err(explain_for_items)
     }
 
@@ -137,27 +130,20 @@ impl Store for PostgresStore {
             scan_limit: self.options.scan_limit,
             refreshes: self.options.refreshes(query.refresh),
         };
-        let calls = self.calls.clone();
-        let done = run_in_task(async move {
-            repeated!(answered!(calls, connection => reads::search(&mut connection, &read).await))
-        });
+        let done = called!(self.calls, connection => reads::search(connection, &read).await);
         done.await.map_err(explain_for_items)
     }
 
     async fn list(&self, query: &NamespaceQuery) -> Result<Vec<Namespace>, StoreError> {
         query.check()?;
-        let (calls, query, now) = (self.calls.clone(), query.clone(), self.options.now());
-        let done = run_in_task(async move {
-            answered!(calls, connection => reads::list(&connection, &query, now).await)
-        });
+        let (query, now) = (query.clone(), self.options.now());
+        let done = called!(self.calls, connection => reads::list(connection, &query, now).await);
         done.await.map_err(explain_for_items)
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {
-        let (calls, now) = (self.calls.clone(), self.options.now());
-        let done = run_in_task(async move {
-            repeated!(answered!(calls, connection => changes::sweep(&connection, now).await))
-        });
+        let now = self.options.now();
+        let done = called!(self.calls, connection => changes::sweep(connection, now).await);
         done.await.map_err(explain_for_items)
     }
 }

@@ -9,7 +9,6 @@ use super::PostgresStore;
 use super::schema::MIGRATIONS;
 use super::vectors::Vectors;
 use crate::error::StoreError;
-use crate::postgres::Calls;
 use crate::postgres::fault::{Fault, explain_for_items};
 use crate::postgres::open::ServerOptions;
 use crate::postgres::schema::migrate;
@@ -59,6 +58,26 @@ impl PostgresStoreBuilder {
         self
     }
 
+    /// The URL is that of a pooler such as PgBouncer, in session or transaction mode. Connecting finds out
+    /// by itself whether a pooler is in between, as that of a
+    /// [`PostgresSaver`](crate::PostgresSaverBuilder::pooled). Behind it statements have no names; a store
+    /// needs no session.
+    ///
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
+    /// use agentgraph_checkpoint::PostgresStore;
+    ///
+    /// let store = PostgresStore::builder("postgres://agent@pooler:6432/app").pooled().connect().await?;
+    /// assert!(!store.uses_pgvector());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pooled(mut self) -> Self {
+        self.server.is_pooled = Some(true);
+        self
+    }
+
     /// The most connections of the pool; 16 if not set.
     pub fn connections(mut self, connections: usize) -> Self {
         self.server.connections = connections.max(1);
@@ -79,9 +98,10 @@ impl PostgresStoreBuilder {
         self
     }
 
-    /// The longest time that the server may take to answer a call, before it fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. A
-    /// change that failed like this may or may not be stored.
+    /// The longest time that a call may take, before it fails with
+    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. It
+    /// covers everything inside: waiting for a connection, opening one, all statements and repetitions, and
+    /// connecting the store itself. A change that failed like this may or may not be stored.
     pub fn answer_timeout(mut self, timeout: Duration) -> Self {
         self.server.answer_timeout = timeout;
         self
@@ -123,16 +143,17 @@ impl PostgresStoreBuilder {
         T::Stream: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let (pool, _) = self.server.pool(tls)?;
-        let mut connection = pool.get().await?;
-        migrate(&mut connection, &self.server.schema, MIGRATIONS).await?;
-        let needs_vectors = self.requires_pgvector || self.options.index.is_some();
-        let vectors = match needs_vectors {
-            true => Vectors::find(&connection, self.requires_pgvector).await?,
-            false => Vectors::InProcess,
-        };
-        drop(connection);
-        let calls = Calls { pool, answer_timeout: self.server.answer_timeout };
-        Ok(PostgresStore { options: self.options, calls, vectors })
+        let answer_timeout = self.server.answer_timeout;
+        let opened = tokio::time::timeout(answer_timeout, async {
+            let (calls, _, mut connection) = self.server.open(tls, None).await?;
+            migrate(&mut connection, &self.server.schema, MIGRATIONS).await?;
+            let needs_vectors = self.requires_pgvector || self.options.index.is_some();
+            let vectors = match needs_vectors {
+                true => Vectors::find(&connection, self.requires_pgvector).await?,
+                false => Vectors::InProcess,
+            };
+            Ok(PostgresStore { options: self.options, calls, vectors })
+        });
+        opened.await.unwrap_or(Err(Fault::Silent(answer_timeout)))
     }
 }

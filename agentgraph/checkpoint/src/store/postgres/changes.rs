@@ -1,11 +1,8 @@
 //! The statements that change items.
 
-use deadpool_postgres::{GenericClient, Object, Transaction};
-use tokio_postgres::types::ToSql;
-
 use crate::error::StoreError;
 use crate::postgres::fault::Fault;
-use crate::postgres::rows::begin;
+use crate::postgres::statements::{Connection, Link, Parts, Transaction, Value};
 use crate::store::change::{Condition, Write};
 use crate::store::options::Prepared;
 use crate::store::value::encode;
@@ -34,47 +31,50 @@ pub(super) fn rows_of(changes: Vec<Prepared>) -> Result<Vec<ChangeRow>, StoreErr
 /// Ended items are absent: their time of creation is not kept. `$8` is the version, or null for the next
 /// one; a later one is taken if another call has stored the item meanwhile.
 const PUT: &str = "
-INSERT INTO item AS old (namespace, key, version, created, updated, ttl, expires, value)
-VALUES ($1, $2, coalesce($8::bigint, nextval('versions')), $3, $4, $5, $6, $7)
+INSERT INTO @item AS old (namespace, key, version, created, updated, ttl, expires, value)
+VALUES ($1, $2, coalesce($8::bigint, nextval('@versions')), $3, $4, $5, $6, $7)
 ON CONFLICT (namespace, key) DO UPDATE SET
-    version = CASE WHEN excluded.version > old.version THEN excluded.version ELSE nextval('versions') END,
+    version = CASE WHEN excluded.version > old.version THEN excluded.version ELSE nextval('@versions') END,
     created = CASE WHEN old.expires <= $4 THEN excluded.created ELSE old.created END,
     updated = excluded.updated, ttl = excluded.ttl, expires = excluded.expires, value = excluded.value
 RETURNING version";
 
 /// Creates the item, or nothing if it is there.
 const PUT_ABSENT: &str = "
-INSERT INTO item AS old (namespace, key, version, created, updated, ttl, expires, value)
-VALUES ($1, $2, coalesce($8::bigint, nextval('versions')), $3, $4, $5, $6, $7)
+INSERT INTO @item AS old (namespace, key, version, created, updated, ttl, expires, value)
+VALUES ($1, $2, coalesce($8::bigint, nextval('@versions')), $3, $4, $5, $6, $7)
 ON CONFLICT (namespace, key) DO UPDATE SET
-    version = CASE WHEN excluded.version > old.version THEN excluded.version ELSE nextval('versions') END,
+    version = CASE WHEN excluded.version > old.version THEN excluded.version ELSE nextval('@versions') END,
     created = excluded.created,
     updated = excluded.updated, ttl = excluded.ttl, expires = excluded.expires, value = excluded.value
 WHERE old.expires <= $4
 RETURNING version";
 
 const PUT_VERSION: &str = "
-UPDATE item SET version = coalesce($8::bigint, nextval('versions')), updated = $4, ttl = $5, expires = $6, value = $7
+UPDATE @item SET version = coalesce($8::bigint, nextval('@versions')), updated = $4, ttl = $5, expires = $6, value = $7
 WHERE namespace = $1 AND key = $2 AND version = $9 AND (expires IS NULL OR expires > $4) AND $3::bigint IS NOT NULL
 RETURNING version";
 
-const RESERVE: &str = "SELECT nextval('versions') FROM generate_series(1, $1::bigint)";
+const RESERVE: &str = "SELECT nextval('@versions') FROM generate_series(1, $1::bigint)";
 
 /// The version of the item, which stays as it is until the transaction ends.
 const LOOK: &str = "
-SELECT version, expires IS NULL OR expires > $3 FROM item WHERE namespace = $1 AND key = $2 FOR UPDATE";
+SELECT version, expires IS NULL OR expires > $3 FROM @item WHERE namespace = $1 AND key = $2 FOR UPDATE";
 
-const DELETE: &str = "DELETE FROM item WHERE namespace = $1 AND key = $2";
+const DELETE: &str = "DELETE FROM @item WHERE namespace = $1 AND key = $2";
 
-const DELETE_VECTORS: &str = "DELETE FROM vector WHERE namespace = $1 AND key = $2";
+const DELETE_VECTORS: &str = "DELETE FROM @vector WHERE namespace = $1 AND key = $2";
 
-const INSERT_VECTOR: &str = "INSERT INTO vector (namespace, key, at, numbers) VALUES ($1, $2, $3, $4)";
+const INSERT_VECTOR: &str = "INSERT INTO @vector (namespace, key, at, numbers) VALUES ($1, $2, $3, $4)";
 
-const SWEEP: &str = "DELETE FROM item WHERE expires <= $1";
+const SWEEP: &str = "DELETE FROM @item WHERE expires <= $1";
 
 /// All changes in one transaction.
-pub(super) async fn apply(connection: &mut Object, rows: &[ChangeRow]) -> Result<Vec<Option<u64>>, Fault> {
-    let transaction = begin(connection).await?;
+pub(super) async fn apply(
+    connection: &mut Connection,
+    rows: &[ChangeRow],
+) -> Result<Vec<Option<u64>>, Fault> {
+    let transaction = connection.begin().await?;
     let numbers = reserve(&transaction, rows.len()).await?;
     let mut numbered: Vec<(usize, &ChangeRow)> = rows.iter().enumerate().collect();
     // In the order of their names, so that two calls which change the same items do not wait for each other.
@@ -97,8 +97,7 @@ async fn reserve(transaction: &Transaction<'_>, count: usize) -> Result<Vec<i64>
     if count < 2 {
         return Ok(Vec::new());
     }
-    let statement = transaction.prepare_cached(RESERVE).await?;
-    let rows = transaction.query(&statement, &[&time(count as u64)]).await?;
+    let rows = transaction.query(RESERVE, &[&time(count as u64)]).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
@@ -106,8 +105,7 @@ async fn put(transaction: &Transaction<'_>, row: &ChangeRow, number: Option<i64>
     let ChangeRow { prepared, namespace, key, value } = row;
     let (created, now) = (time(prepared.created), time(prepared.now));
     let (ttl, expires) = (prepared.ttl.map(time), prepared.expires.map(time));
-    let mut values: Vec<&(dyn ToSql + Sync)> =
-        vec![namespace, key, &created, &now, &ttl, &expires, value, &number];
+    let mut values: Vec<&dyn Value> = vec![namespace, key, &created, &now, &ttl, &expires, value, &number];
     let wanted;
     let sql = match prepared.change.condition {
         Condition::Any => PUT,
@@ -118,19 +116,16 @@ async fn put(transaction: &Transaction<'_>, row: &ChangeRow, number: Option<i64>
             PUT_VERSION
         }
     };
-    let statement = transaction.prepare_cached(sql).await?;
-    let Some(stored) = transaction.query_opt(&statement, &values).await? else {
+    let Some(stored) = transaction.query_opt(sql, &values).await? else {
         let found = look(transaction, row).await?;
         prepared.change.check_condition(found)?;
         // The item was changed after the first statement looked at it: the whole call is repeated.
         return Err(Fault::Changed);
     };
     let version: i64 = stored.try_get(0)?;
-    let delete = transaction.prepare_cached(DELETE_VECTORS).await?;
-    transaction.execute(&delete, &[namespace, key]).await?;
+    transaction.execute(DELETE_VECTORS, &[namespace, key]).await?;
     for (at, vector) in (0_i32..).zip(&prepared.vectors) {
-        let insert = transaction.prepare_cached(INSERT_VECTOR).await?;
-        transaction.execute(&insert, &[namespace, key, &at, vector]).await?;
+        transaction.execute(INSERT_VECTOR, &[namespace, key, &at, vector]).await?;
     }
     Ok(version.unsigned_abs())
 }
@@ -138,23 +133,20 @@ async fn put(transaction: &Transaction<'_>, row: &ChangeRow, number: Option<i64>
 async fn delete(transaction: &Transaction<'_>, row: &ChangeRow) -> Result<Option<u64>, Fault> {
     let found = look(transaction, row).await?;
     row.prepared.change.check_condition(found)?;
-    let statement = transaction.prepare_cached(DELETE).await?;
-    transaction.execute(&statement, &[&row.namespace, &row.key]).await?;
+    transaction.execute(DELETE, &[&row.namespace, &row.key]).await?;
     Ok(found)
 }
 
 async fn look(transaction: &Transaction<'_>, row: &ChangeRow) -> Result<Option<u64>, Fault> {
-    let statement = transaction.prepare_cached(LOOK).await?;
-    let values: &[&(dyn ToSql + Sync)] = &[&row.namespace, &row.key, &time(row.prepared.now)];
-    let Some(found) = transaction.query_opt(&statement, values).await? else { return Ok(None) };
+    let values: &[&dyn Value] = &[&row.namespace, &row.key, &time(row.prepared.now)];
+    let Some(found) = transaction.query_opt(LOOK, values).await? else { return Ok(None) };
     let is_alive: bool = found.try_get(1)?;
     let version: i64 = found.try_get(0)?;
     Ok(is_alive.then_some(version.unsigned_abs()))
 }
 
-pub(super) async fn sweep(client: &impl GenericClient, now: u64) -> Result<u64, Fault> {
-    let statement = client.prepare_cached(SWEEP).await?;
-    Ok(client.execute(&statement, &[&time(now)]).await?)
+pub(super) async fn sweep(client: &Link<impl Parts>, now: u64) -> Result<u64, Fault> {
+    Ok(client.execute(SWEEP, &[&time(now)]).await?)
 }
 
 pub(super) fn time(micros: u64) -> i64 {

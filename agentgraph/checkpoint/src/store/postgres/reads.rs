@@ -2,14 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use deadpool_postgres::{ClientWrapper, GenericClient, Object, Transaction};
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{IsolationLevel, Row};
+use tokio_postgres::Row;
 
 use super::changes::time;
 use super::vectors::Vectors;
 use crate::error::{StoreCode, StoreError};
 use crate::postgres::fault::Fault;
+use crate::postgres::statements::{Connection, Link, Parts, Transaction, Value};
 use crate::services::from_micros;
 use crate::store::embedder::best_score;
 use crate::store::item::{Found, Item, unreadable};
@@ -29,12 +28,12 @@ macro_rules! item {
 const GET: &str = concat!(
     "SELECT ",
     item!(),
-    " FROM item WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)"
+    " FROM @item WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)"
 );
 
 /// A later version has a time of its own.
 const PROLONG: &str = "
-UPDATE item SET expires = least($3::bigint + ttl, $4)
+UPDATE @item SET expires = least($3::bigint + ttl, $4)
 WHERE namespace = $1 AND key = $2 AND version = $5 AND ttl IS NOT NULL AND expires > $3 RETURNING expires";
 
 /// The items in a namespace, the newest first.
@@ -43,7 +42,7 @@ macro_rules! within {
         concat!(
             "SELECT ",
             item!(),
-            " FROM item WHERE namespace >= $1 AND namespace < $2 AND version < $3
+            " FROM @item WHERE namespace >= $1 AND namespace < $2 AND version < $3
               AND (expires IS NULL OR expires > $4) ORDER BY version DESC"
         )
     };
@@ -54,28 +53,24 @@ const PAGE: &str = concat!(within!(), " LIMIT $5 OFFSET $6");
 /// The items in a namespace with their vectors, those of an item one after the other.
 const SCAN_VECTORS: &str = "
 SELECT item.version, item.namespace, item.key, created, updated, expires, value, ttl, numbers
-FROM item JOIN vector ON vector.namespace = item.namespace AND vector.key = item.key
+FROM @item JOIN @vector ON vector.namespace = item.namespace AND vector.key = item.key
 WHERE item.namespace >= $1 AND item.namespace < $2 AND version < $3 AND (expires IS NULL OR expires > $4)
 ORDER BY version DESC, at";
 
 /// Some namespaces after the last one that was read.
 const NAMESPACES: &str = "
-SELECT DISTINCT namespace FROM item
+SELECT DISTINCT namespace FROM @item
 WHERE namespace >= $1 AND namespace > $2 AND namespace < $3 AND (expires IS NULL OR expires > $4)
 ORDER BY namespace LIMIT 256";
 
-/// The rows that the server sends at a time.
-const BATCH: i32 = 256;
-
 pub(super) async fn get(
-    client: &impl GenericClient,
+    client: &Link<impl Parts>,
     namespace: &[u8],
     key: &[u8],
     now: u64,
     refreshes: bool,
 ) -> Result<Option<Item>, Fault> {
-    let statement = client.prepare_cached(GET).await?;
-    let Some(row) = client.query_opt(&statement, &[&namespace, &key, &time(now)]).await? else {
+    let Some(row) = client.query_opt(GET, &[&namespace, &key, &time(now)]).await? else {
         return Ok(None);
     };
     let mut item = read_item(&row)?;
@@ -85,12 +80,11 @@ pub(super) async fn get(
     Ok(Some(item))
 }
 
-async fn refresh(client: &impl GenericClient, item: &mut Item, now: u64) -> Result<(), Fault> {
-    let statement = client.prepare_cached(PROLONG).await?;
+async fn refresh(client: &Link<impl Parts>, item: &mut Item, now: u64) -> Result<(), Fault> {
     let (namespace, key) = (item.namespace.to_bytes(), item.key.as_bytes());
     let (last, version) = (time(end_of(u64::MAX, 0)), time(item.version));
-    let values: &[&(dyn ToSql + Sync)] = &[&namespace, &key, &time(now), &last, &version];
-    if let Some(row) = client.query_opt(&statement, values).await? {
+    let values: &[&dyn Value] = &[&namespace, &key, &time(now), &last, &version];
+    if let Some(row) = client.query_opt(PROLONG, values).await? {
         item.expires_at = Some(from_micros(row.try_get::<_, i64>(0)?.unsigned_abs()));
     }
     Ok(())
@@ -106,14 +100,12 @@ pub(super) struct Read {
     pub(super) refreshes: bool,
 }
 
-pub(super) async fn search(connection: &mut Object, read: &Read) -> Result<Vec<Found>, Fault> {
+pub(super) async fn search(connection: &mut Connection, read: &Read) -> Result<Vec<Found>, Fault> {
     let mut page = match (&read.vector, &read.vectors) {
         (None, _) if read.query.filter.is_none() => page(connection, read).await?,
         _ => {
-            let client: &mut ClientWrapper = connection;
             // All batches see the items of one moment.
-            let options = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
-            let transaction = options.read_only(true).start().await?;
+            let transaction = connection.snapshot().await?;
             let found = scan(&transaction, read).await?;
             transaction.commit().await?;
             found
@@ -125,7 +117,7 @@ pub(super) async fn search(connection: &mut Object, read: &Read) -> Result<Vec<F
         // In one order, so that two searches do not wait for each other.
         ending.sort_by_key(|item| item.version);
         if !ending.is_empty() {
-            let transaction = crate::postgres::rows::begin(connection).await?;
+            let transaction = connection.begin().await?;
             for item in ending {
                 refresh(&transaction, item, read.now).await?;
             }
@@ -135,13 +127,12 @@ pub(super) async fn search(connection: &mut Object, read: &Read) -> Result<Vec<F
     Ok(page)
 }
 
-async fn page(client: &impl GenericClient, read: &Read) -> Result<Vec<Found>, Fault> {
+async fn page(client: &Link<impl Parts>, read: &Read) -> Result<Vec<Found>, Fault> {
     let Read { query, now, .. } = read;
     let (start, end) = query.within.range();
     let (limit, offset) = (count(query.limit), count(query.offset));
-    let statement = client.prepare_cached(PAGE).await?;
-    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now), &limit, &offset];
-    let rows = client.query(&statement, values).await?;
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now), &limit, &offset];
+    let rows = client.query(PAGE, values).await?;
     rows.iter().map(|row| Ok(Found::new(read_item(row)?, None))).collect()
 }
 
@@ -160,11 +151,10 @@ async fn scan_values(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<F
     let Read { query, now, scan_limit, .. } = read;
     let mut results = Results::new(query, *scan_limit);
     let (start, end) = query.within.range();
-    let statement = transaction.prepare_cached(within!()).await?;
-    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now)];
-    let portal = transaction.bind(&statement, values).await?;
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now)];
+    transaction.open_cursor(within!(), values).await?;
     loop {
-        let rows = transaction.query_portal(&portal, BATCH).await?;
+        let rows = transaction.fetch().await?;
         for row in &rows {
             if results.is_full() {
                 return Ok(results.page());
@@ -190,12 +180,11 @@ async fn scan_vectors(
     let Read { query, now, scan_limit, .. } = read;
     let mut results = Results::new(query, *scan_limit);
     let (start, end) = query.within.range();
-    let statement = transaction.prepare_cached(SCAN_VECTORS).await?;
-    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now)];
-    let portal = transaction.bind(&statement, values).await?;
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now)];
+    transaction.open_cursor(SCAN_VECTORS, values).await?;
     let mut open: Option<(Item, Option<f64>)> = None;
     loop {
-        let rows = transaction.query_portal(&portal, BATCH).await?;
+        let rows = transaction.fetch().await?;
         for row in &rows {
             let score = best_score(vector, [&*row.try_get::<_, Vec<f32>>(8)?]);
             let version = row.try_get::<_, i64>(0)?.unsigned_abs();
@@ -240,12 +229,11 @@ async fn scan_by_distance(
     let Read { query, now, scan_limit, .. } = read;
     let mut results = Results::new(query, *scan_limit);
     let (start, end) = query.within.range();
-    let statement = transaction.prepare_cached(&by_distance(schema)).await?;
     let length = i32::try_from(vector.len()).unwrap_or(i32::MAX);
-    let values: &[&(dyn ToSql + Sync)] = &[&start, &end, &before(query), &time(*now), vector, &length];
-    let portal = transaction.bind(&statement, values).await?;
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now), vector, &length];
+    transaction.open_cursor(&by_distance(schema), values).await?;
     loop {
-        let rows = transaction.query_portal(&portal, BATCH).await?;
+        let rows = transaction.fetch().await?;
         for row in &rows {
             if results.is_full() {
                 return Ok(results.page());
@@ -269,24 +257,23 @@ fn by_distance(schema: &str) -> String {
          FROM (
              SELECT vector.namespace, vector.key, min(coalesce(nullif(
                  numbers::{schema}.vector OPERATOR({schema}.<=>) $5::real[]::{schema}.vector, 'NaN'), 1)) AS distance
-             FROM vector
+             FROM @vector
              WHERE vector.namespace >= $1 AND vector.namespace < $2 AND array_length(numbers, 1) = $6
              GROUP BY vector.namespace, vector.key
-         ) AS near JOIN item ON item.namespace = near.namespace AND item.key = near.key
+         ) AS near JOIN @item ON item.namespace = near.namespace AND item.key = near.key
          WHERE version < $3 AND (expires IS NULL OR expires > $4)
          ORDER BY distance, item.namespace, item.key"
     )
 }
 
 pub(super) async fn list(
-    client: &impl GenericClient,
+    client: &Link<impl Parts>,
     query: &NamespaceQuery,
     now: u64,
 ) -> Result<Vec<Namespace>, Fault> {
     let (start, end) = query.prefix.fixed()?.range();
-    let statement = client.prepare_cached(NAMESPACES).await?;
     let mut page = NamespacePage::new(query);
-    let mut rows = client.query(&statement, &[&start, &Vec::<u8>::new(), &end, &time(now)]).await?;
+    let mut rows = client.query(NAMESPACES, &[&start, &Vec::<u8>::new(), &end, &time(now)]).await?;
     // The root has no bytes, so it is not after anything.
     if start.is_empty() && has_root(client, now).await? {
         page.add(&Namespace::root());
@@ -303,14 +290,13 @@ pub(super) async fn list(
         if rows.is_empty() {
             return Ok(page.into_found());
         }
-        rows = client.query(&statement, &[&start, &last, &end, &time(now)]).await?;
+        rows = client.query(NAMESPACES, &[&start, &last, &end, &time(now)]).await?;
     }
 }
 
-async fn has_root(client: &impl GenericClient, now: u64) -> Result<bool, Fault> {
-    let sql = "SELECT EXISTS (SELECT FROM item WHERE namespace = $1 AND (expires IS NULL OR expires > $2))";
-    let statement = client.prepare_cached(sql).await?;
-    Ok(client.query_one(&statement, &[&Vec::<u8>::new(), &time(now)]).await?.try_get(0)?)
+async fn has_root(client: &Link<impl Parts>, now: u64) -> Result<bool, Fault> {
+    let sql = "SELECT EXISTS (SELECT FROM @item WHERE namespace = $1 AND (expires IS NULL OR expires > $2))";
+    Ok(client.query_one(sql, &[&Vec::<u8>::new(), &time(now)]).await?.try_get(0)?)
 }
 
 fn read_item(row: &Row) -> Result<Item, Fault> {

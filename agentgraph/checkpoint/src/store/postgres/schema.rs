@@ -9,8 +9,8 @@ pub(super) const MIGRATIONS: &[&str] = &[CREATE];
 
 /// Times are microseconds since 1970.
 const CREATE: &str = "
-CREATE SEQUENCE versions;
-CREATE TABLE item (
+CREATE SEQUENCE @versions;
+CREATE TABLE @item (
     namespace BYTEA NOT NULL,
     key BYTEA NOT NULL,
     version BIGINT NOT NULL,
@@ -21,14 +21,14 @@ CREATE TABLE item (
     value BYTEA NOT NULL,
     PRIMARY KEY (namespace, key)
 );
-CREATE INDEX newest ON item (version);
-CREATE INDEX ends ON item (expires) WHERE expires IS NOT NULL;
-CREATE TABLE vector (
+CREATE INDEX newest ON @item (version);
+CREATE INDEX ends ON @item (expires) WHERE expires IS NOT NULL;
+CREATE TABLE @vector (
     namespace BYTEA NOT NULL,
     key BYTEA NOT NULL,
     at INT NOT NULL,
     numbers REAL[] NOT NULL,
     PRIMARY KEY (namespace, key, at),
-    FOREIGN KEY (namespace, key) REFERENCES item ON DELETE CASCADE
+    FOREIGN KEY (namespace, key) REFERENCES @item ON DELETE CASCADE
 );
 ";

@@ -1,10 +1,10 @@
 //! [`Vectors`]: whether the server compares vectors, by the extension `pgvector`.
 
-use deadpool_postgres::GenericClient;
 use tokio_postgres::error::SqlState;
 
 use crate::error::{StoreCode, StoreError};
 use crate::postgres::fault::Fault;
+use crate::postgres::statements::{Link, Parts};
 
 /// Who compares vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ const CREATE: &str = "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public";
 
 impl Vectors {
     /// Finds the extension, or creates it if this user may.
-    pub(super) async fn find(client: &impl GenericClient, required: bool) -> Result<Self, Fault> {
+    pub(super) async fn find(client: &Link<impl Parts>, required: bool) -> Result<Self, Fault> {
         if let Some(found) = Self::installed(client).await? {
             return Ok(found);
         }
@@ -40,7 +40,7 @@ impl Vectors {
                 format!("the server does not have the extension `pgvector`: {remedy}"),
             );
         }
-        match client.batch_execute(CREATE).await {
+        match client.batch(CREATE).await {
             Ok(()) => {}
             // Another process may be creating it.
             Err(error) if is_refused(&error) => {
@@ -55,7 +55,7 @@ impl Vectors {
         Ok(Self::installed(client).await?.unwrap_or(Vectors::InProcess))
     }
 
-    async fn installed(client: &impl GenericClient) -> Result<Option<Self>, Fault> {
+    async fn installed(client: &Link<impl Parts>) -> Result<Option<Self>, Fault> {
         let Some(row) = client.query_opt(INSTALLED, &[]).await? else { return Ok(None) };
         Ok(Some(Vectors::OnServer { schema: row.try_get(0)? }))
     }
