@@ -111,8 +111,8 @@ impl RestateWorker {
     /// The graph's own checkpointer, if it has one, must be one that all workers reach. It keeps the
     /// history of threads, values that are too large for the server's journal, and the results of durable
     /// steps ([`Ctx::once`](agentgraph::Ctx::once)). The threads themselves are in the server.
-    pub fn graph(mut self, name: impl Into<String>, graph: impl HostedGraph) -> Self {
-        self.graphs.push((name.into(), Arc::new(graph)));
+    pub fn graph(mut self, name: impl AsRef<str>, graph: impl HostedGraph) -> Self {
+        self.graphs.push((name.as_ref().to_owned(), Arc::new(graph)));
         self
     }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::panic::Location;
 
 /// The error of `compile()`: all problems of a graph at once.
-#[derive(Debug)]
 pub struct CompileError {
     problems: Vec<Problem>,
 }
@@ -30,6 +29,16 @@ impl fmt::Display for CompileError {
         let count = self.problems.len();
         write!(out, "{}: the graph has {count} problem{}", self.code(), if count == 1 { "" } else { "s" })?;
         self.problems.iter().try_for_each(|problem| write!(out, "\n  {problem}"))
+    }
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`; `{:#?}` shows the problems as data.
+impl fmt::Debug for CompileError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !out.alternate() {
+            return fmt::Display::fmt(self, out);
+        }
+        out.debug_struct("CompileError").field("problems", &self.problems).finish()
     }
 }
 

@@ -62,7 +62,7 @@ impl JsonChannels {
 
     /// Adds a key, or replaces the one with the same name.
     #[must_use]
-    pub fn channel(self, name: impl Into<String>, initial: Value, reducer: JsonReducer) -> Self {
+    pub fn channel(self, name: impl AsRef<str>, initial: Value, reducer: JsonReducer) -> Self {
         self.with_lifetime(name, initial, reducer, Lifetime::Thread)
     }
 
@@ -70,12 +70,12 @@ impl JsonChannels {
     #[must_use]
     pub fn with_lifetime(
         self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         initial: Value,
         reducer: JsonReducer,
         lifetime: Lifetime,
     ) -> Self {
-        self.add(name.into(), initial, reducer, lifetime, false)
+        self.add(name.as_ref().to_owned(), initial, reducer, lifetime, false)
     }
 
     /// Adds a key whose values are secret: stored encrypted or not at all, and not shown in streams or by
@@ -83,12 +83,12 @@ impl JsonChannels {
     #[must_use]
     pub fn secret(
         self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         initial: Value,
         reducer: JsonReducer,
         lifetime: Lifetime,
     ) -> Self {
-        self.add(name.into(), initial, reducer, lifetime, true)
+        self.add(name.as_ref().to_owned(), initial, reducer, lifetime, true)
     }
 
     /// Finds the functions of keys that were read from a file.

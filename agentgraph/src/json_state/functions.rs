@@ -106,10 +106,10 @@ impl JsonFunctions {
     #[must_use]
     pub fn with(
         mut self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         function: impl Fn(&mut Value, Value) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        let name = name.into();
+        let name = name.as_ref().to_owned();
         self.0.insert(name.clone(), JsonFunction::new(name.into(), function));
         self
     }

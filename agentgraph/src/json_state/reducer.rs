@@ -80,8 +80,8 @@ impl JsonReducer {
     }
 
     /// Items replace those with the same value in `field`: [`ById`](JsonReducer::ById).
-    pub fn by_field(field: impl Into<Cow<'static, str>>) -> Self {
-        JsonReducer::ById { field: field.into() }
+    pub fn by_field(field: impl AsRef<str>) -> Self {
+        JsonReducer::ById { field: Cow::Owned(field.as_ref().to_owned()) }
     }
 
     /// A function that changes the value by a write. An error of it fails the superstep with
@@ -105,10 +105,10 @@ impl JsonReducer {
     /// assert!(state.apply(&channels, JsonUpdate::new().set("n", "many")).is_err());
     /// ```
     pub fn with(
-        name: impl Into<Cow<'static, str>>,
+        name: impl AsRef<str>,
         function: impl Fn(&mut Value, Value) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        JsonReducer::With(JsonFunction::new(name.into(), function))
+        JsonReducer::With(JsonFunction::new(Cow::Owned(name.as_ref().to_owned()), function))
     }
 
     /// The kind for the graph's fingerprint.

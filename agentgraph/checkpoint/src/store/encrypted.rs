@@ -68,6 +68,9 @@ use crate::error::StoreError;
 ///
 /// Items are found under every key of the ring, and stored under the current one. An item under an older key
 /// moves to the current one when it is stored again, or by [`reseal`](Self::reseal).
+///
+/// A clone is another handle of the same store.
+#[derive(Clone)]
 pub struct EncryptedStore<S> {
     inner: S,
     keys: KeyRing,
