@@ -103,6 +103,8 @@ codes! {
     UnknownTarget = "E_UNKNOWN_TARGET",
     /// Two tasks of one superstep wrote a channel that accepts one write.
     ConcurrentUpdate = "E_CONCURRENT_UPDATE",
+    /// `compile()` found problems in the graph.
+    Compile = "E_COMPILE",
     /// An update names a key that the schema does not have.
     UnknownChannel = "E_UNKNOWN_CHANNEL",
     /// A value does not fit its channel.
@@ -209,7 +211,8 @@ impl Code {
             | Code::EditRejected
             | Code::NothingToReuse
             | Code::NeedsTemplate
-            | Code::Host => false,
+            | Code::Host
+            | Code::Compile => false,
             // The updates of nodes, and their targets.
             Code::Encode
             | Code::UnorderedValue

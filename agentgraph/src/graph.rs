@@ -477,7 +477,7 @@ impl<S: State> StateGraph<S> {
     /// # use serde::{Deserialize, Serialize};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// # let saver = std::sync::Arc::new(MemorySaver::new());
+    /// # let saver = MemorySaver::new();
     /// # mod before {
     /// #     use super::*;
     /// #     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]

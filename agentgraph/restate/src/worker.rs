@@ -296,7 +296,7 @@ impl std::fmt::Debug for RestateWorker {
 }
 
 /// Why a worker does not serve.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
     /// The address is reachable from other machines, and anyone could run the worker's nodes.
@@ -376,6 +376,13 @@ pub enum ServeError {
         /// The answer, or why there was none.
         problem: String,
     },
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl std::fmt::Debug for ServeError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, out)
+    }
 }
 
 impl ServeError {

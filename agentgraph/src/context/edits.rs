@@ -197,7 +197,10 @@ impl Edits {
     /// # Errors
     /// As [`add_edge`](Edits::add_edge).
     pub fn prepend_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.submit(GraphEdit::PrependEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() }, None)
+        self.submit(
+            GraphEdit::PrependEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() },
+            None,
+        )
     }
 
     /// Removes an edge. A join no longer waits for its source. In a dependency graph, a node that loses its
@@ -207,7 +210,10 @@ impl Edits {
     /// If the edge does not exist, or one of its ends is unknown; in a dependency graph also if one of them
     /// is done.
     pub fn remove_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.submit(GraphEdit::RemoveEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() }, None)
+        self.submit(
+            GraphEdit::RemoveEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() },
+            None,
+        )
     }
 
     /// Removes a node with all its edges. If it was to run next, it does not; if it is running, it
@@ -226,7 +232,10 @@ impl Edits {
     /// If one of them is unknown, and with [`Code::NothingToReuse`](crate::Code::NothingToReuse) if it has
     /// no output to use again. In a dependency graph also if one of them runs or is done.
     pub fn skip<T: AsRef<str>>(&self, nodes: impl IntoIterator<Item = T>) -> Result<(), EditError> {
-        self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().to_owned()).collect() }, None)
+        self.submit(
+            GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().to_owned()).collect() },
+            None,
+        )
     }
 
     pub(crate) fn mark(&self) -> EditMark {

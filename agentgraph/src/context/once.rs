@@ -88,7 +88,8 @@ impl Ctx {
     }
 
     /// [`once`](Ctx::once) with a key instead of an index among the calls of that name: for work whose order
-    /// is not fixed, such as one call for each of several parallel results.
+    /// is not fixed, such as one call for each of several parallel results. A key is a text, a number, or
+    /// another value with a text, such as a UUID. Keys with equal texts are equal: `7` and `"7"` are one key.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -124,12 +125,7 @@ impl Ctx {
     ///
     /// # Errors
     /// As [`once`](Ctx::once); also if a step with an equal name and key is running.
-    pub fn once_for<T, F>(
-        &self,
-        name: impl AsRef<str>,
-        key: impl fmt::Display,
-        work: F,
-    ) -> DurableStep<T, F>
+    pub fn once_for<T, F>(&self, name: impl AsRef<str>, key: impl fmt::Display, work: F) -> DurableStep<T, F>
     where
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, BoxError>>,

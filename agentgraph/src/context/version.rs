@@ -1,6 +1,5 @@
 //! Versions: code that changes while runs are open.
 
-
 use futures_util::future::BoxFuture;
 
 use super::Ctx;
@@ -46,11 +45,7 @@ impl Ctx {
     /// # Errors
     /// [`OnceError::NewerVersion`] if the task follows a version above `newest`, which a newer program gave
     /// it; and those of [`once`](Ctx::once).
-    pub fn version(
-        &self,
-        name: impl AsRef<str>,
-        newest: u32,
-    ) -> BoxFuture<'static, Result<u32, BoxError>> {
+    pub fn version(&self, name: impl AsRef<str>, newest: u32) -> BoxFuture<'static, Result<u32, BoxError>> {
         let name = name.as_ref().to_owned();
         let key = OnceKey { name: name.clone(), call: OnceCall::Version };
         let is_new = self.shared.control.is_beyond_earlier_calls(self.request);

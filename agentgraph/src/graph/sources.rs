@@ -112,7 +112,7 @@ pub fn n_of<T: AsRef<str>>(n: usize, sources: impl IntoIterator<Item = T>) -> So
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name the start of an edge",
     label = "not a node's name or a list of names",
-    note = "use a name, such as `\"plan\"` or `START`; for a join an array or `Vec` of names, `any([..])` or `n_of(2, [..])`"
+    note = "use a name, such as `\"plan\"` or `START`; for a join an array or `Vec` of names, `all(&names)`, `any([..])` or `n_of(2, [..])`"
 )]
 pub trait IntoSources {
     /// Converts it into the sources.

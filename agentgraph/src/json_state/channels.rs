@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::functions::{JsonFunctions, UnknownFunction};
 use super::reducer::JsonReducer;
-use crate::error::nearest;
+use crate::reduce::derived::unknown_channel;
 use crate::state::{Channel, Lifetime, StateError};
 
 /// The keys of a [`JsonState`](super::JsonState), each with its initial value and its reducer. Cheap to
@@ -44,6 +44,8 @@ use crate::state::{Channel, Lifetime, StateError};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonChannels(Arc<ChannelTable>);
+
+const NAMELESS: &str = "a key needs a name, and this one is empty";
 
 /// One entry of each list for each key, in the order in which the keys were added.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,10 +141,7 @@ impl JsonChannels {
     }
 
     pub(super) fn place(&self, name: &str) -> Result<usize, StateError> {
-        self.0.places.get(name).copied().ok_or_else(|| StateError::UnknownChannel {
-            channel: name.to_owned(),
-            nearest: nearest(name, self.0.places.keys().map(String::as_str)).map(str::to_owned),
-        })
+        self.0.places.get(name).copied().ok_or_else(|| unknown_channel(name, &self.0.channels))
     }
 
     pub(super) fn name(&self, channel: usize) -> String {
@@ -158,13 +157,15 @@ impl JsonChannels {
         self.place(key).is_ok_and(|at| !self.0.channels[at].secret)
     }
 
-    /// The keys whose initial value their reducer cannot begin with, and those whose function is missing.
+    /// The keys without a name, those whose initial value their reducer cannot begin with, and those whose
+    /// reducer is incomplete.
     pub(super) fn problems(&self) -> Vec<StateError> {
         let ChannelTable { channels, reducers, initial, .. } = &*self.0;
         let parts = channels.iter().zip(reducers.iter().zip(initial));
         let problems = parts.filter_map(|(channel, (reducer, initial))| {
-            let (channel, problem) = (channel.name.to_string(), reducer.problem(initial)?);
-            Some(StateError::BadValue { channel, problem })
+            let nameless = channel.name.is_empty().then(|| NAMELESS.to_owned());
+            let problem = nameless.or_else(|| reducer.problem(initial))?;
+            Some(StateError::BadValue { channel: channel.name.to_string(), problem })
         });
         problems.collect()
     }

@@ -140,6 +140,12 @@ impl JsonReducer {
     /// The reason why `compile()` refuses a key with this reducer and this initial value.
     pub(super) fn problem(&self, initial: &Value) -> Option<String> {
         match self {
+            JsonReducer::ById { field } if field.is_empty() => {
+                Some("its reducer `by_id` needs the name of a field, and this one is empty".to_owned())
+            }
+            JsonReducer::With(function) if function.name().is_empty() => {
+                Some("its reducer is a function, which needs a name, and this one is empty".to_owned())
+            }
             JsonReducer::With(function) if !function.is_known() => Some(format!(
                 "it is reduced by the function `{}`, which was read by name only: add it with \
                  `.with_functions(..)` to the channels",
@@ -364,6 +370,9 @@ fn read(form: &Value) -> Result<JsonReducer, String> {
     let entry = form.as_object().filter(|form| form.len() == 1).and_then(|form| form.iter().next());
     match (form, entry) {
         (Value::String(word), _) => of_word(word),
+        (_, Some((word, Value::String(name)))) if name.is_empty() => {
+            Err(format!("a reducer `{word}` needs a name, and this one is empty"))
+        }
         (_, Some((word, Value::String(field)))) if word == "by_id" => {
             Ok(JsonReducer::by_field(field.clone()))
         }

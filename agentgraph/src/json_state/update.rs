@@ -85,11 +85,7 @@ impl JsonUpdate {
     ///
     /// # Errors
     /// [`StateError::Encode`] if JSON cannot represent the value, such as a map whose keys are not texts.
-    pub fn set_as<T: Serialize + ?Sized>(
-        self,
-        key: impl AsRef<str>,
-        value: &T,
-    ) -> Result<Self, StateError> {
+    pub fn set_as<T: Serialize + ?Sized>(self, key: impl AsRef<str>, value: &T) -> Result<Self, StateError> {
         let key = key.as_ref().to_owned();
         match serde_json::to_value(value) {
             Ok(value) => Ok(self.set(key, value)),
@@ -107,12 +103,11 @@ impl JsonUpdate {
     /// Removes the items with these ids, if there are any, from a key with
     /// [`JsonReducer::ById`](super::JsonReducer::ById).
     #[must_use]
-    pub fn remove<I: AsRef<str>>(
-        mut self,
-        key: impl AsRef<str>,
-        ids: impl IntoIterator<Item = I>,
-    ) -> Self {
-        self.writes.push((key.as_ref().to_owned(), WriteOf::Remove(ids.into_iter().map(|id| id.as_ref().to_owned()).collect())));
+    pub fn remove<I: AsRef<str>>(mut self, key: impl AsRef<str>, ids: impl IntoIterator<Item = I>) -> Self {
+        self.writes.push((
+            key.as_ref().to_owned(),
+            WriteOf::Remove(ids.into_iter().map(|id| id.as_ref().to_owned()).collect()),
+        ));
         self
     }
 

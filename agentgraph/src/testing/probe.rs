@@ -67,7 +67,11 @@ impl Probe {
     /// An effect whose receiver ignores a second one with the same key. Only effects with different keys
     /// count as several.
     pub fn idempotent(&self, name: impl AsRef<str>, key: impl fmt::Display) {
-        self.report(Effect { name: name.as_ref().to_owned(), key: Some(key.to_string()), once_per_key: true });
+        self.report(Effect {
+            name: name.as_ref().to_owned(),
+            key: Some(key.to_string()),
+            once_per_key: true,
+        });
     }
 
     /// A point in the middle of a node where a kill may come in, or another task: the substitute of a

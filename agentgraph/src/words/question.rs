@@ -28,7 +28,8 @@ impl Spot {
     }
 }
 
-/// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). Text converts into it.
+/// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). A text converts into
+/// it, and a number by its text: `7` and `"7"` are one key.
 ///
 /// ```
 /// use agentgraph::run::InterruptKey;

@@ -71,7 +71,7 @@ pub struct StepSettings<'a> {
 }
 
 impl StepSettings<'_> {
-    /// Tells the step apart from others of its name, as in [`Ctx::once_for`].
+    /// Tells the step apart from others of its name, as in [`Ctx::once_for`]: by the text of the key.
     pub fn key(mut self, key: impl fmt::Display) -> Self {
         self.key = Some(key.to_string());
         self

@@ -22,11 +22,7 @@ impl<O, S> BeforePass<O, S> {
     }
 
     /// See [`PassEdits::add_fn`](crate::dependency::PassEdits::add_fn).
-    pub fn add_fn<M>(
-        &mut self,
-        name: impl AsRef<str>,
-        node: impl IntoDependencyNode<O, S, M>,
-    ) -> &mut Self {
+    pub fn add_fn<M>(&mut self, name: impl AsRef<str>, node: impl IntoDependencyNode<O, S, M>) -> &mut Self {
         let edit = GraphEdit::AddNode { name: name.as_ref().to_owned(), template: None, args: Value::Null };
         self.note(Ok(Op { edit, node: Some(node.into_node()), moot: false }))
     }
