@@ -10,6 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use agentgraph::Terminal;
+use agentgraph::checkpoint::engine::message_and_causes;
 use agentgraph::node::Interrupted;
 
 use crate::message::Message;
@@ -316,9 +317,17 @@ impl fmt::Display for Error {
     }
 }
 
+/// The message and the causes that it does not quote, as `fn main() -> Result<()>` prints `Debug`; `{:#?}`
+/// shows the fields.
 impl fmt::Debug for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
+        match inner.source {
+            // The marker for retry policies is no cause to read.
+            None if !out.alternate() => return fmt::Display::fmt(self, out),
+            Some(_) if !out.alternate() => return message_and_causes(self, out),
+            _ => {}
+        }
         out.debug_struct("Error")
             .field("code", &inner.code)
             .field("message", &inner.message)

@@ -19,7 +19,7 @@
 //! let model = ScriptedModel::new([Reply::tool_call("add", json!({"a": 2, "b": 3})), Reply::text("It is 5.")]);
 //!
 //! let agent = Agent::new(model).tool(add()).compile()?;
-//! let answer = agent.invoke("2 + 3?").await?.into_finished()?;
+//! let answer = agent.invoke("2 + 3?").finish().await?;
 //! assert_eq!(answer.text(), "It is 5.");
 //! assert_eq!(answer.state.messages[2].results().next().unwrap().as_text(), "5");
 //! # Ok(())

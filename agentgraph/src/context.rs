@@ -36,7 +36,6 @@ pub(crate) use spending::{Spending, Units};
 pub use store::MissingStore;
 pub(crate) use values_by_type::ValuesByType;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -545,8 +544,8 @@ impl Ctx {
 
     /// Counts resources that this task has used, for the run's [`Budget`](crate::Budget): tokens, or money
     /// in its smallest unit. The use of a failed attempt counts too. Counted with and without a budget.
-    pub fn spend(&self, unit: impl Into<Cow<'static, str>>, amount: u64) {
-        self.shared.root().spending.spend(unit.into(), amount);
+    pub fn spend(&self, unit: impl AsRef<str>, amount: u64) {
+        self.shared.root().spending.spend(unit.as_ref(), amount);
     }
 
     /// The amount of a unit that the run has spent, in all its calls. On a [`Host`](crate::host::Host) the

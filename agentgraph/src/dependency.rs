@@ -275,12 +275,12 @@ impl<O, S> DependencyGraph<O, S> {
 
     /// Adds a session: a cell of every run that nodes take with [`Session<T>`](crate::Session); see
     /// [`StateGraph::session`](crate::StateGraph::session).
-    pub fn session<T>(mut self, name: impl Into<String>) -> Self
+    pub fn session<T>(mut self, name: impl AsRef<str>) -> Self
     where
         T: Default + Serialize + DeserializeOwned + Send + 'static,
     {
         self.sessions.retain(|kind| kind.id != TypeId::of::<T>());
-        self.sessions.push(SessionKind::of::<T>(name.into()));
+        self.sessions.push(SessionKind::of::<T>(name.as_ref().to_owned()));
         self
     }
 

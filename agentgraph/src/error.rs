@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::failure::Failure;
+use agentgraph_checkpoint::engine::message_and_causes;
 use agentgraph_checkpoint::{StoreCode, StoreError};
 
 /// The error a node returns: anything that implements [`std::error::Error`], by `?`, or text by `.into()`.
@@ -102,6 +103,8 @@ codes! {
     UnknownTarget = "E_UNKNOWN_TARGET",
     /// Two tasks of one superstep wrote a channel that accepts one write.
     ConcurrentUpdate = "E_CONCURRENT_UPDATE",
+    /// `compile()` found problems in the graph.
+    Compile = "E_COMPILE",
     /// An update names a key that the schema does not have.
     UnknownChannel = "E_UNKNOWN_CHANNEL",
     /// A value does not fit its channel.
@@ -211,7 +214,8 @@ impl Code {
             | Code::EditRejected
             | Code::NothingToReuse
             | Code::NeedsTemplate
-            | Code::Host => false,
+            | Code::Host
+            | Code::Compile => false,
             // The updates of nodes, and their targets.
             Code::Encode
             | Code::UnorderedValue
@@ -474,8 +478,13 @@ impl fmt::Display for Error {
     }
 }
 
+/// The message and the causes that it does not quote, as `fn main() -> Result<()>` prints `Debug`; `{:#?}`
+/// shows the fields.
 impl fmt::Debug for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !out.alternate() {
+            return message_and_causes(self, out);
+        }
         let mut parts = out.debug_struct("Error");
         parts.field("code", &self.0.code).field("message", &self.0.message);
         if let Some(node) = &self.0.node {

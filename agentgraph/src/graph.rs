@@ -146,6 +146,10 @@ pub(crate) enum Break {
     After,
 }
 
+fn owned(name: impl AsRef<str>) -> Name {
+    Name::Owned(name.as_ref().to_owned())
+}
+
 /// The type of a function that captures nothing: two of one type do the same.
 fn function_of<F: 'static>(_: &F) -> Option<TypeId> {
     (size_of::<F>() == 0).then(TypeId::of::<F>)
@@ -194,9 +198,9 @@ impl<S: State> StateGraph<S> {
 
     /// Adds a node. Checkpoints, events and errors use the name.
     #[track_caller]
-    pub fn node<M>(mut self, name: impl Into<Name>, node: impl IntoNode<S, M>) -> Self {
+    pub fn node<M>(mut self, name: impl AsRef<str>, node: impl IntoNode<S, M>) -> Self {
         let place = Location::caller();
-        self.nodes.push(DeclaredNode { name: name.into(), node: node.into_node(), place });
+        self.nodes.push(DeclaredNode { name: owned(name), node: node.into_node(), place });
         self
     }
 
@@ -238,9 +242,9 @@ impl<S: State> StateGraph<S> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn edge(mut self, from: impl IntoSources, to: impl Into<Name>) -> Self {
+    pub fn edge(mut self, from: impl IntoSources, to: impl AsRef<str>) -> Self {
         let place = Location::caller();
-        self.edges.push(DeclaredEdge { from: from.into_sources(), target: to.into(), place });
+        self.edges.push(DeclaredEdge { from: from.into_sources(), target: owned(to), place });
         self
     }
 
@@ -250,7 +254,7 @@ impl<S: State> StateGraph<S> {
     #[track_caller]
     pub fn route<R: IntoPicks>(
         mut self,
-        from: impl Into<Name>,
+        from: impl AsRef<str>,
         route: impl Fn(&S) -> R + Send + Sync + 'static,
     ) -> Self {
         let place = Location::caller();
@@ -264,7 +268,7 @@ impl<S: State> StateGraph<S> {
         }));
         let targets = targets.collect();
         let picks_several = R::MAY_PICK_SEVERAL;
-        let from = from.into();
+        let from = owned(from);
         let word = "route";
         self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
         self
@@ -274,9 +278,9 @@ impl<S: State> StateGraph<S> {
     /// [`route`](StateGraph::route), which cannot name a wrong target. A name that is not in `targets` is an
     /// error of the run.
     #[track_caller]
-    pub fn branch<B: IntoGotos, T: Into<Name>>(
+    pub fn branch<B: IntoGotos, T: AsRef<str>>(
         mut self,
-        from: impl Into<Name>,
+        from: impl AsRef<str>,
         branch: impl Fn(&S) -> B + Send + Sync + 'static,
         targets: impl IntoIterator<Item = T>,
     ) -> Self {
@@ -285,10 +289,10 @@ impl<S: State> StateGraph<S> {
         let decide = RouterFn::Named(Box::new(move |state: &S, gotos: &mut Vec<Goto>| {
             branch(state).into_gotos(gotos);
         }));
-        let targets = targets.into_iter().map(|name| DeclaredTarget { name: name.into(), dispatches: false });
+        let targets = targets.into_iter().map(|name| DeclaredTarget { name: owned(name), dispatches: false });
         let targets = targets.collect();
         let picks_several = B::MAY_BE_SEVERAL;
-        let from = from.into();
+        let from = owned(from);
         let word = "branch";
         self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
         self
@@ -296,23 +300,23 @@ impl<S: State> StateGraph<S> {
 
     /// Stops every run just before these nodes; `proceed()` continues it.
     #[track_caller]
-    pub fn interrupt_before<T: Into<Name>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
+    pub fn interrupt_before<T: AsRef<str>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.add_breaks(nodes, Break::Before, Location::caller())
     }
 
     /// Stops every run after a superstep in which one of these nodes ran; `proceed()` continues it.
     #[track_caller]
-    pub fn interrupt_after<T: Into<Name>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
+    pub fn interrupt_after<T: AsRef<str>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.add_breaks(nodes, Break::After, Location::caller())
     }
 
-    fn add_breaks<T: Into<Name>>(
+    fn add_breaks<T: AsRef<str>>(
         mut self,
         nodes: impl IntoIterator<Item = T>,
         when: Break,
         place: CodePlace,
     ) -> Self {
-        self.breaks.extend(nodes.into_iter().map(|node| DeclaredBreak { node: node.into(), when, place }));
+        self.breaks.extend(nodes.into_iter().map(|node| DeclaredBreak { node: owned(node), when, place }));
         self
     }
 
@@ -324,12 +328,12 @@ impl<S: State> StateGraph<S> {
 
     /// Adds a session: a cell of every run that nodes take with [`Session<T>`](crate::Session). Checkpoints
     /// use the name. One per type; the last one counts.
-    pub fn session<T>(mut self, name: impl Into<String>) -> Self
+    pub fn session<T>(mut self, name: impl AsRef<str>) -> Self
     where
         T: Default + Serialize + DeserializeOwned + Send + 'static,
     {
         self.sessions.retain(|kind| kind.id != TypeId::of::<T>());
-        self.sessions.push(SessionKind::of::<T>(name.into()));
+        self.sessions.push(SessionKind::of::<T>(name.as_ref().to_owned()));
         self
     }
 
@@ -355,8 +359,8 @@ impl<S: State> StateGraph<S> {
     /// Sets the node that handles the failures of nodes that have no handler of their own; see
     /// [`IntoNode::on_error`].
     #[track_caller]
-    pub fn default_on_error(mut self, handler: impl Into<Name>) -> Self {
-        self.on_error = Some((handler.into(), Location::caller()));
+    pub fn default_on_error(mut self, handler: impl AsRef<str>) -> Self {
+        self.on_error = Some((owned(handler), Location::caller()));
         self
     }
 
@@ -371,8 +375,8 @@ impl<S: State> StateGraph<S> {
     /// followed. The outcome is still [`Outcome::Stopped`](crate::Outcome::Stopped), and `proceed()`
     /// continues where the limit was reached.
     #[track_caller]
-    pub fn on_limit(mut self, node: impl Into<Name>) -> Self {
-        self.on_limit = Some((node.into(), Location::caller()));
+    pub fn on_limit(mut self, node: impl AsRef<str>) -> Self {
+        self.on_limit = Some((owned(node), Location::caller()));
         self
     }
 
@@ -473,7 +477,7 @@ impl<S: State> StateGraph<S> {
     /// # use serde::{Deserialize, Serialize};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// # let saver = std::sync::Arc::new(MemorySaver::new());
+    /// # let saver = MemorySaver::new();
     /// # mod before {
     /// #     use super::*;
     /// #     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
@@ -500,8 +504,8 @@ impl<S: State> StateGraph<S> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn drops(mut self, field: impl Into<Cow<'static, str>>) -> Self {
-        self.drops.push((field.into(), Location::caller()));
+    pub fn drops(mut self, field: impl AsRef<str>) -> Self {
+        self.drops.push((owned(field), Location::caller()));
         self
     }
 
@@ -556,14 +560,14 @@ impl<S: State> StateGraph<S> {
     #[track_caller]
     pub fn template<A, N, M>(
         mut self,
-        name: impl Into<Name>,
+        name: impl AsRef<str>,
         factory: impl Fn(A) -> N + Send + Sync + 'static,
     ) -> Self
     where
         A: DeserializeOwned,
         N: IntoNode<S, M>,
     {
-        self.templates.push((name.into(), template::template(factory), Location::caller()));
+        self.templates.push((owned(name), template::template(factory), Location::caller()));
         self
     }
 }

@@ -42,7 +42,7 @@
 //! let outcome = graph.invoke(Chat::update().question("Do I need a coat?")).thread("ada").await?;
 //! assert_eq!(outcome.interrupts()[0].value, "look up Oslo?");
 //!
-//! let chat = graph.resume(true).thread("ada").await?.into_finished()?; // with a file, next week
+//! let chat = graph.resume(true).thread("ada").finish().await?; // with a file, next week
 //! assert_eq!(chat.answer, "Take a coat: snow in Oslo.");
 //! # Ok(())
 //! # }
@@ -155,21 +155,67 @@ pub mod reduce;
 pub mod run;
 pub mod state;
 pub mod subgraph;
-#[cfg(any(feature = "conformance", feature = "testing"))]
 pub mod testing;
 pub mod workflow;
 
 /// Checkpoints, and the stores that keep them. This is the crate `agentgraph-checkpoint`, which is all that
 /// a store of one's own needs.
+///
+/// | items | feature of `agentgraph` |
+/// |---|---|
+/// | [`MemorySaver`](crate::MemorySaver), [`Checkpointer`](crate::Checkpointer) and its extensions | none |
+/// | `SqliteSaver`, `SqliteSaverBuilder`, `Synchronous` | `sqlite` |
+/// | `PostgresSaver`, `PostgresSaverBuilder` | `postgres` |
+/// | `EncryptedSaver`, `EncryptionKey`, `KeyRing` | `encryption` |
+/// | `conformance`: the tests of a store of one's own | `conformance` |
 pub mod checkpoint {
     #[doc(inline)]
     pub use agentgraph_checkpoint::*;
+
+    // A glob hides items without their feature from the compiler, which names the feature of those listed here.
+    #[cfg(feature = "conformance")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::conformance;
+    #[cfg(feature = "encryption")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::{EncryptedSaver, EncryptedStore, EncryptionKey, KeyRing};
+    #[cfg(feature = "postgres")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::{
+        PostgresSaver, PostgresSaverBuilder, PostgresStore, PostgresStoreBuilder,
+    };
+    #[cfg(feature = "sqlite")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::{
+        SqliteSaver, SqliteSaverBuilder, SqliteStore, SqliteStoreBuilder, Synchronous,
+    };
 }
 
 /// Long-term memory: what nodes and tools remember beside the checkpoints of a thread, and across threads.
+///
+/// | items | feature of `agentgraph` |
+/// |---|---|
+/// | [`MemoryStore`](store::MemoryStore), [`Store`](crate::Store), [`StoreExt`](store::StoreExt) | none |
+/// | `SqliteStore`, `SqliteStoreBuilder` | `sqlite` |
+/// | `PostgresStore`, `PostgresStoreBuilder` | `postgres` |
+/// | `EncryptedStore` | `encryption` |
+/// | `conformance`: the tests of a store of one's own | `conformance` |
 pub mod store {
     #[doc(inline)]
     pub use agentgraph_checkpoint::store::*;
+
+    #[cfg(feature = "encryption")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::store::EncryptedStore;
+    #[cfg(feature = "conformance")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::store::conformance;
+    #[cfg(feature = "postgres")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::store::{PostgresStore, PostgresStoreBuilder};
+    #[cfg(feature = "sqlite")]
+    #[doc(inline)]
+    pub use agentgraph_checkpoint::store::{SqliteStore, SqliteStoreBuilder};
 }
 
 /// Temporary edits: nodes, edges and skips that hold for one run.

@@ -19,7 +19,7 @@ pub use crate::layer::{NodeCall, NodeService};
 pub use crate::panic::NodePanic;
 pub use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 pub use crate::session::{MissingSession, Session};
-pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step};
+pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step, TargetName};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -147,9 +147,9 @@ pub trait IntoNode<S: State, M>: Sized {
     /// the node in the superstep: it reads the same snapshot, the same [`Input`] and the
     /// [`Failure`](crate::Failure), and its update and its targets are used instead of the failed node's.
     /// If the handler fails too, the run fails; when the run continues, only the handler runs again.
-    fn on_error(self, handler: impl Into<String>) -> Node<S> {
+    fn on_error(self, handler: impl AsRef<str>) -> Node<S> {
         let mut node = self.into_node();
-        node.settings.on_error = Some(handler.into());
+        node.settings.on_error = Some(handler.as_ref().to_owned());
         node
     }
 

@@ -53,6 +53,7 @@ pub use upkeep::{Prune, Pruned};
 pub use view::{Checkpoint, History};
 pub use waiting::{WaitingThread, WaitingThreads};
 
+use std::any::Any;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -419,6 +420,38 @@ impl<S: State, O> RunBuilder<S, O> {
         let queue = Arc::new(self.plan.event_queue());
         let events = Arc::clone(&queue);
         EventStream::new(Box::pin(self.plan.run(Some(events))), queue)
+    }
+}
+
+impl<S: State, O: From<S> + Any + Send + Sync> RunBuilder<S, O> {
+    /// Runs the call to the end of its run, and returns the output: [`Outcome::into_finished`] of the awaited
+    /// call.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph::Code;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # #[state(volatile)]
+    /// # struct Note { text: String }
+    /// # async fn write() -> NoteUpdate { Note::update().text("tea") }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// assert_eq!(graph.invoke(Note::update()).finish().await?.text, "tea");
+    ///
+    /// let error = graph.invoke(Note::update()).max_supersteps(0).finish().await.unwrap_err();
+    /// assert_eq!(error.code(), Code::NotFinished);
+    /// assert_eq!(error.state::<Note>().unwrap().text, "");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// That of the run, and those of [`Outcome::into_finished`] for a run that was interrupted or stopped, or
+    /// whose join still waits. They have the output as their [`state`](Error::state). A run that waits or was
+    /// stopped is suspended as always: `resume` and `proceed` continue it.
+    pub async fn finish(self) -> Result<O, Error> {
+        Ok(self.await?.into_finished()?)
     }
 }
 

@@ -297,7 +297,7 @@ pub enum WriteKind {
 }
 
 /// The error for an update, or stored bytes, that do not fit the state.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
     /// The schema has no channel with this name.
@@ -324,6 +324,13 @@ pub enum StateError {
         /// The encoder's message.
         problem: String,
     },
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl fmt::Debug for StateError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
 }
 
 fn hint(nearest: &Option<String>) -> String {

@@ -333,6 +333,42 @@ pub enum Goto {
     Dispatch(Dispatch),
 }
 
+/// The name of a target. Steps go to names all the time, so a literal is not copied. A `&str` borrowed from a
+/// value is not a literal: pass a `String` or a `&String`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a node's name",
+    label = "not a name",
+    note = "use a literal, `END`, a `String` or a `&String`"
+)]
+pub trait TargetName {
+    /// Returns the name.
+    fn into_name(self) -> Cow<'static, str>;
+}
+
+impl TargetName for &'static str {
+    fn into_name(self) -> Cow<'static, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl TargetName for String {
+    fn into_name(self) -> Cow<'static, str> {
+        Cow::Owned(self)
+    }
+}
+
+impl TargetName for &String {
+    fn into_name(self) -> Cow<'static, str> {
+        Cow::Owned(self.clone())
+    }
+}
+
+impl TargetName for Cow<'static, str> {
+    fn into_name(self) -> Cow<'static, str> {
+        self
+    }
+}
+
 /// A value that names one target.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a node",
@@ -350,15 +386,10 @@ impl IntoGoto for Goto {
     }
 }
 
-impl IntoGoto for &'static str {
+#[diagnostic::do_not_recommend]
+impl<T: TargetName> IntoGoto for T {
     fn into_goto(self) -> Goto {
-        Goto::Node(Cow::Borrowed(self))
-    }
-}
-
-impl IntoGoto for String {
-    fn into_goto(self) -> Goto {
-        Goto::Node(Cow::Owned(self))
+        Goto::Node(self.into_name())
     }
 }
 
@@ -421,8 +452,8 @@ impl Dispatch {
     /// let jobs: Vec<Dispatch> = (1..=3).map(|page: u32| Dispatch::new("read_page", page)).collect();
     /// assert_eq!(jobs.len(), 3);
     /// ```
-    pub fn new<I: Serialize + Send + Sync + 'static>(node: impl Into<Cow<'static, str>>, input: I) -> Self {
-        Dispatch { node: node.into(), input: InputValue::new(input) }
+    pub fn new<I: Serialize + Send + Sync + 'static>(node: impl TargetName, input: I) -> Self {
+        Dispatch { node: node.into_name(), input: InputValue::new(input) }
     }
 
     /// Fails an attempt of this task that takes longer than `limit`, whatever the node's own

@@ -19,7 +19,7 @@ use crate::extract::{FromTask, Task};
 use crate::graph::{CompileError, StateGraph};
 use crate::node::{IntoNode, Node};
 use crate::policy::RetryPolicy;
-use crate::run::{CompiledGraph, NotFinished, Outcome};
+use crate::run::{CompiledGraph, NotFinished, Outcome, RunBuilder};
 use crate::words::START;
 
 /// An ordinary async function as a durable workflow. The function is called again after a kill, an interrupt
@@ -59,7 +59,7 @@ use crate::words::START;
 /// let asked = orders.invoke(items).thread("order-1").await?;
 /// assert_eq!(asked.interrupts()[0].value, "pay 7?");
 ///
-/// let receipt = orders.resume(true).thread("order-1").await?.into_returned()?;
+/// let receipt = orders.resume(true).thread("order-1").returned().await?;
 /// assert_eq!(receipt, "receipt over 7");
 /// # Ok(())
 /// # }
@@ -74,8 +74,8 @@ pub struct Workflow<I: WorkflowValue, O: WorkflowValue> {
 impl<I: WorkflowValue, O: WorkflowValue> Workflow<I, O> {
     /// A workflow with this name, which is the name of its node in events and threads. Threads contain the
     /// name, so a workflow that is renamed cannot continue them.
-    pub fn new<M>(name: impl Into<String>, function: impl WorkflowFn<I, O, M>) -> Self {
-        Workflow { name: name.into(), node: function.into_node(), graph: StateGraph::new() }
+    pub fn new<M>(name: impl AsRef<str>, function: impl WorkflowFn<I, O, M>) -> Self {
+        Workflow { name: name.as_ref().to_owned(), node: function.into_node(), graph: StateGraph::new() }
     }
 
     /// Calls the function again when it fails: [`IntoNode::retry`]. Steps that are done are not done again.
@@ -128,8 +128,8 @@ impl<I: WorkflowValue, O: WorkflowValue> Workflow<I, O> {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
 /// let sum = Workflow::new("sum", add).compile()?.checkpointer(MemorySaver::new());
-/// assert_eq!(sum.invoke(2).thread("t-1").await?.into_returned()?, 2);
-/// assert_eq!(sum.invoke(3).thread("t-1").await?.into_returned()?, 5);
+/// assert_eq!(sum.invoke(2).thread("t-1").returned().await?, 2);
+/// assert_eq!(sum.invoke(3).thread("t-1").returned().await?, 5);
 /// # Ok(())
 /// # }
 /// ```
@@ -141,6 +141,20 @@ impl<I: WorkflowValue, O: WorkflowValue> FromTask<WorkflowState<I, O>> for Previ
 
     fn from_task(task: &Task<'_, WorkflowState<I, O>>) -> Result<Self, Self::Error> {
         Ok(Previous(task.state().returned().cloned()))
+    }
+}
+
+/// # The result of a workflow
+impl<I: WorkflowValue, O: WorkflowValue> RunBuilder<WorkflowState<I, O>> {
+    /// Runs the call to the end of its run, and returns what the workflow returned.
+    ///
+    /// # Errors
+    /// As [`finish`](RunBuilder::finish).
+    pub async fn returned(self) -> Result<O, Error>
+    where
+        WorkflowState<I, O>: Any,
+    {
+        Ok(self.await?.into_returned()?)
     }
 }
 

@@ -77,6 +77,9 @@ use crate::upkeep::{self, Upkeep};
 /// rows of the same thread, and take back an answer whose superstep is still open, so that its question is
 /// asked again. (The byte `0xc0`, which marks an answer as taken back, is the only content stored
 /// unencrypted: the store needs it to find the threads that wait.)
+///
+/// A clone is another handle of the same store.
+#[derive(Clone)]
 pub struct EncryptedSaver<C> {
     inner: C,
     keys: KeyRing,
@@ -84,7 +87,7 @@ pub struct EncryptedSaver<C> {
     reads_clear: bool,
     services: Arc<dyn Services>,
     /// The number of consecutive rows that the inner store's `try_put` did not take.
-    awaited: AtomicU32,
+    awaited: Arc<AtomicU32>,
 }
 
 /// After this many, the inner store is assumed to always need an await.
@@ -105,7 +108,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
             random: Random::of_the_system(),
             reads_clear: false,
             services: Arc::new(SystemServices),
-            awaited: AtomicU32::new(0),
+            awaited: Arc::default(),
         }
     }
 

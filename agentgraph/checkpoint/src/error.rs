@@ -153,8 +153,12 @@ impl fmt::Display for StoreError {
     }
 }
 
+/// The message, as `fn main() -> Result<()>` prints `Debug`; `{:#?}` shows the fields.
 impl fmt::Debug for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !out.alternate() {
+            return message_and_causes(self, out);
+        }
         let mut parts = out.debug_struct("StoreError");
         parts.field("code", &self.0.code).field("message", &self.0.message);
         if let Some(thread) = &self.0.thread {
@@ -171,6 +175,24 @@ impl StdError for StoreError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
     }
+}
+
+/// Writes an error for a person: its message, then those of its causes that no message before them quotes.
+pub fn message_and_causes(error: &dyn StdError, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut told = error.to_string();
+    out.write_str(&told)?;
+    let mut heading = "\n\nCaused by:";
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !told.contains(&message) {
+            write!(out, "{heading}\n    {message}")?;
+            heading = "";
+            told = message;
+        }
+        cause = error.source();
+    }
+    Ok(())
 }
 
 /// The error of a lost race, for authors of checkpointers.

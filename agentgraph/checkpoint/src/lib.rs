@@ -116,7 +116,7 @@ pub use upkeep::Upkeep;
 #[doc(hidden)]
 pub mod engine {
     pub use crate::checkpointer::page;
-    pub use crate::error::{corrupt, unreadable};
+    pub use crate::error::{corrupt, message_and_causes, unreadable};
     pub use crate::id::TaskPlace;
     pub use crate::leased::Leased;
     pub use crate::refused::Refused;

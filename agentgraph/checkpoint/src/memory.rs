@@ -5,7 +5,7 @@ mod shared;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -52,14 +52,15 @@ use crate::upkeep::Upkeep;
 /// ```
 ///
 /// Only this process can access its content, so the hashes of large values are not verified on reads.
-#[derive(Debug)]
+/// A clone is another handle of the same store.
+#[derive(Clone, Debug)]
 pub struct MemorySaver {
-    store: Mutex<Store>,
+    store: Arc<Mutex<Store>>,
     /// Locked before `store`, or without it.
-    shared: Mutex<Shared>,
+    shared: Arc<Mutex<Shared>>,
     share_from: usize,
     /// Notified whenever a thread is released.
-    released: Notify,
+    released: Arc<Notify>,
     stops: StopListeners,
 }
 
@@ -95,10 +96,10 @@ fn equal(name: &str, other: &str) -> bool {
 impl Default for MemorySaver {
     fn default() -> Self {
         MemorySaver {
-            store: Mutex::default(),
-            shared: Mutex::default(),
+            store: Arc::default(),
+            shared: Arc::default(),
             share_from: SHARE_FROM,
-            released: Notify::new(),
+            released: Arc::default(),
             stops: StopListeners::default(),
         }
     }

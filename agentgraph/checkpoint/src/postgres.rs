@@ -106,6 +106,9 @@ use taker::Taker;
 ///
 /// [`StoreCode::Store`](crate::StoreCode::Store) if the server fails or cannot be reached; its source is
 /// the client's own error.
+///
+/// A clone is another handle of the same store.
+#[derive(Clone)]
 pub struct PostgresSaver {
     calls: Calls,
     listener: Arc<Listener>,

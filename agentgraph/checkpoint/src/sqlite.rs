@@ -30,7 +30,7 @@ pub use open::{SqliteSaverBuilder, Synchronous};
 use std::fmt;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -90,7 +90,7 @@ use queue::{Outcome, Progress, Queue, Ticket};
 ///
 /// # Sharing
 ///
-/// Graphs of one process should share one saver: commits of runs that store at the same time become one
+/// Graphs of one process should share one saver, a clone of which is another handle of it: commits of runs that store at the same time become one
 /// transaction. Several savers and several processes may open one file if it is on a local disk (WAL does
 /// not work over network file systems). A saver that finds the file locked sleeps and tries again until
 /// [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed, so its calls need a tokio runtime with
@@ -126,20 +126,21 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// [`StoreCode::Store`](crate::StoreCode::Store) if SQLite fails; its message names the file and what to
 /// do, its source is SQLite's own error. Steps above `i64::MAX` cannot be stored and are refused with the
 /// same code.
+#[derive(Clone)]
 pub struct SqliteSaver {
     home: Home,
     busy_timeout: Duration,
     share_from: usize,
     /// Held for one statement or transaction.
-    connection: Exclusive<Connection>,
+    connection: Arc<Exclusive<Connection>>,
     /// Rows that wait for the next commit.
-    queue: Queue,
+    queue: Arc<Queue>,
     /// No queued row is stored before this time, since another process writes.
-    not_before: Mutex<Option<Instant>>,
-    owner: Owner,
-    anchor: Anchor,
+    not_before: Arc<Mutex<Option<Instant>>>,
+    owner: Arc<Owner>,
+    anchor: Arc<Anchor>,
     /// Notified whenever this saver releases a thread.
-    released: Notify,
+    released: Arc<Notify>,
     stops: StopListeners,
 }
 
@@ -172,16 +173,16 @@ impl SqliteSaver {
         let written = home.path().filter(|_| !options.file.read_only);
         let written = written.map(|path| open::opened(&connection, path));
         SqliteSaver {
-            owner: Owner::new(written.as_deref()),
-            anchor: Anchor::of(written.as_deref()),
+            owner: Arc::new(Owner::new(written.as_deref())),
+            anchor: Arc::new(Anchor::of(written.as_deref())),
             home,
-            released: Notify::new(),
+            released: Arc::default(),
             stops: StopListeners::default(),
             busy_timeout: options.file.busy_timeout,
             share_from: options.share_from,
-            connection: Exclusive::new(connection),
-            queue: Queue::default(),
-            not_before: Mutex::default(),
+            connection: Arc::new(Exclusive::new(connection)),
+            queue: Arc::default(),
+            not_before: Arc::default(),
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::lease::HearsStops;
 
 /// The listeners of one store in this process.
-#[derive(Default)]
-pub(crate) struct StopListeners(Mutex<Vec<Weak<dyn HearsStops>>>);
+#[derive(Clone, Default)]
+pub(crate) struct StopListeners(Arc<Mutex<Vec<Weak<dyn HearsStops>>>>);
 
 impl StopListeners {
     pub(crate) fn add(&self, listener: Weak<dyn HearsStops>) {

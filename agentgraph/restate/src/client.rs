@@ -77,20 +77,20 @@ impl RestateClient {
     }
 
     /// A graph with a state of type `S`, by the name under which workers serve it.
-    pub fn graph<S: StoredState<Schema = ()>>(&self, name: impl Into<String>) -> RemoteGraph<S> {
+    pub fn graph<S: StoredState<Schema = ()>>(&self, name: impl AsRef<str>) -> RemoteGraph<S> {
         self.graph_of(name, ())
     }
 
     /// [`graph`](Self::graph) for a state whose channels are known only at run time, such as
     /// [`JsonState`](agentgraph::JsonState).
-    pub fn graph_of<S: StoredState>(&self, name: impl Into<String>, schema: S::Schema) -> RemoteGraph<S> {
+    pub fn graph_of<S: StoredState>(&self, name: impl AsRef<str>, schema: S::Schema) -> RemoteGraph<S> {
         let (threads, relay) = (self.threads(name), self.relay.clone());
         RemoteGraph { threads, relay, schema, state: PhantomData }
     }
 
     /// The threads of a graph without its types, by the name under which workers serve it.
-    pub fn threads(&self, name: impl Into<String>) -> RemoteThreads {
-        RemoteThreads::new(self.ingress.clone(), self.keys.clone(), name.into())
+    pub fn threads(&self, name: impl AsRef<str>) -> RemoteThreads {
+        RemoteThreads::new(self.ingress.clone(), self.keys.clone(), name.as_ref().to_owned())
     }
 }
 
@@ -190,8 +190,8 @@ impl<S: StoredState> RemoteGraph<S> {
 
     /// Changes the state of a thread. As
     /// [`CompiledGraph::update_state`](agentgraph::CompiledGraph::update_state), of the newest checkpoint.
-    pub fn update_state(&self, thread: impl Into<String>) -> RemoteEdit<S> {
-        RemoteEdit::new(self, thread.into())
+    pub fn update_state(&self, thread: impl AsRef<str>) -> RemoteEdit<S> {
+        RemoteEdit::new(self, thread.as_ref().to_owned())
     }
 
     /// The newest checkpoint of a thread, also while a call runs in it; `None` if there is no such thread. As
@@ -199,15 +199,15 @@ impl<S: StoredState> RemoteGraph<S> {
     ///
     /// # Errors
     /// If the server or its workers are not reached, or the state does not fit `S`.
-    pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
-        let found = self.threads.state(thread).await?;
+    pub async fn state(&self, thread: impl AsRef<str>) -> Result<Option<Checkpoint<S>>, Error> {
+        let found = self.threads.state(thread.as_ref()).await?;
         found.map(|found| found.into_checkpoint(&self.schema)).transpose()
     }
 
     /// The checkpoints of a thread, newest first, from the checkpointer of the workers' graph. As
     /// [`CompiledGraph::history`](agentgraph::CompiledGraph::history).
-    pub fn history(&self, thread: impl Into<String>) -> RemoteHistory<S> {
-        RemoteHistory::new(self, thread.into())
+    pub fn history(&self, thread: impl AsRef<str>) -> RemoteHistory<S> {
+        RemoteHistory::new(self, thread.as_ref().to_owned())
     }
 
     /// Cancels the call that has the thread: it ends as [stopped](agentgraph::StopReason::Cancelled), and
@@ -216,8 +216,8 @@ impl<S: StoredState> RemoteGraph<S> {
     ///
     /// # Errors
     /// If the server or its workers are not reached.
-    pub async fn cancel(&self, thread: &str) -> Result<Cancellation, Error> {
-        self.threads.cancel(thread).await
+    pub async fn cancel(&self, thread: impl AsRef<str>) -> Result<Cancellation, Error> {
+        self.threads.cancel(thread.as_ref()).await
     }
 
     /// Drains the call that has the thread: tasks under way end and are committed, then the call ends as
@@ -226,8 +226,8 @@ impl<S: StoredState> RemoteGraph<S> {
     ///
     /// # Errors
     /// If the server or its workers are not reached.
-    pub async fn drain(&self, thread: &str) -> Result<bool, Error> {
-        self.threads.drain(thread).await
+    pub async fn drain(&self, thread: impl AsRef<str>) -> Result<bool, Error> {
+        self.threads.drain(thread.as_ref()).await
     }
 
     /// Deletes a thread after the calls that wait for it: its state, its history and its large values. The
@@ -236,14 +236,14 @@ impl<S: StoredState> RemoteGraph<S> {
     ///
     /// # Errors
     /// If the server or its workers are not reached.
-    pub async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        self.threads.delete(thread).await
+    pub async fn delete_thread(&self, thread: impl AsRef<str>) -> Result<(), Error> {
+        self.threads.delete(thread.as_ref()).await
     }
 
     /// The events of a thread from now on, of all calls that are [streamed](RemoteCall::stream) or have
     /// [views](RemoteCall::views), made by any client. The stream does not end.
-    pub fn watch(&self, thread: &str) -> RemoteStream<S> {
-        RemoteStream::of_thread(self, thread)
+    pub fn watch(&self, thread: impl AsRef<str>) -> RemoteStream<S> {
+        RemoteStream::of_thread(self, thread.as_ref())
     }
 }
 

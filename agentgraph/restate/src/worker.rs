@@ -111,8 +111,8 @@ impl RestateWorker {
     /// The graph's own checkpointer, if it has one, must be one that all workers reach. It keeps the
     /// history of threads, values that are too large for the server's journal, and the results of durable
     /// steps ([`Ctx::once`](agentgraph::Ctx::once)). The threads themselves are in the server.
-    pub fn graph(mut self, name: impl Into<String>, graph: impl HostedGraph) -> Self {
-        self.graphs.push((name.into(), Arc::new(graph)));
+    pub fn graph(mut self, name: impl AsRef<str>, graph: impl HostedGraph) -> Self {
+        self.graphs.push((name.as_ref().to_owned(), Arc::new(graph)));
         self
     }
 
@@ -296,7 +296,7 @@ impl std::fmt::Debug for RestateWorker {
 }
 
 /// Why a worker does not serve.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
     /// The address is reachable from other machines, and anyone could run the worker's nodes.
@@ -376,6 +376,13 @@ pub enum ServeError {
         /// The answer, or why there was none.
         problem: String,
     },
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl std::fmt::Debug for ServeError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, out)
+    }
 }
 
 impl ServeError {

@@ -148,12 +148,12 @@ impl Edits {
     /// arguments.
     pub fn add_node(
         &self,
-        name: impl Into<String>,
-        template: impl Into<String>,
+        name: impl AsRef<str>,
+        template: impl AsRef<str>,
         args: impl Serialize,
     ) -> Result<(), EditError> {
-        let name = name.into();
-        let template = Some(template.into());
+        let name = name.as_ref().to_owned();
+        let template = Some(template.as_ref().to_owned());
         match serde_json::to_value(args) {
             Ok(args) => self.submit(GraphEdit::AddNode { name, template, args }, None),
             Err(error) => {
@@ -173,10 +173,10 @@ impl Edits {
     /// functions.
     pub fn add_fn<S: State, M>(
         &self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         node: impl IntoNode<S, M>,
     ) -> Result<(), EditError> {
-        let edit = GraphEdit::AddNode { name: name.into(), template: None, args: Value::Null };
+        let edit = GraphEdit::AddNode { name: name.as_ref().to_owned(), template: None, args: Value::Null };
         self.submit(edit, Some(Arc::new(node.into_node())))
     }
 
@@ -187,8 +187,8 @@ impl Edits {
     /// # Errors
     /// If the edge exists, or one of its ends is unknown. In a dependency graph also if it closes a cycle,
     /// or `to` is done.
-    pub fn add_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::AddEdge { from: from.into(), to: to.into() }, None)
+    pub fn add_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
+        self.submit(GraphEdit::AddEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() }, None)
     }
 
     /// Adds an edge before the others: its source's output is the first input of its target, where order
@@ -196,8 +196,11 @@ impl Edits {
     ///
     /// # Errors
     /// As [`add_edge`](Edits::add_edge).
-    pub fn prepend_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::PrependEdge { from: from.into(), to: to.into() }, None)
+    pub fn prepend_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
+        self.submit(
+            GraphEdit::PrependEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() },
+            None,
+        )
     }
 
     /// Removes an edge. A join no longer waits for its source. In a dependency graph, a node that loses its
@@ -206,8 +209,11 @@ impl Edits {
     /// # Errors
     /// If the edge does not exist, or one of its ends is unknown; in a dependency graph also if one of them
     /// is done.
-    pub fn remove_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::RemoveEdge { from: from.into(), to: to.into() }, None)
+    pub fn remove_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
+        self.submit(
+            GraphEdit::RemoveEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() },
+            None,
+        )
     }
 
     /// Removes a node with all its edges. If it was to run next, it does not; if it is running, it
@@ -215,8 +221,8 @@ impl Edits {
     ///
     /// # Errors
     /// If the node does not exist; in a dependency graph also if it runs, waits for an answer, or is done.
-    pub fn remove_node(&self, name: impl Into<String>) -> Result<(), EditError> {
-        self.submit(GraphEdit::RemoveNode { name: name.into() }, None)
+    pub fn remove_node(&self, name: impl AsRef<str>) -> Result<(), EditError> {
+        self.submit(GraphEdit::RemoveNode { name: name.as_ref().to_owned() }, None)
     }
 
     /// Skips each of these nodes when it is reached next in this run: its last output is used again, and
@@ -225,8 +231,11 @@ impl Edits {
     /// # Errors
     /// If one of them is unknown, and with [`Code::NothingToReuse`](crate::Code::NothingToReuse) if it has
     /// no output to use again. In a dependency graph also if one of them runs or is done.
-    pub fn skip<T: Into<String>>(&self, nodes: impl IntoIterator<Item = T>) -> Result<(), EditError> {
-        self.submit(GraphEdit::Skip { nodes: nodes.into_iter().map(Into::into).collect() }, None)
+    pub fn skip<T: AsRef<str>>(&self, nodes: impl IntoIterator<Item = T>) -> Result<(), EditError> {
+        self.submit(
+            GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().to_owned()).collect() },
+            None,
+        )
     }
 
     pub(crate) fn mark(&self) -> EditMark {

@@ -11,8 +11,8 @@ mod settings;
 pub(crate) use results::{Counted, NewOnce, OnceResults, OnceStorage};
 pub use settings::StepSettings;
 
-use std::borrow::Cow;
 use std::error::Error as StdError;
+use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -78,17 +78,18 @@ impl Ctx {
     /// # Errors
     /// The error of `work`, or an [`OnceError`]. If the result cannot be stored because the store fails, the
     /// run ends and the future is dropped.
-    pub fn once<T, F>(&self, name: impl Into<Cow<'static, str>>, work: F) -> DurableStep<T, F>
+    pub fn once<T, F>(&self, name: impl AsRef<str>, work: F) -> DurableStep<T, F>
     where
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, BoxError>>,
     {
-        let name = name.into().into_owned();
+        let name = name.as_ref().to_owned();
         DurableStep::new(self, |results| OnceKey::next(results, name), work)
     }
 
     /// [`once`](Ctx::once) with a key instead of an index among the calls of that name: for work whose order
-    /// is not fixed, such as one call for each of several parallel results.
+    /// is not fixed, such as one call for each of several parallel results. A key is a text, a number, or
+    /// another value with a text, such as a UUID. Keys with equal texts are equal: `7` and `"7"` are one key.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -124,17 +125,12 @@ impl Ctx {
     ///
     /// # Errors
     /// As [`once`](Ctx::once); also if a step with an equal name and key is running.
-    pub fn once_for<T, F>(
-        &self,
-        name: impl Into<Cow<'static, str>>,
-        key: impl Into<String>,
-        work: F,
-    ) -> DurableStep<T, F>
+    pub fn once_for<T, F>(&self, name: impl AsRef<str>, key: impl fmt::Display, work: F) -> DurableStep<T, F>
     where
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, BoxError>>,
     {
-        let key = OnceKey { name: name.into().into_owned(), call: OnceCall::Key(key.into()) };
+        let key = OnceKey { name: name.as_ref().to_owned(), call: OnceCall::Key(key.to_string()) };
         DurableStep::new(self, |_| key, work)
     }
 }

@@ -1,6 +1,5 @@
 //! Sleeping: a node waits for a time, and its run does not.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -63,10 +62,10 @@ impl Ctx {
     /// [`once`](Ctx::once).
     pub fn sleep(
         &self,
-        name: impl Into<Cow<'static, str>>,
+        name: impl AsRef<str>,
         duration: Duration,
     ) -> BoxFuture<'static, Result<(), BoxError>> {
-        let name = name.into().into_owned();
+        let name = name.as_ref().to_owned();
         let services = self.shared.services.clone();
         let now = micros(services.now());
         let length = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);

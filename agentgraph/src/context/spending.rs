@@ -79,10 +79,12 @@ impl Spending {
         self.budget.is_some()
     }
 
-    pub(crate) fn spend(&self, unit: Cow<'static, str>, amount: u64) {
+    pub(crate) fn spend(&self, unit: &str, amount: u64) {
         let mut units = self.units();
-        let spent = units.entry(unit).or_insert(0);
-        *spent = spent.saturating_add(amount);
+        match units.get_mut(unit) {
+            Some(spent) => *spent = spent.saturating_add(amount),
+            None => drop(units.insert(Cow::Owned(unit.to_owned()), amount)),
+        }
         self.counts.store(true, Ordering::Release);
         self.unstored.store(true, Ordering::Release);
     }

@@ -1,7 +1,5 @@
 //! Versions: code that changes while runs are open.
 
-use std::borrow::Cow;
-
 use futures_util::future::BoxFuture;
 
 use super::Ctx;
@@ -47,12 +45,8 @@ impl Ctx {
     /// # Errors
     /// [`OnceError::NewerVersion`] if the task follows a version above `newest`, which a newer program gave
     /// it; and those of [`once`](Ctx::once).
-    pub fn version(
-        &self,
-        name: impl Into<Cow<'static, str>>,
-        newest: u32,
-    ) -> BoxFuture<'static, Result<u32, BoxError>> {
-        let name = name.into().into_owned();
+    pub fn version(&self, name: impl AsRef<str>, newest: u32) -> BoxFuture<'static, Result<u32, BoxError>> {
+        let name = name.as_ref().to_owned();
         let key = OnceKey { name: name.clone(), call: OnceCall::Version };
         let is_new = self.shared.control.is_beyond_earlier_calls(self.request);
         let version = std::future::ready(Ok(if is_new { newest } else { 0 }));

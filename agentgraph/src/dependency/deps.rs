@@ -77,8 +77,8 @@ pub(crate) type HeldOutput<O> = (Arc<str>, Arc<O>);
 
 impl<O> Deps<'static, O> {
     /// Builds the outputs of these nodes by hand, for tests.
-    pub fn of<N: Into<Arc<str>>>(outputs: impl IntoIterator<Item = (N, O)>) -> Self {
-        let held = outputs.into_iter().map(|(name, output)| (name.into(), Arc::new(output)));
+    pub fn of<N: AsRef<str>>(outputs: impl IntoIterator<Item = (N, O)>) -> Self {
+        let held = outputs.into_iter().map(|(name, output)| (Arc::from(name.as_ref()), Arc::new(output)));
         Deps(Inner::Held(Some(held.collect())))
     }
 

@@ -113,10 +113,10 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// node from a template.
     pub fn add_fn<M>(
         &self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         node: impl IntoDependencyNode<O, S, M>,
     ) -> Result<(), EditError> {
-        let edit = GraphEdit::AddNode { name: name.into(), template: None, args: Value::Null };
+        let edit = GraphEdit::AddNode { name: name.as_ref().to_owned(), template: None, args: Value::Null };
         self.edits.submit(edit, Some(Arc::new(node.into_node())))
     }
 
@@ -126,8 +126,8 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// There is a node of that name or no such template, or the template refuses the arguments.
     pub fn add_node(
         &self,
-        name: impl Into<String>,
-        template: impl Into<String>,
+        name: impl AsRef<str>,
+        template: impl AsRef<str>,
         args: impl Serialize,
     ) -> Result<(), EditError> {
         self.edits.add_node(name, template, args)
@@ -139,7 +139,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     ///
     /// # Errors
     /// One of the nodes is unknown, the edge exists, it would close a cycle, or `to` is done.
-    pub fn add_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
+    pub fn add_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
         self.edits.add_edge(from, to)
     }
 
@@ -147,7 +147,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     ///
     /// # Errors
     /// As for [`add_edge`](PassEdits::add_edge).
-    pub fn prepend_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
+    pub fn prepend_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
         self.edits.prepend_edge(from, to)
     }
 
@@ -156,7 +156,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     ///
     /// # Errors
     /// There is no such edge, or one of its ends is done.
-    pub fn remove_edge(&self, from: impl Into<String>, to: impl Into<String>) -> Result<(), EditError> {
+    pub fn remove_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
         self.edits.remove_edge(from, to)
     }
 
@@ -164,7 +164,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     ///
     /// # Errors
     /// The node is unknown, is running, waits for an answer, or is done.
-    pub fn remove_node(&self, name: impl Into<String>) -> Result<(), EditError> {
+    pub fn remove_node(&self, name: impl AsRef<str>) -> Result<(), EditError> {
         self.edits.remove_node(name)
     }
 
@@ -174,7 +174,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # Errors
     /// One of the nodes is unknown, is running, is done, or has no output of an earlier pass. Temporary nodes
     /// never have one.
-    pub fn skip<N: Into<String>>(&self, nodes: impl IntoIterator<Item = N>) -> Result<(), EditError> {
+    pub fn skip<N: AsRef<str>>(&self, nodes: impl IntoIterator<Item = N>) -> Result<(), EditError> {
         self.edits.skip(nodes)
     }
 

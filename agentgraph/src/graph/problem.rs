@@ -3,8 +3,9 @@
 use std::fmt;
 use std::panic::Location;
 
+use crate::error::{Code, Error};
+
 /// The error of `compile()`: all problems of a graph at once.
-#[derive(Debug)]
 pub struct CompileError {
     problems: Vec<Problem>,
 }
@@ -19,21 +20,43 @@ impl CompileError {
         &self.problems
     }
 
+    fn listed(&self) -> String {
+        let count = self.problems.len();
+        let mut text = format!("the graph has {count} problem{}", if count == 1 { "" } else { "s" });
+        self.problems.iter().for_each(|problem| text.push_str(&format!("\n  {problem}")));
+        text
+    }
+
     /// The stable code of this error: `E_COMPILE`.
     pub const fn code(&self) -> &'static str {
-        "E_COMPILE"
+        Code::Compile.as_str()
     }
 }
 
 impl fmt::Display for CompileError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.problems.len();
-        write!(out, "{}: the graph has {count} problem{}", self.code(), if count == 1 { "" } else { "s" })?;
-        self.problems.iter().try_for_each(|problem| write!(out, "\n  {problem}"))
+        write!(out, "{}: {}", self.code(), self.listed())
+    }
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`; `{:#?}` shows the problems as data.
+impl fmt::Debug for CompileError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !out.alternate() {
+            return fmt::Display::fmt(self, out);
+        }
+        out.debug_struct("CompileError").field("problems", &self.problems).finish()
     }
 }
 
 impl std::error::Error for CompileError {}
+
+/// For functions that compile a graph and run it. The message lists the problems.
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Self {
+        Error::new(Code::Compile, error.listed()).with_source(error)
+    }
+}
 
 /// One problem of a graph, and its place in the code.
 #[derive(Clone, Debug)]

@@ -1,15 +1,14 @@
 //! The sources of an edge: one node, or several joined nodes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
-
-type Name = Cow<'static, str>;
 
 /// The sources of an edge. A list of names, [`all`], [`any`] and [`n_of`] make a *join*.
 #[derive(Clone, Debug)]
 #[must_use = "sources do nothing until an edge starts at them"]
 pub struct Sources {
-    pub(super) names: Vec<Name>,
+    pub(super) names: Vec<String>,
     pub(super) joins: bool,
     pub(super) policy: JoinPolicy,
     pub(super) timeout: Option<Duration>,
@@ -23,12 +22,13 @@ pub(crate) enum JoinPolicy {
 }
 
 impl Sources {
-    fn one(name: Name) -> Self {
-        Sources { names: vec![name], joins: false, policy: JoinPolicy::All, timeout: None }
+    fn one(name: &str) -> Self {
+        Sources { names: vec![name.to_owned()], joins: false, policy: JoinPolicy::All, timeout: None }
     }
 
-    fn joined<T: Into<Name>>(names: impl IntoIterator<Item = T>, policy: JoinPolicy) -> Self {
-        Sources { names: names.into_iter().map(Into::into).collect(), joins: true, policy, timeout: None }
+    fn joined<T: AsRef<str>>(names: impl IntoIterator<Item = T>, policy: JoinPolicy) -> Self {
+        let names = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
+        Sources { names, joins: true, policy, timeout: None }
     }
 
     /// Fires the join with the arrived sources once this time has passed since the first source of the round,
@@ -62,7 +62,7 @@ impl Sources {
 }
 
 /// A join that waits for all of these sources. A plain list of names means the same.
-pub fn all<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
+pub fn all<T: AsRef<str>>(sources: impl IntoIterator<Item = T>) -> Sources {
     Sources::joined(sources, JoinPolicy::All)
 }
 
@@ -99,12 +99,12 @@ pub fn all<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
 /// # Ok(())
 /// # }
 /// ```
-pub fn any<T: Into<Name>>(sources: impl IntoIterator<Item = T>) -> Sources {
+pub fn any<T: AsRef<str>>(sources: impl IntoIterator<Item = T>) -> Sources {
     Sources::joined(sources, JoinPolicy::AtLeast(1))
 }
 
 /// A join that fires when `n` of these sources have arrived; the others are treated as in [`any`].
-pub fn n_of<T: Into<Name>>(n: usize, sources: impl IntoIterator<Item = T>) -> Sources {
+pub fn n_of<T: AsRef<str>>(n: usize, sources: impl IntoIterator<Item = T>) -> Sources {
     Sources::joined(sources, JoinPolicy::AtLeast(n))
 }
 
@@ -112,7 +112,7 @@ pub fn n_of<T: Into<Name>>(n: usize, sources: impl IntoIterator<Item = T>) -> So
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name the start of an edge",
     label = "not a node's name or a list of names",
-    note = "use a name, such as `\"plan\"` or `START`; for a join an array or `Vec` of names, `any([..])` or `n_of(2, [..])`"
+    note = "use a name, such as `\"plan\"` or `START`; for a join an array or `Vec` of names, `all(&names)`, `any([..])` or `n_of(2, [..])`"
 )]
 pub trait IntoSources {
     /// Converts it into the sources.
@@ -125,25 +125,34 @@ impl IntoSources for Sources {
     }
 }
 
-impl IntoSources for &'static str {
+/// One name: everything that other functions take as `impl AsRef<str>`. An implementation for all such types
+/// would overlap with that for arrays.
+macro_rules! one_source {
+    ($($name:ty),*) => {$(
+        impl IntoSources for $name {
+            fn into_sources(self) -> Sources {
+                Sources::one(self.as_ref())
+            }
+        }
+    )*};
+}
+
+one_source!(String, Cow<'_, str>, Box<str>, Arc<str>);
+
+#[diagnostic::do_not_recommend]
+impl<T: AsRef<str> + ?Sized> IntoSources for &T {
     fn into_sources(self) -> Sources {
-        Sources::one(self.into())
+        Sources::one(self.as_ref())
     }
 }
 
-impl IntoSources for String {
-    fn into_sources(self) -> Sources {
-        Sources::one(self.into())
-    }
-}
-
-impl<T: Into<Name>, const N: usize> IntoSources for [T; N] {
+impl<T: AsRef<str>, const N: usize> IntoSources for [T; N] {
     fn into_sources(self) -> Sources {
         all(self)
     }
 }
 
-impl<T: Into<Name>> IntoSources for Vec<T> {
+impl<T: AsRef<str>> IntoSources for Vec<T> {
     fn into_sources(self) -> Sources {
         all(self)
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::functions::{JsonFunctions, UnknownFunction};
 use super::reducer::JsonReducer;
-use crate::error::nearest;
+use crate::reduce::derived::unknown_channel;
 use crate::state::{Channel, Lifetime, StateError};
 
 /// The keys of a [`JsonState`](super::JsonState), each with its initial value and its reducer. Cheap to
@@ -45,6 +45,8 @@ use crate::state::{Channel, Lifetime, StateError};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonChannels(Arc<ChannelTable>);
 
+const NAMELESS: &str = "a key needs a name, and this one is empty";
+
 /// One entry of each list for each key, in the order in which the keys were added.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ChannelTable {
@@ -62,7 +64,7 @@ impl JsonChannels {
 
     /// Adds a key, or replaces the one with the same name.
     #[must_use]
-    pub fn channel(self, name: impl Into<String>, initial: Value, reducer: JsonReducer) -> Self {
+    pub fn channel(self, name: impl AsRef<str>, initial: Value, reducer: JsonReducer) -> Self {
         self.with_lifetime(name, initial, reducer, Lifetime::Thread)
     }
 
@@ -70,12 +72,12 @@ impl JsonChannels {
     #[must_use]
     pub fn with_lifetime(
         self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         initial: Value,
         reducer: JsonReducer,
         lifetime: Lifetime,
     ) -> Self {
-        self.add(name.into(), initial, reducer, lifetime, false)
+        self.add(name.as_ref().to_owned(), initial, reducer, lifetime, false)
     }
 
     /// Adds a key whose values are secret: stored encrypted or not at all, and not shown in streams or by
@@ -83,12 +85,12 @@ impl JsonChannels {
     #[must_use]
     pub fn secret(
         self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         initial: Value,
         reducer: JsonReducer,
         lifetime: Lifetime,
     ) -> Self {
-        self.add(name.into(), initial, reducer, lifetime, true)
+        self.add(name.as_ref().to_owned(), initial, reducer, lifetime, true)
     }
 
     /// Finds the functions of keys that were read from a file.
@@ -139,10 +141,7 @@ impl JsonChannels {
     }
 
     pub(super) fn place(&self, name: &str) -> Result<usize, StateError> {
-        self.0.places.get(name).copied().ok_or_else(|| StateError::UnknownChannel {
-            channel: name.to_owned(),
-            nearest: nearest(name, self.0.places.keys().map(String::as_str)).map(str::to_owned),
-        })
+        self.0.places.get(name).copied().ok_or_else(|| unknown_channel(name, &self.0.channels))
     }
 
     pub(super) fn name(&self, channel: usize) -> String {
@@ -158,13 +157,15 @@ impl JsonChannels {
         self.place(key).is_ok_and(|at| !self.0.channels[at].secret)
     }
 
-    /// The keys whose initial value their reducer cannot begin with, and those whose function is missing.
+    /// The keys without a name, those whose initial value their reducer cannot begin with, and those whose
+    /// reducer is incomplete.
     pub(super) fn problems(&self) -> Vec<StateError> {
         let ChannelTable { channels, reducers, initial, .. } = &*self.0;
         let parts = channels.iter().zip(reducers.iter().zip(initial));
         let problems = parts.filter_map(|(channel, (reducer, initial))| {
-            let (channel, problem) = (channel.name.to_string(), reducer.problem(initial)?);
-            Some(StateError::BadValue { channel, problem })
+            let nameless = channel.name.is_empty().then(|| NAMELESS.to_owned());
+            let problem = nameless.or_else(|| reducer.problem(initial))?;
+            Some(StateError::BadValue { channel: channel.name.to_string(), problem })
         });
         problems.collect()
     }

@@ -106,10 +106,10 @@ impl JsonFunctions {
     #[must_use]
     pub fn with(
         mut self,
-        name: impl Into<String>,
+        name: impl AsRef<str>,
         function: impl Fn(&mut Value, Value) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        let name = name.into();
+        let name = name.as_ref().to_owned();
         self.0.insert(name.clone(), JsonFunction::new(name.into(), function));
         self
     }
@@ -124,7 +124,7 @@ impl JsonFunctions {
 }
 
 /// A channel is reduced by a function that nobody registered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "key `{key}` is reduced by the function `{name}`, which is not registered: add `.with(\"{name}\", ..)` to the \
      `JsonFunctions`{}", hint(.nearest)
@@ -137,6 +137,13 @@ pub struct UnknownFunction {
     pub name: String,
     /// The registered name that is nearest to it, if one is similar.
     pub nearest: Option<String>,
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl fmt::Debug for UnknownFunction {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
 }
 
 fn hint(nearest: &Option<String>) -> String {

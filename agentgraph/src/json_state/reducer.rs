@@ -80,8 +80,8 @@ impl JsonReducer {
     }
 
     /// Items replace those with the same value in `field`: [`ById`](JsonReducer::ById).
-    pub fn by_field(field: impl Into<Cow<'static, str>>) -> Self {
-        JsonReducer::ById { field: field.into() }
+    pub fn by_field(field: impl AsRef<str>) -> Self {
+        JsonReducer::ById { field: Cow::Owned(field.as_ref().to_owned()) }
     }
 
     /// A function that changes the value by a write. An error of it fails the superstep with
@@ -105,10 +105,10 @@ impl JsonReducer {
     /// assert!(state.apply(&channels, JsonUpdate::new().set("n", "many")).is_err());
     /// ```
     pub fn with(
-        name: impl Into<Cow<'static, str>>,
+        name: impl AsRef<str>,
         function: impl Fn(&mut Value, Value) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        JsonReducer::With(JsonFunction::new(name.into(), function))
+        JsonReducer::With(JsonFunction::new(Cow::Owned(name.as_ref().to_owned()), function))
     }
 
     /// The kind for the graph's fingerprint.
@@ -140,6 +140,12 @@ impl JsonReducer {
     /// The reason why `compile()` refuses a key with this reducer and this initial value.
     pub(super) fn problem(&self, initial: &Value) -> Option<String> {
         match self {
+            JsonReducer::ById { field } if field.is_empty() => {
+                Some("its reducer `by_id` needs the name of a field, and this one is empty".to_owned())
+            }
+            JsonReducer::With(function) if function.name().is_empty() => {
+                Some("its reducer is a function, which needs a name, and this one is empty".to_owned())
+            }
             JsonReducer::With(function) if !function.is_known() => Some(format!(
                 "it is reduced by the function `{}`, which was read by name only: add it with \
                  `.with_functions(..)` to the channels",
@@ -364,6 +370,9 @@ fn read(form: &Value) -> Result<JsonReducer, String> {
     let entry = form.as_object().filter(|form| form.len() == 1).and_then(|form| form.iter().next());
     match (form, entry) {
         (Value::String(word), _) => of_word(word),
+        (_, Some((word, Value::String(name)))) if name.is_empty() => {
+            Err(format!("a reducer `{word}` needs a name, and this one is empty"))
+        }
         (_, Some((word, Value::String(field)))) if word == "by_id" => {
             Ok(JsonReducer::by_field(field.clone()))
         }

@@ -66,8 +66,8 @@ impl JsonUpdate {
 
     /// A write to a key, through its reducer.
     #[must_use]
-    pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.writes.push((key.into(), WriteOf::Reduce(value.into())));
+    pub fn set(mut self, key: impl AsRef<str>, value: impl Into<Value>) -> Self {
+        self.writes.push((key.as_ref().to_owned(), WriteOf::Reduce(value.into())));
         self
     }
 
@@ -85,12 +85,8 @@ impl JsonUpdate {
     ///
     /// # Errors
     /// [`StateError::Encode`] if JSON cannot represent the value, such as a map whose keys are not texts.
-    pub fn set_as<T: Serialize + ?Sized>(
-        self,
-        key: impl Into<String>,
-        value: &T,
-    ) -> Result<Self, StateError> {
-        let key = key.into();
+    pub fn set_as<T: Serialize + ?Sized>(self, key: impl AsRef<str>, value: &T) -> Result<Self, StateError> {
+        let key = key.as_ref().to_owned();
         match serde_json::to_value(value) {
             Ok(value) => Ok(self.set(key, value)),
             Err(error) => Err(StateError::Encode { channel: key, problem: error.to_string() }),
@@ -99,20 +95,19 @@ impl JsonUpdate {
 
     /// Replaces the value of a key, and overrides every other write of the superstep.
     #[must_use]
-    pub fn overwrite(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.writes.push((key.into(), WriteOf::Overwrite(value.into())));
+    pub fn overwrite(mut self, key: impl AsRef<str>, value: impl Into<Value>) -> Self {
+        self.writes.push((key.as_ref().to_owned(), WriteOf::Overwrite(value.into())));
         self
     }
 
     /// Removes the items with these ids, if there are any, from a key with
     /// [`JsonReducer::ById`](super::JsonReducer::ById).
     #[must_use]
-    pub fn remove<I: Into<String>>(
-        mut self,
-        key: impl Into<String>,
-        ids: impl IntoIterator<Item = I>,
-    ) -> Self {
-        self.writes.push((key.into(), WriteOf::Remove(ids.into_iter().map(Into::into).collect())));
+    pub fn remove<I: AsRef<str>>(mut self, key: impl AsRef<str>, ids: impl IntoIterator<Item = I>) -> Self {
+        self.writes.push((
+            key.as_ref().to_owned(),
+            WriteOf::Remove(ids.into_iter().map(|id| id.as_ref().to_owned()).collect()),
+        ));
         self
     }
 

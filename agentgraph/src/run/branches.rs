@@ -61,7 +61,8 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// # Errors
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
-    pub async fn branches(&self, thread: &str) -> Result<Vec<Branch>, Error> {
+    pub async fn branches(&self, thread: impl AsRef<str>) -> Result<Vec<Branch>, Error> {
+        let thread = thread.as_ref();
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(thread).await;
         let place = persistence.place(thread);

@@ -51,8 +51,8 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// # Errors
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
-    pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<S>>, Error> {
-        crate::run::view::state(self, thread).await
+    pub async fn state(&self, thread: impl AsRef<str>) -> Result<Option<Checkpoint<S>>, Error> {
+        crate::run::view::state(self, thread.as_ref()).await
     }
 
     /// Returns a thread as it was at a checkpoint: only committed values, without the remains of tasks after
@@ -62,10 +62,10 @@ impl<S: State> CompiledGraph<S> {
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
     pub async fn state_at(
         &self,
-        thread: &str,
+        thread: impl AsRef<str>,
         checkpoint: CheckpointId,
     ) -> Result<Option<Checkpoint<S>>, Error> {
-        crate::run::view::state_at(self, thread, checkpoint).await
+        crate::run::view::state_at(self, thread.as_ref(), checkpoint).await
     }
 
     /// Returns the graph of the run at a checkpoint: this graph with the temporary edits in effect there.
@@ -108,20 +108,20 @@ impl<S: State> CompiledGraph<S> {
     /// [`Code::GraphChanged`](crate::Code::GraphChanged) if the edits no longer fit this graph.
     pub async fn topology_at(
         &self,
-        thread: &str,
+        thread: impl AsRef<str>,
         checkpoint: CheckpointId,
     ) -> Result<Option<GraphTopology>, Error> {
-        crate::run::view::topology_at(self, thread, checkpoint).await
+        crate::run::view::topology_at(self, thread.as_ref(), checkpoint).await
     }
 
     /// The checkpoints of a thread, newest first. Choose a part with the methods of [`History`], then await
     /// it.
-    pub fn history(&self, thread: impl Into<String>) -> History<S> {
-        History::new(self.clone(), thread.into())
+    pub fn history(&self, thread: impl AsRef<str>) -> History<S> {
+        History::new(self.clone(), thread.as_ref().to_owned())
     }
 
     /// Changes the state of a thread without running anything; also how a checkpoint is forked.
-    pub fn update_state(&self, thread: impl Into<String>) -> StateEdit<S> {
-        StateEdit::new(self.clone(), thread.into())
+    pub fn update_state(&self, thread: impl AsRef<str>) -> StateEdit<S> {
+        StateEdit::new(self.clone(), thread.as_ref().to_owned())
     }
 }

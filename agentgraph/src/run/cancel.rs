@@ -133,7 +133,7 @@ impl<S: State> IntoFuture for CancelThread<S> {
 /// # Steering from outside
 impl<S: State> CompiledGraph<S> {
     /// Returns a request to cancel the run of a thread, wherever it runs: see [`CancelThread`].
-    pub fn cancel(&self, thread: impl Into<String>) -> CancelThread<S> {
-        CancelThread { graph: self.clone(), thread: thread.into(), until_ended: false }
+    pub fn cancel(&self, thread: impl AsRef<str>) -> CancelThread<S> {
+        CancelThread { graph: self.clone(), thread: thread.as_ref().to_owned(), until_ended: false }
     }
 }

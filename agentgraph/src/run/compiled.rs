@@ -86,8 +86,8 @@ impl<S: State> CompiledGraph<S> {
     }
 
     /// Gives the nodes a long-term memory, which they reach by [`Ctx::store`](crate::Ctx::store). All threads
-    /// of the graph share it, and an `Arc` of a store is a store too, so several graphs can. A graph that is
-    /// a node of another one uses the caller's store, unless it has its own.
+    /// of the graph share it, and graphs share it by its clones. A graph that is a node of another one uses
+    /// the caller's store, unless it has its own.
     ///
     /// A host that runs tasks elsewhere has no part in it: the graph on the far side needs a store itself,
     /// as it needs its dependencies.
@@ -95,7 +95,6 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     /// # use agentgraph::prelude::*;
     /// use agentgraph::store::{MemoryStore, Namespace, StoreExt};
-    /// use std::sync::Arc;
     ///
     /// # #[derive(State, Clone, Debug, Default)]
     /// # #[state(volatile)]
@@ -107,9 +106,9 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// let memory = Arc::new(MemoryStore::new());
+    /// let memory = MemoryStore::new();
     /// let graph = StateGraph::new().node("keep", keep).edge(START, "keep").compile()?;
-    /// graph.store(Arc::clone(&memory)).invoke(Note::update().text("buy tea")).await?;
+    /// graph.store(memory.clone()).invoke(Note::update().text("buy tea")).await?;
     /// let kept = memory.get_as::<String>(&Namespace::new(["notes"])?, "last").await?;
     /// assert_eq!(kept.as_deref(), Some("buy tea"));
     /// # Ok(())
@@ -155,8 +154,8 @@ impl<S: State> CompiledGraph<S> {
         self
     }
 
-    /// Stores the runs of the graph in `saver`. Every run then needs a thread. An `Arc` of a saver is a saver
-    /// too, so several graphs can share one.
+    /// Stores the runs of the graph in `saver`. Every run then needs a thread. A clone of a saver is a
+    /// handle of the same store, so graphs share one by its clones.
     ///
     /// A state with secret channels needs a saver that encrypts, or one that ends with its process. Any other
     /// saver is refused: nothing is stored, and every call on the graph fails with
@@ -229,8 +228,6 @@ impl<S: State> CompiledGraph<S> {
     /// # use serde::{Deserialize, Serialize};
     /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
-    /// use std::sync::Arc;
-    ///
     /// async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
     ///     let word: String = ctx.interrupt("which word?")?;
     ///     Ok(Words::update().seen([word]))
@@ -239,9 +236,9 @@ impl<S: State> CompiledGraph<S> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// let child = StateGraph::new().node("ask", ask).edge(START, "ask").compile()?;
-    /// let saver = Arc::new(MemorySaver::new());
+    /// let saver = MemorySaver::new();
     /// let graph = StateGraph::new().node("child", child.clone()).edge(START, "child").compile()?;
-    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    /// let graph = graph.checkpointer(saver.clone());
     /// graph.invoke(Words::update().seen(["a"])).thread("t").await?;
     ///
     /// let open = graph.state("t").await?.expect("it is kept");

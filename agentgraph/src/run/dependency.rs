@@ -171,7 +171,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     ///
     /// # Errors
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
-    pub async fn state(&self, thread: &str) -> Result<Option<Checkpoint<Outputs<O, S>>>, Error> {
+    pub async fn state(&self, thread: impl AsRef<str>) -> Result<Option<Checkpoint<Outputs<O, S>>>, Error> {
         self.graph.state(thread).await
     }
 
@@ -181,14 +181,14 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// As for [`state`](Self::state).
     pub async fn state_at(
         &self,
-        thread: &str,
+        thread: impl AsRef<str>,
         checkpoint: CheckpointId,
     ) -> Result<Option<Checkpoint<Outputs<O, S>>>, Error> {
         self.graph.state_at(thread, checkpoint).await
     }
 
     /// Returns the checkpoints of a thread, newest first: one at the start of each pass and one at its end.
-    pub fn history(&self, thread: impl Into<String>) -> History<Outputs<O, S>> {
+    pub fn history(&self, thread: impl AsRef<str>) -> History<Outputs<O, S>> {
         self.graph.history(thread)
     }
 
@@ -196,7 +196,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     ///
     /// # Errors
     /// As for [`state`](Self::state).
-    pub async fn branches(&self, thread: &str) -> Result<Vec<Branch>, Error> {
+    pub async fn branches(&self, thread: impl AsRef<str>) -> Result<Vec<Branch>, Error> {
         self.graph.branches(thread).await
     }
 
@@ -204,7 +204,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     ///
     /// # Errors
     /// As for [`state`](Self::state).
-    pub async fn report(&self, thread: &str) -> Result<Option<ThreadReport>, Error> {
+    pub async fn report(&self, thread: impl AsRef<str>) -> Result<Option<ThreadReport>, Error> {
         self.graph.report(thread).await
     }
 
@@ -219,7 +219,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     }
 
     /// Returns a request to cancel the run of a thread, wherever it runs.
-    pub fn cancel(&self, thread: impl Into<String>) -> CancelThread<Outputs<O, S>> {
+    pub fn cancel(&self, thread: impl AsRef<str>) -> CancelThread<Outputs<O, S>> {
         self.graph.cancel(thread)
     }
 
@@ -260,7 +260,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// As for [`state`](Self::state).
     pub async fn topology_at(
         &self,
-        thread: &str,
+        thread: impl AsRef<str>,
         checkpoint: CheckpointId,
     ) -> Result<Option<GraphTopology>, Error> {
         let found = self.state_at(thread, checkpoint).await?;

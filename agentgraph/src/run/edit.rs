@@ -1,6 +1,5 @@
 //! [`StateEdit`]: changing the state of a thread without running anything.
 
-use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
@@ -99,8 +98,8 @@ impl<S: State> StateEdit<S> {
     /// Changes the state as if that node had returned the update: its edges, routes and joins decide which
     /// nodes run next. Call it again for several nodes of one superstep. On the newest checkpoint, results of
     /// the node's finished siblings are merged too, and unfinished siblings are given up.
-    pub fn as_node(mut self, node: impl Into<Cow<'static, str>>, update: impl Into<S::Update>) -> Self {
-        let one = (node.into(), update.into());
+    pub fn as_node(mut self, node: impl AsRef<str>, update: impl Into<S::Update>) -> Self {
+        let one = (node.as_ref().to_owned().into(), update.into());
         match &mut self.edit {
             Edit::As(several) => several.push(one),
             _ => self.edit = Edit::As(vec![one]),

@@ -47,7 +47,7 @@ impl<S: State> CompiledGraph<S> {
     /// # async fn main() -> Result<()> {
     /// # let graph = StateGraph::new().node("answer", answer).edge(START, "answer").compile()?;
     /// let ask = graph.narrow::<Question, Answer>();
-    /// let Answer(answer) = ask.invoke(Question("tea".into())).await?.into_finished()?;
+    /// let Answer(answer) = ask.invoke(Question("tea".into())).finish().await?;
     /// assert_eq!(answer, "tea!");
     /// # Ok(())
     /// # }

@@ -122,7 +122,8 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// # Errors
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
-    pub async fn report(&self, thread: &str) -> Result<Option<ThreadReport>, Error> {
+    pub async fn report(&self, thread: impl AsRef<str>) -> Result<Option<ThreadReport>, Error> {
+        let thread = thread.as_ref();
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let Some(state) = view::state(self, thread).await? else { return Ok(None) };
         let place = persistence.place(thread);

@@ -68,8 +68,8 @@ pub struct RunningThread {
 
 impl<S: State> RunningThreads<S> {
     /// Selects threads after that one: the next page.
-    pub fn after(mut self, thread: impl Into<String>) -> Self {
-        self.after = Some(thread.into());
+    pub fn after(mut self, thread: impl AsRef<str>) -> Self {
+        self.after = Some(thread.as_ref().to_owned());
         self
     }
 

@@ -198,7 +198,8 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// # Errors
     /// Without a checkpointer, or if the store fails.
-    pub async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+    pub async fn delete_thread(&self, thread: impl AsRef<str>) -> Result<(), Error> {
+        let thread = thread.as_ref();
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(thread).await;
         persistence.keeper.lose_thread(thread);
@@ -219,7 +220,8 @@ impl<S: State> CompiledGraph<S> {
     /// # Errors
     /// [`Code::ThreadExists`] if `to` contains anything but an incomplete copy; [`Code::ThreadBusy`] if a run
     /// is active on `to`; without a checkpointer; if the store fails.
-    pub async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+    pub async fn copy_thread(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), Error> {
+        let (from, to) = (from.as_ref(), to.as_ref());
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(from).await;
         persistence.settle(to).await;

@@ -84,8 +84,8 @@ impl<S: State> WaitingThreads<S> {
     }
 
     /// Selects threads after that one: the next page.
-    pub fn after(mut self, thread: impl Into<String>) -> Self {
-        self.after = Some(thread.into());
+    pub fn after(mut self, thread: impl AsRef<str>) -> Self {
+        self.after = Some(thread.as_ref().to_owned());
         self
     }
 

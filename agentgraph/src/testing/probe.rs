@@ -66,8 +66,12 @@ impl Probe {
 
     /// An effect whose receiver ignores a second one with the same key. Only effects with different keys
     /// count as several.
-    pub fn idempotent(&self, name: impl Into<String>, key: impl fmt::Display) {
-        self.report(Effect { name: name.into(), key: Some(key.to_string()), once_per_key: true });
+    pub fn idempotent(&self, name: impl AsRef<str>, key: impl fmt::Display) {
+        self.report(Effect {
+            name: name.as_ref().to_owned(),
+            key: Some(key.to_string()),
+            once_per_key: true,
+        });
     }
 
     /// A point in the middle of a node where a kill may come in, or another task: the substitute of a
@@ -150,9 +154,9 @@ impl From<String> for Effect {
     }
 }
 
-impl<N: Into<String>, K: fmt::Display> From<(N, K)> for Effect {
+impl<N: AsRef<str>, K: fmt::Display> From<(N, K)> for Effect {
     fn from((name, key): (N, K)) -> Self {
-        Effect { name: name.into(), key: Some(key.to_string()), once_per_key: false }
+        Effect { name: name.as_ref().to_owned(), key: Some(key.to_string()), once_per_key: false }
     }
 }
 

@@ -203,10 +203,11 @@ impl<G: Testable> TestGraph<G> {
     #[track_caller]
     pub fn fail<E: Into<BoxError>>(
         mut self,
-        node: &str,
+        node: impl AsRef<str>,
         calls: u32,
         error: impl Fn() -> E + Send + Sync + 'static,
     ) -> Self {
+        let node = node.as_ref();
         self.check(node);
         let failures = Failures { calls, error: Arc::new(move || error().into()) };
         self.injections.failures.entry(node.to_owned()).or_default().push(failures);
@@ -243,7 +244,8 @@ impl<G: Testable> TestGraph<G> {
     /// # Panics
     /// If the graph has no such node.
     #[track_caller]
-    pub fn delay(mut self, node: &str, by: Duration) -> Self {
+    pub fn delay(mut self, node: impl AsRef<str>, by: Duration) -> Self {
+        let node = node.as_ref();
         self.check(node);
         self.injections.delays.insert(node.to_owned(), Delay::For(by));
         self
@@ -254,7 +256,8 @@ impl<G: Testable> TestGraph<G> {
     /// # Panics
     /// If the graph has no such node.
     #[track_caller]
-    pub fn hang(mut self, node: &str) -> Self {
+    pub fn hang(mut self, node: impl AsRef<str>) -> Self {
+        let node = node.as_ref();
         self.check(node);
         self.injections.delays.insert(node.to_owned(), Delay::Forever);
         self
@@ -288,7 +291,8 @@ impl<G: Testable> TestGraph<G> {
     /// # Panics
     /// If the graph has no such node. A run panics if the subgraph has another state.
     #[track_caller]
-    pub fn replace_in<C: State, M>(mut self, node: &str, by: impl IntoNode<C, M>) -> Self {
+    pub fn replace_in<C: State, M>(mut self, node: impl AsRef<str>, by: impl IntoNode<C, M>) -> Self {
+        let node = node.as_ref();
         self.check(node);
         let call: Arc<dyn ErasedNode<C>> = by.into_node().call;
         self.put(node, call);
@@ -303,8 +307,8 @@ impl<G: Testable> TestGraph<G> {
     }
 
     /// Gives this answer to every question of a node, or to every question with this key.
-    pub fn answer_to(mut self, node_or_key: impl Into<String>, answer: impl Serialize) -> Self {
-        self.script.by_name.insert(node_or_key.into(), as_value(answer));
+    pub fn answer_to(mut self, node_or_key: impl AsRef<str>, answer: impl Serialize) -> Self {
+        self.script.by_name.insert(node_or_key.as_ref().to_owned(), as_value(answer));
         self
     }
 
@@ -387,7 +391,7 @@ impl<S: StoredState> TestGraph<CompiledGraph<S>> {
     /// If the graph has no such node. A run panics if it is a node of a subgraph over another state, which
     /// [`replace_in`](TestGraph::replace_in) replaces.
     #[track_caller]
-    pub fn replace<M>(self, node: &str, by: impl IntoNode<S, M>) -> Self {
+    pub fn replace<M>(self, node: impl AsRef<str>, by: impl IntoNode<S, M>) -> Self {
         self.replace_in::<S, M>(node, by)
     }
 }
@@ -402,7 +406,8 @@ where
     /// # Panics
     /// If the graph has no such node.
     #[track_caller]
-    pub fn replace<M>(mut self, node: &str, by: impl IntoDependencyNode<O, I, M>) -> Self {
+    pub fn replace<M>(mut self, node: impl AsRef<str>, by: impl IntoDependencyNode<O, I, M>) -> Self {
+        let node = node.as_ref();
         self.check(node);
         let call: Arc<dyn ErasedNode<Outputs<O, I>>> = DependencyNode::of(by).into_call();
         self.put(node, call);

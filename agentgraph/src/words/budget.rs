@@ -64,8 +64,8 @@ impl Budget {
     }
 
     /// The most of a unit that nodes count. Once the limit is reached, no further superstep starts.
-    pub fn units(mut self, unit: impl Into<Cow<'static, str>>, limit: u64) -> Self {
-        self.units.insert(unit.into(), limit);
+    pub fn units(mut self, unit: impl AsRef<str>, limit: u64) -> Self {
+        self.units.insert(Cow::Owned(unit.as_ref().to_owned()), limit);
         self
     }
 }

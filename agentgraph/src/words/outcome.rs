@@ -177,6 +177,30 @@ impl<O> Outcome<O> {
         Err(NotFinished(error.with_state(Arc::new(output))))
     }
 
+    /// Why the run was stopped; `None` if it has finished or was interrupted.
+    pub fn stop_reason(&self) -> Option<&StopReason> {
+        match self {
+            Outcome::Stopped { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Joins that were still waiting when the run finished, including those of subgraphs.
+    pub fn stuck(&self) -> &[StuckJoin] {
+        match self {
+            Outcome::Finished { stuck, .. } => stuck,
+            _ => &[],
+        }
+    }
+
+    /// The nodes of [detached](crate::IntoNode::detached) tasks that the end of the run cut off.
+    pub fn cancelled(&self) -> &[String] {
+        match self {
+            Outcome::Finished { cancelled, .. } => cancelled,
+            _ => &[],
+        }
+    }
+
     /// The reasons why the run waits; empty unless it was interrupted.
     pub fn interrupts(&self) -> &[Interrupt] {
         match self {
@@ -228,7 +252,7 @@ impl<O> Outcome<O> {
 }
 
 /// The error for a run that has not finished, or has joins that still wait.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error(transparent)]
 pub struct NotFinished(Error);
 
@@ -245,6 +269,12 @@ impl NotFinished {
     /// The state of the outcome. `None` if `O` is another type than the outcome's.
     pub fn state<O: Any + Send + Sync>(&self) -> Option<&O> {
         self.0.state()
+    }
+}
+
+impl fmt::Debug for NotFinished {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The questions of a task, as data.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,7 +28,8 @@ impl Spot {
     }
 }
 
-/// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). Text converts into it.
+/// The key of a question: see [`Ctx::interrupt_as`](crate::Ctx::interrupt_as). A text converts into
+/// it, and a number by its text: `7` and `"7"` are one key.
 ///
 /// ```
 /// use agentgraph::run::InterruptKey;
@@ -41,8 +44,8 @@ pub struct InterruptKey {
 
 impl InterruptKey {
     /// A key. Its answer is delivered only to a question with the same value.
-    pub fn new(name: impl Into<String>) -> Self {
-        InterruptKey { name: name.into(), any_value: false }
+    pub fn new(name: impl fmt::Display) -> Self {
+        InterruptKey { name: name.to_string(), any_value: false }
     }
 
     /// Delivers the answer to a question with this key whatever its value. For values that differ each time
@@ -58,7 +61,7 @@ impl InterruptKey {
     }
 }
 
-impl<T: Into<String>> From<T> for InterruptKey {
+impl<T: fmt::Display> From<T> for InterruptKey {
     fn from(name: T) -> Self {
         InterruptKey::new(name)
     }

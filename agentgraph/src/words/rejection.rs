@@ -65,8 +65,12 @@ impl fmt::Display for EditError {
     }
 }
 
+/// The message, as `fn main() -> Result<()>` prints `Debug`; `{:#?}` shows the fields.
 impl fmt::Debug for EditError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !out.alternate() {
+            return fmt::Display::fmt(self, out);
+        }
         out.debug_struct("EditError").field("edit", self.edit()).field("why", self.why()).finish()
     }
 }

@@ -10,6 +10,7 @@ mod derived_route;
 mod joins_fire_as_their_policy_says;
 mod joins_take_a_superstep_as_a_set;
 mod joins_wait_for_all_and_begin_anew;
+mod names_are_taken_alike;
 mod nodes_with_an_input_are_dispatched;
 mod outcomes_are_narrowed_and_report_stuck_joins;
 mod routing_goes_where_it_says;

@@ -85,6 +85,15 @@ fn a_wrong_file_is_refused_with_the_reason() {
         ),
         (json!([{ "key": "a", "reducer": { "by": "id" } }]), "a reducer is a word, `{\"by_id\": field}` or"),
         (json!([{ "key": "a", "reducer": 3 }]), "a reducer is a word"),
+        (json!([{ "key": "" }]), "a key needs a name, and this one is empty"),
+        (
+            json!([{ "key": "a", "reducer": { "by_id": "" } }]),
+            "a reducer `by_id` needs a name, and this one is empty",
+        ),
+        (
+            json!([{ "key": "a", "reducer": { "with": "" } }]),
+            "a reducer `with` needs a name, and this one is empty",
+        ),
         (json!([{ "key": "a" }, { "key": "a" }]), "the key `a` is there twice"),
         (json!([{ "key": "a", "intial": 3 }]), "unknown field `intial`"),
         (json!([{ "key": "a", "lifetime": "year" }]), "unknown variant `year`"),
@@ -130,7 +139,10 @@ fn a_wrong_initial_value_is_a_problem_of_compile() {
         .channel("best", json!(true), JsonReducer::Max)
         .channel("tasks", json!([{ "name": "a" }]), JsonReducer::by_id())
         .channel("twice", json!([{ "id": "a" }, { "id": "a" }]), JsonReducer::by_id())
-        .secret("token", json!("hunter2"), JsonReducer::Sum, Lifetime::Run);
+        .secret("token", json!("hunter2"), JsonReducer::Sum, Lifetime::Run)
+        .channel("", json!(0), JsonReducer::Sum)
+        .channel("names", json!([]), JsonReducer::by_field(""))
+        .channel("risk", json!(0), JsonReducer::with("", |_, _| Ok(())));
     let problems = compiled(wrong.clone()).unwrap_err();
     assert_eq!(
         problems,
@@ -142,6 +154,9 @@ fn a_wrong_initial_value_is_a_problem_of_compile() {
             "key `tasks`: the initial value is wrong: each of its items needs a text in `id`, which is its id",
             "key `twice`: the initial value is wrong: two of its items have the same `id`",
             "key `token`: the initial value is wrong: it is a text, and `sum` needs a number, such as `0`",
+            "key ``: a key needs a name, and this one is empty",
+            "key `names`: its reducer `by_id` needs the name of a field, and this one is empty",
+            "key `risk`: its reducer is a function, which needs a name, and this one is empty",
         ]
     );
     let graph = StateGraph::<JsonState>::with_schema(wrong);

@@ -10,6 +10,7 @@ mod postgres_server;
 #[path = "../sqlite_folder/mod.rs"]
 mod sqlite_folder;
 
+mod clones_are_handles_of_one_store;
 mod impossible_row_ids_are_errors;
 mod large_values_are_stored_once;
 mod sqlite_dropped_waiters;

@@ -79,7 +79,7 @@ pub(crate) struct Asked {
 
 /// Why a question could not be worked on. Mistakes of a model or a tool are no such errors: see
 /// [`AnswerKind`].
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SolveError {
     /// The folder of the question's files cannot be used.
@@ -91,6 +91,13 @@ pub enum SolveError {
     /// The run was told to stop before the question was done. It goes on with the next call.
     #[error("the question was stopped before its end; it goes on when it is asked again")]
     Stopped,
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl fmt::Debug for SolveError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
 }
 
 /// Hears the pieces of a model's answers; `None` if the answer begins anew.

@@ -164,8 +164,8 @@ async fn main() -> Result<()> {
     let mut arguments = arguments.into_iter();
     let file = arguments.next().unwrap_or_else(|| "reports.db".to_owned());
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned());
-    let saver = Arc::new(SqliteSaver::open(file).await?);
-    let graph = graph(model)?.checkpointer(Arc::clone(&saver));
+    let saver = SqliteSaver::open(file).await?;
+    let graph = graph(model)?.checkpointer(saver.clone());
     let app =
         App { graph, readers: Arc::default(), drain: CancellationToken::new(), runs: TaskTracker::new() };
     app.go_on(&saver).await?;

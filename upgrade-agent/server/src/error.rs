@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// The reason for which a server could not start.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The address is taken or not allowed.
@@ -28,6 +28,13 @@ pub enum ServerError {
         /// The reason.
         why: String,
     },
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl std::fmt::Debug for ServerError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, out)
+    }
 }
 
 impl ServerError {

@@ -3,7 +3,7 @@
 use agentgraph::{Code, CompileError, Error};
 
 /// The reason for which there is no [`Turn`](super::Turn), or no agent.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// The settings of the agent are invalid.
@@ -26,6 +26,13 @@ pub enum AgentError {
     /// The store or the engine failed.
     #[error(transparent)]
     Engine(Error),
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl std::fmt::Debug for AgentError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, out)
+    }
 }
 
 impl AgentError {

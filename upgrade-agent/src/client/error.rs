@@ -74,7 +74,7 @@ const ADVICE_FOR_READERS: &str = "try again later, or allow it more time (--time
 /// A failed call: its name, the kind of the error, and the message.
 ///
 /// Contains no headers, no request body and no token, so it may be displayed and logged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ClientError {
     kind: ErrorKind,
     call: String,
@@ -84,6 +84,13 @@ pub struct ClientError {
     message: String,
     maybe_done: bool,
     unfinished: Option<Box<Unfinished>>,
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl fmt::Debug for ClientError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
 }
 
 /// A change that was made in part.

@@ -113,7 +113,6 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// ```
     /// # use agentgraph::prelude::*;
     /// # use serde::{Deserialize, Serialize};
-    /// # use std::sync::Arc;
     /// # use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, Retention};
     /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
     /// # struct Chat { #[reduce(append)] said: Vec<String> }
@@ -122,14 +121,14 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     /// # async fn main() -> Result<()> {
     /// # let old = EncryptionKey::from_bytes([1; 32]);
     /// # let new = EncryptionKey::from_bytes([2; 32]);
-    /// # let store = Arc::new(MemorySaver::new());
+    /// # let store = MemorySaver::new();
     /// # let graph = StateGraph::new().node("reply", reply).edge(START, "reply").compile()?;
     /// # let before = KeyRing::new("spring", old.clone())?;
-    /// # let first = graph.clone().checkpointer(EncryptedSaver::new(Arc::clone(&store), before));
+    /// # let first = graph.clone().checkpointer(EncryptedSaver::new(store.clone(), before));
     /// # first.invoke(Chat::update().said(["tea"])).thread("t-1").await?;
     /// let keys = KeyRing::new("autumn", new.clone())?.older("spring", old)?;
-    /// let saver = Arc::new(EncryptedSaver::new(Arc::clone(&store), keys));
-    /// let graph = graph.checkpointer(Arc::clone(&saver));
+    /// let saver = EncryptedSaver::new(store.clone(), keys);
+    /// let graph = graph.checkpointer(saver.clone());
     ///
     /// graph.prune(Retention::keep_last(5)).await?;
     /// for thread in saver.threads().await? {

@@ -68,6 +68,9 @@ use crate::error::StoreError;
 ///
 /// Items are found under every key of the ring, and stored under the current one. An item under an older key
 /// moves to the current one when it is stored again, or by [`reseal`](Self::reseal).
+///
+/// A clone is another handle of the same store.
+#[derive(Clone)]
 pub struct EncryptedStore<S> {
     inner: S,
     keys: KeyRing,
@@ -127,18 +130,17 @@ impl<S: Store> EncryptedStore<S> {
     ///
     /// ```
     /// use agentgraph_checkpoint::{EncryptedStore, EncryptionKey, KeyRing, MemoryStore, Namespace, StoreExt};
-    /// use std::sync::Arc;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
     /// # let (spring, autumn) = (EncryptionKey::from_bytes([1; 32]), EncryptionKey::from_bytes([2; 32]));
     /// # let ada = Namespace::new(["ada"])?;
-    /// let disk = Arc::new(MemoryStore::new());
-    /// let store = EncryptedStore::new(Arc::clone(&disk), KeyRing::new("spring", spring.clone())?);
+    /// let disk = MemoryStore::new();
+    /// let store = EncryptedStore::new(disk.clone(), KeyRing::new("spring", spring.clone())?);
     /// store.put(&ada, "city", "Rome").await?;
     ///
     /// let both = KeyRing::new("autumn", autumn.clone())?.older("spring", spring)?;
-    /// assert_eq!(EncryptedStore::new(Arc::clone(&disk), both).reseal(&Namespace::root()).await?, 1);
+    /// assert_eq!(EncryptedStore::new(disk.clone(), both).reseal(&Namespace::root()).await?, 1);
     /// let store = EncryptedStore::new(disk, KeyRing::new("autumn", autumn)?);
     /// assert_eq!(store.get_as::<String>(&ada, "city").await?.as_deref(), Some("Rome"));
     /// # Ok(())

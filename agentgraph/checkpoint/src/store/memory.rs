@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,9 +33,12 @@ use crate::services::from_micros;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A clone is another handle of the same store.
+#[derive(Clone)]
 pub struct MemoryStore {
     options: Options,
-    items: Mutex<Items>,
+    items: Arc<Mutex<Items>>,
 }
 
 /// All items. The lock around them is held for one call, never across an await.
@@ -60,7 +63,7 @@ struct Stored {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        MemoryStore { options: Options::new(SCAN_LIMIT), items: Mutex::default() }
+        MemoryStore { options: Options::new(SCAN_LIMIT), items: Arc::default() }
     }
 
     option_methods!(#[must_use]);

@@ -66,6 +66,9 @@ use crate::postgres::{Calls, called};
 /// [`StoreCode::Store`](crate::StoreCode::Store) if the server fails or cannot be reached; its source is
 /// the client's own error. [`StoreCode::ItemUnreadable`](crate::StoreCode::ItemUnreadable) if stored bytes
 /// are damaged; other items are not affected.
+///
+/// A clone is another handle of the same store.
+#[derive(Clone)]
 pub struct PostgresStore {
     options: Options,
     calls: Calls,

@@ -72,15 +72,18 @@ use crate::sqlite::fault::{Fault, Home, Patience};
 /// [`StoreCode::Store`](crate::StoreCode::Store) if SQLite fails; its message names the file and what to
 /// do, its source is SQLite's own error. [`StoreCode::ItemUnreadable`](crate::StoreCode::ItemUnreadable)
 /// if stored bytes are damaged; other items are not affected.
+///
+/// A clone is another handle of the same store.
+#[derive(Clone)]
 pub struct SqliteStore {
     options: Options,
     home: Home,
     busy_timeout: Duration,
     /// Held for one transaction.
-    connection: Exclusive<Connection>,
+    connection: Arc<Exclusive<Connection>>,
     /// `None` for a database in memory, which has one connection only.
     readers: Option<Arc<Readers>>,
-    anchor: Anchor,
+    anchor: Arc<Anchor>,
 }
 
 impl SqliteStore {

@@ -24,8 +24,8 @@ impl<S: StoredState> RemoteAnswer<S> {
     }
 
     /// The thread.
-    pub fn thread(mut self, thread: impl Into<String>) -> Self {
-        self.thread = Some(thread.into());
+    pub fn thread(mut self, thread: impl AsRef<str>) -> Self {
+        self.thread = Some(thread.as_ref().to_owned());
         self
     }
 

@@ -40,8 +40,8 @@ impl<S: StoredState> RemoteCall<S> {
     }
 
     /// The thread. Calls of one thread run one after the other, in the order in which the server gets them.
-    pub fn thread(mut self, thread: impl Into<String>) -> Self {
-        self.thread = Some(thread.into());
+    pub fn thread(mut self, thread: impl AsRef<str>) -> Self {
+        self.thread = Some(thread.as_ref().to_owned());
         self
     }
 
@@ -144,6 +144,15 @@ impl<S: StoredState> RemoteCall<S> {
     pub fn context<T: SentContext>(self, context: T) -> Self {
         drop(context);
         self
+    }
+
+    /// Runs the call to the end of its run, and returns the last state, as
+    /// [`RunBuilder::finish`](agentgraph::RunBuilder::finish).
+    ///
+    /// # Errors
+    /// That of the call, and those of [`Outcome::into_finished`].
+    pub async fn finish(self) -> Result<S, Error> {
+        Ok(self.await?.into_finished()?)
     }
 
     async fn run(self) -> Result<Outcome<S>, Error> {

@@ -39,8 +39,8 @@ impl<S: StoredState> RemoteEdit<S> {
     }
 
     /// As [`StateEdit::as_node`](agentgraph::run::StateEdit::as_node).
-    pub fn as_node(mut self, node: impl Into<String>, update: impl Into<S::Update>) -> Self {
-        let one = (node.into(), update.into());
+    pub fn as_node(mut self, node: impl AsRef<str>, update: impl Into<S::Update>) -> Self {
+        let one = (node.as_ref().to_owned(), update.into());
         match &mut self.edit {
             Edit::As(several) => several.push(one),
             _ => self.edit = Edit::As(vec![one]),

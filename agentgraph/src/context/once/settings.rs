@@ -1,6 +1,6 @@
 //! [`StepSettings`]: a durable step with retries and a timeout of its own.
 
-use std::borrow::Cow;
+use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -49,10 +49,10 @@ impl Ctx {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn durable(&self, name: impl Into<Cow<'static, str>>) -> StepSettings<'_> {
+    pub fn durable(&self, name: impl AsRef<str>) -> StepSettings<'_> {
         StepSettings {
             ctx: self,
-            name: name.into().into_owned(),
+            name: name.as_ref().to_owned(),
             key: None,
             retry: Vec::new(),
             timeout: None,
@@ -71,9 +71,9 @@ pub struct StepSettings<'a> {
 }
 
 impl StepSettings<'_> {
-    /// Tells the step apart from others of its name, as in [`Ctx::once_for`].
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
+    /// Tells the step apart from others of its name, as in [`Ctx::once_for`]: by the text of the key.
+    pub fn key(mut self, key: impl fmt::Display) -> Self {
+        self.key = Some(key.to_string());
         self
     }
 

@@ -279,7 +279,7 @@ impl<S: State> SentTask<S> {
     fn count(&self, spent: Units, drains: bool) {
         let run = self.shared.root();
         for (unit, amount) in spent {
-            run.spending.spend(unit.into(), amount);
+            run.spending.spend(&unit, amount);
         }
         if drains {
             run.drains.store(true, Ordering::Release);

@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::JsonChannels;
+use super::{JsonChannels, NAMELESS};
 use crate::json_state::reducer::JsonReducer;
 use crate::state::Lifetime;
 
@@ -88,6 +88,9 @@ impl<'de> Deserialize<'de> for JsonChannels {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut channels = JsonChannels::new();
         for form in Vec::<ChannelForm>::deserialize(deserializer)? {
+            if form.key.is_empty() {
+                return Err(D::Error::custom(NAMELESS));
+            }
             if channels.place(&form.key).is_ok() {
                 return Err(D::Error::custom(format!("the key `{}` is there twice", form.key)));
             }

@@ -18,8 +18,8 @@ pub struct Ground {
 impl Ground {
     /// A thread without rows. Run ids come from `seed` too, so no two calls of a thread may have the same
     /// one.
-    pub fn new(thread: impl Into<String>, seed: u64, now: SystemTime) -> Self {
-        Ground { thread: thread.into(), seed, now, rows: Vec::new(), journaled: false }
+    pub fn new(thread: impl AsRef<str>, seed: u64, now: SystemTime) -> Self {
+        Ground { thread: thread.as_ref().to_owned(), seed, now, rows: Vec::new(), journaled: false }
     }
 
     /// Adds rows of the thread: all that earlier runs have [set](super::StoreChange::set) and not cleared.

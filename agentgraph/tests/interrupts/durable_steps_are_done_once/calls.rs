@@ -80,6 +80,18 @@ async fn an_equal_key_in_turn_gives_the_stored_result_and_at_once_an_error() {
 }
 
 #[tokio::test]
+async fn a_key_is_the_text_of_its_value() {
+    let done = run_node(node(|ctx| async move {
+        let number = ctx.once_for("x", 7_u64, value("1")).await?;
+        let text = ctx.once_for("x", "7", value("2")).await?;
+        let owned = ctx.durable("x").key(&String::from("7")).run(|| value("3")).await?;
+        let other = ctx.durable("x").key(-7).run(|| value("4")).await?;
+        Ok(vec![number, text, owned, other])
+    }));
+    assert_eq!(done.await, Ok("1 1 1 4".to_owned()));
+}
+
+#[tokio::test]
 async fn a_dropped_step_may_be_called_again() {
     let done = run_node(node(|ctx| async move {
         let slow = ctx.once_for("x", "k", async {

@@ -26,7 +26,7 @@ async fn main() -> Result<()> {
         .edge("hello", "name")
         .compile()?;
 
-    let state = graph.invoke(Greeting::update().name("graph")).await?.into_finished()?;
+    let state = graph.invoke(Greeting::update().name("graph")).finish().await?;
     println!("{}", state.words.join(" "));
     assert_eq!(state.words, ["hello", "graph"]);
     Ok(())

@@ -1,8 +1,6 @@
 //! A graph as a node of another one. A subgraph writes each section of a report, all side by side; the
 //! interrupt of one of them is answered at the root.
 
-use std::sync::Arc;
-
 use agentgraph::prelude::*;
 
 #[derive(State, Clone, Debug, Default)]
@@ -57,8 +55,8 @@ fn report() -> Result<CompiledGraph<Report>> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let saver = Arc::new(MemorySaver::new());
-    let report = report()?.checkpointer(Arc::clone(&saver));
+    let saver = MemorySaver::new();
+    let report = report()?.checkpointer(saver.clone());
 
     let topics = ["goals", "prices", "risks"].map(str::to_owned).to_vec();
     let outcome = report.invoke(Report::update().topics(topics)).thread("q3").await?;

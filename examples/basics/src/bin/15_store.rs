@@ -68,8 +68,7 @@ async fn learn(ctx: Ctx, chat: Snapshot<Chat>) -> Result<()> {
 async fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("agentgraph-15-{}", std::process::id()));
     let index = VectorIndex::new(Words).fields(["text"]);
-    let store =
-        std::sync::Arc::new(SqliteStore::builder(folder.join("memory.db")).index(index).open().await?);
+    let store = SqliteStore::builder(folder.join("memory.db")).index(index).open().await?;
     let graph = StateGraph::new()
         .node("recall", recall)
         .node("answer", answer)
@@ -79,7 +78,7 @@ async fn main() -> Result<()> {
         .edge("answer", "learn")
         .compile()?;
     let saver = SqliteSaver::open(folder.join("threads.db")).await?;
-    let graph = graph.checkpointer(saver).store(std::sync::Arc::clone(&store));
+    let graph = graph.checkpointer(saver).store(store.clone());
 
     let says = async |user: &str, thread: &str, said: &str| -> Result<String> {
         let outcome = graph.invoke(Chat::update().user(user).said(said)).thread(thread).await?;

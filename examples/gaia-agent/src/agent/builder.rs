@@ -48,7 +48,7 @@ pub struct GaiaAgentBuilder {
 type Compiled = agentgraph_llm::CompiledAgent<String, Solving>;
 
 /// A setting that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The agent of `agentgraph-llm` refuses it.
@@ -57,6 +57,13 @@ pub enum BuildError {
     /// The HTTP client, the addresses or the folders.
     #[error("E_GAIA_CONFIG: {0}")]
     Config(String),
+}
+
+/// The message, as `fn main() -> Result<()>` prints `Debug`.
+impl std::fmt::Debug for BuildError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, out)
+    }
 }
 
 impl GaiaAgentBuilder {

@@ -106,9 +106,9 @@ impl SqliteStoreBuilder {
             options: self.options,
             home,
             busy_timeout: self.file.busy_timeout,
-            connection: Exclusive::new(connection),
+            connection: Arc::new(Exclusive::new(connection)),
             readers,
-            anchor: Anchor::of(path),
+            anchor: Arc::new(Anchor::of(path)),
         }
     }
 }
