@@ -113,9 +113,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         }
         let once = control.take_unstored();
         for one in &once {
-            let running = self.running.iter().find(|task| task.request.index == one.index);
-            let Some(node) = running.map(|task| task.request.node) else { continue };
-            writes.push(once_write(self.task_id(node), one)?);
+            writes.push(once_write(self.task_id(one.node), one)?);
         }
         let shared = Arc::clone(&self.run.runtime.shared);
         let Some(journal) = self.run.records.journal.as_mut() else { return Ok(false) };
