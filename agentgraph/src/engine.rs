@@ -199,6 +199,20 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
+    /// Shows the state and the checkpoint that a call continues from, as the first events of its stream.
+    fn announce_start(&mut self) {
+        if let Some(source) = self.inheritance.unshown.take() {
+            self.announce_values();
+            self.announce_checkpoint(source);
+        }
+    }
+
+    /// [`announce_start`](Self::announce_start) before the first commit of a branch, which shows itself.
+    pub(crate) fn announce_fork(&mut self) {
+        self.inheritance.unshown = None;
+        self.announce_values();
+    }
+
     fn announce_values(&self) {
         if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().values) {
             events

@@ -19,7 +19,7 @@ use super::questions::{AskProblem, AskedSpot, NewQuestions, Questions, Refusal};
 use crate::context::edits::ProposedEdit;
 use crate::error::{Code, Error};
 use crate::graph::overlay::Overlay;
-use crate::record::once::StoredOnce;
+use crate::record::once::{OnceKey, StoredOnce};
 use crate::spans::SpanEnd;
 use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop};
 
@@ -40,7 +40,10 @@ pub(crate) struct Control {
     /// The running tasks of a run without supersteps, where each task has its own index.
     running: Option<Mutex<HashSet<u32>>>,
     once_storage: OnceStorage,
-    /// Results of durable steps wait for the loop to store them.
+    /// The results of durable steps that wait for the loop to store them, by task, so that taking one does
+    /// not cost a look at all others.
+    unstored: Mutex<Vec<(TaskRequest, Arc<OnceKey>)>>,
+    /// Whether there are any.
     has_unstored: AtomicBool,
     warned_of_once: AtomicBool,
 }
@@ -199,7 +202,8 @@ impl Control {
     }
 
     /// Records that a result waits to be stored.
-    pub(crate) fn note_unstored(&self) {
+    pub(crate) fn note_unstored(&self, task: TaskRequest, key: Arc<OnceKey>) {
+        lock(&self.unstored).push((task, key));
         self.has_unstored.store(true, Ordering::Release);
     }
 
@@ -211,16 +215,16 @@ impl Control {
 
     /// Takes the results of durable steps that are to be stored, in task order.
     pub(crate) fn take_unstored(&self) -> Vec<NewOnce> {
-        let mut unstored = Vec::new();
-        if self.has_unstored.swap(false, Ordering::AcqRel) {
-            let mut cells = self.cells();
-            let mut cells: Vec<_> = cells.iter_mut().collect();
-            cells.sort_unstable_by_key(|(index, _)| **index);
-            for (index, cell) in cells {
-                cell.once.take_unstored(*index, &mut unstored);
-            }
+        if !self.has_unstored.swap(false, Ordering::AcqRel) {
+            return Vec::new();
         }
-        unstored
+        let mut unstored = std::mem::take(&mut *lock(&self.unstored));
+        unstored.sort_by_key(|(task, _)| task.index);
+        let mut cells = self.cells();
+        let taken = unstored
+            .iter()
+            .map(|(task, key)| cells.get_mut(&task.index)?.once.take_unstored(*task, key));
+        taken.flatten().collect()
     }
 
     /// Records that results are stored, and wakes the steps that wait for that.

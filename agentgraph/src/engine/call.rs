@@ -19,6 +19,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         if let Some(driver) = self.driver.clone() {
             return R::drive(driver, self).await;
         }
+        self.announce_start();
         let paused = match self.position.eager {
             None => self.supersteps().await,
             Some(_) => Box::pin(self.activations()).await,

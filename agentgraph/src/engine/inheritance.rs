@@ -1,7 +1,7 @@
 //! [`Inheritance`]: the remains of earlier calls of a run.
 
 use crate::engine::left_over::Leftovers;
-use agentgraph_checkpoint::CheckpointId;
+use agentgraph_checkpoint::{CheckpointId, Source};
 
 /// The remains of earlier calls of a run.
 #[derive(Default)]
@@ -14,12 +14,15 @@ pub(crate) struct Inheritance {
     pub(in crate::engine) halted: Vec<String>,
     /// The checkpoint with a stored failure of the superstep that belongs to no task.
     pub(in crate::engine) had_failure: Option<CheckpointId>,
+    /// The source of the checkpoint that the call continues from, until the stream has shown it.
+    pub(in crate::engine) unshown: Option<Source>,
 }
 
 impl Inheritance {
-    /// `halted`: the nodes after which a static interrupt stopped the run; `told`: its caller knows.
-    pub(crate) fn of(left_over: Leftovers, told: bool, halted: Vec<String>) -> Self {
+    /// `halted`: the nodes after which a static interrupt stopped the run; `told`: its caller knows;
+    /// `found`: the source of the checkpoint that the call continues from.
+    pub(crate) fn of(left_over: Leftovers, told: bool, halted: Vec<String>, found: Source) -> Self {
         let halted = if told { Vec::new() } else { halted };
-        Inheritance { left_over, past_breaks: told, halted, had_failure: None }
+        Inheritance { left_over, past_breaks: told, halted, had_failure: None, unshown: Some(found) }
     }
 }

@@ -1,5 +1,6 @@
 //! Loading: from the rows of a thread back to a state, a frontier, joins and pending writes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::context::edits::ProposedEdit;
@@ -61,10 +62,14 @@ pub(crate) struct RestoredState<S> {
 }
 
 impl<S> RestoredState<S> {
+    /// The names of the stored fields that the state does not have and the graph does not drop.
+    pub(crate) fn unknown_names(&self) -> impl Iterator<Item = &str> {
+        self.unknown.iter().map(|field| &*field.name)
+    }
+
     /// Refuses to continue if stored fields would be lost.
     pub(crate) fn check(&self, keeps: bool, place: Place<'_>) -> Result<(), Error> {
-        let lost = self.unknown.iter().filter(|_| !keeps);
-        refuse(place, "the thread", lost.map(|field| &*field.name))
+        refuse(place, "the thread", self.unknown_names().filter(|_| !keeps))
     }
 }
 
@@ -432,7 +437,8 @@ pub(crate) fn look_up<S: State>(
 
 /// The error for a checkpoint that needs names which the graph does not have.
 pub(crate) fn graph_changed(place: Place<'_>, mut gone: Vec<String>) -> Error {
-    gone.dedup();
+    let mut seen = HashSet::new();
+    gone.retain(|name| seen.insert(name.clone()));
     let problem = format!(
         "the thread waits at {}, which this graph does not have: run it with the graph it was started on, bring the name \
          back, or start over with `.abandon()`",
@@ -469,7 +475,7 @@ fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<St
         joins.prune(&core.topology, join, place);
     }
     for stored in &header.joins {
-        let wanted: std::collections::HashSet<&str> = stored.sources.iter().map(String::as_str).collect();
+        let wanted: HashSet<&str> = stored.sources.iter().map(String::as_str).collect();
         let found = core.topology.joins.iter().position(|join| {
             core.name(join.target) == stored.to
                 && join.sources.len() == wanted.len()

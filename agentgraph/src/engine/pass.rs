@@ -25,8 +25,9 @@ use crate::context::edits::CollectedEdit;
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Op, PassDesk, SettledEdits, Transaction};
 use crate::dependency::outputs::{OutputTable, Outputs, OutputsUpdate};
+use crate::dependency::plan::MissReason;
 use crate::dependency::wiring::Wiring;
-use crate::dependency::{Output, PassInput, inline};
+use crate::dependency::{NotRun, NotRunReason, Output, PassInput, inline};
 use crate::engine::driver::{Driver, FarNode, PassTurn};
 use crate::engine::executor::node_error;
 use crate::engine::halt::Cutoff;
@@ -117,6 +118,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
             }
         }
         again.end()?;
+        state.report.not_run = not_run(state, desk.pass().plan.missed(), None);
         Ok(desk.upcoming())
     }
 
@@ -165,6 +167,25 @@ fn nodes_added<O, S>(outputs: &mut Outputs<O, S>, names: Vec<Arc<str>>) {
     for name in names {
         outputs.add_temporary(name);
     }
+}
+
+/// The nodes that did not run, with the reasons. Those that may still run are left out, unless `unfinished`
+/// is the reason why they did not.
+fn not_run<O, S>(
+    outputs: &Outputs<O, S>,
+    missed: Vec<(u32, MissReason)>,
+    unfinished: Option<&NotRunReason>,
+) -> Vec<NotRun> {
+    let name = |node: u32| outputs.name(node).to_owned();
+    let not_run = missed.into_iter().filter_map(|(node, missed)| {
+        let reason = match missed {
+            MissReason::Pruned => NotRunReason::Pruned,
+            MissReason::WaitsFor(nodes) => NotRunReason::WaitsFor(nodes.into_iter().map(name).collect()),
+            MissReason::Unfinished => unfinished?.clone(),
+        };
+        Some(NotRun { node: name(node), reason })
+    });
+    not_run.collect()
 }
 
 /// Whether the pass has no events, no limits, no store and no edits.
@@ -294,6 +315,7 @@ where
             sent: None,
         };
         pass.go_through()?;
+        pass.run.announce_start();
         Ok(pass)
     }
 

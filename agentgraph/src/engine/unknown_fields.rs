@@ -125,6 +125,25 @@ pub(crate) fn check_results<S: State>(
     Ok(())
 }
 
+/// The fields of open work beside a state (results of finished tasks, states that activations read) that the
+/// state does not have and the graph does not drop. Bytes that cannot be read are judged elsewhere.
+pub(crate) fn unknown_in_open_work<S: State>(
+    core: &GraphCore<S>,
+    kept: &[StoredState],
+    left: &Leftovers,
+) -> Vec<String> {
+    let of_kept = kept.iter().filter_map(|kept| migrated(core, kept).ok());
+    let mut names: Vec<String> =
+        of_kept.flat_map(|fields| fields.names().map(str::to_owned).collect::<Vec<_>>()).collect();
+    for result in left.values().filter_map(|left| left.result.as_deref()) {
+        let step = StoredStep::from_bytes(result).and_then(|step| step.migrated(&core.migrations));
+        let Ok(StoredStep { update: Some(Bytes(update)), .. }) = step else { continue };
+        names.extend(decode_fields(&update).into_iter().flatten().map(|(name, _)| name.to_owned()));
+    }
+    names.retain(|name| is_unknown(core, name));
+    names
+}
+
 /// The kinds of the reducers that an encoded update was written for, in its order.
 pub(crate) fn kinds_of<S: State>(core: &GraphCore<S>, update: &[u8]) -> Vec<Cow<'static, str>> {
     let channels = S::channels(&core.schema);

@@ -1,6 +1,6 @@
 //! The start of a call: the checkpoint that it finds on its thread, and the action that it takes there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::context::CallMethod;
@@ -20,7 +20,7 @@ use crate::persistence::Persistence;
 use crate::record::bytes::Bytes;
 use crate::run::CompiledGraph;
 use crate::run::busy::{UndoneRun, newest_run};
-use crate::run::open::{open_work_inside, tasks};
+use crate::run::open::{open_work_inside, replay_pass, tasks};
 use crate::session::StoredSessions;
 use crate::state::State;
 use crate::words::{OpenId, OpenRequest, Spent, until_text};
@@ -284,7 +284,8 @@ impl<S: State> Opening<S> {
         if let CallRequest::Invoke(input) = start {
             let abandoned = rolled_back.map(|gone| gone.run).or(unfinished.then_some(replayed.header.run));
             if unfinished && !gives_up && forks.is_none() {
-                return Err(run_unfinished(&replayed, &left.tasks, &inside));
+                let next = still_to_run(graph, persistence, place, &replayed, &left.tasks, state);
+                return Err(run_unfinished(&next, &left.tasks, &inside));
             }
             journal.begin_run(new_run);
             return Ok(Opening {
@@ -326,7 +327,7 @@ impl<S: State> Opening<S> {
         Ok(Opening {
             run,
             position: Position::new(run_graph, state, frontier, joins, eager),
-            inheritance: Inheritance::of(left.tasks, left.told, header.halt),
+            inheritance: Inheritance::of(left.tasks, left.told, header.halt, header.source),
             outputs: header.outputs,
             journal: Some(journal),
             sessions,
@@ -383,8 +384,30 @@ fn nothing_to_resume(why: &str) -> Error {
     )
 }
 
-fn run_unfinished(replayed: &Replay, left_over: &Leftovers, inside: &[OpenRequest]) -> Error {
-    let next: Vec<&str> = replayed.header.next.iter().map(|activation| &*activation.node).collect();
+/// The nodes of an unfinished run that are still to run, each once.
+fn still_to_run<S: State>(
+    graph: &CompiledGraph<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    replayed: &Replay,
+    left: &Leftovers,
+    mut state: Arc<S>,
+) -> Vec<String> {
+    let Replay { header, id, .. } = replayed;
+    let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
+    let of_tasks = || tasks(core, place, header, *id, left).map(|task| task.node).collect();
+    let codec = &persistence.codec;
+    let of_pass = |driver| {
+        let state = Arc::make_mut(&mut state);
+        replay_pass(driver, core, codec, place.thread, left, state).ok()
+    };
+    // A pass that this graph cannot continue is described by the names that are stored.
+    let next: Vec<String> = graph.driver.as_ref().and_then(of_pass).unwrap_or_else(of_tasks);
+    let mut seen = HashSet::new();
+    next.into_iter().chain(header.deferred.iter().cloned()).filter(|node| seen.insert(node.clone())).collect()
+}
+
+fn run_unfinished(next: &[String], left_over: &Leftovers, inside: &[OpenRequest]) -> Error {
     let mut open: Vec<OpenId> = left_over.iter().flat_map(|(task, left)| left.open_ids(*task)).collect();
     open.extend(inside.iter().filter_map(OpenId::of));
     let mut asked: Vec<String> =
@@ -392,13 +415,15 @@ fn run_unfinished(replayed: &Replay, left_over: &Leftovers, inside: &[OpenReques
     asked.sort();
     let first_end = open.iter().filter_map(|open| open.until).min();
     let open = match (asked.is_empty(), first_end) {
+        (true, None) if next.is_empty() => "use `proceed()` to commit what is done".to_owned(),
         (true, None) => "use `proceed()` to continue it".to_owned(),
         (true, Some(end)) => format!("it sleeps {}: use `proceed()` then", until_text(from_micros(end))),
         (false, _) => format!("it waits for answers to {}: use `resume`", asked.join(", ")),
     };
+    let next: Vec<String> = next.iter().map(|node| format!("`{node}`")).collect();
+    let next = if next.is_empty() { "nothing is".to_owned() } else { next.join(", ") };
     let problem = format!(
-        "the thread's last run has not finished: {} still to run; {open}, or `.abandon()` to give it up",
-        next.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ")
+        "the thread's last run has not finished: {next} still to run; {open}, or `.abandon()` to give it up"
     );
     Error::new(Code::RunUnfinished, problem)
 }

@@ -275,10 +275,10 @@ impl<C: State> ChildCall<'_, C> {
         let journal = self.journal_behind(&replayed, &restored, &writes);
         let Lookup { graph, frontier, joins, eager } =
             look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
-        let Header { halt, session, outputs, .. } = replayed.header;
+        let Header { halt, session, outputs, source, .. } = replayed.header;
         Ok(ChildOpening {
             position: Position::new(graph, Arc::new(restored.state), frontier, joins, eager),
-            inheritance: Inheritance::of(left.tasks, left.told, halt),
+            inheritance: Inheritance::of(left.tasks, left.told, halt, source),
             outputs,
             journal,
             sessions_changed: left.sessions.is_some(),

@@ -1,25 +1,30 @@
 //! The open work inside the tasks of a superstep: started subgraphs, and their questions.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::context::RequiredContext;
+use crate::engine::driver::Driver;
 use crate::engine::flow::record::stored_id;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::{Leftovers, TaskRemains};
-use crate::engine::load::{check_fields, read_remains, replay_from};
-use crate::engine::stored::OF_RUN;
+use crate::engine::load::{check_fields, read_remains, replay_from, shown_step};
+use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
 use crate::engine::unknown_fields::{check_kept_states, check_results, is_unknown};
 use crate::error::Error;
 use crate::failure::Failure;
+use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::node::host::{FarSide, TaskCall, TaskReply};
 use crate::node::inner::AnyGraph;
+use crate::record::codec::Codec;
 use crate::record::header::Header;
 use crate::run::nested::Callee;
 use crate::run::task::run_far;
 use crate::state::State;
-use crate::step::{EncodeParent, InputValue};
+use crate::step::{EncodeParent, InputValue, Step};
 use crate::subgraph::namespace;
 use crate::words::{DoneStep, Interrupt, Memory, Open, OpenChild, OpenRequest};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Tail, TaskId};
@@ -73,7 +78,8 @@ impl<C: State> AnyGraph for Callee<C> {
         if header.next.is_empty() || header.call.is_none_or(|stored| stored.task != call) {
             return Ok(found);
         }
-        found.children.push(OpenChild { node: node.to_owned(), namespace: place.namespace.to_owned() });
+        let namespace = place.namespace.to_owned();
+        found.children.push(OpenChild { node: node.to_owned(), namespace, next: Vec::new() });
         let graph = RunGraph::restore(&self.graph.core, &header, &mut Vec::new());
         let left = read_remains(&self.graph.core, place, (id, &header), &tail.writes)?.tasks;
         if found.refused.is_none() {
@@ -93,6 +99,7 @@ impl<C: State> AnyGraph for Callee<C> {
                 found.steps.extend(inside.steps);
                 found.refused = found.refused.or(inside.refused);
             }
+            found.children[0].next.push(task.node);
         }
         found.failures.extend(failure_of_all(place, &left));
         Ok(found)
@@ -154,6 +161,40 @@ pub(crate) fn tasks<'a, S: State>(
 ) -> impl Iterator<Item = OpenTask<'a>> {
     let all = all_tasks(core, place, header, id, left).into_iter();
     all.filter(|task| task.left.is_none_or(|left| left.result.is_none()))
+}
+
+/// Replays the finished nodes of a pass on its state. Returns the nodes that run next, including those that
+/// have asked.
+pub(crate) fn replay_pass<S: State>(
+    driver: &Arc<dyn Driver<S>>,
+    core: &GraphCore<S>,
+    codec: &Codec<S>,
+    thread: &str,
+    left: &Leftovers,
+    state: &mut S,
+) -> Result<Vec<String>, Error> {
+    let results = left.values().filter_map(|left| left.result.as_deref());
+    let done = results.filter_map(|result| {
+        let turn = match StoredStep::from_bytes(result) {
+            Ok(step) => step.turn?,
+            Err(error) => return Some(Err(error.on_thread(Some(thread)))),
+        };
+        let step = shown_step(core, codec, thread, result);
+        Some(step.map(|(step, _)| (turn, update_of(step))))
+    });
+    let mut done = done.collect::<Result<Vec<_>, Error>>()?;
+    done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
+    let asked = left.values().filter_map(TaskRemains::asked_by).collect();
+    Arc::clone(driver).upcoming(thread, state, done, &asked)
+}
+
+/// The update of a finished task.
+pub(crate) fn update_of<S: State>(step: Step<S>) -> Option<S::Update> {
+    match step {
+        Step::None => None,
+        Step::Update(update) => Some(update),
+        Step::Command(command) => command.update,
+    }
 }
 
 /// The results of the finished tasks, in task order.

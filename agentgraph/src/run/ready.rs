@@ -212,7 +212,10 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
                 run.adopt_failures();
                 run.end_sleeps(inside).await
             }
-            FirstAction::Fork => Box::pin(run.edit(Edit::Here(None), None)).await,
+            FirstAction::Fork => {
+                run.announce_fork();
+                Box::pin(run.edit(Edit::Here(None), None)).await
+            }
             FirstAction::Edit(edit, from) => {
                 let further = std::mem::take(&mut self.further_edits);
                 Box::pin(edit_state(run, (edit, further), from)).await

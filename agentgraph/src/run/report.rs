@@ -37,7 +37,7 @@ pub struct ThreadReport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OpenWork {
-    /// Its node.
+    /// Its node; empty for a missing [commit](OpenReason::Commit).
     pub node: String,
     /// The namespace of its subgraph; empty for the root graph.
     pub namespace: String,
@@ -61,10 +61,13 @@ pub enum OpenReason {
     /// before its result was stored.
     Next,
     /// A subgraph that the node called has begun and not ended: [`CompiledGraph::proceed`] continues it. Its
-    /// own open work, if it is known, is listed under this namespace.
+    /// own open work is listed under this namespace.
     Inside(String),
     /// The node is deferred, and waits until nothing else can run.
     Deferred,
+    /// All that began is done and stored, and nothing else is open: the process that ran it ended before the
+    /// commit, which [`CompiledGraph::proceed`] makes. It names no node.
+    Commit,
     /// A join into the node waits for some of its sources.
     Joins {
         /// The sources that have arrived.
@@ -154,38 +157,40 @@ fn open_work<S>(
     mut stops: Vec<Interrupt>,
     joins: Vec<StoredJoin>,
 ) -> Vec<OpenWork> {
-    // How many tasks of a node of this graph have another reason to be open than that they are next.
-    let mut explained: HashMap<&str, usize> = HashMap::new();
+    // How many tasks of a node, by namespace, have another reason to be open than that they are next.
+    let mut explained: HashMap<(&str, &str), usize> = HashMap::new();
     let mut tasks = Vec::new();
-    for interrupt in state.interrupts.iter().filter(|interrupt| interrupt.namespace == here) {
+    for interrupt in &state.interrupts {
         // A task may have asked several questions.
-        let task = interrupt.id.map(|id| id.task);
+        let task = (&interrupt.namespace, interrupt.id.map(|id| id.task));
         if !tasks.contains(&task) {
             tasks.push(task);
-            *explained.entry(&interrupt.node).or_default() += 1;
+            *explained.entry((&interrupt.namespace, &interrupt.node)).or_default() += 1;
         }
     }
-    for failure in state.failures.iter().filter(|failure| failure.namespace() == here) {
-        *explained.entry(failure.node()).or_default() += 1;
+    for failure in &state.failures {
+        *explained.entry((failure.namespace(), failure.node())).or_default() += 1;
     }
     // A call that went on past such a stop has perhaps run the node since.
     stops.retain(|stop| stop.kind != InterruptKind::Before || state.next.contains(&stop.node));
     for stop in stops.iter().filter(|stop| stop.kind == InterruptKind::Before) {
-        explained.insert(&stop.node, usize::MAX);
+        explained.insert((here, &stop.node), usize::MAX);
     }
     let mut open: Vec<OpenWork> =
         state.interrupts.iter().cloned().chain(stops.iter().cloned()).map(OpenWork::asked).collect();
     open.extend(state.failures.iter().map(OpenWork::failed));
     for child in &state.children {
         let (around, _) = child.namespace.rsplit_once('|').unwrap_or_default();
-        *explained.entry(&child.node).or_default() += usize::from(around == here);
-        let why = OpenReason::Inside(child.namespace.clone());
-        open.push(OpenWork { node: child.node.clone(), namespace: around.to_owned(), why });
+        *explained.entry((around, &child.node)).or_default() += 1;
+        open.push(OpenWork::of(around, &child.node, OpenReason::Inside(child.namespace.clone())));
     }
-    for node in &state.next {
-        match explained.get_mut(&**node) {
-            Some(left) if *left > 0 => *left -= 1,
-            _ => open.push(OpenWork::of(here, node, OpenReason::Next)),
+    let inside = state.children.iter().map(|child| (&*child.namespace, &child.next));
+    for (namespace, next) in inside.chain([(here, &state.next)]) {
+        for node in next {
+            match explained.get_mut(&(namespace, &**node)) {
+                Some(left) if *left > 0 => *left -= 1,
+                _ => open.push(OpenWork::of(namespace, node, OpenReason::Next)),
+            }
         }
     }
     open.extend(state.deferred.iter().map(|node| OpenWork::of(here, node, OpenReason::Deferred)));
@@ -193,6 +198,9 @@ fn open_work<S>(
     open.extend(
         joins.into_iter().filter(|join| is_open && !join.fired).map(|join| OpenWork::joins(here, join)),
     );
+    if !is_open && !state.finished {
+        open.push(OpenWork::of(here, "", OpenReason::Commit));
+    }
     open
 }
 
@@ -239,6 +247,9 @@ impl fmt::Display for ThreadReport {
 
 impl fmt::Display for OpenWork {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let OpenReason::Commit = self.why {
+            return out.write_str("nothing is still to run: `proceed()` commits what is done");
+        }
         write!(out, "node `{}` ", self.node)?;
         if !self.namespace.is_empty() {
             write!(out, "in `{}` ", self.namespace)?;
@@ -262,7 +273,7 @@ impl fmt::Display for OpenWork {
                 let (code, attempt) = (failure.code(), failure.attempt());
                 write!(out, "failed ({code}, attempt {attempt}): {}", failure.message())
             }
-            OpenReason::Next => out.write_str("is next"),
+            OpenReason::Next | OpenReason::Commit => out.write_str("is next"),
             OpenReason::Inside(namespace) => write!(out, "has called the subgraph `{namespace}`"),
             OpenReason::Deferred => out.write_str("is deferred until nothing else can run"),
             OpenReason::Joins { arrived, missing, until } => {

@@ -13,17 +13,19 @@ use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{
     Replay, apply_row, fill_references, graph_changed, read_remains, replay, restore, shown_step,
 };
-use crate::engine::stored::{OF_RUN, StoredStep};
+use crate::engine::stored::OF_RUN;
 use crate::engine::task_output::TaskOutput;
+use crate::engine::unknown_fields::unknown_in_open_work;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore, GraphTopology};
 use crate::persistence::Persistence;
 use crate::run::CompiledGraph;
-use crate::run::open::{OpenTask, done, failure_of_all, interrupts, open_work_inside, tasks};
+use crate::run::open::{
+    OpenTask, done, failure_of_all, interrupts, open_work_inside, replay_pass, tasks, update_of,
+};
 use crate::state::{ShownState, State, StateError};
-use crate::step::Step;
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::{TaskPlace, page};
 use agentgraph_checkpoint::{
@@ -46,9 +48,12 @@ pub struct Checkpoint<S> {
     pub created: SystemTime,
     /// The state.
     pub values: S,
-    /// The nodes that run next, in task order; empty for a finished run. A node appears once for each of its
-    /// dispatches.
+    /// The nodes that run next, in task order. A node appears once for each of its dispatches. Empty for a
+    /// [finished](Checkpoint::finished) run, and if all that is left to do is the commit of finished tasks.
     pub next: Vec<String>,
+    /// Whether the run has finished. If not, and nothing runs next, the process that ran it ended before its
+    /// last commit: [`proceed`](CompiledGraph::proceed) makes it.
+    pub finished: bool,
     /// Deferred nodes that were reached and wait until nothing else can run.
     pub deferred: Vec<String>,
     /// The interrupts that wait for answers, in task order, including those in subgraphs; only for the newest
@@ -100,23 +105,31 @@ pub struct Checkpoint<S> {
     /// The checkpoint that each memory of the thread continues from, by its
     /// [namespace](CompiledGraph::namespace): see [`Memory::PerThread`](crate::Memory::PerThread).
     pub memories: BTreeMap<String, CheckpointId>,
+    /// The stored fields, each once, that the state does not have and the graph does not
+    /// [drop](crate::StateGraph::drops): of the checkpoint, and for the newest one also of the results of
+    /// finished tasks. If there are any, and the graph does not
+    /// [keep](crate::StateGraph::keeps_unknown_fields) them, a call that continues the thread is
+    /// [`Code::GraphChanged`].
+    pub unknown_fields: Vec<String>,
 }
 
 impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = self;
-        let Checkpoint { interrupts, failures, steps, children, abandoned, edits, skips, memories, .. } =
-            self;
+        let Checkpoint { finished, interrupts, failures, steps, children, abandoned, .. } = self;
+        let Checkpoint { edits, skips, memories, unknown_fields, .. } = self;
         let mut parts = out.debug_struct("Checkpoint");
         parts.field("id", id).field("parent", parent).field("run", run).field("source", source);
         parts.field("created", created).field("values", &ShownState(values)).field("next", next);
-        parts.field("deferred", deferred).field("interrupts", interrupts).field("failures", failures);
+        parts.field("finished", finished).field("deferred", deferred);
+        parts.field("interrupts", interrupts).field("failures", failures);
         parts.field("steps", steps).field("children", children);
         parts
             .field("abandoned", abandoned)
             .field("edits", edits)
             .field("skips", skips)
             .field("memories", memories)
+            .field("unknown_fields", unknown_fields)
             .finish()
     }
 }
@@ -195,7 +208,9 @@ fn checkpoint<S: State>(
     replayed: &Replay,
 ) -> Result<Checkpoint<S>, Error> {
     let header = &replayed.header;
-    let values = restore(&graph.core, persistence, place, replayed)?.state;
+    let restored = restore(&graph.core, persistence, place, replayed)?;
+    let unknown_fields = restored.unknown_names().map(str::to_owned).collect();
+    let values = restored.state;
     let (edits, skips) = match &graph.driver {
         Some(driver) => driver.edits(&values),
         None => (header.overlay.clone(), header.skips.clone()),
@@ -211,6 +226,7 @@ fn checkpoint<S: State>(
         created: header.time(),
         values,
         next: header.next.iter().map(|activation| activation.node.clone()).collect(),
+        finished: header.next.is_empty(),
         deferred: header.deferred.clone(),
         interrupts: Vec::new(),
         failures: Vec::new(),
@@ -220,6 +236,7 @@ fn checkpoint<S: State>(
         edits,
         skips,
         memories: memories.collect(),
+        unknown_fields,
     })
 }
 
@@ -235,7 +252,12 @@ async fn add_left_over<S: State>(
     let header = &replayed.header;
     let left = read_remains(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
     if let Some(driver) = &graph.driver {
-        return add_pass(graph, persistence, place, Arc::clone(driver), &left, checkpoint);
+        return add_pass(graph, persistence, place, driver, &left, checkpoint);
+    }
+    for name in unknown_in_open_work(&graph.core, &header.eager.kept, &left) {
+        if !checkpoint.unknown_fields.contains(&name) {
+            checkpoint.unknown_fields.push(name);
+        }
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
@@ -341,24 +363,13 @@ fn add_pass<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
-    driver: Arc<dyn Driver<S>>,
+    driver: &Arc<dyn Driver<S>>,
     left: &Leftovers,
     checkpoint: &mut Checkpoint<S>,
 ) -> Result<(), Error> {
     let core = &graph.core;
-    let results = left.values().filter_map(|left| left.result.as_deref());
-    let done = results.filter_map(|result| {
-        let turn = match StoredStep::from_bytes(result) {
-            Ok(step) => step.turn?,
-            Err(error) => return Some(Err(error.on_thread(Some(place.thread)))),
-        };
-        let step = shown_step(core, &persistence.codec, place.thread, result);
-        Some(step.map(|(step, _)| (turn, update_of(step))))
-    });
-    let mut done = done.collect::<Result<Vec<_>, Error>>()?;
-    done.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
-    let asked = left.values().filter_map(TaskRemains::asked_by).collect();
-    checkpoint.next = Arc::clone(&driver).upcoming(place.thread, &mut checkpoint.values, done, &asked)?;
+    let codec = &persistence.codec;
+    checkpoint.next = replay_pass(driver, core, codec, place.thread, left, &mut checkpoint.values)?;
     (checkpoint.edits, checkpoint.skips) = driver.edits(&checkpoint.values);
     for (task, left) in left {
         let Some((_, request)) = left.open().next() else { continue };
@@ -370,14 +381,6 @@ fn add_pass<S: State>(
     checkpoint.failures = failures_of_pass(core, place, left);
     checkpoint.steps = steps_of_pass(core, place, (checkpoint.run, checkpoint.id), &checkpoint.next, left);
     Ok(())
-}
-
-fn update_of<S: State>(step: Step<S>) -> Option<S::Update> {
-    match step {
-        Step::None => None,
-        Step::Update(update) => Some(update),
-        Step::Command(command) => command.update,
-    }
 }
 
 /// A query of a thread's history: `graph.history("t-1").limit(10).await?`. It starts at the newest checkpoint

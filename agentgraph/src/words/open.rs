@@ -17,6 +17,10 @@ pub struct OpenChild {
     pub node: String,
     /// Its namespace: see [`CompiledGraph::namespace`](crate::CompiledGraph::namespace).
     pub namespace: String,
+    /// Its nodes that are still to run, in task order; one that has called a subgraph, too, is among them.
+    /// Empty if only its commit is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<String>,
 }
 
 /// A request of a node in a subgraph.

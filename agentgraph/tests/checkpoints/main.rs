@@ -22,6 +22,7 @@ mod memories_are_those_of_their_checkpoint;
 mod pruned_threads_go_on;
 mod reading_a_checkpoint_is_bounded;
 mod reports_say_what_is_open_and_why;
+mod reports_say_what_proceed_runs;
 mod runs_are_cancelled_from_anywhere;
 mod several_edits_are_one_commit;
 mod stored_bytes_never_panic;

@@ -1,10 +1,11 @@
 //! [`OnceResults`]: the durable steps of one task.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::OnceError;
+use crate::context::TaskRequest;
 use crate::record::bytes::Bytes;
 use crate::record::once::{OnceCall, OnceKey, StoredOnce};
 
@@ -28,11 +29,13 @@ pub(crate) enum OnceStorage {
 /// The durable steps of one task: results of earlier calls, and those of the running attempt.
 #[derive(Debug, Default)]
 pub(crate) struct OnceResults {
-    results: BTreeMap<OnceKey, OnceResult>,
+    results: HashMap<OnceKey, OnceResult>,
     /// The number of calls in the attempt that are told apart by their index, by kind and name.
     calls: HashMap<(Counted, String), u32>,
     /// The steps that the attempt has called.
     called: HashSet<OnceKey>,
+    /// The number of results whose steps the attempt has not called.
+    uncalled: usize,
     running: HashSet<OnceKey>,
     /// The number of calls of the node's function, by which a step of an earlier one is told from those of
     /// the current one.
@@ -67,10 +70,12 @@ enum Storing {
     Taken(Waker),
 }
 
-/// A result that the loop is to store: the index of its task, its place among the task's results, and itself.
+/// A result that the loop is to store: its task's index and node, its place among the task's results, and
+/// itself.
 #[derive(Debug)]
 pub(crate) struct NewOnce {
     pub(crate) index: u32,
+    pub(crate) node: u32,
     pub(crate) slot: u32,
     pub(crate) result: StoredOnce,
 }
@@ -90,13 +95,15 @@ impl OnceResults {
             let value = Arc::from(one.value.0);
             (one.key, OnceResult { value, attempts: one.attempts, place, storing: Storing::Stored })
         });
-        OnceResults { results: results.collect(), slots, ..OnceResults::default() }
+        let results: HashMap<_, _> = results.collect();
+        OnceResults { uncalled: results.len(), results, slots, ..OnceResults::default() }
     }
 
     /// The node's function is called again, and calls its steps from the start.
     pub(crate) fn begin_call(&mut self) {
         self.calls.clear();
         self.called.clear();
+        self.uncalled = self.results.len();
         self.running.clear();
         self.call += 1;
     }
@@ -111,13 +118,15 @@ impl OnceResults {
 
     /// Whether the attempt has called every step that has a result.
     pub(crate) fn has_called_all(&self) -> bool {
-        self.results.keys().all(|key| self.called.contains(key))
+        self.uncalled == 0
     }
 
     /// Starts a step. Returns its result if an earlier attempt has done it.
     pub(super) fn begin(&mut self, key: &OnceKey) -> Result<Option<Encoded>, OnceError> {
-        self.called.insert(key.clone());
-        let found = match self.results.get(key) {
+        let is_first = self.called.insert(key.clone());
+        let result = self.results.get(key);
+        self.uncalled -= usize::from(is_first && result.is_some());
+        let found = match result {
             Some(OnceResult { value, storing: Storing::Stored, .. }) => return Ok(Some(Arc::clone(value))),
             // An attempt before this one may have been dropped while the result was being stored.
             Some(unstored) => Some(Arc::clone(&unstored.value)),
@@ -156,14 +165,13 @@ impl OnceResults {
         }
     }
 
-    /// Takes the results that are to be stored.
-    pub(crate) fn take_unstored(&mut self, index: u32, into: &mut Vec<NewOnce>) {
-        for (key, result) in &mut self.results {
-            if let Storing::Waits(waker) = &result.storing {
-                result.storing = Storing::Taken(waker.clone());
-                into.push(NewOnce { index, slot: result.place, result: result.to_stored(key) });
-            }
-        }
+    /// Takes a result that is to be stored; `None` if it is taken already.
+    pub(crate) fn take_unstored(&mut self, task: TaskRequest, key: &OnceKey) -> Option<NewOnce> {
+        let result = self.results.get_mut(key)?;
+        let Storing::Waits(waker) = &result.storing else { return None };
+        result.storing = Storing::Taken(waker.clone());
+        let TaskRequest { index, node, .. } = task;
+        Some(NewOnce { index, node, slot: result.place, result: result.to_stored(key) })
     }
 
     /// Records that a result is stored. Returns the waker of the step that waits for it.

@@ -103,7 +103,7 @@ impl RunningStep {
             return Err(OnceError::TooLate);
         }
         if is_kept {
-            shared.control.note_unstored();
+            shared.control.note_unstored(*request, Arc::clone(key));
         }
         Ok(())
     }

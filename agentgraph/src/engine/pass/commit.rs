@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use crate::dependency::outputs::Outputs;
-use crate::dependency::plan::MissReason;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::halt::Cutoff;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
-use crate::engine::pass::Pass;
+use crate::engine::pass::{Pass, not_run};
 use crate::engine::running_tasks::await_while_running;
 use crate::engine::step_results::sessions_write;
 use crate::engine::stored::once_write;
@@ -61,18 +60,8 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         let missed = self.desk.pass().plan.missed();
         let outputs = Arc::make_mut(&mut self.run.position.state);
         let limit = self.stopped == Some(StopReason::Limit);
-        let not_run = missed.into_iter().map(|(node, missed)| NotRun {
-            node: outputs.name(node).to_owned(),
-            reason: match missed {
-                MissReason::Pruned => NotRunReason::Pruned,
-                MissReason::WaitsFor(nodes) => {
-                    NotRunReason::WaitsFor(nodes.iter().map(|node| outputs.name(*node).to_owned()).collect())
-                }
-                MissReason::Unfinished if limit => NotRunReason::Limit,
-                MissReason::Unfinished => NotRunReason::Unfinished,
-            },
-        });
-        outputs.report.not_run = not_run.collect();
+        let unfinished = if limit { NotRunReason::Limit } else { NotRunReason::Unfinished };
+        outputs.report.not_run = not_run(outputs, missed, Some(&unfinished));
     }
 
     /// Commits a finished pass.
@@ -113,9 +102,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         }
         let once = control.take_unstored();
         for one in &once {
-            let running = self.running.iter().find(|task| task.request.index == one.index);
-            let Some(node) = running.map(|task| task.request.node) else { continue };
-            writes.push(once_write(self.task_id(node), one)?);
+            writes.push(once_write(self.task_id(one.node), one)?);
         }
         let shared = Arc::clone(&self.run.runtime.shared);
         let Some(journal) = self.run.records.journal.as_mut() else { return Ok(false) };

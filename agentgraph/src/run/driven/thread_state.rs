@@ -30,6 +30,8 @@ pub struct ThreadState {
     pub created: SystemTime,
     /// As [`Checkpoint::next`].
     pub next: Vec<String>,
+    /// As [`Checkpoint::finished`].
+    pub finished: bool,
     /// As [`Checkpoint::deferred`].
     pub deferred: Vec<String>,
     /// As [`Checkpoint::interrupts`].
@@ -47,6 +49,8 @@ pub struct ThreadState {
     pub skips: Vec<String>,
     /// As [`Checkpoint::memories`].
     pub memories: BTreeMap<String, CheckpointId>,
+    /// As [`Checkpoint::unknown_fields`].
+    pub unknown_fields: Vec<String>,
     values: ValuesByName,
 }
 
@@ -56,9 +60,9 @@ impl ThreadState {
     /// # Errors
     /// [`Code::Encode`](crate::Code::Encode) if the state cannot be encoded.
     pub fn of<S: StoredState>(schema: &S::Schema, checkpoint: Checkpoint<S>) -> Result<Self, Error> {
-        let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = checkpoint;
-        let Checkpoint { interrupts, failures, steps, children, abandoned, edits, skips, memories, .. } =
-            checkpoint;
+        let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } = checkpoint;
+        let Checkpoint { interrupts, failures, steps, children, abandoned, .. } = checkpoint;
+        let Checkpoint { edits, skips, memories, unknown_fields, .. } = checkpoint;
         Ok(ThreadState {
             id,
             parent,
@@ -66,6 +70,7 @@ impl ThreadState {
             source,
             created,
             next,
+            finished,
             deferred,
             interrupts,
             failures: failures.iter().map(SentFailure::from).collect(),
@@ -75,6 +80,7 @@ impl ThreadState {
             edits,
             skips,
             memories,
+            unknown_fields,
             values: ValuesByName::of::<S>(schema, &values)?,
         })
     }
@@ -106,6 +112,7 @@ impl ThreadState {
             created: self.created,
             values: self.values.into_state(schema)?,
             next: self.next,
+            finished: self.finished,
             deferred: self.deferred,
             interrupts: self.interrupts,
             failures,
@@ -115,6 +122,7 @@ impl ThreadState {
             edits: self.edits,
             skips: self.skips,
             memories: self.memories,
+            unknown_fields: self.unknown_fields,
         })
     }
 }
