@@ -41,7 +41,7 @@ use agentgraph_checkpoint::canonical;
 use agentgraph_checkpoint::delta::{DeltaWriter, Weight, whole_size};
 use agentgraph_checkpoint::engine::{Leased, unreadable};
 use agentgraph_checkpoint::fold::Folded;
-use agentgraph_checkpoint::frame::{Pairs, open};
+use agentgraph_checkpoint::frame::{Pairs, complete, open};
 use agentgraph_checkpoint::services::{Services, micros};
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source,
@@ -464,7 +464,8 @@ impl<S: State> Journal<S> {
         if canonical::is_on() {
             unordered::check_changes(&self.codec, &core.schema, self.next.delta.bytes())?;
         }
-        record.extend_from_slice(self.next.delta.bytes());
+        let kind = if full { RowKind::Full } else { RowKind::Delta };
+        complete(record, kind, self.next.delta.bytes());
         Ok((full, replay))
     }
 
@@ -558,7 +559,7 @@ impl<S: State> Journal<S> {
         let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();
         let mut folded = Folded::default();
         for row in tail.rows.iter().filter(|row| row.kind == RowKind::Delta) {
-            let view = open(&row.record).map_err(|error| unreadable(place, row.id, error))?;
+            let view = open(row.kind, &row.record).map_err(|error| unreadable(place, row.id, error))?;
             folded.apply(view.operations, None).map_err(|error| unreadable(place, row.id, error))?;
         }
         folded
@@ -566,7 +567,7 @@ impl<S: State> Journal<S> {
             .map_err(|error| unreadable(place, self.next_id(), error))?;
         let mut record = Vec::new();
         self.encode(&mut record, time, commit, Repeat::Run)?;
-        record.extend_from_slice(&folded.to_operations());
+        complete(&mut record, RowKind::Segment, &folded.to_operations());
         Ok(record)
     }
 

@@ -121,7 +121,7 @@ pub(crate) fn apply_row(
     if !is_possible(id) {
         return Err(damaged(IMPOSSIBLE));
     }
-    let view = open(record)?;
+    let view = open(kind, record)?;
     if kind == RowKind::Full {
         // A full repeats everything; fields that it omits are over.
         replayed.map = HeaderMap::default();
@@ -160,7 +160,7 @@ async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Re
             corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is missing"))
         })?;
         let mut other = Folded::default();
-        let filled = open(&row.record)
+        let filled = open(row.kind, &row.record)
             .and_then(|view| other.apply(view.operations, Some(id)))
             .and_then(|()| replayed.folded.fill(field, &other, id));
         let value = filled.map_err(|error| unreadable(place, id, error))?;

@@ -176,7 +176,7 @@ impl Checkpointer for FaultyStore {
                 record = before.record;
             }
             Kind::DropsDamagedRecords if damaged(&record) => return Ok(()),
-            Kind::MakesNewFormatsOld if record[0] == 250 => record[0] = 1,
+            Kind::MakesNewFormatsOld if record[0] == 250 => record[0] = 2,
             _ => {}
         }
         let unchecked = match self.kind {
