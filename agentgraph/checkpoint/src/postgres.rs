@@ -19,6 +19,7 @@ mod listen;
 pub(crate) mod open;
 pub(crate) mod rows;
 pub(crate) mod schema;
+mod tail;
 mod taker;
 mod upkeep;
 mod waiting;
@@ -195,7 +196,7 @@ impl Checkpointer for PostgresSaver {
         let calls = self.calls.clone();
         let owned = OwnedPlace::of(place);
         let found = run_in_task(async move {
-            answered!(calls, connection => rows::tail(&mut connection, owned.borrowed(), at).await)
+            answered!(calls, connection => tail::tail(&connection, owned.borrowed(), at).await)
         });
         found.await.map_err(|fault| explain(fault, place.thread))
     }

@@ -151,24 +151,24 @@ const BATCH: usize = 4 << 20;
 /// The most deltas after a full without a segment.
 pub(super) const DELTAS: usize = 1024;
 
-/// Removes the checkpoints that the policy does not keep and `named` does not contain. Returns the number
-/// of removed checkpoints, and the memories that the remaining ones name.
+/// Removes the checkpoints that the policy does not keep and `named` does not contain. Returns the numbers
+/// of removed and remaining checkpoints, and the memories that the remaining ones name.
 pub async fn prune_place(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     retention: &Retention,
     now: SystemTime,
     named: Option<&BTreeSet<CheckpointId>>,
-) -> Result<(u64, Named), StoreError> {
+) -> Result<([u64; 2], Named), StoreError> {
     let branches = known(saver, place).await?;
     let kept = kept(place, &branches, retention, now, named);
     let all: usize = branches.values().map(Vec::len).sum();
     let names = names(&branches, &kept);
     if kept.len() == all {
-        return Ok((0, names));
+        return Ok(([0, all as u64], names));
     }
     Plan::of(&branches, &kept).carry_out(saver, place).await?;
-    Ok(((all - kept.len()) as u64, names))
+    Ok(([all - kept.len(), kept.len()].map(|count| count as u64), names))
 }
 
 /// The memories that the kept checkpoints name.

@@ -23,7 +23,7 @@ use crate::state::State;
 use crate::words::WhenBusy;
 use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
-use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, lease_lost};
+use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, Place, lease_lost};
 
 /// Length of a lease without renewal.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -252,11 +252,17 @@ impl RunLease {
         done.unwrap_or_else(|| Err(lease_lost(&self.thread).into()))
     }
 
-    /// The reason for an error of a call that was refused because of its reads: another run may have taken
-    /// the thread in between.
+    /// The reason for the error of a call: another run may have taken the thread, or the thread was deleted,
+    /// so that its records did not fit together. Nodes and the store fail for reasons of their own.
     pub(crate) async fn reason(&self, refused: Error) -> Error {
-        if self.fence == 0 {
+        if refused.node().is_some() || matches!(refused.code(), Code::Store | Code::LeaseLost) {
             return refused;
+        }
+        if self.fence == 0 {
+            // Without leases, a commit on a checkpoint that is gone shows it.
+            let is_gone = refused.code() == Code::Stale
+                && matches!(self.saver.get(Place::root(&self.thread), None).await, Ok(None));
+            return if is_gone { lease_lost(&self.thread).into() } else { refused };
         }
         let length = self.renewal.as_ref().map_or(ENDLESS, |renewal| renewal.length);
         let until = after(self.services.now(), length);

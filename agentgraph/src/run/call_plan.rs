@@ -231,19 +231,22 @@ impl<S: State> CallPlan<S> {
             let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
             let mut ready = match self.make_ready(start, Some(found), runner, events) {
                 Ok(ready) => Box::new(ready),
-                Err(refused) => return Err(lease.reason(refused).await),
+                Err(refused) => return Err(refused),
             };
             record_run(&span, ready.run_id());
             let driven = ready.drive_to_the_end().await;
             ready.outcome(driven)
         };
-        let outcome = lease.run_while_held(Box::pin(work)).await;
+        let mut outcome = lease.run_while_held(Box::pin(work)).await;
+        if let Err(error) = outcome {
+            outcome = Err(lease.reason(error).await);
+        }
         if let (Some(retention), Ok(outcome), Some(began_at)) =
             (&persistence.retention, &outcome, began_at.get())
             && upkeep::is_due(retention, *began_at, outcome.checkpoint())
         {
             let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
-            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention);
+            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention, false);
             if let Err(error) = Box::pin(lease.run_while_held(pruning)).await {
                 // The result of the run is stored. The next stride prunes again.
                 tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");

@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::rows::{as_id, begin, check_fence, check_names, number};
 use crate::blob::Usage;
 use crate::blob::{OF_ROW, OF_SEGMENT, Pieces};
-use crate::error::{corrupt, thread_exists};
+use crate::error::{corrupt, thread_exists, unknown_thread};
 use crate::id::CheckpointId;
 use crate::row::{Place, Rewrite};
 
@@ -140,7 +140,6 @@ pub(super) async fn delete_thread(connection: &mut Object, thread: &str) -> Resu
 
 pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -> Result<(), Fault> {
     check_names(Place::root(to))?;
-    let from = from.as_bytes();
     let target = to.as_bytes();
     let transaction = begin(connection).await?;
     // One copy onto a thread at a time: the second finds the result of the first.
@@ -153,7 +152,10 @@ pub(super) async fn copy_thread(connection: &mut Object, from: &str, to: &str) -
     if transaction.query_opt(&statement, &[&target]).await?.is_some() {
         return Err(thread_exists(to).into());
     }
-    let values: &[&(dyn ToSql + Sync)] = &[&from, &target, &ids, &namespaces];
+    if transaction.query_opt(&statement, &[&from.as_bytes()]).await?.is_none() {
+        return Err(unknown_thread(from).into());
+    }
+    let values: &[&(dyn ToSql + Sync)] = &[&from.as_bytes(), &target, &ids, &namespaces];
     transaction.execute(&transaction.prepare_cached(COPY).await?, values).await?;
     transaction.commit().await?;
     Ok(())

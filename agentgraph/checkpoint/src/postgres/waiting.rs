@@ -99,7 +99,7 @@ pub(super) async fn waiting(connection: &Object, query: WaitingQuery<'_>) -> Res
         let thread = name(row.try_get(0)?)?;
         let namespace = name(row.try_get(1)?)?;
         let at = as_id(row.try_get(2)?, row.try_get(3)?);
-        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, 4)?;
+        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, [4, 5, 6])?;
         Ok(Waiting { thread, namespace, at, request })
     });
     waiting.collect()
