@@ -13,6 +13,7 @@ pub(crate) mod driven;
 mod dropped_call;
 mod edit;
 pub(crate) mod event;
+mod history;
 mod narrow;
 pub(crate) mod nested;
 #[cfg(feature = "testing")]
@@ -50,7 +51,8 @@ pub use running::{RunningThread, RunningThreads};
 pub use stream::EventStream;
 pub use task::{TaskRun, forget_once};
 pub use upkeep::{Prune, Pruned};
-pub use view::{Checkpoint, History};
+pub use history::{History, HistoryStream};
+pub use view::Checkpoint;
 pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::future::IntoFuture;

@@ -1,5 +1,6 @@
 //! Loading: from the rows of a thread back to a state, a frontier, joins and pending writes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::context::edits::ProposedEdit;
@@ -129,9 +130,10 @@ pub(crate) fn apply_row(
     replayed.map.apply(view.header)?;
     match kind {
         RowKind::Full => {
-            replayed.folded = Folded::default();
+            let earlier = std::mem::take(&mut replayed.folded);
             replayed.deltas = 0;
             replayed.folded.apply(view.operations, Some(id))?;
+            replayed.folded.share_with(&earlier);
         }
         RowKind::Delta => {
             replayed.deltas += 1;
@@ -248,8 +250,8 @@ struct StoredValues<'a> {
 }
 
 /// The MessagePack of a channel, and the record that contains it whole.
-struct StoredValue {
-    bytes: Vec<u8>,
+struct StoredValue<'v> {
+    bytes: Cow<'v, [u8]>,
     /// The number of bytes that a full record would contain of it.
     live: u64,
     whole_at: Option<CheckpointId>,
@@ -296,7 +298,7 @@ impl<'a> StoredValues<'a> {
         let values = unknown.map(|(field, name)| {
             let whole_at = replayed.folded.whole_at(field).filter(|_| self.same_fields);
             let value = value_of(place, replayed, field)?;
-            Ok(value.map(|value| UnknownField { name: (*name).to_owned(), value, whole_at }))
+            Ok(value.map(|value| UnknownField { name: (*name).to_owned(), value: value.into_owned(), whole_at }))
         });
         values.filter_map(Result::transpose).collect()
     }
@@ -320,19 +322,19 @@ impl<'a> StoredValues<'a> {
     }
 
     /// The stored value of a channel; `None` if it was never written.
-    fn of(
-        &self,
+    fn of<'v>(
+        &'v self,
         at: usize,
         channel: &Channel,
         place: Place<'_>,
-        replayed: &Replay,
-    ) -> Result<Option<StoredValue>, Error> {
+        replayed: &'v Replay,
+    ) -> Result<Option<StoredValue<'v>>, Error> {
         if let Some(fields) = &self.migrated {
             let name = fields.names().find(|name| channel.is_called(name));
             let value = name.and_then(|name| fields.value(name));
-            let stored = |value: &[u8]| {
+            let stored = |value: &'v [u8]| {
                 let live = whole_size(at, value.len() as u64);
-                StoredValue { bytes: value.to_vec(), live, whole_at: None }
+                StoredValue { bytes: Cow::Borrowed(value), live, whole_at: None }
             };
             return Ok(value.map(stored));
         }
@@ -352,11 +354,15 @@ impl<'a> StoredValues<'a> {
 fn all_values(place: Place<'_>, replayed: &Replay) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let fields = replayed.header.fields.iter().enumerate();
     let values =
-        fields.map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value))));
+        fields.map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value.into_owned()))));
     values.filter_map(Result::transpose).collect()
 }
 
-fn value_of(place: Place<'_>, replayed: &Replay, field: usize) -> Result<Option<Vec<u8>>, Error> {
+fn value_of<'v>(
+    place: Place<'_>,
+    replayed: &'v Replay,
+    field: usize,
+) -> Result<Option<Cow<'v, [u8]>>, Error> {
     match replayed.folded.value(field).map_err(|error| corrupt(place, replayed.id, error))? {
         Value::Absent => Ok(None),
         Value::Bytes(value) => Ok(Some(value)),
