@@ -1,8 +1,8 @@
 //! Threads stored by an earlier release are read and continued.
 //!
-//! The files under `fixtures/format-1` are never rewritten: they define format 1. To add a file for a
-//! feature that no file covers yet, run these tests with `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves
-//! existing files alone.
+//! The files under `fixtures/format-1` and `fixtures/format-2` are never rewritten: they define the formats.
+//! To add a file of this release's format for a feature that no file covers yet, run these tests with
+//! `AGENTGRAPH_WRITE_FIXTURES=1`, which leaves existing files alone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +16,13 @@ use crate::common::later_stories::{self, asked, failed, handled, nested};
 use crate::common::stories::{Story, large, long, long_step, paused, person, recorded};
 use crate::common::tape::{Tape, hex, unhex};
 
-fn file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1").join(format!("{name}.json"))
+/// All formats; this release writes the last one.
+const FORMATS: [u8; 2] = [1, WRITTEN];
+const WRITTEN: u8 = 2;
+
+fn file(format: u8, name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    folder.join(format!("format-{format}")).join(format!("{name}.json"))
 }
 
 async fn all_recorded() -> Vec<(&'static str, Tape)> {
@@ -26,9 +31,10 @@ async fn all_recorded() -> Vec<(&'static str, Tape)> {
     all
 }
 
-async fn fixture(name: &str) -> Tape {
-    let path = file(name);
-    if std::env::var_os("AGENTGRAPH_WRITE_FIXTURES").is_some() && !path.exists() {
+async fn fixture(format: u8, name: &str) -> Tape {
+    let path = file(format, name);
+    let writes = format == WRITTEN && std::env::var_os("AGENTGRAPH_WRITE_FIXTURES").is_some();
+    if writes && !path.exists() {
         let (_, tape) = all_recorded().await.into_iter().find(|(known, _)| *known == name).unwrap();
         std::fs::write(&path, serde_json::to_string_pretty(&tape).unwrap() + "\n").unwrap();
     }
@@ -36,13 +42,14 @@ async fn fixture(name: &str) -> Tape {
     serde_json::from_str(&text).unwrap()
 }
 
-async fn stored(name: &str) -> Arc<MemorySaver> {
-    fixture(name).await.play().await
+async fn stored(format: u8, name: &str) -> Arc<MemorySaver> {
+    fixture(format, name).await.play().await
 }
 
 #[tokio::test]
 async fn a_paused_thread_with_dispatches_a_half_full_join_and_pending_writes_is_read() {
-    let graph = paused(stored("paused").await);
+for format in FORMATS {
+    let graph = paused(stored(format, "paused").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!(state.values.title, "paused");
     assert_eq!(state.values.lines, ["early", "page 2"]);
@@ -67,10 +74,12 @@ async fn a_paused_thread_with_dispatches_a_half_full_join_and_pending_writes_is_
         (&["read".to_owned()][..], &["early", "asked", "page 2"].map(String::from)[..])
     );
 }
+}
 
 #[tokio::test]
 async fn a_thread_with_a_segment_is_read_and_continued() {
-    let saver = stored("long").await;
+for format in FORMATS {
+    let saver = stored(format, "long").await;
     let tail = agentgraph::Checkpointer::get(&*saver, Place::root("t"), None).await.unwrap().unwrap();
     let kinds: Vec<RowKind> = tail.rows.iter().map(|row| row.kind).collect();
     assert_eq!(kinds, [RowKind::Full, RowKind::Segment, RowKind::Delta]);
@@ -84,10 +93,12 @@ async fn a_thread_with_a_segment_is_read_and_continued() {
     let end = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(end.count, 1030);
 }
+}
 
 #[tokio::test]
 async fn a_full_that_refers_to_a_large_value_in_another_record_is_read() {
-    let saver = stored("large").await;
+for format in FORMATS {
+    let saver = stored(format, "large").await;
     let graph = large(Arc::clone(&saver), 2);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((state.values.title.len(), state.values.lines.join(", ")), (5000, "0 long, 5000 long".into()));
@@ -96,10 +107,12 @@ async fn a_full_that_refers_to_a_large_value_in_another_record_is_read() {
     assert!(rows[0].kind == RowKind::Full && rows[0].record.len() < 1000, "the full refers to the value");
     assert_eq!(graph.proceed().thread("t").await.unwrap().into_finished().unwrap().title.len(), 5000);
 }
+}
 
 #[tokio::test]
 async fn a_waiting_handler_on_a_branch_resumes_with_its_joins_deferred_node_and_spent_units() {
-    let graph = handled(stored("handled").await);
+for format in FORMATS {
+    let graph = handled(stored(format, "handled").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((state.id.branch, &*state.values.title), (1, "handled"));
     assert_eq!(state.values.lines, ["paid", "quick", "first"], "`first` is finished while the handler waits");
@@ -113,10 +126,12 @@ async fn a_waiting_handler_on_a_branch_resumes_with_its_joins_deferred_node_and_
     let lines = ["paid", "quick", "first", "mended with glue", "waited", "late"];
     assert_eq!(end.into_finished().unwrap().lines, lines);
 }
+}
 
 #[tokio::test]
 async fn two_waiting_subgraphs_one_with_a_memory_are_resumed() {
-    let graph = nested(stored("nested").await);
+for format in FORMATS {
+    let graph = nested(stored(format, "nested").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((&state.next[..], state.values.count), (&["part", "counter"].map(String::from)[..], 1));
     let asked: Vec<_> = state.interrupts.iter().map(|asked| (&*asked.node, asked.value.clone())).collect();
@@ -126,10 +141,12 @@ async fn two_waiting_subgraphs_one_with_a_memory_are_resumed() {
     let end = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!((end.lines, end.count), (vec!["opened".to_owned(), "the end".to_owned()], 42));
 }
+}
 
 #[tokio::test]
 async fn two_waiting_subgraphs_one_with_a_memory_that_the_checkpoint_names_are_abandoned() {
-    let graph = nested(stored("named").await);
+for format in FORMATS {
+    let graph = nested(stored(format, "named").await);
     let named = graph.state("t").await.unwrap().unwrap().memories;
     assert_eq!(named, [("counter".to_owned(), agentgraph::CheckpointId::new(0, 1))].into());
     let again = graph.invoke(Story::update().title("again")).thread("t").abandon().await.unwrap();
@@ -140,12 +157,14 @@ async fn two_waiting_subgraphs_one_with_a_memory_that_the_checkpoint_names_are_a
     let end = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!(end.count, 42);
 }
+}
 
 /// Such a thread continues from the newest memory that the earlier release left. Its later checkpoints
 /// name their memories.
 #[tokio::test]
 async fn a_thread_whose_checkpoints_name_no_memories_continues_from_the_newest_memory() {
-    let graph = nested(stored("nested").await);
+for format in FORMATS {
+    let graph = nested(stored(format, "nested").await);
     let begin = graph.history("t").await.unwrap().pop().unwrap().id;
     let state = graph.state("t").await.unwrap().unwrap();
     assert!(state.memories.is_empty());
@@ -160,11 +179,13 @@ async fn a_thread_whose_checkpoints_name_no_memories_continues_from_the_newest_m
     let replayed = graph.proceed().thread("t").from(begin).await.unwrap();
     assert_eq!(replayed.interrupts()[0].value, 42, "the first checkpoint names no memory");
 }
+}
 
 #[tokio::test]
 async fn interrupts_with_keys_a_void_answer_and_a_null_answer_are_read() {
+for format in FORMATS {
     for (name, eager) in [("asked", false), ("asked_eager", true)] {
-        let graph = asked(stored(name).await, eager, 2);
+        let graph = asked(stored(format, name).await, eager, 2);
         let open = graph.state("t").await.unwrap().unwrap().interrupts;
         assert_eq!(open.len(), 1, "{name}");
         assert_eq!((&open[0].value, &open[0].key), (&serde_json::json!("mallory?"), &None), "{name}");
@@ -175,10 +196,12 @@ async fn interrupts_with_keys_a_void_answer_and_a_null_answer_are_read() {
         assert_eq!(end.lines, ["yes", "", "no"], "{name}");
     }
 }
+}
 
 #[tokio::test]
 async fn failures_of_tasks_and_stuck_joins_of_subgraphs_are_read() {
-    let tape = fixture("failed").await;
+for format in FORMATS {
+    let tape = fixture(format, "failed").await;
     let hold = |key: &[u8]| {
         let records = tape.commits.iter().map(|commit| unhex(&commit.record));
         records.filter(|record| record.windows(key.len()).any(|part| part == key)).count()
@@ -188,7 +211,7 @@ async fn failures_of_tasks_and_stuck_joins_of_subgraphs_are_read() {
         "records hold stuck joins in full and as additions"
     );
 
-    let saver = stored("failed").await;
+    let saver = stored(format, "failed").await;
     let failures = failed(Arc::clone(&saver), false).state("t").await.unwrap().unwrap().failures;
     let listed: Vec<_> = failures.iter().map(|one| (one.node(), one.message())).collect();
     assert_eq!(listed, [("tear", "the page is torn")]);
@@ -200,6 +223,7 @@ async fn failures_of_tasks_and_stuck_joins_of_subgraphs_are_read() {
         stuck.iter().map(|join| (join.namespace.split(':').next().unwrap(), &*join.to, &join.missing[..]));
     let missing = &["absent".to_owned()][..];
     assert_eq!(listed.collect::<Vec<_>>(), [("one", "both", missing), ("two", "both", missing)]);
+}
 }
 
 /// Returns a record with one more key in its header.
@@ -225,7 +249,7 @@ fn with_key(record: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn header_keys_of_a_later_release_are_kept_and_written_with_the_next_full() {
     let value = [0x93, 1, 0x81, 0xa1, b'x', 0xc3, 0xc0];
-    let mut tape = fixture("large").await;
+    let mut tape = fixture(1, "large").await;
     tape.commits.truncate(2);
     tape.commits[0].record = hex(&with_key(&unhex(&tape.commits[0].record), "a_later", &value));
     let saver = tape.play().await;
@@ -239,15 +263,15 @@ async fn header_keys_of_a_later_release_are_kept_and_written_with_the_next_full(
 
 #[tokio::test]
 async fn a_newer_format_is_refused_with_a_remedy() {
-    let mut tape = fixture("large").await;
+    let mut tape = fixture(1, "large").await;
     let mut record = unhex(&tape.commits[0].record);
-    record[0] = 2;
+    record[0] = 3;
     tape.commits[0].record = hex(&record);
     tape.commits.truncate(1);
     let error = large(tape.play().await, 1).state("t").await.unwrap_err();
     assert_eq!(error.code(), Code::UnknownFormat);
     assert!(
-        error.to_string().contains("it has format 2, and this release reads up to 1: update agentgraph"),
+        error.to_string().contains("it has format 3, and this release reads up to 2: update agentgraph"),
         "{error}"
     );
 }
@@ -258,9 +282,9 @@ const ERROR: u32 = u32::MAX - 3;
 /// This release writes the stories with the same steps, kinds and record lengths, and with the same slots
 /// except those of failures.
 #[tokio::test]
-async fn this_release_writes_format_1() {
+async fn this_release_writes_format_2() {
     for (name, tape) in all_recorded().await {
-        let before = fixture(name).await;
+        let before = fixture(WRITTEN, name).await;
         assert_eq!(tape.commits.len(), before.commits.len(), "{name}");
         let slots = |tape: &Tape| {
             let slots = tape.writes.iter().map(|write| write.slot);
