@@ -177,7 +177,12 @@ impl Code {
     pub(crate) const fn ends_the_run(self) -> bool {
         match self {
             // The store and the lease.
-            Code::Store | Code::Stale | Code::ThreadBusy | Code::LeaseLost | Code::ThreadExists | Code::UnknownThread => true,
+            Code::Store
+            | Code::Stale
+            | Code::ThreadBusy
+            | Code::LeaseLost
+            | Code::ThreadExists
+            | Code::UnknownThread => true,
             // Stored data, and whether this program can read it.
             Code::CorruptCheckpoint
             | Code::UnknownFormat

@@ -43,6 +43,7 @@ pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
 pub use event::{Event, EventKind, text_of_piece};
+pub use history::{History, HistoryStream};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
@@ -51,7 +52,6 @@ pub use running::{RunningThread, RunningThreads};
 pub use stream::EventStream;
 pub use task::{TaskRun, forget_once};
 pub use upkeep::{Prune, Pruned};
-pub use history::{History, HistoryStream};
 pub use view::Checkpoint;
 pub use waiting::{WaitingThread, WaitingThreads};
 

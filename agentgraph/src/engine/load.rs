@@ -298,7 +298,11 @@ impl<'a> StoredValues<'a> {
         let values = unknown.map(|(field, name)| {
             let whole_at = replayed.folded.whole_at(field).filter(|_| self.same_fields);
             let value = value_of(place, replayed, field)?;
-            Ok(value.map(|value| UnknownField { name: (*name).to_owned(), value: value.into_owned(), whole_at }))
+            Ok(value.map(|value| UnknownField {
+                name: (*name).to_owned(),
+                value: value.into_owned(),
+                whole_at,
+            }))
         });
         values.filter_map(Result::transpose).collect()
     }
@@ -353,8 +357,8 @@ impl<'a> StoredValues<'a> {
 
 fn all_values(place: Place<'_>, replayed: &Replay) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let fields = replayed.header.fields.iter().enumerate();
-    let values =
-        fields.map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value.into_owned()))));
+    let values = fields
+        .map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value.into_owned()))));
     values.filter_map(Result::transpose).collect()
 }
 

@@ -372,11 +372,11 @@ impl Keeper {
         Some(held.leases.iter().map(|kept| (Arc::clone(&kept.thread), kept.fence)).collect())
     }
 
-    /// Cancels this graph's runs on a thread.
-    pub(crate) fn lose_thread(&self, thread: &str) {
-        for kept in self.held().leases.iter().filter(|kept| &*kept.thread == thread) {
-            kept.lost.cancel();
-        }
+    /// The tokens that cancel this graph's present runs on a thread.
+    pub(crate) fn runs_on(&self, thread: &str) -> Vec<CancellationToken> {
+        let held = self.held();
+        let on_thread = held.leases.iter().filter(|kept| &*kept.thread == thread);
+        on_thread.map(|kept| kept.lost.clone()).collect()
     }
 
     /// Whether a run of this graph has the lease.

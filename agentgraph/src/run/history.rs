@@ -12,9 +12,7 @@ use std::task::{Context, Poll};
 use futures_util::stream::{BoxStream, try_unfold};
 use futures_util::{Stream, TryStreamExt};
 
-use super::view::{
-    Checkpoint, failures_and_steps, no_checkpointer, parent, past_checkpoint, state_at,
-};
+use super::view::{Checkpoint, failures_and_steps, no_checkpointer, parent, past_checkpoint, state_at};
 use crate::engine::load::{Replay, apply_row, fill_references, replay};
 use crate::error::Error;
 use crate::persistence::Persistence;
@@ -173,7 +171,11 @@ struct Walk<S: State> {
 enum Next {
     Start,
     /// On this branch, before this step.
-    At { branch: Option<u32>, before: Option<u64>, may_be_last: bool },
+    At {
+        branch: Option<u32>,
+        before: Option<u64>,
+        may_be_last: bool,
+    },
     End,
 }
 
@@ -218,15 +220,16 @@ impl<S: State> Walk<S> {
     async fn load(&mut self) -> Result<bool, Error> {
         let persistence = self.query.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let place = persistence.place(&self.query.thread);
-        let (branch, before, may_be_last) = match (std::mem::replace(&mut self.next, Next::End), self.query.before) {
-            (Next::Start, None) => (self.query.branch, None, true),
-            (Next::Start, Some(id)) => {
-                let (branch, before) = self.query.older_than(id).await?;
-                (branch, before, branch != Some(id.branch))
-            }
-            (Next::At { branch, before, may_be_last }, _) => (branch, before, may_be_last),
-            (Next::End, _) => return Ok(false),
-        };
+        let (branch, before, may_be_last) =
+            match (std::mem::replace(&mut self.next, Next::End), self.query.before) {
+                (Next::Start, None) => (self.query.branch, None, true),
+                (Next::Start, Some(id)) => {
+                    let (branch, before) = self.query.older_than(id).await?;
+                    (branch, before, branch != Some(id.branch))
+                }
+                (Next::At { branch, before, may_be_last }, _) => (branch, before, may_be_last),
+                (Next::End, _) => return Ok(false),
+            };
         persistence.settle(&self.query.thread).await;
         let size = if self.query.tests.is_empty() { self.size.min(self.left) } else { self.size };
         let mut query = ListQuery::default();

@@ -89,8 +89,10 @@ impl<S: State> CallPlan<S> {
         if let (Some(journal), 1..) = (&mut begun.journal, fence) {
             journal.set_fence(fence);
         }
-        let retention = self.graph.persistence.as_ref().and_then(|persistence| persistence.retention.as_ref());
-        if let (Some(journal), Some(retention), Some(thread)) = (&mut begun.journal, retention, &self.thread) {
+        let retention =
+            self.graph.persistence.as_ref().and_then(|persistence| persistence.retention.as_ref());
+        if let (Some(journal), Some(retention), Some(thread)) = (&mut begun.journal, retention, &self.thread)
+        {
             journal.prune_with(upkeep::pruning(&self.graph, thread, retention));
         }
         if let Some(events) = &events {

@@ -9,11 +9,11 @@ use futures_util::{FutureExt, TryFutureExt};
 use super::open::tasks_and_calls;
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
+use crate::engine::journal::Pruning;
 use crate::engine::load::read_remains;
 use crate::error::{Code, Error};
-use crate::engine::journal::Pruning;
-use crate::graph::{Discipline, GraphCore};
 use crate::graph::run_graph::RunGraph;
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::persistence::lease::{LeaseSource, TakenThread};
 use crate::record::header::Header;
@@ -25,6 +25,7 @@ use agentgraph_checkpoint::engine::Leased;
 use agentgraph_checkpoint::prune::{prune_place, remove_place};
 use agentgraph_checkpoint::upkeep::{compact, copy_thread};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId};
+use tokio_util::sync::CancellationToken;
 
 /// A builder of a pruning: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
 /// `.thread("t-1")` for one.
@@ -127,7 +128,11 @@ pub(crate) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<Chec
 }
 
 /// Applies the policy to a thread while a run goes on.
-pub(crate) fn pruning<S: State>(graph: &CompiledGraph<S>, thread: &Arc<str>, retention: &Retention) -> Pruning {
+pub(crate) fn pruning<S: State>(
+    graph: &CompiledGraph<S>,
+    thread: &Arc<str>,
+    retention: &Retention,
+) -> Pruning {
     let (graph, thread, policy) = (graph.clone(), Arc::clone(thread), retention.clone());
     let prune = move |saver: Arc<dyn Checkpointer>| {
         let (graph, thread, policy) = (graph.clone(), Arc::clone(&thread), policy.clone());
@@ -240,8 +245,11 @@ impl<S: State> CompiledGraph<S> {
     pub async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(thread).await;
-        persistence.keeper.lose_thread(thread);
-        Ok(persistence.saver.delete_thread(thread).await?)
+        let runs = persistence.keeper.runs_on(thread);
+        persistence.saver.delete_thread(thread).await?;
+        // Afterwards: the next call on the thread must not find what such a run has left.
+        runs.iter().for_each(CancellationToken::cancel);
+        Ok(())
     }
 
     /// Copies a thread with its history to a new one. The two are independent afterwards.

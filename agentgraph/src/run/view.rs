@@ -8,9 +8,7 @@ use std::time::SystemTime;
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::driver::Driver;
 use crate::engine::left_over::{Leftovers, TaskRemains};
-use crate::engine::load::{
-    Replay, graph_changed, read_remains, replay, restore, shown_step,
-};
+use crate::engine::load::{Replay, graph_changed, read_remains, replay, restore, shown_step};
 use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
@@ -24,9 +22,7 @@ use crate::state::{ShownState, State, StateError};
 use crate::step::Step;
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::TaskPlace;
-use agentgraph_checkpoint::{
-    CheckpointId, PendingWrite, Place, RunId, Source, Tail, TaskId,
-};
+use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, RunId, Source, Tail, TaskId};
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone)]

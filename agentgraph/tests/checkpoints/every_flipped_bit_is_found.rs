@@ -61,7 +61,9 @@ async fn a_flipped_bit_is_never_another_state() {
                 for (after, before) in after.iter().zip(&before) {
                     match after {
                         Ok(_) => assert_eq!(after, before, "{name}: bit {bit} of row {row}"),
-                        Err(code) => assert_eq!(*code, Code::CorruptCheckpoint, "{name}: bit {bit} of row {row}"),
+                        Err(code) => {
+                            assert_eq!(*code, Code::CorruptCheckpoint, "{name}: bit {bit} of row {row}")
+                        }
                     }
                 }
                 errors += usize::from(after.iter().any(Result::is_err));

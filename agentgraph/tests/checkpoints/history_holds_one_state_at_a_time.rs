@@ -23,7 +23,10 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A thread of `steps` steps, each of which changes the state.
-fn thread(steps: u64, change: impl Fn(u64) -> WorkUpdate + Clone + Send + Sync + 'static) -> CompiledGraph<Work> {
+fn thread(
+    steps: u64,
+    change: impl Fn(u64) -> WorkUpdate + Clone + Send + Sync + 'static,
+) -> CompiledGraph<Work> {
     let step = move |work: Snapshot<Work>| std::future::ready(change(work.n).n(work.n + 1));
     let graph = StateGraph::new().node("step", step).edge(START, "step").edge("step", "step");
     let graph = graph.compile().unwrap().checkpointer(Arc::new(MemorySaver::new()));
@@ -90,7 +93,8 @@ fn the_allocations_of_a_step_do_not_grow_with_the_thread() {
 /// `limit`, filters and branches select what a collected history does.
 #[tokio::test]
 async fn a_stream_returns_what_a_collected_history_does() {
-    let step = |work: Snapshot<Work>| std::future::ready(Work::update().n(work.n + 1).lines([work.n.to_string()]));
+    let step =
+        |work: Snapshot<Work>| std::future::ready(Work::update().n(work.n + 1).lines([work.n.to_string()]));
     let graph = StateGraph::new().node("step", step).edge(START, "step").edge("step", "step");
     let graph = graph.compile().unwrap().checkpointer(MemorySaver::new());
     graph.invoke(Work::update()).thread("t").max_supersteps(1_500).await.unwrap();
@@ -104,7 +108,8 @@ async fn a_stream_returns_what_a_collected_history_does() {
         let alone = graph.state_at("t", one.id).await.unwrap().unwrap();
         assert_eq!((&alone.values, &alone.next), (&one.values, &one.next), "{}", one.id);
     }
-    let some = || graph.history("t").before(CheckpointId::new(1, 900)).limit(40).filter(|one| one.values.n % 3 == 0);
+    let some =
+        || graph.history("t").before(CheckpointId::new(1, 900)).limit(40).filter(|one| one.values.n % 3 == 0);
     let collected: Vec<_> = some().await.unwrap().iter().map(|one| one.id).collect();
     let streamed: Vec<_> = some().stream().map_ok(|one| one.id).try_collect().await.unwrap();
     assert_eq!((collected.len(), &collected), (40, &streamed));

@@ -10,8 +10,8 @@ mod postgres_server;
 #[path = "../sqlite_folder/mod.rs"]
 mod sqlite_folder;
 
-mod branches_say_where_they_began;
 mod a_run_whose_thread_is_deleted_has_lost_it;
+mod branches_say_where_they_began;
 mod checkpoint_cost_grows_with_the_change;
 mod checkpoints_list_open_work;
 mod dropped_at_every_poll_the_thread_proceeds;

@@ -48,90 +48,102 @@ async fn stored(format: u8, name: &str) -> Arc<MemorySaver> {
 
 #[tokio::test]
 async fn a_paused_thread_with_dispatches_a_half_full_join_and_pending_writes_is_read() {
-for format in FORMATS {
-    let graph = paused(stored(format, "paused").await);
-    let state = graph.state("t").await.unwrap().unwrap();
-    assert_eq!(state.values.title, "paused");
-    assert_eq!(state.values.lines, ["early", "page 2"]);
-    assert_eq!((&state.values.longest[..], state.values.count), ("page one", 2));
-    assert_eq!(state.values.people, [person("ada", 36)]);
-    assert_eq!(state.values.table.get("pi"), Some(&3.25));
-    assert_eq!(state.next, ["ask", "read"], "page 3 failed, pages 2 and 1 are finished");
-    assert_eq!(state.interrupts.len(), 1);
-    assert_eq!(state.interrupts[0].value, serde_json::json!({ "ask": "age?", "of": "cy" }));
-    assert_eq!(state.interrupts[0].schema.as_ref().unwrap()["maximum"], 255);
+    for format in FORMATS {
+        let graph = paused(stored(format, "paused").await);
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!(state.values.title, "paused");
+        assert_eq!(state.values.lines, ["early", "page 2"]);
+        assert_eq!((&state.values.longest[..], state.values.count), ("page one", 2));
+        assert_eq!(state.values.people, [person("ada", 36)]);
+        assert_eq!(state.values.table.get("pi"), Some(&3.25));
+        assert_eq!(state.next, ["ask", "read"], "page 3 failed, pages 2 and 1 are finished");
+        assert_eq!(state.interrupts.len(), 1);
+        assert_eq!(state.interrupts[0].value, serde_json::json!({ "ask": "age?", "of": "cy" }));
+        assert_eq!(state.interrupts[0].schema.as_ref().unwrap()["maximum"], 255);
 
-    let history = graph.history("t").await.unwrap();
-    let listed: Vec<_> = history.iter().map(|one| (one.source, one.values.flash, &one.next[..])).collect();
-    assert_eq!(listed[0], (Source::Loop, 9, &["ask", "read", "read", "read"].map(String::from)[..]));
-    assert_eq!(listed[1], (Source::Input, 0, &["begin", "early"].map(String::from)[..]));
+        let history = graph.history("t").await.unwrap();
+        let listed: Vec<_> =
+            history.iter().map(|one| (one.source, one.values.flash, &one.next[..])).collect();
+        assert_eq!(listed[0], (Source::Loop, 9, &["ask", "read", "read", "read"].map(String::from)[..]));
+        assert_eq!(listed[1], (Source::Input, 0, &["begin", "early"].map(String::from)[..]));
 
-    let error = graph.resume(41).thread("t").await.unwrap_err();
-    assert_eq!((error.code(), error.to_string().contains("page 3 is torn")), (Code::NodeFailed, true));
-    let left = graph.state("t").await.unwrap().unwrap();
-    assert_eq!(
-        (&left.next[..], &left.values.lines[..]),
-        (&["read".to_owned()][..], &["early", "asked", "page 2"].map(String::from)[..])
-    );
-}
+        let error = graph.resume(41).thread("t").await.unwrap_err();
+        assert_eq!((error.code(), error.to_string().contains("page 3 is torn")), (Code::NodeFailed, true));
+        let left = graph.state("t").await.unwrap().unwrap();
+        assert_eq!(
+            (&left.next[..], &left.values.lines[..]),
+            (&["read".to_owned()][..], &["early", "asked", "page 2"].map(String::from)[..])
+        );
+    }
 }
 
 #[tokio::test]
 async fn a_thread_with_a_segment_is_read_and_continued() {
-for format in FORMATS {
-    let saver = stored(format, "long").await;
-    let tail = agentgraph::Checkpointer::get(&*saver, Place::root("t"), None).await.unwrap().unwrap();
-    let kinds: Vec<RowKind> = tail.rows.iter().map(|row| row.kind).collect();
-    assert_eq!(kinds, [RowKind::Full, RowKind::Segment, RowKind::Delta]);
-    let graph = long(saver);
-    let state = graph.state("t").await.unwrap().unwrap();
-    let mut expected = Story { title: "long".into(), ..Story::default() };
-    for n in 0..1025 {
-        expected.apply(&(), long_step(n)).unwrap();
+    for format in FORMATS {
+        let saver = stored(format, "long").await;
+        let tail = agentgraph::Checkpointer::get(&*saver, Place::root("t"), None).await.unwrap().unwrap();
+        let kinds: Vec<RowKind> = tail.rows.iter().map(|row| row.kind).collect();
+        assert_eq!(kinds, [RowKind::Full, RowKind::Segment, RowKind::Delta]);
+        let graph = long(saver);
+        let state = graph.state("t").await.unwrap().unwrap();
+        let title = if format == 1 { "long".to_owned() } else { "long".repeat(1500) };
+        let mut expected = Story { title, ..Story::default() };
+        for n in 0..1025 {
+            expected.apply(&(), long_step(n)).unwrap();
+        }
+        assert_eq!(state.values, expected);
+        let end = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(end.count, 1030);
     }
-    assert_eq!(state.values, expected);
-    let end = graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
-    assert_eq!(end.count, 1030);
-}
 }
 
 #[tokio::test]
 async fn a_full_that_refers_to_a_large_value_in_another_record_is_read() {
-for format in FORMATS {
-    let saver = stored(format, "large").await;
-    let graph = large(Arc::clone(&saver), 2);
-    let state = graph.state("t").await.unwrap().unwrap();
-    assert_eq!((state.values.title.len(), state.values.lines.join(", ")), (5000, "0 long, 5000 long".into()));
-    assert_eq!(state.next, ["new"]);
-    let rows = agentgraph::Checkpointer::list(&*saver, Place::root("t"), ListQuery::default()).await.unwrap();
-    assert!(rows[0].kind == RowKind::Full && rows[0].record.len() < 1000, "the full refers to the value");
-    assert_eq!(graph.proceed().thread("t").await.unwrap().into_finished().unwrap().title.len(), 5000);
-}
+    for format in FORMATS {
+        let saver = stored(format, "large").await;
+        let graph = large(Arc::clone(&saver), 2);
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!(
+            (state.values.title.len(), state.values.lines.join(", ")),
+            (5000, "0 long, 5000 long".into())
+        );
+        assert_eq!(state.next, ["new"]);
+        let rows =
+            agentgraph::Checkpointer::list(&*saver, Place::root("t"), ListQuery::default()).await.unwrap();
+        assert!(rows[0].kind == RowKind::Full && rows[0].record.len() < 1000, "the full refers to the value");
+        assert_eq!(graph.proceed().thread("t").await.unwrap().into_finished().unwrap().title.len(), 5000);
+    }
 }
 
 #[tokio::test]
 async fn a_waiting_handler_on_a_branch_resumes_with_its_joins_deferred_node_and_spent_units() {
-for format in FORMATS {
-    let graph = handled(stored(format, "handled").await);
-    let state = graph.state("t").await.unwrap().unwrap();
-    assert_eq!((state.id.branch, &*state.values.title), (1, "handled"));
-    assert_eq!(state.values.lines, ["paid", "quick", "first"], "`first` is finished while the handler waits");
-    assert_eq!((&state.next[..], &state.deferred[..]), (&["mend".to_owned()][..], &["late".to_owned()][..]));
-    assert_eq!(state.interrupts[0].value, "the page is torn");
-    let branches: Vec<u32> =
-        graph.history("t").branch(0).await.unwrap().iter().map(|one| one.id.branch).collect();
-    assert_eq!(branches, [0, 0], "the original branch is unchanged");
-    let end = graph.resume("glue").thread("t").await.unwrap();
-    assert_eq!(end.spent("cents"), 25);
-    let lines = ["paid", "quick", "first", "mended with glue", "waited", "late"];
-    assert_eq!(end.into_finished().unwrap().lines, lines);
-}
+    for format in FORMATS {
+        let graph = handled(stored(format, "handled").await);
+        let state = graph.state("t").await.unwrap().unwrap();
+        assert_eq!((state.id.branch, &*state.values.title), (1, "handled"));
+        assert_eq!(
+            state.values.lines,
+            ["paid", "quick", "first"],
+            "`first` is finished while the handler waits"
+        );
+        assert_eq!(
+            (&state.next[..], &state.deferred[..]),
+            (&["mend".to_owned()][..], &["late".to_owned()][..])
+        );
+        assert_eq!(state.interrupts[0].value, "the page is torn");
+        let branches: Vec<u32> =
+            graph.history("t").branch(0).await.unwrap().iter().map(|one| one.id.branch).collect();
+        assert_eq!(branches, [0, 0], "the original branch is unchanged");
+        let end = graph.resume("glue").thread("t").await.unwrap();
+        assert_eq!(end.spent("cents"), 25);
+        let lines = ["paid", "quick", "first", "mended with glue", "waited", "late"];
+        assert_eq!(end.into_finished().unwrap().lines, lines);
+    }
 }
 
 #[tokio::test]
 async fn two_waiting_subgraphs_one_with_a_memory_are_resumed() {
-for format in FORMATS {
-    let graph = nested(stored(format, "nested").await);
+    let graph = nested(stored(1, "nested").await);
     let state = graph.state("t").await.unwrap().unwrap();
     assert_eq!((&state.next[..], state.values.count), (&["part", "counter"].map(String::from)[..], 1));
     let asked: Vec<_> = state.interrupts.iter().map(|asked| (&*asked.node, asked.value.clone())).collect();
@@ -141,30 +153,28 @@ for format in FORMATS {
     let end = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
     assert_eq!((end.lines, end.count), (vec!["opened".to_owned(), "the end".to_owned()], 42));
 }
-}
 
 #[tokio::test]
 async fn two_waiting_subgraphs_one_with_a_memory_that_the_checkpoint_names_are_abandoned() {
-for format in FORMATS {
-    let graph = nested(stored(format, "named").await);
-    let named = graph.state("t").await.unwrap().unwrap().memories;
-    assert_eq!(named, [("counter".to_owned(), agentgraph::CheckpointId::new(0, 1))].into());
-    let again = graph.invoke(Story::update().title("again")).thread("t").abandon().await.unwrap();
-    let asked: Vec<_> = again.interrupts().iter().map(|asked| asked.value.clone()).collect();
-    assert_eq!(asked, [serde_json::json!("and then?"), 1.into()], "the waiting call was abandoned");
-    let answers = [serde_json::json!("the end"), 41.into()];
-    let answers = again.interrupts().iter().map(|asked| asked.id.unwrap()).zip(answers);
-    let end = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
-    assert_eq!(end.count, 42);
-}
+    for format in FORMATS {
+        let graph = nested(stored(format, "named").await);
+        let named = graph.state("t").await.unwrap().unwrap().memories;
+        assert_eq!(named, [("counter".to_owned(), agentgraph::CheckpointId::new(0, 1))].into());
+        let again = graph.invoke(Story::update().title("again")).thread("t").abandon().await.unwrap();
+        let asked: Vec<_> = again.interrupts().iter().map(|asked| asked.value.clone()).collect();
+        assert_eq!(asked, [serde_json::json!("and then?"), 1.into()], "the waiting call was abandoned");
+        let answers = [serde_json::json!("the end"), 41.into()];
+        let answers = again.interrupts().iter().map(|asked| asked.id.unwrap()).zip(answers);
+        let end = graph.resume_many(answers).thread("t").await.unwrap().into_finished().unwrap();
+        assert_eq!(end.count, 42);
+    }
 }
 
 /// Such a thread continues from the newest memory that the earlier release left. Its later checkpoints
 /// name their memories.
 #[tokio::test]
 async fn a_thread_whose_checkpoints_name_no_memories_continues_from_the_newest_memory() {
-for format in FORMATS {
-    let graph = nested(stored(format, "nested").await);
+    let graph = nested(stored(1, "nested").await);
     let begin = graph.history("t").await.unwrap().pop().unwrap().id;
     let state = graph.state("t").await.unwrap().unwrap();
     assert!(state.memories.is_empty());
@@ -179,51 +189,51 @@ for format in FORMATS {
     let replayed = graph.proceed().thread("t").from(begin).await.unwrap();
     assert_eq!(replayed.interrupts()[0].value, 42, "the first checkpoint names no memory");
 }
-}
 
 #[tokio::test]
 async fn interrupts_with_keys_a_void_answer_and_a_null_answer_are_read() {
-for format in FORMATS {
-    for (name, eager) in [("asked", false), ("asked_eager", true)] {
-        let graph = asked(stored(format, name).await, eager, 2);
-        let open = graph.state("t").await.unwrap().unwrap().interrupts;
-        assert_eq!(open.len(), 1, "{name}");
-        assert_eq!((&open[0].value, &open[0].key), (&serde_json::json!("mallory?"), &None), "{name}");
-        let replaced = open[0].replaces.as_ref().unwrap();
-        assert_eq!((&replaced.value, replaced.times), (&serde_json::json!("the baker?"), 1), "{name}");
-        assert_eq!(graph.waiting().await.unwrap()[0].interrupts, open, "{name}");
-        let end = graph.resume("no").thread("t").await.unwrap().into_finished().unwrap();
-        assert_eq!(end.lines, ["yes", "", "no"], "{name}");
+    for format in FORMATS {
+        for (name, eager) in [("asked", false), ("asked_eager", true)] {
+            let graph = asked(stored(format, name).await, eager, 2);
+            let open = graph.state("t").await.unwrap().unwrap().interrupts;
+            assert_eq!(open.len(), 1, "{name}");
+            assert_eq!((&open[0].value, &open[0].key), (&serde_json::json!("mallory?"), &None), "{name}");
+            let replaced = open[0].replaces.as_ref().unwrap();
+            assert_eq!((&replaced.value, replaced.times), (&serde_json::json!("the baker?"), 1), "{name}");
+            assert_eq!(graph.waiting().await.unwrap()[0].interrupts, open, "{name}");
+            let end = graph.resume("no").thread("t").await.unwrap().into_finished().unwrap();
+            assert_eq!(end.lines, ["yes", "", "no"], "{name}");
+        }
     }
-}
 }
 
 #[tokio::test]
 async fn failures_of_tasks_and_stuck_joins_of_subgraphs_are_read() {
-for format in FORMATS {
-    let tape = fixture(format, "failed").await;
-    let hold = |key: &[u8]| {
-        let records = tape.commits.iter().map(|commit| unhex(&commit.record));
-        records.filter(|record| record.windows(key.len()).any(|part| part == key)).count()
-    };
-    assert!(
-        hold(b"\xa5stuck") > 0 && hold(b"\xaaalso_stuck") > 0,
-        "records hold stuck joins in full and as additions"
-    );
+    for format in FORMATS {
+        let tape = fixture(format, "failed").await;
+        let hold = |key: &[u8]| {
+            let records = tape.commits.iter().map(|commit| unhex(&commit.record));
+            records.filter(|record| record.windows(key.len()).any(|part| part == key)).count()
+        };
+        assert!(
+            hold(b"\xa5stuck") > 0 && hold(b"\xaaalso_stuck") > 0,
+            "records hold stuck joins in full and as additions"
+        );
 
-    let saver = stored(format, "failed").await;
-    let failures = failed(Arc::clone(&saver), false).state("t").await.unwrap().unwrap().failures;
-    let listed: Vec<_> = failures.iter().map(|one| (one.node(), one.message())).collect();
-    assert_eq!(listed, [("tear", "the page is torn")]);
+        let saver = stored(format, "failed").await;
+        let failures = failed(Arc::clone(&saver), false).state("t").await.unwrap().unwrap().failures;
+        let listed: Vec<_> = failures.iter().map(|one| (one.node(), one.message())).collect();
+        assert_eq!(listed, [("tear", "the page is torn")]);
 
-    let Outcome::Finished { stuck, .. } = failed(saver, true).proceed().thread("t").await.unwrap() else {
-        panic!("the run finishes once the node is mended")
-    };
-    let listed =
-        stuck.iter().map(|join| (join.namespace.split(':').next().unwrap(), &*join.to, &join.missing[..]));
-    let missing = &["absent".to_owned()][..];
-    assert_eq!(listed.collect::<Vec<_>>(), [("one", "both", missing), ("two", "both", missing)]);
-}
+        let Outcome::Finished { stuck, .. } = failed(saver, true).proceed().thread("t").await.unwrap() else {
+            panic!("the run finishes once the node is mended")
+        };
+        let listed = stuck
+            .iter()
+            .map(|join| (join.namespace.split(':').next().unwrap(), &*join.to, &join.missing[..]));
+        let missing = &["absent".to_owned()][..];
+        assert_eq!(listed.collect::<Vec<_>>(), [("one", "both", missing), ("two", "both", missing)]);
+    }
 }
 
 /// Returns a record with one more key in its header.

@@ -47,7 +47,11 @@ pub fn open_write(write: &[u8]) -> Result<&[u8], FormatError> {
     let Some((&[marker, format], rest)) = write.split_first_chunk() else { return Ok(write) };
     let head = [EXTENSION, FORMAT];
     if marker != EXTENSION {
-        return if differ_in_a_bit(marker, EXTENSION) && holds(&head, rest) { Err(wrong_head()) } else { Ok(write) };
+        return if differ_in_a_bit(marker, EXTENSION) && holds(&head, rest) {
+            Err(wrong_head())
+        } else {
+            Ok(write)
+        };
     }
     check(format, &head, rest)?;
     match format {
