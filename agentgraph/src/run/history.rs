@@ -3,6 +3,7 @@
 //! Rows are changes, which are read forwards, and a history goes backwards. So a page of rows is halved: the
 //! older half keeps a copy of the fields at its start, the newer half goes on from there, and so on. Of a page
 //! of *n* rows there are never more than *log n* copies, which share the values that the rows do not change.
+//! If the state is small, there is a copy for each row, and each row is applied once.
 
 use std::future::{Future, IntoFuture};
 use std::ops::Range;
@@ -43,6 +44,9 @@ const PAGES: Range<usize> = 8..256;
 
 /// The bytes of rows that are read at once, if one row is not larger.
 const PAGE_BYTES: usize = 256 * 1024;
+
+/// A page whose copies of the fields have no more bytes together has one for each row.
+const COPIES: usize = 4 * 1024 * 1024;
 
 impl<S: State> History<S> {
     pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
@@ -186,6 +190,7 @@ struct Page {
     rows: Vec<Row>,
     /// Ranges of rows, oldest first, each with the fields at its first row.
     open: Vec<(Replay, Range<usize>)>,
+    halves: bool,
     /// Whether the next checkpoint may be the last one of its branch, which has pending writes.
     may_be_last: bool,
 }
@@ -242,6 +247,8 @@ impl<S: State> Walk<S> {
         self.size = (2 * self.size).min(fit).clamp(1, PAGES.end);
         // The oldest one is read as a checkpoint; the others follow from it row by row.
         let tail = persistence.saver.get(place, Some(oldest)).await?.unwrap_or_default();
+        let fields = bytes + tail.rows.iter().map(|row| row.record.len()).sum::<usize>();
+        let halves = fields.saturating_mul(rows.len()) > COPIES;
         let replayed = replay(persistence, place, &tail).await?;
         if let Some(parent) = parent(&replayed) {
             let before = parent.step.checked_add(1);
@@ -249,7 +256,7 @@ impl<S: State> Walk<S> {
             self.next = Next::At { branch: Some(parent.branch), before, may_be_last };
         }
         let open = vec![(replayed, 0..rows.len())];
-        self.page = Page { rows, open, may_be_last };
+        self.page = Page { rows, open, halves, may_be_last };
         Ok(true)
     }
 }
@@ -263,7 +270,7 @@ impl Page {
     ) -> Result<Option<Replay>, Error> {
         let Some((mut replayed, mut range)) = self.open.pop() else { return Ok(None) };
         while range.len() > 1 {
-            let middle = range.start + range.len() / 2;
+            let middle = range.start + if self.halves { range.len() / 2 } else { 1 };
             self.open.push((replayed.clone(), range.start..middle));
             self.go_on(&mut replayed, range.start + 1..middle + 1, persistence, place).await?;
             range.start = middle;

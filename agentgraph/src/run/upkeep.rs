@@ -142,7 +142,8 @@ pub(crate) fn pruning<S: State>(
     Pruning::new(retention.stride(), Box::new(prune))
 }
 
-/// Prunes a thread that no run writes meanwhile. Its newest superstep has not started if `committed`.
+/// Prunes a thread that no run writes meanwhile. If `committed`, a run has just made the newest
+/// checkpoint, and none of its tasks has started.
 /// Returns the number of removed checkpoints, and of those of the root that stay.
 pub(crate) async fn prune_thread<S: State>(
     graph: &CompiledGraph<S>,
@@ -207,8 +208,9 @@ impl<S: State> CompiledGraph<S> {
     /// Prunes threads automatically: while a run goes on and at the end of a call, whenever enough checkpoints
     /// were made since the last time. Call it after [`checkpointer`](Self::checkpointer).
     ///
-    /// A thread then has at most about twice the checkpoints that the policy keeps, and at least 32 more, or
-    /// as many as take the bytes of the state. The records of a subgraph stay until its call has ended.
+    /// Between two prunings a thread has at most about twice the checkpoints that the policy keeps, or 32 more; if
+    /// its state is large, as many as have the bytes of the state. The records of a subgraph stay until its call
+    /// has ended.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -264,8 +266,9 @@ impl<S: State> CompiledGraph<S> {
     /// copy first.
     ///
     /// # Errors
-    /// [`Code::ThreadExists`] if `to` contains anything but an incomplete copy; [`Code::ThreadBusy`] if a run
-    /// is active on `to`; without a checkpointer; if the store fails.
+    /// [`Code::UnknownThread`] if `from` does not exist; [`Code::ThreadExists`] if `to` contains anything but an
+    /// incomplete copy, also if that is only pending writes; [`Code::ThreadBusy`] if a run is active on `to`;
+    /// without a checkpointer; if the store fails.
     pub async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(from).await;

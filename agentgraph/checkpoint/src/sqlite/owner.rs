@@ -80,7 +80,7 @@ impl Drop for Sign {
     }
 }
 
-/// Whether an owner holds the lock on this file. A file that nobody has locked is removed.
+/// Whether an owner holds the lock on this file. An unlocked file is removed.
 fn is_locked(path: &Path) -> bool {
     let file = match File::open(path) {
         Ok(file) => file,
