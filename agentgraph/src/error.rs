@@ -83,6 +83,8 @@ codes! {
     LeaseLost = "E_LEASE_LOST",
     /// The target thread of a copy exists already.
     ThreadExists = "E_THREAD_EXISTS",
+    /// The thread to be copied does not exist.
+    UnknownThread = "E_UNKNOWN_THREAD",
     /// The namespace or the key of an item of a [`Store`](crate::store::Store) is not valid.
     ItemName = "E_ITEM_NAME",
     /// The value of an item cannot be stored, or is not of the type that was asked for.
@@ -180,7 +182,12 @@ impl Code {
     pub(crate) const fn ends_the_run(self) -> bool {
         match self {
             // The store and the lease.
-            Code::Store | Code::Stale | Code::ThreadBusy | Code::LeaseLost | Code::ThreadExists => true,
+            Code::Store
+            | Code::Stale
+            | Code::ThreadBusy
+            | Code::LeaseLost
+            | Code::ThreadExists
+            | Code::UnknownThread => true,
             // Stored data, and whether this program can read it.
             Code::CorruptCheckpoint
             | Code::UnknownFormat
@@ -261,6 +268,7 @@ impl From<StoreCode> for Code {
             StoreCode::ThreadBusy => Code::ThreadBusy,
             StoreCode::LeaseLost => Code::LeaseLost,
             StoreCode::ThreadExists => Code::ThreadExists,
+            StoreCode::UnknownThread => Code::UnknownThread,
             StoreCode::ItemName => Code::ItemName,
             StoreCode::ItemValue => Code::ItemValue,
             StoreCode::ItemQuery => Code::ItemQuery,

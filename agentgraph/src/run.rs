@@ -13,6 +13,7 @@ pub(crate) mod driven;
 mod dropped_call;
 mod edit;
 pub(crate) mod event;
+mod history;
 mod narrow;
 pub(crate) mod nested;
 #[cfg(feature = "testing")]
@@ -42,6 +43,7 @@ pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
 pub use event::{Event, EventKind, text_of_piece};
+pub use history::{History, HistoryStream};
 pub use narrow::Narrow;
 pub use passes::Passes;
 pub use problem::ThreadProblem;
@@ -50,7 +52,7 @@ pub use running::{RunningThread, RunningThreads};
 pub use stream::EventStream;
 pub use task::{TaskRun, forget_once};
 pub use upkeep::{Prune, Pruned};
-pub use view::{Checkpoint, History};
+pub use view::Checkpoint;
 pub use waiting::{WaitingThread, WaitingThreads};
 
 use std::any::Any;

@@ -16,6 +16,8 @@ mod opened_at_once;
 #[cfg(unix)]
 #[path = "sqlite_files/read_only.rs"]
 mod read_only;
+#[path = "sqlite_files/signs.rs"]
+mod signs;
 mod sqlite_folder;
 mod two_processes;
 

@@ -33,7 +33,8 @@ const MOST_BRANCHES: u32 = 1 << 16;
 pub trait Catalog: Send + Sync {
     /// The unanswered requests, across threads: pending writes on the newest checkpoint of their place
     /// whose slot is odd and below [`PendingWrite::SPECIAL`](crate::PendingWrite::SPECIAL), whose task is
-    /// not 0, and which have no answer in the next slot (an answer of the one byte `0xc0` was taken back).
+    /// not 0, and which have no answer in the next slot, or one that was
+    /// [taken back](crate::PendingWrite::takes_back).
     /// Also returned are the notes of runs that stopped without a question: task 0, slot 0, which no answer
     /// ends. In order of thread, namespace, task and slot.
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError>;

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::frame::{FormatError, open, shape, value_length};
+use super::frame::{FormatError, divide, shape, value_length};
 
 /// The nesting depth that is searched. Deeper values are cut as a whole if they are too large.
 const DEPTH: u8 = 16;
@@ -25,7 +25,7 @@ pub(crate) fn cuts(bytes: &[u8], from: usize) -> Vec<Range<usize>> {
     if bytes.len() < cutter.from {
         return cutter.cuts;
     }
-    match open(bytes) {
+    match divide(bytes) {
         Ok(view) => {
             let operations = bytes.len() - view.operations.len();
             cutter.values_or_whole(operations - view.header.len()..operations, 0);

@@ -303,6 +303,12 @@ impl DeltaWriter {
         *self.weight() = weight;
     }
 
+    /// Forgets which records contain values whole, since these may be removed: the next full repeats them.
+    #[doc(hidden)]
+    pub fn forget_records(&mut self) {
+        self.weights.iter_mut().for_each(|weight| weight.whole_at = None);
+    }
+
     /// The bytes that a full record of everything would have.
     #[doc(hidden)]
     pub fn live(&self) -> u64 {

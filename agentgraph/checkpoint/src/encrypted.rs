@@ -75,7 +75,7 @@ use crate::upkeep::{self, Upkeep};
 /// [`StoreCode::SealBroken`](crate::StoreCode::SealBroken). Encryption cannot detect that something is
 /// *missing*: with write access to the store one can remove the newest rows of a thread, put back older
 /// rows of the same thread, and take back an answer whose superstep is still open, so that its question is
-/// asked again. (The byte `0xc0`, which marks an answer as taken back, is the only content stored
+/// asked again. (The bytes that mark an answer as taken back are the only content stored
 /// unencrypted: the store needs it to find the threads that wait.)
 ///
 /// A clone is another handle of the same store.
@@ -230,7 +230,7 @@ impl<C: Checkpointer> EncryptedSaver<C> {
 /// An answer that was taken back has no content, and stores must be able to recognize it.
 fn is_taken_back(write: &PendingWrite) -> bool {
     let is_answer = write.slot.is_multiple_of(2) && write.slot > 0 && write.slot < PendingWrite::SPECIAL;
-    is_answer && write.task != TaskId::from_u128(0) && write.bytes == [0xc0]
+    is_answer && write.task != TaskId::from_u128(0) && PendingWrite::takes_back(&write.bytes)
 }
 
 impl Named<'_> {

@@ -62,6 +62,8 @@ codes! {
     LeaseLost = "E_LEASE_LOST",
     /// The target thread of a copy exists already.
     ThreadExists = "E_THREAD_EXISTS",
+    /// The thread to be copied does not exist.
+    UnknownThread = "E_UNKNOWN_THREAD",
     /// The namespace or the key of an item is not valid.
     ItemName = "E_ITEM_NAME",
     /// The value of an item cannot be stored, or is not of the type that was asked for.
@@ -211,6 +213,12 @@ pub fn thread_exists(thread: &str) -> StoreError {
         "a thread with this name exists: choose another name, or delete it first",
     )
     .on_thread(thread)
+}
+
+/// The error of a copy of a thread that does not exist, for authors of checkpointers.
+pub fn unknown_thread(thread: &str) -> StoreError {
+    let problem = "no thread has this name: names are case-sensitive, and `threads()` lists them";
+    StoreError::new(StoreCode::UnknownThread, problem).on_thread(thread)
 }
 
 /// The error of a call that needs an extension which the store lacks.

@@ -7,7 +7,9 @@ mod items;
 #[cfg(test)]
 mod laws;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use self::items::Items;
 use super::delta::{Op, entry_size, head_size, item_size, text, uint, whole_size};
@@ -45,8 +47,9 @@ enum Base {
     /// Its earlier value, which is unknown.
     #[default]
     Before,
-    /// This value; and the record that contains the whole value, if later records can refer to it.
-    Value(Vec<u8>, Option<CheckpointId>),
+    /// This value; and the record that contains the whole value, if later records can refer to it. Clones
+    /// share it.
+    Value(Arc<[u8]>, Option<CheckpointId>),
     /// A list that was cut. Appended items are in it.
     List(Items),
     /// The value in another record.
@@ -107,11 +110,24 @@ impl Keyed {
 
 /// The value of a field for a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum Value<'a> {
     /// Never written.
     Absent,
     /// Its MessagePack.
-    Bytes(Vec<u8>),
+    Bytes(Cow<'a, [u8]>),
+}
+
+impl Value<'_> {
+    fn of(bytes: Vec<u8>) -> Self {
+        Value::Bytes(Cow::Owned(bytes))
+    }
+
+    fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Absent => Value::Absent,
+            Value::Bytes(bytes) => Value::of(bytes.into_owned()),
+        }
+    }
 }
 
 impl Folded {
@@ -171,6 +187,18 @@ impl Folded {
         }
     }
 
+    /// Fills in the values that are referred to and that an earlier checkpoint of the place has, too.
+    pub fn share_with(&mut self, earlier: &Folded) {
+        for (field, id) in self.elsewhere() {
+            let known = earlier.fields.get(field).map(|field| &field.base);
+            if let Some(known @ Base::Value(_, Some(holder))) = known
+                && *holder == id
+            {
+                self.fields[field].base = known.clone();
+            }
+        }
+    }
+
     /// Whether a field has a value, in this record or another.
     pub fn is_written(&self, field: usize) -> bool {
         let field = self.fields.get(field);
@@ -178,12 +206,12 @@ impl Folded {
     }
 
     /// The value of a field.
-    pub fn value(&self, field: usize) -> Result<Value, FormatError> {
+    pub fn value(&self, field: usize) -> Result<Value<'_>, FormatError> {
         self.fields.get(field).map_or(Ok(Value::Absent), Field::value)
     }
 
     /// The value that the operations alone give a field which was empty before.
-    pub fn changes_alone(&self, field: usize) -> Result<Value, FormatError> {
+    pub fn changes_alone(&self, field: usize) -> Result<Value<'static>, FormatError> {
         let Some(field) = self.fields.get(field) else { return Ok(Value::Absent) };
         let base = match &field.base {
             Base::Elsewhere(_) => return Ok(Value::Absent),
@@ -193,7 +221,7 @@ impl Folded {
             Base::Before => Base::List(Items::default()),
             known => known.clone(),
         };
-        Field { base, ..field.clone() }.value()
+        Field { base, ..field.clone() }.value().map(Value::into_owned)
     }
 
     /// The bytes that a full record would use for a field whose value has `value` bytes.
@@ -235,7 +263,7 @@ impl Folded {
 impl Field {
     fn apply(&mut self, op: Op, from: &mut &[u8], id: Option<CheckpointId>) -> Result<(), FormatError> {
         match op {
-            Op::Set => *self = Field { base: Base::Value(read_bin(from)?.to_vec(), id), ..Field::default() },
+            Op::Set => *self = Field { base: Base::Value(read_bin(from)?.into(), id), ..Field::default() },
             Op::Keyed => *self = Field { base: Base::Keyed, ..Field::default() },
             Op::Entries => *self = Field { base: Base::Entries, ..Field::default() },
             Op::Refer => {
@@ -326,20 +354,20 @@ impl Field {
         Ok(list)
     }
 
-    fn value(&self) -> Result<Value, FormatError> {
+    fn value(&self) -> Result<Value<'_>, FormatError> {
         match &self.base {
             Base::Before if self.is_untouched() => Ok(Value::Absent),
             Base::Before | Base::Elsewhere(_) => {
                 Err(damaged("a field has changes but no value to apply them to"))
             }
-            Base::Value(value, _) if self.is_untouched() => Ok(Value::Bytes(value.clone())),
+            Base::Value(value, _) if self.is_untouched() => Ok(Value::Bytes(Cow::Borrowed(value))),
             // A list that only grew is not split into items.
             Base::Value(value, _) if self.is_plain() && self.has_no_keys() => {
                 let (count, items) = split_array(value)?;
                 let List { count: more, bytes } = &self.last.appended;
-                Ok(Value::Bytes(array(count.saturating_add(*more), &[items, bytes])))
+                Ok(Value::of(array(count.saturating_add(*more), &[items, bytes])))
             }
-            Base::Value(..) | Base::List(_) => Ok(Value::Bytes(self.items()?.to_array())),
+            Base::Value(..) | Base::List(_) => Ok(Value::of(self.items()?.to_array())),
             Base::Keyed => {
                 let mut count = 0;
                 let mut items = Vec::new();
@@ -347,7 +375,7 @@ impl Field {
                     count += 1;
                     items.extend_from_slice(item);
                 }
-                Ok(Value::Bytes(array(count, &[&items])))
+                Ok(Value::of(array(count, &[&items])))
             }
             Base::Entries => {
                 let mut count = 0_u32;
@@ -360,7 +388,7 @@ impl Field {
                 let mut bytes = Vec::with_capacity(items.len() + 5);
                 let _ = rmp::encode::write_map_len(&mut bytes, count);
                 bytes.extend_from_slice(&items);
-                Ok(Value::Bytes(bytes))
+                Ok(Value::of(bytes))
             }
         }
     }

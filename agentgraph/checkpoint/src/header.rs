@@ -28,7 +28,8 @@ use serde::{Deserialize, Serialize};
 use self::open::Open;
 use self::parts::{RawList, RawMap};
 use super::delta::{decode, encode};
-use super::frame::{FormatError, HeaderWriter, damaged, value_length};
+use super::frame::{FormatError, HeaderWriter, complete, damaged, value_length};
+use crate::row::RowKind;
 
 /// The checkpoint (branch and step) that each memory of a thread continues from, by namespace.
 pub type StoredMemories = BTreeMap<String, (u32, u64)>;
@@ -235,7 +236,8 @@ impl HeaderMap {
         for (key, value) in run.chain(self.iter().filter(|(key, _)| *key != "run")) {
             header.raw(key, |bytes| bytes.extend_from_slice(&value));
         }
-        header.finish(operations);
+        header.finish();
+        complete(&mut record, RowKind::Full, operations);
         record
     }
 }

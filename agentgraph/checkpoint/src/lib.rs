@@ -85,7 +85,7 @@ pub use catalog::{Catalog, listed_branches};
 pub use checkpointer::Checkpointer;
 #[cfg(feature = "encryption")]
 pub use encrypted::{EncryptedSaver, EncryptionKey, KeyRing};
-pub use error::{StoreCode, StoreError, stale, thread_exists};
+pub use error::{StoreCode, StoreError, stale, thread_exists, unknown_thread};
 pub use id::{CheckpointId, InvalidId, RunId, TaskId};
 pub use lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, lease_lost};
 pub use leases::Leases;

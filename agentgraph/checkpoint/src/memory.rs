@@ -20,7 +20,7 @@ use crate::blob::Usage;
 use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
-use crate::error::{stale, thread_exists};
+use crate::error::{stale, thread_exists, unknown_thread};
 use crate::id::CheckpointId;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, lease_lost};
 use crate::leases::Leases;
@@ -456,10 +456,9 @@ impl Upkeep for MemorySaver {
         if store.threads.get(to).is_some_and(|thread| !thread.namespaces.is_empty()) {
             return Err(thread_exists(to));
         }
-        let namespaces = store.threads.get(from).map(|thread| thread.namespaces.clone());
-        if let Some(namespaces) = namespaces {
-            store.threads.entry(to.to_owned()).or_default().namespaces = namespaces;
-        }
+        let source = store.threads.get(from).filter(|thread| !thread.namespaces.is_empty());
+        let namespaces = source.ok_or_else(|| unknown_thread(from))?.namespaces.clone();
+        store.threads.entry(to.to_owned()).or_default().namespaces = namespaces;
         Ok(())
     }
 

@@ -22,6 +22,7 @@ mod pooler;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod statements;
+mod tail;
 mod taker;
 mod upkeep;
 mod waiting;
@@ -221,7 +222,7 @@ impl PostgresSaver {
 impl Checkpointer for PostgresSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         let owned = OwnedPlace::of(place);
-        let found = called!(self.calls, connection => rows::tail(connection, owned.borrowed(), at).await);
+        let found = called!(self.calls, connection => tail::tail(connection, owned.borrowed(), at).await);
         found.await.map_err(|fault| explain(fault, place.thread))
     }
 

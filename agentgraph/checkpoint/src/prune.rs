@@ -151,24 +151,24 @@ const BATCH: usize = 4 << 20;
 /// The most deltas after a full without a segment.
 pub(super) const DELTAS: usize = 1024;
 
-/// Removes the checkpoints that the policy does not keep and `named` does not contain. Returns the number
-/// of removed checkpoints, and the memories that the remaining ones name.
+/// Removes the checkpoints that the policy does not keep and `named` does not contain. Returns the numbers
+/// of removed and remaining checkpoints, and the memories that the remaining ones name.
 pub async fn prune_place(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     retention: &Retention,
     now: SystemTime,
     named: Option<&BTreeSet<CheckpointId>>,
-) -> Result<(u64, Named), StoreError> {
+) -> Result<([u64; 2], Named), StoreError> {
     let branches = known(saver, place).await?;
     let kept = kept(place, &branches, retention, now, named);
     let all: usize = branches.values().map(Vec::len).sum();
     let names = names(&branches, &kept);
     if kept.len() == all {
-        return Ok((0, names));
+        return Ok(([0, all as u64], names));
     }
     Plan::of(&branches, &kept).carry_out(saver, place).await?;
-    Ok(((all - kept.len()) as u64, names))
+    Ok(([all - kept.len(), kept.len()].map(|count| count as u64), names))
 }
 
 /// The memories that the kept checkpoints name.
@@ -230,7 +230,7 @@ fn headers(place: Place<'_>, rows: &mut Vec<Row>) -> Result<Vec<Known>, StoreErr
     let mut header = HeaderMap::default();
     let mut memories = Arc::new(StoredMemories::new());
     let known = rows.drain(..).rev().map(|row| {
-        let read = open(&row.record).and_then(|view| {
+        let read = open(row.kind, &row.record).and_then(|view| {
             header.apply(view.header)?;
             let refers = row.kind == RowKind::Full && may_refer(view.operations);
             Known::read(&row, &header, refers, &mut memories)
@@ -531,7 +531,7 @@ pub(super) fn add(
     folded: &mut Folded,
     row: &Row,
 ) -> Result<(), StoreError> {
-    let read = open(&row.record).and_then(|view| {
+    let read = open(row.kind, &row.record).and_then(|view| {
         header.apply(view.header)?;
         let id = (row.kind != RowKind::Segment).then_some(row.id);
         folded.apply(view.operations, id)
@@ -552,7 +552,7 @@ async fn take_over(
     let row =
         row.ok_or_else(|| corrupt(place, id, format!("it refers to checkpoint {holder}, which is missing")))?;
     let mut other = Folded::default();
-    let filled = open(&row.record)
+    let filled = open(row.kind, &row.record)
         .and_then(|view| other.apply(view.operations, Some(holder)))
         .and_then(|()| folded.fill(field, &other, holder));
     filled.map(drop).map_err(|error| unreadable(place, holder, error))
@@ -562,16 +562,17 @@ async fn take_over(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::frame::HeaderWriter;
+    use crate::frame::{HeaderWriter, complete};
     use serde_json::{Value, json};
 
     fn known(next: &Value) -> Result<Known, FormatError> {
         let mut record = Vec::new();
         let mut writer = HeaderWriter::begin(&mut record);
         writer.value("next", next);
-        writer.finish(&[]);
+        writer.finish();
+        complete(&mut record, RowKind::Full, &[]);
         let mut header = HeaderMap::default();
-        header.apply(open(&record)?.header)?;
+        header.apply(open(RowKind::Full, &record)?.header)?;
         let row = Row { id: CheckpointId::new(0, 7), kind: RowKind::Full, record };
         Known::read(&row, &header, false, &mut Arc::default())
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{StoreError, corrupt};
+use crate::frame::NIL_WRITE;
 use crate::id::{CheckpointId, TaskId};
 
 /// The place of checkpoints: the thread, and the namespace of a subgraph in it (empty for the root graph).
@@ -200,6 +201,20 @@ impl PendingWrite {
     /// The slot of the answer to the n-th request.
     pub fn answer_slot(n: u32) -> u32 {
         n.saturating_mul(2).saturating_add(2)
+    }
+
+    /// Whether these bytes, as an answer, take back an earlier one, so that the request is open again: nil,
+    /// as this format writes it or as format 1 did.
+    ///
+    /// ```
+    /// use agentgraph_checkpoint::PendingWrite;
+    ///
+    /// assert!(PendingWrite::takes_back(&[0xc0]));
+    /// assert!(PendingWrite::takes_back(&[0xd6, 2, 0xdf, 0x17, 0x30, 0xa2, 0xc0]));
+    /// assert!(!PendingWrite::takes_back(&[]));
+    /// ```
+    pub fn takes_back(bytes: &[u8]) -> bool {
+        bytes == [0xc0] || bytes == NIL_WRITE
     }
 
     /// Whether its task and slot are those of a request.

@@ -32,7 +32,9 @@ pub trait Upkeep: Send + Sync {
     /// Copies everything of a thread but its lease, in one transaction.
     ///
     /// Must fail with [`StoreCode::ThreadExists`](crate::StoreCode::ThreadExists) (see
-    /// [`thread_exists`](crate::thread_exists)), and change nothing, if `to` has any data.
+    /// [`thread_exists`](crate::thread_exists)), and change nothing, if `to` has any data, also if that is
+    /// only pending writes; otherwise with [`StoreCode::UnknownThread`](crate::StoreCode::UnknownThread)
+    /// (see [`unknown_thread`](crate::unknown_thread)) if `from` has none.
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError>;
 
     /// Removes rows and replaces others with fulls, in one transaction. Pruning uses it.

@@ -79,7 +79,7 @@ fn kept_state<S: State>(
     let mut channels = Vec::new();
     for (at, channel) in stored() {
         if let Value::Bytes(value) = folded.value(at).map_err(unreadable)? {
-            channels.push((channel.name.clone().into_owned(), Bytes(value)));
+            channels.push((channel.name.clone().into_owned(), Bytes(value.into_owned())));
         }
     }
     Ok(StoredState { made, version: core.migrations.version, channels })

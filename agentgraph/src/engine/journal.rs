@@ -8,9 +8,11 @@
 
 mod header;
 mod notes;
+mod pruning;
 mod size;
 mod waiting;
 
+pub(crate) use pruning::Pruning;
 pub(crate) use waiting::DeferredCommit;
 
 use std::sync::Arc;
@@ -41,7 +43,7 @@ use agentgraph_checkpoint::canonical;
 use agentgraph_checkpoint::delta::{DeltaWriter, Weight, whole_size};
 use agentgraph_checkpoint::engine::{Leased, unreadable};
 use agentgraph_checkpoint::fold::Folded;
-use agentgraph_checkpoint::frame::{Pairs, open};
+use agentgraph_checkpoint::frame::{Pairs, complete, open};
 use agentgraph_checkpoint::services::{Services, micros};
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source,
@@ -78,6 +80,8 @@ pub(crate) struct Journal<S: State> {
     memories: Option<Arc<Memories>>,
     /// The commits and writes deferred to the end of the call.
     waiting: Option<DeferredCommits>,
+    /// What keeps the thread small while the run goes on.
+    pruning: Option<Pruning>,
 }
 
 /// The newest checkpoint of the run, and its place.
@@ -133,6 +137,8 @@ pub(crate) struct PreparedRecord {
     full: bool,
     /// Whether it ends a segment.
     folds: bool,
+    /// Whether the thread is pruned after it.
+    prunes: bool,
     /// The bytes that a reader of it has to read.
     replay: u64,
     time: u64,
@@ -215,6 +221,7 @@ impl<S: State> Journal<S> {
             call: None,
             memories: None,
             waiting: None,
+            pruning: None,
         }
     }
 
@@ -433,7 +440,8 @@ impl<S: State> Journal<S> {
         let (full, replay) = written?;
         // Pruning may have left more than `SEGMENT` deltas.
         let folds = !full && self.size.deltas + 1 >= SEGMENT;
-        Ok(PreparedRecord { id, full, folds, replay, time, note: commit.note.clone() })
+        let prunes = self.pruning.as_ref().is_some_and(|pruning| pruning.is_due(id, self.next.delta.live()));
+        Ok(PreparedRecord { id, full, folds, prunes, replay, time, note: commit.note.clone() })
     }
 
     /// Writes the record as a full or a delta. Returns whether it is a full, and the bytes that a reader has
@@ -464,7 +472,8 @@ impl<S: State> Journal<S> {
         if canonical::is_on() {
             unordered::check_changes(&self.codec, &core.schema, self.next.delta.bytes())?;
         }
-        record.extend_from_slice(self.next.delta.bytes());
+        let kind = if full { RowKind::Full } else { RowKind::Delta };
+        complete(record, kind, self.next.delta.bytes());
         Ok((full, replay))
     }
 
@@ -475,7 +484,7 @@ impl<S: State> Journal<S> {
         prepared: &PreparedRecord,
         commit: &Commit<'_, S>,
     ) -> Result<bool, Error> {
-        if prepared.folds {
+        if prepared.folds || prepared.prunes {
             return Ok(false);
         }
         match self.saver.try_put(&self.put(prepared, None)) {
@@ -497,6 +506,9 @@ impl<S: State> Journal<S> {
         let segment = if prepared.folds { Some(self.fold(prepared.time, commit).await?) } else { None };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
         self.note_committed(prepared, commit);
+        if prepared.prunes {
+            self.prune(prepared.id).await;
+        }
         Ok(())
     }
 
@@ -516,6 +528,9 @@ impl<S: State> Journal<S> {
 
     fn note_committed(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
         self.size.stored(prepared.replay, self.next.buffer.len() as u64, (prepared.full, prepared.folds));
+        if let Some(pruning) = &mut self.pruning {
+            pruning.stored(self.next.buffer.len() as u64);
+        }
         self.head.step = Some(prepared.id.step);
         self.next.must_be_full = false;
         (self.origin.begins, self.origin.forks) = (false, false);
@@ -558,7 +573,7 @@ impl<S: State> Journal<S> {
         let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();
         let mut folded = Folded::default();
         for row in tail.rows.iter().filter(|row| row.kind == RowKind::Delta) {
-            let view = open(&row.record).map_err(|error| unreadable(place, row.id, error))?;
+            let view = open(row.kind, &row.record).map_err(|error| unreadable(place, row.id, error))?;
             folded.apply(view.operations, None).map_err(|error| unreadable(place, row.id, error))?;
         }
         folded
@@ -566,7 +581,7 @@ impl<S: State> Journal<S> {
             .map_err(|error| unreadable(place, self.next_id(), error))?;
         let mut record = Vec::new();
         self.encode(&mut record, time, commit, Repeat::Run)?;
-        record.extend_from_slice(&folded.to_operations());
+        complete(&mut record, RowKind::Segment, &folded.to_operations());
         Ok(record)
     }
 

@@ -1,5 +1,6 @@
 //! Loading: from the rows of a thread back to a state, a frontier, joins and pending writes.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ pub(crate) fn apply_row(
     if !is_possible(id) {
         return Err(damaged(IMPOSSIBLE));
     }
-    let view = open(record)?;
+    let view = open(kind, record)?;
     if kind == RowKind::Full {
         // A full repeats everything; fields that it omits are over.
         replayed.map = HeaderMap::default();
@@ -134,9 +135,10 @@ pub(crate) fn apply_row(
     replayed.map.apply(view.header)?;
     match kind {
         RowKind::Full => {
-            replayed.folded = Folded::default();
+            let earlier = std::mem::take(&mut replayed.folded);
             replayed.deltas = 0;
             replayed.folded.apply(view.operations, Some(id))?;
+            replayed.folded.share_with(&earlier);
         }
         RowKind::Delta => {
             replayed.deltas += 1;
@@ -165,7 +167,7 @@ async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Re
             corrupt(place, replayed.id, format!("it refers to checkpoint {id}, which is missing"))
         })?;
         let mut other = Folded::default();
-        let filled = open(&row.record)
+        let filled = open(row.kind, &row.record)
             .and_then(|view| other.apply(view.operations, Some(id)))
             .and_then(|()| replayed.folded.fill(field, &other, id));
         let value = filled.map_err(|error| unreadable(place, id, error))?;
@@ -253,8 +255,8 @@ struct StoredValues<'a> {
 }
 
 /// The MessagePack of a channel, and the record that contains it whole.
-struct StoredValue {
-    bytes: Vec<u8>,
+struct StoredValue<'v> {
+    bytes: Cow<'v, [u8]>,
     /// The number of bytes that a full record would contain of it.
     live: u64,
     whole_at: Option<CheckpointId>,
@@ -301,7 +303,11 @@ impl<'a> StoredValues<'a> {
         let values = unknown.map(|(field, name)| {
             let whole_at = replayed.folded.whole_at(field).filter(|_| self.same_fields);
             let value = value_of(place, replayed, field)?;
-            Ok(value.map(|value| UnknownField { name: (*name).to_owned(), value, whole_at }))
+            Ok(value.map(|value| UnknownField {
+                name: (*name).to_owned(),
+                value: value.into_owned(),
+                whole_at,
+            }))
         });
         values.filter_map(Result::transpose).collect()
     }
@@ -325,19 +331,19 @@ impl<'a> StoredValues<'a> {
     }
 
     /// The stored value of a channel; `None` if it was never written.
-    fn of(
-        &self,
+    fn of<'v>(
+        &'v self,
         at: usize,
         channel: &Channel,
         place: Place<'_>,
-        replayed: &Replay,
-    ) -> Result<Option<StoredValue>, Error> {
+        replayed: &'v Replay,
+    ) -> Result<Option<StoredValue<'v>>, Error> {
         if let Some(fields) = &self.migrated {
             let name = fields.names().find(|name| channel.is_called(name));
             let value = name.and_then(|name| fields.value(name));
-            let stored = |value: &[u8]| {
+            let stored = |value: &'v [u8]| {
                 let live = whole_size(at, value.len() as u64);
-                StoredValue { bytes: value.to_vec(), live, whole_at: None }
+                StoredValue { bytes: Cow::Borrowed(value), live, whole_at: None }
             };
             return Ok(value.map(stored));
         }
@@ -356,12 +362,16 @@ impl<'a> StoredValues<'a> {
 
 fn all_values(place: Place<'_>, replayed: &Replay) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let fields = replayed.header.fields.iter().enumerate();
-    let values =
-        fields.map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value))));
+    let values = fields
+        .map(|(at, name)| Ok(value_of(place, replayed, at)?.map(|value| (name.clone(), value.into_owned()))));
     values.filter_map(Result::transpose).collect()
 }
 
-fn value_of(place: Place<'_>, replayed: &Replay, field: usize) -> Result<Option<Vec<u8>>, Error> {
+fn value_of<'v>(
+    place: Place<'_>,
+    replayed: &'v Replay,
+    field: usize,
+) -> Result<Option<Cow<'v, [u8]>>, Error> {
     match replayed.folded.value(field).map_err(|error| corrupt(place, replayed.id, error))? {
         Value::Absent => Ok(None),
         Value::Bytes(value) => Ok(Some(value)),

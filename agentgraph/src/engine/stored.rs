@@ -17,7 +17,7 @@ use crate::record::unordered;
 use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
 use crate::words::{GraphEdit, Request, Spot, StoredStop};
-use agentgraph_checkpoint::frame::{NEEDS_KEY, SEALED};
+use agentgraph_checkpoint::frame::{FormatError, NEEDS_KEY, SEALED, begin_write, complete_write, open_write};
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId, canonical, delta};
 
@@ -211,13 +211,14 @@ const NIL: u8 = 0xc0;
 
 impl StoredAnswer {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        if let Ok(Bytes(inner)) = delta::decode::<Bytes>(bytes) {
+        let answer = open(bytes)?;
+        if let Ok(Bytes(inner)) = delta::decode::<Bytes>(answer) {
             return match inner[..] {
                 [] => Ok(StoredAnswer::Voided),
-                _ => from_bytes(&inner).map(StoredAnswer::Given),
+                _ => decode(&inner).map(StoredAnswer::Given),
             };
         }
-        let answer: Option<Value> = from_bytes(bytes)?;
+        let answer: Option<Value> = decode(answer)?;
         Ok(answer.map_or(StoredAnswer::Refused, StoredAnswer::Given))
     }
 
@@ -365,17 +366,35 @@ impl StoredTarget {
     }
 }
 
-/// Encodes an internal type as MessagePack.
+/// Encodes an internal type as MessagePack, with a checksum.
 pub(crate) fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
+    let mut bytes = begin_write();
     match delta::encode(&mut bytes, value) {
-        Ok(()) => Ok(bytes),
+        Ok(()) => {
+            complete_write(&mut bytes);
+            Ok(bytes)
+        }
         Err(error) => Err(Error::new(Code::Encode, format!("a task's record cannot be stored: {error}"))),
     }
 }
 
 /// Decodes the output of [`to_bytes`].
 pub(crate) fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
+    decode(open(bytes)?)
+}
+
+/// Compares the checksum.
+fn open(bytes: &[u8]) -> Result<&[u8], Error> {
+    open_write(bytes).map_err(|error| {
+        let code = match error {
+            FormatError::Newer(_) => Code::UnknownFormat,
+            _ => Code::CorruptCheckpoint,
+        };
+        Error::new(code, format!("a pending write cannot be read: {error}"))
+    })
+}
+
+fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
     delta::decode(bytes).map_err(|error| {
         if bytes.first() == Some(&SEALED) {
             return Error::new(Code::UnknownKey, format!("a pending write cannot be read: {NEEDS_KEY}"));

@@ -22,7 +22,7 @@ use crate::error::{Code, Error};
 use crate::state::State;
 use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
-use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, lease_lost};
+use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, Place, lease_lost};
 
 /// Length of a lease without renewal.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -288,11 +288,17 @@ impl RunLease {
         done.unwrap_or_else(|| Err(lease_lost(&self.thread).into()))
     }
 
-    /// The reason for an error of a call that was refused because of its reads: another run may have taken
-    /// the thread in between.
+    /// The reason for the error of a call: another run may have taken the thread, or the thread was deleted,
+    /// so that its records did not fit together. Nodes and the store fail for reasons of their own.
     pub(crate) async fn reason(&self, refused: Error) -> Error {
-        if self.fence == 0 {
+        if refused.node().is_some() || matches!(refused.code(), Code::Store | Code::LeaseLost) {
             return refused;
+        }
+        if self.fence == 0 {
+            // Without leases, a commit on a checkpoint that is gone shows it.
+            let is_gone = refused.code() == Code::Stale
+                && matches!(self.saver.get(Place::root(&self.thread), None).await, Ok(None));
+            return if is_gone { lease_lost(&self.thread).into() } else { refused };
         }
         let length = self.renewal.as_ref().map_or(ENDLESS, |renewal| renewal.length);
         let until = after(self.services.now(), length);
@@ -402,11 +408,11 @@ impl Keeper {
         Some(held.leases.iter().map(|kept| (Arc::clone(&kept.thread), kept.fence)).collect())
     }
 
-    /// Cancels this graph's runs on a thread.
-    pub(crate) fn lose_thread(&self, thread: &str) {
-        for kept in self.held().leases.iter().filter(|kept| &*kept.thread == thread) {
-            kept.lost.cancel();
-        }
+    /// The tokens that cancel this graph's present runs on a thread.
+    pub(crate) fn runs_on(&self, thread: &str) -> Vec<CancellationToken> {
+        let held = self.held();
+        let on_thread = held.leases.iter().filter(|kept| &*kept.thread == thread);
+        on_thread.map(|kept| kept.lost.clone()).collect()
     }
 
     /// Whether a run of this graph has the lease.

@@ -292,7 +292,7 @@ impl Header {
         let mut map = HeaderMap::default();
         for row in rows {
             check_id(place, row.id)?;
-            let read = open(&row.record).and_then(|view| map.apply(view.header));
+            let read = open(row.kind, &row.record).and_then(|view| map.apply(view.header));
             read.map_err(|error| unreadable(place, row.id, error))?;
         }
         let Some(last) = rows.last() else { return Ok(Header::default()) };

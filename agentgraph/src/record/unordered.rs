@@ -34,7 +34,10 @@ pub(crate) fn check_changes<S: State>(
             let mut folded = Folded::default();
             folded.apply(delta.bytes(), None).ok()?;
             match folded.value(at) {
-                Ok(Value::Bytes(mut value)) => sort_maps(&mut value).ok().map(|()| value),
+                Ok(Value::Bytes(value)) => {
+                    let mut value = value.into_owned();
+                    sort_maps(&mut value).ok().map(|()| value)
+                }
                 _ => None,
             }
         };

@@ -300,7 +300,7 @@ impl<S: State> CallPlan<S> {
             let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
             let mut ready = match self.make_ready(start, Some(found), runner, events) {
                 Ok(ready) => Box::new(ready),
-                Err(refused) => return Err(lease.reason(refused).await),
+                Err(refused) => return Err(refused),
             };
             record_run(&span, ready.run_id());
             let driven = ready.drive_to_the_end().await;
@@ -310,19 +310,19 @@ impl<S: State> CallPlan<S> {
             ready.outcome(driven)
         };
         let mut outcome = lease.run_while_held(Box::pin(work)).await;
-        if replaces && began_at.get().is_none() {
+        if let Err(mut error) = outcome {
             // The thread has changed since the call was tried out.
-            outcome = outcome.map_err(|refused| match refused.code() {
-                Code::LeaseLost => refused,
-                _ => refused.adding(TOOK_OVER),
-            });
+            if replaces && began_at.get().is_none() && error.code() != Code::LeaseLost {
+                error = error.adding(TOOK_OVER);
+            }
+            outcome = Err(lease.reason(error).await);
         }
         if let (Some(retention), Ok(outcome), Some(began_at)) =
             (&persistence.retention, &outcome, began_at.get())
             && upkeep::is_due(retention, *began_at, outcome.checkpoint())
         {
             let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
-            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention);
+            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention, false);
             if let Err(error) = Box::pin(lease.run_while_held(pruning)).await {
                 // The result of the run is stored. The next stride prunes again.
                 tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");

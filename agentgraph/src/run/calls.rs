@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::graph::GraphTopology;
 use crate::run::CompiledGraph;
-use crate::run::view::{Checkpoint, History};
+use crate::run::history::History;
+use crate::run::view::Checkpoint;
 use crate::run::{RunBuilder, StateEdit};
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;

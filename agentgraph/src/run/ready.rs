@@ -10,6 +10,7 @@ use super::begin::{CallRequest, EditBase, FirstAction, FoundThread, Opening};
 use super::call_plan::CallPlan;
 use super::event::EventQueue;
 use super::nested;
+use super::upkeep;
 use crate::context::edits::{CollectedEdit, Desk};
 use crate::context::{Call, ChildListener, Control, Nest, RunShared, Sink, Spending};
 use crate::engine::call::edit::Edit;
@@ -86,6 +87,12 @@ impl<S: State> CallPlan<S> {
         }
         if let (Some(journal), 1..) = (&mut begun.journal, fence) {
             journal.set_fence(fence);
+        }
+        let retention =
+            self.graph.persistence.as_ref().and_then(|persistence| persistence.retention.as_ref());
+        if let (Some(journal), Some(retention), Some(thread)) = (&mut begun.journal, retention, &self.thread)
+        {
+            journal.prune_with(upkeep::pruning(&self.graph, thread, retention));
         }
         if let Some(events) = &events {
             events.begin(begun.run);

@@ -4,13 +4,16 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::{FutureExt, TryFutureExt};
+
 use super::open::tasks_and_calls;
 use super::problem::ThreadProblem;
 use super::view::no_checkpointer;
+use crate::engine::journal::Pruning;
 use crate::engine::load::read_remains;
 use crate::error::{Code, Error};
-use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
+use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::persistence::lease::{LeaseSource, TakenThread, busy};
 use crate::record::header::Header;
@@ -21,6 +24,7 @@ use agentgraph_checkpoint::engine::Leased;
 use agentgraph_checkpoint::prune::{prune_place, remove_place};
 use agentgraph_checkpoint::upkeep::{compact, copy_thread};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId};
+use tokio_util::sync::CancellationToken;
 
 /// A builder of a pruning: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
 /// `.thread("t-1")` for one.
@@ -100,9 +104,10 @@ impl<S: State> Prune<S> {
         let ground = LeaseSource::of(persistence, services);
         let Some(TakenThread { lease, .. }) = ground.take(thread).await? else { return Err(busy(thread)) };
         let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence() };
-        let pruned = lease.run_while_held(prune_thread(&self.graph, &saver, thread, &self.retention)).await;
+        let pruning = prune_thread(&self.graph, &saver, thread, &self.retention, false);
+        let pruned = lease.run_while_held(pruning).await;
         lease.end().await;
-        pruned
+        pruned.map(|[removed, _]| removed)
     }
 }
 
@@ -121,32 +126,50 @@ pub(crate) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<Chec
     ended_at.is_some_and(|ended_at| ended_at.step / stride > began_at / stride)
 }
 
-/// Prunes a thread that no run writes.
+/// Applies the policy to a thread while a run goes on.
+pub(crate) fn pruning<S: State>(
+    graph: &CompiledGraph<S>,
+    thread: &Arc<str>,
+    retention: &Retention,
+) -> Pruning {
+    let (graph, thread, policy) = (graph.clone(), Arc::clone(thread), retention.clone());
+    let prune = move |saver: Arc<dyn Checkpointer>| {
+        let (graph, thread, policy) = (graph.clone(), Arc::clone(&thread), policy.clone());
+        let pruned = async move { prune_thread(&graph, &*saver, &thread, &policy, true).await };
+        pruned.map_ok(|[_, kept]| kept).boxed()
+    };
+    Pruning::new(retention.stride(), Box::new(prune))
+}
+
+/// Prunes a thread that no run writes meanwhile. If `committed`, a run has just made the newest
+/// checkpoint, and none of its tasks has started.
+/// Returns the number of removed checkpoints, and of those of the root that stay.
 pub(crate) async fn prune_thread<S: State>(
     graph: &CompiledGraph<S>,
     saver: &dyn Checkpointer,
     thread: &str,
     retention: &Retention,
-) -> Result<u64, Error> {
+    committed: bool,
+) -> Result<[u64; 2], Error> {
     let now = graph.shared.services.now();
     let root = Place::root(thread);
     let open = open_tasks(&graph.core, saver, root).await?;
     // The root first: the checkpoints that it names stay until it no longer names them.
-    let (mut removed, named) = prune_place(saver, root, retention, now, None).await?;
+    let ([mut removed, kept], named) = prune_place(saver, root, retention, now, None).await?;
     for namespace in namespaces(saver, thread).await? {
         let place = Place { thread, namespace: &namespace };
         match (namespace.is_empty(), call_of(&namespace), &open) {
             (true, ..) => {}
             // The records of an open superstep's tasks stay, whatever the policy.
-            (_, None, Some(_)) => {}
-            (_, None, None) => {
-                removed += prune_place(saver, place, retention, now, named.get(&namespace)).await?.0;
+            (_, None, Some(_)) if !committed || graph.core.discipline != Discipline::Superstep => {}
+            (_, None, _) => {
+                removed += prune_place(saver, place, retention, now, named.get(&namespace)).await?.0[0];
             }
             (_, Some(call), Some(open)) if open.iter().any(|task| task.to_string() == call) => {}
             (_, Some(_), _) => remove_place(saver, place).await?,
         }
     }
-    Ok(removed)
+    Ok([removed, kept])
 }
 
 /// The outermost call that a namespace belongs to; `None` for the memory of a whole thread.
@@ -181,8 +204,30 @@ impl<S: State> CompiledGraph<S> {
         Prune::new(self.clone(), retention)
     }
 
-    /// Prunes threads automatically: at the end of a call, if enough checkpoints were made since the last
-    /// time. Call it after [`checkpointer`](Self::checkpointer).
+    /// Prunes threads automatically: while a run goes on and at the end of a call, whenever enough checkpoints
+    /// were made since the last time. Call it after [`checkpointer`](Self::checkpointer).
+    ///
+    /// Between two prunings a thread has at most about twice the checkpoints that the policy keeps, or 32 more; if
+    /// its state is large, as many as have the bytes of the state. The records of a subgraph stay until its call
+    /// has ended.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Count { n: u64 }
+    /// # async fn count(state: Snapshot<Count>) -> CountUpdate { Count::update().n(state.n + 1) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// use agentgraph::checkpoint::Retention;
+    ///
+    /// # let graph = StateGraph::new().node("count", count).edge(START, "count").edge("count", "count").compile()?;
+    /// let graph = graph.checkpointer(MemorySaver::new()).retention(Retention::keep_last(10));
+    /// graph.invoke(Count::update()).thread("t-1").max_supersteps(1_000).await?;
+    /// assert!(graph.history("t-1").await?.len() < 50);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// Freed space is used again; [`prune`](Self::prune) also returns it to the system.
     #[must_use]
@@ -202,8 +247,11 @@ impl<S: State> CompiledGraph<S> {
         let thread = thread.as_ref();
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(thread).await;
-        persistence.keeper.lose_thread(thread);
-        Ok(persistence.saver.delete_thread(thread).await?)
+        let runs = persistence.keeper.runs_on(thread);
+        persistence.saver.delete_thread(thread).await?;
+        // Afterwards: the next call on the thread must not find what such a run has left.
+        runs.iter().for_each(CancellationToken::cancel);
+        Ok(())
     }
 
     /// Copies a thread with its history to a new one. The two are independent afterwards.
@@ -218,8 +266,9 @@ impl<S: State> CompiledGraph<S> {
     /// copy first.
     ///
     /// # Errors
-    /// [`Code::ThreadExists`] if `to` contains anything but an incomplete copy; [`Code::ThreadBusy`] if a run
-    /// is active on `to`; without a checkpointer; if the store fails.
+    /// [`Code::UnknownThread`] if `from` does not exist; [`Code::ThreadExists`] if `to` contains anything but an
+    /// incomplete copy, also if that is only pending writes; [`Code::ThreadBusy`] if a run is active on `to`;
+    /// without a checkpointer; if the store fails.
     pub async fn copy_thread(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;

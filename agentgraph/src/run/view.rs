@@ -1,18 +1,14 @@
-//! Reading a thread: its newest state, and its history.
+//! Reading a checkpoint of a thread: its state, and its open work.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::driver::Driver;
 use crate::engine::left_over::{Leftovers, TaskRemains};
-use crate::engine::load::{
-    Replay, apply_row, fill_references, graph_changed, read_remains, replay, restore, shown_step,
-};
+use crate::engine::load::{Replay, graph_changed, read_remains, replay, restore, shown_step};
 use crate::engine::stored::OF_RUN;
 use crate::engine::task_output::TaskOutput;
 use crate::engine::unknown_fields::unknown_in_open_work;
@@ -27,10 +23,8 @@ use crate::run::open::{
 };
 use crate::state::{ShownState, State, StateError};
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
-use agentgraph_checkpoint::engine::{TaskPlace, page};
-use agentgraph_checkpoint::{
-    CheckpointId, ListQuery, PendingWrite, Place, RowKind, RunId, Source, Tail, TaskId,
-};
+use agentgraph_checkpoint::engine::TaskPlace;
+use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, RunId, Source, Tail, TaskId};
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone)]
@@ -193,7 +187,7 @@ pub(crate) async fn topology_at<S: State>(
     if gone.is_empty() { Ok(Some(GraphTopology::of(&edited))) } else { Err(graph_changed(place, gone)) }
 }
 
-fn parent(replayed: &Replay) -> Option<CheckpointId> {
+pub(super) fn parent(replayed: &Replay) -> Option<CheckpointId> {
     let CheckpointId { branch, step, .. } = replayed.id;
     let before = step.checked_sub(1)?;
     let began = replayed.header.parent.filter(|(_, parent)| *parent == before);
@@ -238,6 +232,23 @@ fn checkpoint<S: State>(
         memories: memories.collect(),
         unknown_fields,
     })
+}
+
+/// Reads one checkpoint, with the failures in its own record.
+pub(super) fn past_checkpoint<S: State>(
+    graph: &CompiledGraph<S>,
+    persistence: &Persistence<S>,
+    place: Place<'_>,
+    replayed: &Replay,
+) -> Result<Checkpoint<S>, Error> {
+    let mut found = checkpoint(graph, persistence, place, replayed)?;
+    if graph.core.discipline == Discipline::Eager {
+        let left = read_remains(&graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
+        let core = &RunGraph::restore(&graph.core, &replayed.header, &mut Vec::new());
+        let tasks = tasks(core, place, &replayed.header, replayed.id, &left);
+        found.failures = tasks.filter_map(|task| task.failure(place)).collect();
+    }
+    Ok(found)
 }
 
 /// Adds the updates of finished siblings, the questions of waiting ones, and the open work inside tasks.
@@ -294,7 +305,7 @@ async fn add_left_over<S: State>(
 }
 
 /// The failures and the durable steps of a checkpoint's open tasks.
-async fn failures_and_steps<S: State>(
+pub(super) async fn failures_and_steps<S: State>(
     graph: &CompiledGraph<S>,
     persistence: &Persistence<S>,
     place: Place<'_>,
@@ -381,153 +392,4 @@ fn add_pass<S: State>(
     checkpoint.failures = failures_of_pass(core, place, left);
     checkpoint.steps = steps_of_pass(core, place, (checkpoint.run, checkpoint.id), &checkpoint.next, left);
     Ok(())
-}
-
-/// A query of a thread's history: `graph.history("t-1").limit(10).await?`. It starts at the newest checkpoint
-/// and goes back over the branches that its branch started from.
-#[must_use = "a question does nothing until it is awaited"]
-pub struct History<S: State> {
-    graph: CompiledGraph<S>,
-    thread: String,
-    branch: Option<u32>,
-    before: Option<CheckpointId>,
-    limit: Option<usize>,
-    tests: Vec<CheckpointTest<S>>,
-}
-
-/// A filter of checkpoints.
-type CheckpointTest<S> = Box<dyn Fn(&Checkpoint<S>) -> bool + Send + Sync>;
-
-/// Number of rows read at a time if some may be filtered out.
-const PAGE: usize = 256;
-
-impl<S: State> History<S> {
-    pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
-        History { graph, thread, branch: None, before: None, limit: None, tests: Vec::new() }
-    }
-
-    /// Starts at the newest checkpoint of that branch instead of the newest branch.
-    pub fn branch(mut self, branch: u32) -> Self {
-        self.branch = Some(branch);
-        self
-    }
-
-    /// Selects checkpoints before that one, on its branch and those it started from.
-    pub fn before(mut self, checkpoint: CheckpointId) -> Self {
-        self.before = Some(checkpoint);
-        self
-    }
-
-    /// Limits the number of checkpoints; the newest ones are returned.
-    pub fn limit(mut self, checkpoints: usize) -> Self {
-        self.limit = Some(checkpoints);
-        self
-    }
-
-    /// Selects checkpoints that were written for that reason.
-    pub fn source(self, source: Source) -> Self {
-        self.filter(move |checkpoint| checkpoint.source == source)
-    }
-
-    /// Selects checkpoints for which `test` is true.
-    pub fn filter(mut self, test: impl Fn(&Checkpoint<S>) -> bool + Send + Sync + 'static) -> Self {
-        self.tests.push(Box::new(test));
-        self
-    }
-
-    async fn read(self) -> Result<Vec<Checkpoint<S>>, Error> {
-        let limit = self.limit.unwrap_or(usize::MAX);
-        let mut found = Vec::new();
-        let (mut branch, mut before) = match self.before {
-            None => (self.branch, None),
-            Some(id) => self.older_than(id).await?,
-        };
-        // Only the last checkpoint of a branch has pending writes.
-        let mut may_be_last = self.before.is_none_or(|id| branch != Some(id.branch));
-        while found.len() < limit {
-            let page = if self.tests.is_empty() { limit - found.len() } else { PAGE };
-            let mut query = ListQuery::default();
-            (query.branch, query.before, query.limit) = (branch, before, Some(page));
-            let read = self.page(query, may_be_last).await?;
-            let Some(oldest) = read.last() else { break };
-            let next = oldest.parent;
-            let last_branch = oldest.id.branch;
-            found.extend(read.into_iter().filter(|one| self.tests.iter().all(|test| test(one))));
-            let Some(next) = next else { break };
-            may_be_last = next.branch != last_branch;
-            (branch, before) = (Some(next.branch), next.step.checked_add(1));
-        }
-        found.truncate(limit);
-        Ok(found)
-    }
-
-    /// The position of checkpoints older than this one, which need not be readable: on its branch, or on the
-    /// one that its branch started from.
-    async fn older_than(&self, id: CheckpointId) -> Result<(Option<u32>, Option<u64>), Error> {
-        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
-        let on_branch = (Some(id.branch), Some(id.step));
-        let before = CheckpointId::new(id.branch, id.step.saturating_sub(1));
-        if id.branch == 0 || persistence.saver.row(persistence.place(&self.thread), before).await?.is_some() {
-            return Ok(on_branch);
-        }
-        let first = state_at(&self.graph, &self.thread, id).await?;
-        let parent = first.and_then(|first| first.parent);
-        Ok(parent.map_or(on_branch, |parent| (Some(parent.branch), parent.step.checked_add(1))))
-    }
-
-    /// The checkpoints of one branch, newest first.
-    async fn page(&self, query: ListQuery, may_be_last: bool) -> Result<Vec<Checkpoint<S>>, Error> {
-        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
-        persistence.settle(&self.thread).await;
-        let place = persistence.place(&self.thread);
-        let mut rows: VecDeque<_> =
-            page(&*persistence.saver, place, query).await?.into_iter().rev().collect();
-        let Some(first) = rows.pop_front() else { return Ok(Vec::new()) };
-        // The oldest one is read as a checkpoint; the others follow from it row by row.
-        let tail = persistence.saver.get(place, Some(first.id)).await?.unwrap_or_default();
-        let mut replayed = replay(persistence, place, &tail).await?;
-        let mut found = vec![self.checkpoint(persistence, place, &replayed)?];
-        for row in rows {
-            apply_row(&mut replayed, row.id, row.kind, &row.record)
-                .map_err(|error| agentgraph_checkpoint::engine::unreadable(place, row.id, error))?;
-            replayed.read_header(place)?;
-            if row.kind == RowKind::Full {
-                fill_references(persistence, place, &mut replayed).await?;
-            }
-            found.push(self.checkpoint(persistence, place, &replayed)?);
-        }
-        if let Some(newest) = found.last_mut().filter(|newest| may_be_last && !newest.next.is_empty()) {
-            let tail = persistence.saver.get(place, Some(newest.id)).await?.unwrap_or_default();
-            (newest.failures, newest.steps) =
-                failures_and_steps(&self.graph, persistence, place, &replayed, &tail.writes).await?;
-        }
-        found.reverse();
-        Ok(found)
-    }
-
-    /// Reads one checkpoint, with the failures in its own record.
-    fn checkpoint(
-        &self,
-        persistence: &Persistence<S>,
-        place: Place<'_>,
-        replayed: &Replay,
-    ) -> Result<Checkpoint<S>, Error> {
-        let mut found = checkpoint(&self.graph, persistence, place, replayed)?;
-        if self.graph.core.discipline == Discipline::Eager {
-            let left = read_remains(&self.graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
-            let core = &RunGraph::restore(&self.graph.core, &replayed.header, &mut Vec::new());
-            let tasks = tasks(core, place, &replayed.header, replayed.id, &left);
-            found.failures = tasks.filter_map(|task| task.failure(place)).collect();
-        }
-        Ok(found)
-    }
-}
-
-impl<S: State> IntoFuture for History<S> {
-    type Output = Result<Vec<Checkpoint<S>>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.read())
-    }
 }

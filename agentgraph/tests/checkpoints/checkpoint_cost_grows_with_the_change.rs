@@ -295,8 +295,8 @@ async fn a_map_of_many_small_entries_is_not_rewritten_at_every_step() {
 
 /// Returns the lengths of a record's header and of its operations.
 fn part_lengths(record: &[u8]) -> (u64, u64) {
-    let header = u64::from(u32::from_be_bytes(record[1..5].try_into().unwrap()));
-    (header, record.len() as u64 - 5 - header)
+    let header = u64::from(u32::from_be_bytes(record[5..9].try_into().unwrap()));
+    (header, record.len() as u64 - 9 - header)
 }
 
 /// The greatest length of a header in these threads.

@@ -155,7 +155,7 @@ pub fn large(saver: impl Checkpointer, version: u32) -> CompiledGraph<Story> {
 }
 
 /// Returns the three threads as this release stores them. Of the long one, only the part that a reader
-/// of its end needs.
+/// of its end needs; its title is so long that no full is written after the first.
 pub async fn recorded() -> [(&'static str, Tape); 3] {
     let [first, second, third] = [Recorder::default(), Recorder::default(), Recorder::default()];
     let graph = paused(first.clone());
@@ -163,7 +163,7 @@ pub async fn recorded() -> [(&'static str, Tape); 3] {
     graph.resume("cy").thread("t").await.unwrap_err();
 
     long(second.clone())
-        .invoke(Story::update().title("long"))
+        .invoke(Story::update().title("long".repeat(1500)))
         .thread("t")
         .max_supersteps(1025)
         .await

@@ -87,14 +87,50 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a
          get u
          => full 0.0 b
-         copy nobody w
-         => ok
-         threads
-         => t, u, v
          copy t w
          => ok
          get w
          => full 0.0 a",
+    ),
+    (
+        "a copy onto a thread that has only pending writes fails and changes nothing",
+        "put t 0.0 full a
+         => ok
+         writes u 0.0 1:0=w
+         => ok
+         writes v/n 2.5 1:1=x
+         => ok
+         copy t u
+         => E_THREAD_EXISTS
+         copy t v
+         => E_THREAD_EXISTS
+         threads
+         => t
+         put u 0.0 full b
+         => ok
+         get u
+         => full 0.0 b, write 1:0 w",
+    ),
+    (
+        "a copy of a thread that does not exist fails and changes nothing",
+        "copy nobody u
+         => E_UNKNOWN_THREAD
+         acquire held 100 200 as A
+         => granted
+         copy held u
+         => E_UNKNOWN_THREAD
+         threads
+         =>
+         put t 0.0 full a
+         => ok
+         copy t u
+         => ok
+         delete t
+         => ok
+         copy t v
+         => E_UNKNOWN_THREAD
+         threads
+         => u",
     ),
     (
         "a lease is not copied",

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::FORMAT;
+use super::{FORMAT, checksum};
 use crate::delta::{encode, text, uint};
 
 /// Writes a record's header, key by key, into a buffer that lives as long as the run.
 ///
 /// The map's length is written last: it is a `map 16`, whose two bytes are filled in by
-/// [`finish`](Self::finish).
+/// [`finish`](Self::finish). [`complete`](super::complete) adds the operations and the checksum.
 pub struct HeaderWriter<'a> {
     bytes: &'a mut Vec<u8>,
     keys: u16,
@@ -37,13 +37,14 @@ impl Pairs {
     }
 }
 
-const HEAD: usize = 5;
+/// The bytes before the header.
+const HEAD: usize = 1 + checksum::SIZE + 4;
 
 impl<'a> HeaderWriter<'a> {
     /// Starts a record in a buffer and discards the buffer's content.
     pub fn begin(bytes: &'a mut Vec<u8>) -> Self {
         bytes.clear();
-        bytes.extend_from_slice(&[FORMAT, 0, 0, 0, 0, 0xde, 0, 0]);
+        bytes.extend_from_slice(&[FORMAT, 0, 0, 0, 0, 0, 0, 0, 0, 0xde, 0, 0]);
         HeaderWriter { bytes, keys: 0 }
     }
 
@@ -76,11 +77,10 @@ impl<'a> HeaderWriter<'a> {
         self.keys += pairs.keys;
     }
 
-    /// Completes the record with its operations.
-    pub fn finish(self, operations: &[u8]) {
+    /// Completes the header.
+    pub fn finish(self) {
         let length = u32::try_from(self.bytes.len() - HEAD).unwrap_or(u32::MAX);
-        self.bytes[1..HEAD].copy_from_slice(&length.to_be_bytes());
+        self.bytes[HEAD - 4..HEAD].copy_from_slice(&length.to_be_bytes());
         self.bytes[HEAD + 1..HEAD + 3].copy_from_slice(&self.keys.to_be_bytes());
-        self.bytes.extend_from_slice(operations);
     }
 }

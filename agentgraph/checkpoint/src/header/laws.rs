@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::HeaderMap;
 use crate::delta::encode;
-use crate::frame::{HeaderWriter, open};
+use crate::frame::{HeaderWriter, complete, open};
+use crate::row::RowKind;
 
 /// Keys and values of one record, in the order of writing.
 type HeaderKeys = Vec<(&'static str, Value)>;
@@ -71,12 +72,13 @@ fn bytes_of(keys: &HeaderKeys) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut header = HeaderWriter::begin(&mut bytes);
     keys.iter().for_each(|(key, value)| header.value(key, value));
-    header.finish(&[]);
+    header.finish();
+    complete(&mut bytes, RowKind::Full, &[]);
     bytes
 }
 
 fn applied(map: &mut HeaderMap, record: &[u8]) {
-    map.apply(open(record).unwrap().header).unwrap();
+    map.apply(open(RowKind::Full, record).unwrap().header).unwrap();
 }
 
 fn list<'a>(model: &'a mut BTreeMap<String, Value>, key: &str) -> &'a mut Vec<Value> {

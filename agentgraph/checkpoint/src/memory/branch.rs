@@ -164,7 +164,7 @@ impl Branch {
         let answered = |task, slot| {
             self.writes
                 .get(&(last, task, slot))
-                .is_some_and(|answer| answer.rest != [0xc0] || !answer.pieces.is_empty())
+                .is_some_and(|answer| !PendingWrite::takes_back(&answer.rest) || !answer.pieces.is_empty())
         };
         let writes = self.writes.range((last, TaskId::from_u128(0), 0)..);
         let writes = writes.take_while(|((step, ..), _)| *step == last);

@@ -10,7 +10,7 @@ use crate::error::{StoreCode, StoreError};
 use crate::error::{corrupt, stale};
 use crate::id::{CheckpointId, TaskId};
 use crate::lease::lease_lost;
-use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Tail};
+use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind};
 
 /// `held` locks the lease, so that it cannot be taken before this is committed. Nothing is inserted if the
 /// step is not after the newest, the place is new, or the fence is not the one of the lease. Two writers of
@@ -66,46 +66,12 @@ const NEWEST: &str = "
 SELECT branch, step FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND part = 0 ORDER BY branch DESC, step DESC LIMIT 1";
 
-const EXISTS: &str = "
-SELECT branch, step FROM @checkpoint JOIN @place ON place.id = checkpoint.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 AND part = 0";
-
 const ROW: &str = concat!(
     "SELECT checkpoint.step, kind, record, pieces",
     with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
     "
 FROM @checkpoint JOIN @place ON place.id = checkpoint.place
 WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 AND part = 0"
-);
-
-const NEWEST_FULL: &str = "
-SELECT step FROM @checkpoint JOIN @place ON place.id = checkpoint.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step <= $4 AND kind = 0 AND kind <> 1
-ORDER BY step DESC LIMIT 1";
-
-const FULL_AND_SEGMENTS: &str = concat!(
-    "SELECT checkpoint.step, kind, record, pieces",
-    with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
-    "
-FROM @checkpoint JOIN @place ON place.id = checkpoint.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step BETWEEN $4 AND $5 AND kind <> 1 ORDER BY step, kind"
-);
-
-const DELTAS: &str = concat!(
-    "SELECT checkpoint.step, kind, record, pieces",
-    with_pieces!("checkpoint", "set_byte('\\x00', 0, checkpoint.part)"),
-    "
-FROM @checkpoint JOIN @place ON place.id = checkpoint.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step > $4 AND step <= $5 AND part = 0 AND kind = 1
-ORDER BY step"
-);
-
-const WRITES: &str = concat!(
-    "SELECT task, slot, pending.bytes, pieces",
-    with_pieces!("pending", "('\\x02'::bytea || pending.task || substring(int8send(pending.slot) FROM 5))"),
-    "
-FROM @pending JOIN @place ON place.id = pending.place
-WHERE thread = $1 AND namespace = $2 AND branch = $3 AND step = $4 ORDER BY task, slot"
 );
 
 const LIST: &str = concat!(
@@ -255,41 +221,8 @@ async fn add_writes<'a>(
     Ok(())
 }
 
-pub(super) async fn tail(
-    connection: &mut Connection,
-    place: Place<'_>,
-    at: Option<CheckpointId>,
-) -> Result<Option<Tail>, Fault> {
-    let transaction = connection.snapshot().await?;
-    let thread = place.thread.as_bytes();
-    let namespace = place.namespace.as_bytes();
-    let found = match at {
-        Some(id) => {
-            let Ok(step) = number(id.step) else { return Ok(None) };
-            transaction.query_opt(EXISTS, &[&thread, &namespace, &i64::from(id.branch), &step]).await?
-        }
-        None => newest(&transaction, place).await?,
-    };
-    let Some(found) = found else { return Ok(None) };
-    let (branch, step): (i64, i64) = (found.get(0), found.get(1));
-    let Some(full) = transaction.query_opt(NEWEST_FULL, &[&thread, &namespace, &branch, &step]).await? else {
-        return Ok(None);
-    };
-    let full: i64 = full.get(0);
-    let id = as_id(branch, step);
-    let read = transaction.query(FULL_AND_SEGMENTS, &[&thread, &namespace, &branch, &full, &step]).await?;
-    let mut rows = read_rows(place, id.branch, read)?;
-    let folded = rows.last().map_or(Ok(full), |row| number(row.id.step))?;
-    let read = transaction.query(DELTAS, &[&thread, &namespace, &branch, &folded, &step]).await?;
-    rows.extend(read_rows(place, id.branch, read)?);
-    let writes = transaction.query(WRITES, &[&thread, &namespace, &branch, &step]).await?;
-    let writes = writes.iter().map(|row| read_write(place, id, row, 0)).collect::<Result<_, _>>()?;
-    transaction.commit().await?;
-    Ok(Some(Tail { rows, writes }))
-}
-
 async fn newest(client: &Link<impl Parts>, place: Place<'_>) -> Result<Option<SqlRow>, Fault> {
-    Ok(client.query_opt(NEWEST, &[&place.thread.as_bytes(), &place.namespace.as_bytes()]).await?)
+    client.query_opt(NEWEST, &[&place.thread.as_bytes(), &place.namespace.as_bytes()]).await
 }
 
 pub(super) async fn row(
@@ -328,7 +261,7 @@ fn read_rows(place: Place<'_>, branch: u32, rows: Vec<SqlRow>) -> Result<Vec<Row
     rows.iter().map(|row| read_row(place, branch, row)).collect()
 }
 
-fn read_row(place: Place<'_>, branch: u32, row: &SqlRow) -> Result<Row, Fault> {
+pub(super) fn read_row(place: Place<'_>, branch: u32, row: &SqlRow) -> Result<Row, Fault> {
     let id = as_id(i64::from(branch), row.try_get(0)?);
     let kind: i16 = row.try_get(1)?;
     let known = u8::try_from(kind).ok().and_then(RowKind::from_number);
@@ -350,21 +283,21 @@ fn with_its_pieces(place: Place<'_>, id: CheckpointId, row: &SqlRow, first: usiz
         .map_err(|missing| corrupt(place, id, missing).into())
 }
 
-/// Reads task, slot, bytes and their pieces from six columns, starting at `first`.
+/// Reads a task, a slot, and bytes with their pieces, from the columns that start there.
 pub(super) fn read_write(
     place: Place<'_>,
     id: CheckpointId,
     row: &SqlRow,
-    first: usize,
+    [task, slot, bytes]: [usize; 3],
 ) -> Result<PendingWrite, Fault> {
-    let (task, slot): (&[u8], i64) = (row.try_get(first)?, row.try_get(first + 1)?);
+    let (task, slot): (&[u8], i64) = (row.try_get(task)?, row.try_get(slot)?);
     let unfit = || corrupt(place, id, "a pending write has a key that agentgraph did not write");
     let task = <[u8; 16]>::try_from(task).map_err(|_| unfit())?;
     let slot = u32::try_from(slot).map_err(|_| unfit())?;
     Ok(PendingWrite {
         task: TaskId::from_u128(u128::from_be_bytes(task)),
         slot,
-        bytes: with_its_pieces(place, id, row, first + 2)?,
+        bytes: with_its_pieces(place, id, row, bytes)?,
     })
 }
 

@@ -6,7 +6,7 @@ use super::rows::{as_id, check_fence, check_names, number};
 use super::statements::{Connection, Value};
 use crate::blob::Usage;
 use crate::blob::{OF_ROW, OF_SEGMENT, Pieces};
-use crate::error::{corrupt, thread_exists};
+use crate::error::{corrupt, thread_exists, unknown_thread};
 use crate::id::CheckpointId;
 use crate::row::{Place, Rewrite};
 
@@ -137,7 +137,6 @@ pub(super) async fn delete_thread(connection: &mut Connection, thread: &str) -> 
 
 pub(super) async fn copy_thread(connection: &mut Connection, from: &str, to: &str) -> Result<(), Fault> {
     check_names(Place::root(to))?;
-    let from = from.as_bytes();
     let target = to.as_bytes();
     let transaction = connection.begin().await?;
     // One copy onto a thread at a time: the second finds the result of the first.
@@ -149,7 +148,10 @@ pub(super) async fn copy_thread(connection: &mut Connection, from: &str, to: &st
     if transaction.query_opt(IS_THERE, &[&target]).await?.is_some() {
         return Err(thread_exists(to).into());
     }
-    let values: &[&dyn Value] = &[&from, &target, &ids, &namespaces];
+    if transaction.query_opt(IS_THERE, &[&from.as_bytes()]).await?.is_none() {
+        return Err(unknown_thread(from).into());
+    }
+    let values: &[&dyn Value] = &[&from.as_bytes(), &target, &ids, &namespaces];
     transaction.execute(COPY, values).await?;
     transaction.commit().await?;
     Ok(())

@@ -24,7 +24,7 @@ macro_rules! is_open {
                 AND NOT EXISTS (
                     SELECT 1 FROM @pending AS answer WHERE answer.place = asks.place AND answer.branch = asks.branch
                         AND answer.step = asks.step AND answer.task = asks.task AND answer.slot = asks.slot + 1
-                        AND answer.bytes <> '\\xc0'::bytea)))
+                        AND answer.bytes NOT IN ('\\xc0'::bytea, '\\xd602df1730a2c0'::bytea))))
         AND EXISTS (
             SELECT 1 FROM @checkpoint AS at WHERE at.place = asks.place AND at.branch = asks.branch
                 AND at.step = asks.step)
@@ -94,7 +94,7 @@ pub(super) async fn waiting(connection: &Connection, query: WaitingQuery<'_>) ->
         let thread = name(row.try_get(0)?)?;
         let namespace = name(row.try_get(1)?)?;
         let at = as_id(row.try_get(2)?, row.try_get(3)?);
-        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, 4)?;
+        let request = read_write(Place { thread: &thread, namespace: &namespace }, at, row, [4, 5, 6])?;
         Ok(Waiting { thread, namespace, at, request })
     });
     waiting.collect()

@@ -8,6 +8,7 @@ use tokio::task::spawn_blocking;
 
 use super::SqliteSaver;
 use super::fault::{Content, Fault, Home, Patience};
+use super::owner;
 use super::schema::{self, Contents, Tables};
 use crate::blob::SHARE_FROM;
 use crate::error::StoreError;
@@ -167,6 +168,11 @@ impl SqliteSaverBuilder {
     pub async fn open(self) -> Result<SqliteSaver, StoreError> {
         let home = Home::of_file(self.file.path.clone(), Content::Checkpoints);
         let connection = self.file.open(&home, &schema::CHECKPOINTS).await?;
+        if !self.file.read_only {
+            let path = opened(&connection, &self.file.path);
+            // Beside the database, so it may wait for the disk; a failure leaves files that do no harm.
+            let _ = spawn_blocking(move || owner::sweep(&path)).await;
+        }
         Ok(SqliteSaver::new(home, &self, connection))
     }
 }

@@ -8,7 +8,7 @@ use super::leases;
 use super::rows::{Begin, all, execute, first, is_leased, number, place, read_step, transaction};
 use crate::blob::Pieces;
 use crate::blob::Usage;
-use crate::error::thread_exists;
+use crate::error::{thread_exists, unknown_thread};
 use crate::lease::lease_lost;
 use crate::row::{Place, Rewrite};
 
@@ -127,6 +127,9 @@ pub(super) fn copy_thread(connection: &Connection, from: &str, to: &str) -> Resu
     transaction(connection, Begin::ToWrite, || {
         if connection.prepare_cached(IS_THERE)?.exists([to])? {
             return Err(thread_exists(to).into());
+        }
+        if !connection.prepare_cached(IS_THERE)?.exists([from])? {
+            return Err(unknown_thread(from).into());
         }
         execute(connection, COPY_PLACES, [from, to])?;
         execute(connection, COPY_ROWS, [from, to])?;

@@ -97,7 +97,7 @@ impl<S: State> Journal<S> {
                 header.value("parent", &(parent.branch, parent.step));
             }
         }
-        header.finish(&[]);
+        header.finish();
         Ok(())
     }
 

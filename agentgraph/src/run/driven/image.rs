@@ -253,7 +253,7 @@ fn is_memory(namespace: &str) -> bool {
 /// The records that a full refers to. One that cannot be read refers to nothing, and its reader says why.
 fn referred_to(full: &[u8], id: CheckpointId) -> BTreeSet<CheckpointId> {
     let mut folded = Folded::default();
-    match open(full).and_then(|view| folded.apply(view.operations, Some(id))) {
+    match open(RowKind::Full, full).and_then(|view| folded.apply(view.operations, Some(id))) {
         Ok(()) => folded.elsewhere().into_iter().map(|(_, id)| id).collect(),
         Err(_) => BTreeSet::new(),
     }

@@ -28,7 +28,7 @@ impl ValuesByName {
         let mut values = BTreeMap::new();
         for (at, channel) in channels.iter().enumerate() {
             if let Value::Bytes(value) = folded.value(at).map_err(|error| unreadable(&error))? {
-                values.insert(channel.name.to_string(), Blob::from(value));
+                values.insert(channel.name.to_string(), Blob::from(value.into_owned()));
             }
         }
         Ok(ValuesByName(values))

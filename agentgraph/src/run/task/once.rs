@@ -9,7 +9,7 @@ use crate::engine::once::{beside, or_unstored};
 use crate::engine::stored::{once_result, once_write};
 use crate::error::Error;
 use crate::record::once::StoredOnce;
-use agentgraph_checkpoint::frame::HeaderWriter;
+use agentgraph_checkpoint::frame::{HeaderWriter, complete};
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, RunId, Source, StoreCode,
     TaskId,
@@ -92,7 +92,8 @@ impl FarOnce {
             let mut header = HeaderWriter::begin(&mut record);
             header.value("run", &self.run);
             header.value("source", &Source::Input);
-            header.finish(&[]);
+            header.finish();
+            complete(&mut record, RowKind::Full, &[]);
             match self.saver.put(Put::new(place, at, RowKind::Full, &record)).await {
                 // Another process that runs the task was first.
                 Err(error) if error.code() == StoreCode::Stale => {}

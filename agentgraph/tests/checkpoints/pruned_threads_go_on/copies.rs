@@ -44,6 +44,16 @@ async fn a_copy_has_its_own_interrupts_and_keeps_finished_tasks() {
     }
 }
 
+#[tokio::test]
+async fn a_copy_of_a_missing_thread_is_an_error() {
+    for saver in savers() {
+        let (graph, _) = half_done(saver);
+        let refused = graph.copy_thread("nowhere", "copy").await.unwrap_err();
+        assert_eq!(refused.code(), Code::UnknownThread);
+        assert!(graph.state("copy").await.unwrap().is_none());
+    }
+}
+
 /// The process ended after the store copied the rows, and before they got new ids.
 #[tokio::test]
 async fn an_unfinished_copy_is_completed_by_the_next_call() {

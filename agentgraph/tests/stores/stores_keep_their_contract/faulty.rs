@@ -176,7 +176,7 @@ impl Checkpointer for FaultyStore {
                 record = before.record;
             }
             Kind::DropsDamagedRecords if damaged(&record) => return Ok(()),
-            Kind::MakesNewFormatsOld if record[0] == 250 => record[0] = 1,
+            Kind::MakesNewFormatsOld if record[0] == 250 => record[0] = 2,
             _ => {}
         }
         let unchecked = match self.kind {
@@ -527,6 +527,10 @@ impl Upkeep for FaultyStore {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         match self.kind {
             Kind::CopiesOntoOthers => self.inner.delete_thread(to).await?,
+            Kind::CopiesOntoWrites if self.inner.namespaces(to).await?.is_empty() => {
+                self.inner.delete_thread(to).await?;
+            }
+            Kind::CopiesNothing if self.inner.namespaces(from).await?.is_empty() => return Ok(()),
             Kind::CopiesInARace => {
                 let there = self.inner.threads().await?.iter().any(|thread| thread == to);
                 tokio::task::yield_now().await;

@@ -1,0 +1,298 @@
+//! The history of a thread: its checkpoints, newest first, one state at a time.
+//!
+//! Rows are changes, which are read forwards, and a history goes backwards. So a page of rows is halved: the
+//! older half keeps a copy of the fields at its start, the newer half goes on from there, and so on. Of a page
+//! of *n* rows there are never more than *log n* copies, which share the values that the rows do not change.
+//! If the state is small, there is a copy for each row, and each row is applied once.
+
+use std::future::{Future, IntoFuture};
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{BoxStream, try_unfold};
+use futures_util::{Stream, TryStreamExt};
+
+use super::view::{Checkpoint, failures_and_steps, no_checkpointer, parent, past_checkpoint, state_at};
+use crate::engine::load::{Replay, apply_row, fill_references, replay};
+use crate::error::Error;
+use crate::persistence::Persistence;
+use crate::run::CompiledGraph;
+use crate::state::State;
+use agentgraph_checkpoint::engine::{page, unreadable};
+use agentgraph_checkpoint::{CheckpointId, ListQuery, Place, Row, RowKind, Source};
+
+/// A query of a thread's history: `graph.history("t-1").limit(10).await?`. It starts at the newest checkpoint
+/// and goes back over the branches that its branch started from.
+///
+/// Awaiting it collects all checkpoints, each with its state. [`stream`](Self::stream) reads them one by one.
+#[must_use = "a question does nothing until it is awaited"]
+pub struct History<S: State> {
+    graph: CompiledGraph<S>,
+    thread: String,
+    branch: Option<u32>,
+    before: Option<CheckpointId>,
+    limit: Option<usize>,
+    tests: Vec<CheckpointTest<S>>,
+}
+
+/// A filter of checkpoints.
+type CheckpointTest<S> = Box<dyn Fn(&Checkpoint<S>) -> bool + Send + Sync>;
+
+/// The number of rows that are read first, and the most that are read at once.
+const PAGES: Range<usize> = 8..256;
+
+/// The bytes of rows that are read at once, if one row is not larger.
+const PAGE_BYTES: usize = 256 * 1024;
+
+/// A page whose copies of the fields have no more bytes together has one for each row.
+const COPIES: usize = 4 * 1024 * 1024;
+
+impl<S: State> History<S> {
+    pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
+        History { graph, thread, branch: None, before: None, limit: None, tests: Vec::new() }
+    }
+
+    /// Starts at the newest checkpoint of that branch instead of the newest branch.
+    pub fn branch(mut self, branch: u32) -> Self {
+        self.branch = Some(branch);
+        self
+    }
+
+    /// Selects checkpoints before that one, on its branch and those it started from.
+    pub fn before(mut self, checkpoint: CheckpointId) -> Self {
+        self.before = Some(checkpoint);
+        self
+    }
+
+    /// Limits the number of checkpoints; the newest ones are returned.
+    pub fn limit(mut self, checkpoints: usize) -> Self {
+        self.limit = Some(checkpoints);
+        self
+    }
+
+    /// Selects checkpoints that were written for that reason.
+    pub fn source(self, source: Source) -> Self {
+        self.filter(move |checkpoint| checkpoint.source == source)
+    }
+
+    /// Selects checkpoints for which `test` is true.
+    pub fn filter(mut self, test: impl Fn(&Checkpoint<S>) -> bool + Send + Sync + 'static) -> Self {
+        self.tests.push(Box::new(test));
+        self
+    }
+
+    /// Reads the checkpoints one by one, newest first. The stream holds the bytes of a few hundred changes at
+    /// most, and no state but the one that it returns: memory does not grow with the length of the thread.
+    ///
+    /// A run may continue on the thread meanwhile; its later checkpoints are not part of the stream.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # struct Count { n: u64 }
+    /// # async fn count(state: Snapshot<Count>) -> CountUpdate { Count::update().n(state.n + 1) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// use futures_util::TryStreamExt;
+    ///
+    /// # let graph = StateGraph::new().node("count", count).edge(START, "count").edge("count", "count").compile()?;
+    /// # let graph = graph.checkpointer(MemorySaver::new());
+    /// graph.invoke(Count::update()).thread("t-1").max_supersteps(100).await?;
+    ///
+    /// let mut history = graph.history("t-1").stream();
+    /// let mut sum = 0;
+    /// while let Some(checkpoint) = history.try_next().await? {
+    ///     sum += checkpoint.values.n;
+    /// }
+    /// assert_eq!(sum, 5_050);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// An item is an error, and the last one, if the graph has no checkpointer, the store fails, or a
+    /// checkpoint cannot be read.
+    pub fn stream(self) -> HistoryStream<S> {
+        let left = self.limit.unwrap_or(usize::MAX);
+        let walk = Walk { query: self, next: Next::Start, left, page: Page::default(), size: PAGES.start };
+        let checkpoints = try_unfold(walk, |mut walk| async move {
+            let found = walk.next().await?;
+            Ok(found.map(|checkpoint| (checkpoint, walk)))
+        });
+        HistoryStream(Box::pin(checkpoints))
+    }
+
+    /// The position of checkpoints older than this one, which need not be readable: on its branch, or on the
+    /// one that its branch started from.
+    async fn older_than(&self, id: CheckpointId) -> Result<(Option<u32>, Option<u64>), Error> {
+        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let on_branch = (Some(id.branch), Some(id.step));
+        let before = CheckpointId::new(id.branch, id.step.saturating_sub(1));
+        if id.branch == 0 || persistence.saver.row(persistence.place(&self.thread), before).await?.is_some() {
+            return Ok(on_branch);
+        }
+        let first = state_at(&self.graph, &self.thread, id).await?;
+        let parent = first.and_then(|first| first.parent);
+        Ok(parent.map_or(on_branch, |parent| (Some(parent.branch), parent.step.checked_add(1))))
+    }
+}
+
+impl<S: State> IntoFuture for History<S> {
+    type Output = Result<Vec<Checkpoint<S>>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.stream().try_collect())
+    }
+}
+
+/// The checkpoints of a thread, newest first: see [`History::stream`].
+#[must_use = "a stream does nothing until it is polled"]
+pub struct HistoryStream<S: State>(BoxStream<'static, Result<Checkpoint<S>, Error>>);
+
+impl<S: State> Stream for HistoryStream<S> {
+    type Item = Result<Checkpoint<S>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+/// A way through the checkpoints of a thread.
+struct Walk<S: State> {
+    query: History<S>,
+    next: Next,
+    /// The number of checkpoints that may still be returned.
+    left: usize,
+    page: Page,
+    /// The number of rows of the next page.
+    size: usize,
+}
+
+/// Where the next page is.
+enum Next {
+    Start,
+    /// On this branch, before this step.
+    At {
+        branch: Option<u32>,
+        before: Option<u64>,
+        may_be_last: bool,
+    },
+    End,
+}
+
+/// Rows of one branch, and the checkpoints among them that were not returned yet.
+#[derive(Default)]
+struct Page {
+    /// Oldest first.
+    rows: Vec<Row>,
+    /// Ranges of rows, oldest first, each with the fields at its first row.
+    open: Vec<(Replay, Range<usize>)>,
+    halves: bool,
+    /// Whether the next checkpoint may be the last one of its branch, which has pending writes.
+    may_be_last: bool,
+}
+
+impl<S: State> Walk<S> {
+    async fn next(&mut self) -> Result<Option<Checkpoint<S>>, Error> {
+        while self.left > 0 {
+            let graph = &self.query.graph;
+            let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+            let place = persistence.place(&self.query.thread);
+            let Some(replayed) = self.page.next(persistence, place).await? else {
+                if self.load().await? {
+                    continue;
+                }
+                break;
+            };
+            let mut found = past_checkpoint(graph, persistence, place, &replayed)?;
+            if std::mem::take(&mut self.page.may_be_last) && !found.next.is_empty() {
+                let tail = persistence.saver.get(place, Some(found.id)).await?.unwrap_or_default();
+                (found.failures, found.steps) =
+                    failures_and_steps(graph, persistence, place, &replayed, &tail.writes).await?;
+            }
+            if self.query.tests.iter().all(|test| test(&found)) {
+                self.left -= 1;
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the next page. `false` if there is none.
+    async fn load(&mut self) -> Result<bool, Error> {
+        let persistence = self.query.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let place = persistence.place(&self.query.thread);
+        let (branch, before, may_be_last) =
+            match (std::mem::replace(&mut self.next, Next::End), self.query.before) {
+                (Next::Start, None) => (self.query.branch, None, true),
+                (Next::Start, Some(id)) => {
+                    let (branch, before) = self.query.older_than(id).await?;
+                    (branch, before, branch != Some(id.branch))
+                }
+                (Next::At { branch, before, may_be_last }, _) => (branch, before, may_be_last),
+                (Next::End, _) => return Ok(false),
+            };
+        persistence.settle(&self.query.thread).await;
+        let size = if self.query.tests.is_empty() { self.size.min(self.left) } else { self.size };
+        let mut query = ListQuery::default();
+        (query.branch, query.before, query.limit) = (branch, before, Some(size));
+        let mut rows = page(&*persistence.saver, place, query).await?;
+        rows.reverse();
+        let Some(oldest) = rows.first().map(|row| row.id) else { return Ok(false) };
+        let bytes: usize = rows.iter().map(|row| row.record.len()).sum();
+        let fit = PAGE_BYTES / (bytes / rows.len()).max(1);
+        self.size = (2 * self.size).min(fit).clamp(1, PAGES.end);
+        // The oldest one is read as a checkpoint; the others follow from it row by row.
+        let tail = persistence.saver.get(place, Some(oldest)).await?.unwrap_or_default();
+        let fields = bytes + tail.rows.iter().map(|row| row.record.len()).sum::<usize>();
+        let halves = fields.saturating_mul(rows.len()) > COPIES;
+        let replayed = replay(persistence, place, &tail).await?;
+        if let Some(parent) = parent(&replayed) {
+            let before = parent.step.checked_add(1);
+            let may_be_last = parent.branch != oldest.branch;
+            self.next = Next::At { branch: Some(parent.branch), before, may_be_last };
+        }
+        let open = vec![(replayed, 0..rows.len())];
+        self.page = Page { rows, open, halves, may_be_last };
+        Ok(true)
+    }
+}
+
+impl Page {
+    /// The newest checkpoint that was not returned yet.
+    async fn next<S: State>(
+        &mut self,
+        persistence: &Persistence<S>,
+        place: Place<'_>,
+    ) -> Result<Option<Replay>, Error> {
+        let Some((mut replayed, mut range)) = self.open.pop() else { return Ok(None) };
+        while range.len() > 1 {
+            let middle = range.start + if self.halves { range.len() / 2 } else { 1 };
+            self.open.push((replayed.clone(), range.start..middle));
+            self.go_on(&mut replayed, range.start + 1..middle + 1, persistence, place).await?;
+            range.start = middle;
+        }
+        Ok(Some(replayed))
+    }
+
+    /// Applies some rows, which are read from their newest full on.
+    async fn go_on<S: State>(
+        &self,
+        replayed: &mut Replay,
+        range: Range<usize>,
+        persistence: &Persistence<S>,
+        place: Place<'_>,
+    ) -> Result<(), Error> {
+        let rows = self.rows.get(range).unwrap_or_default();
+        let full = rows.iter().rposition(|row| row.kind == RowKind::Full).unwrap_or(0);
+        for row in &rows[full..] {
+            apply_row(replayed, row.id, row.kind, &row.record)
+                .map_err(|error| unreadable(place, row.id, error))?;
+        }
+        replayed.read_header(place)?;
+        fill_references(persistence, place, replayed).await
+    }
+}
