@@ -1,5 +1,5 @@
-//! An answer that its node refuses is void, and its question is asked again under a new id with the reason: in
-//! every kind of graph, whatever the node or a layer makes of the error, and wherever the run is stopped.
+//! An answer that its node refuses is void, and its question is asked again under a new id with the reason:
+//! in every kind of graph, whatever the node or a layer makes of the error, and wherever the run is stopped.
 
 use std::future::IntoFuture;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -148,7 +148,8 @@ async fn a_refusal_and_the_new_question_are_one_write() {
     assert_eq!(slots, [vec![2], vec![2, 3]], "first the answer; then its void and the new question");
 }
 
-/// Resumes with an answer that is refused, stops that call, and continues the run. Returns whether the call ended.
+/// Resumes with an answer that is refused, stops that call, and continues the run. Returns whether the call
+/// ended.
 async fn stopped(kind: &str, durability: Durability, polls: u32, writes: Option<u32>) -> bool {
     let case = format!("{kind}, {durability:?}, {polls} polls, {writes:?} writes");
     let saver = NotingSaver::memory();
