@@ -152,11 +152,11 @@ impl From<Block> for ToolOutput {
 /// The error of a tool. The first two kinds are for the model: it reads the text and may try again. The third
 /// kind ends the loop, and the caller of the loop gets it with its type.
 ///
-/// `?` makes an error [`Fatal`](ToolError::Fatal), and keeps its type: a standard error, or the boxed error of
-/// [`Ctx::once`](agentgraph::Ctx::once) and of functions that return [`agentgraph::Result`]. So an interrupt of
-/// the engine passes through, and the text of an internal error never reaches a model by accident. To show a
-/// failure to the model, write `.map_err(ToolError::failed)?`. (This type does not implement
-/// `std::error::Error`, because otherwise that `?` could not exist.)
+/// `?` makes an error [`Fatal`](ToolError::Fatal), and keeps its type: a standard error, or the boxed error
+/// of [`Ctx::once`](agentgraph::Ctx::once) and of functions that return [`agentgraph::Result`]. So an
+/// interrupt of the engine passes through, and the text of an internal error never reaches a model by
+/// accident. To show a failure to the model, write `.map_err(ToolError::failed)?`. (This type does not
+/// implement `std::error::Error`, because otherwise that `?` could not exist.)
 ///
 /// ```
 /// use agentgraph_llm::ToolError;

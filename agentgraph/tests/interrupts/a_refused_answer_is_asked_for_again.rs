@@ -1,5 +1,5 @@
-//! An answer that its node refuses is void, and its question is asked again under a new id with the reason: in
-//! every kind of graph, whatever the node or a layer makes of the error, and wherever the run is stopped.
+//! An answer that its node refuses is void, and its question is asked again under a new id with the reason:
+//! in every kind of graph, whatever the node or a layer makes of the error, and wherever the run is stopped.
 
 use std::future::IntoFuture;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -103,6 +103,9 @@ async fn a_node_of_a_pass_refuses_an_answer() {
         assert_eq!(graph.state("t").await.unwrap().unwrap().interrupts, asked.interrupts());
         let late = graph.resume_many([(first, "grace")]).thread("t").await.unwrap_err();
         assert_eq!(late.code(), Code::UnknownInterrupt);
+        let waits = graph.proceed().thread("t").durability(durability).await.unwrap();
+        let waits = waits.into_finished().unwrap_err().to_string();
+        assert!(waits.contains("refused the last answer (not ada)"), "{waits}");
         let done = graph.resume("grace").thread("t").durability(durability).await.unwrap();
         assert_eq!(done.into_finished().unwrap().get("approve").unwrap(), "grace");
     }
@@ -145,45 +148,51 @@ async fn a_refusal_and_the_new_question_are_one_write() {
     assert_eq!(slots, [vec![2], vec![2, 3]], "first the answer; then its void and the new question");
 }
 
+/// Resumes with an answer that is refused, stops that call, and continues the run. Returns whether the call
+/// ended.
+async fn stopped(kind: &str, durability: Durability, polls: u32, writes: Option<u32>) -> bool {
+    let case = format!("{kind}, {durability:?}, {polls} polls, {writes:?} writes");
+    let saver = NotingSaver::memory();
+    let runs = Arc::default();
+    let graph = graph_of(kind, || approval(Ending::Hides, &runs)).checkpointer(saver.clone());
+    graph.invoke(Words::update()).thread("t").durability(durability).await.unwrap();
+    if let Some(others) = writes {
+        saver.fail_writes_after(others);
+    }
+    let call = graph.resume("ada").thread("t").durability(durability).into_future();
+    let ended = at_most(Box::pin(call), polls).await;
+    saver.fail_writes(0);
+
+    let answered = match &stored_interrupts(&graph).await[..] {
+        // The answer is stored.
+        [] => true,
+        [open] => open.replaces.is_some(),
+        open => panic!("{case}: {open:?}"),
+    };
+    let call = if answered { graph.proceed() } else { graph.resume("ada") };
+    let asked = call.thread("t").durability(durability).await.unwrap();
+    let [open] = asked.interrupts() else { panic!("{case}: {asked:?}") };
+    let reason = open.replaces.as_ref().and_then(|replaced| replaced.reason.as_deref());
+    assert_eq!(reason, Some("ada may not approve"), "{case}");
+    let done = graph.resume("grace").thread("t").durability(durability).await.unwrap();
+    assert_eq!(text(done.output()), "grace", "{case}");
+    matches!(ended, Some(Ok(_)))
+}
+
 #[tokio::test]
 async fn wherever_the_run_is_stopped_a_refused_answer_never_counts() {
     for kind in KINDS.into_iter().filter(|kind| *kind != "handler") {
         for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
-            for stop in 0..40_u32 {
-                // The first half drops the call after some polls, the second half fails a write.
-                let (polls, writes) = if stop < 34 { (stop + 1, None) } else { (u32::MAX, Some(stop - 34)) };
-                let saver = NotingSaver::memory();
-                let runs = Arc::default();
-                let graph = graph_of(kind, || approval(Ending::Hides, &runs)).checkpointer(saver.clone());
-                graph.invoke(Words::update()).thread("t").durability(durability).await.unwrap();
-                if let Some(others) = writes {
-                    saver.fail_writes_after(others);
-                }
-                let call = graph.resume("ada").thread("t").durability(durability).into_future();
-                let ended = at_most(Box::pin(call), polls).await;
-                saver.fail_writes(0);
-                let case = format!("{kind}, {durability:?}, {polls} polls, {writes:?} writes, {ended:?}");
-
-                let open = stored_interrupts(&graph).await;
-                let asked = if open.is_empty() || open[0].replaces.is_none() {
-                    // Its answer is stored and not refused yet, or not stored.
-                    graph.resume("ada").thread("t").durability(durability).await
-                } else {
-                    graph.proceed().thread("t").durability(durability).await
-                };
-                let asked = match asked {
-                    Err(error) if error.code() == Code::NothingToResume => {
-                        graph.proceed().thread("t").durability(durability).await
-                    }
-                    asked => asked,
-                };
-                let asked = asked.unwrap_or_else(|error| panic!("{case}: {error}"));
-                let reason = asked.interrupts()[0].replaces.as_ref().and_then(|old| old.reason.as_deref());
-                assert_eq!(reason, Some("ada may not approve"), "{case}");
-                assert_eq!(asked.interrupts().len(), 1, "{case}");
-                let done = graph.resume("grace").thread("t").durability(durability).await.unwrap();
-                assert_eq!(text(done.output()), "grace", "{case}");
+            let mut polls = 1;
+            while !stopped(kind, durability, polls, None).await {
+                polls += 1;
             }
+            assert!(polls > 3, "{kind}, {durability:?}: {polls}");
+            let mut writes = 0;
+            while !stopped(kind, durability, u32::MAX, Some(writes)).await {
+                writes += 1;
+            }
+            assert!(writes > 0, "{kind}, {durability:?}");
         }
     }
 }

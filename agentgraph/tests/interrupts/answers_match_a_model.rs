@@ -1,7 +1,7 @@
 //! Random tasks ask random questions, which change from execution to execution, and are compared with a small
-//! model of the rules for answers. Nodes refuse answers. Runs are answered in part, edited and dropped half-way,
-//! and their store fails. In every case an answer is delivered only to a question with an equal key and an equal
-//! value, no id is used for two questions, and no refused answer is delivered again.
+//! model of the rules for answers. Nodes refuse answers. Runs are answered in part, edited and dropped
+//! half-way, and their store fails. In every case an answer is delivered only to a question with an equal key
+//! and an equal value, no id is used for two questions, and no refused answer is delivered again.
 //!
 //! `ANSWER_CASES` sets the number of tasks.
 

@@ -31,8 +31,8 @@ pub(super) fn signature(signature: &Signature, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks the arguments of a `Result`. A text converts to an error that ends the run, and its author means one
-/// for the model.
+/// Checks the arguments of a `Result`. A text converts to an error that ends the run, and its author means
+/// one for the model.
 pub(super) fn result(arguments: &PathArguments, mistakes: &mut Mistakes) {
     let PathArguments::AngleBracketed(arguments) = arguments else { return };
     let Some(GenericArgument::Type(error)) = arguments.args.get(1) else { return };

@@ -26,6 +26,20 @@ pub async fn unnamed_error() -> Result<impl Into<ToolOutput>, impl Into<ToolErro
     Ok::<_, ToolError>("ok")
 }
 
+/// The prelude's `Result`, and `?` behind functions that return it.
+#[tool]
+pub async fn boxed_error(ctx: Ctx) -> Result<String> {
+    let n: u8 = ctx.once("n", async { Ok("7".parse()?) }).await?;
+    Ok(n.to_string())
+}
+
+/// `?` behind functions that return the prelude's `Result`.
+#[tool]
+pub async fn tool_error(ctx: Ctx) -> Result<String, ToolError> {
+    let n: u8 = ctx.once("n", async { Ok("7".parse()?) }).await?;
+    Ok(n.to_string())
+}
+
 /// An output that borrows from the call.
 #[tool]
 pub async fn id(call: &ToolCall) -> &str {
