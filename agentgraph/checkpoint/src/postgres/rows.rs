@@ -289,7 +289,7 @@ pub(super) async fn tail(
 }
 
 async fn newest(client: &Link<impl Parts>, place: Place<'_>) -> Result<Option<SqlRow>, Fault> {
-    Ok(client.query_opt(NEWEST, &[&place.thread.as_bytes(), &place.namespace.as_bytes()]).await?)
+    client.query_opt(NEWEST, &[&place.thread.as_bytes(), &place.namespace.as_bytes()]).await
 }
 
 pub(super) async fn row(
