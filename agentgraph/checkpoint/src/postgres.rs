@@ -167,7 +167,8 @@ macro_rules! answered {
                 if let Some(connection) = open {
                     connection.close();
                 }
-                // Idle ones may have lost the server too. Without them the next call connects, which fails sooner.
+                // Idle ones may have lost the server too. Without them the next call connects, and fails
+                // sooner.
                 $calls.pool.retain(|_, _| false);
                 Err($crate::postgres::fault::Fault::Silent($calls.answer_timeout))
             }
