@@ -171,6 +171,9 @@ macro_rules! answered {
                 if let Some(connection) = open {
                     connection.close();
                 }
+                // Idle ones may have lost the server too. Without them the next call connects, and fails
+                // sooner.
+                $calls.pool.retain(|_, _| false);
                 Err($crate::postgres::fault::Fault::Silent($calls.answer_timeout))
             }
         }

@@ -158,7 +158,8 @@ async fn a_call_of_a_saver_has_one_bound() {
     check!("release", saver.release("t", 1));
     let (fulls, gone) = (&[(first, LARGE.to_vec())], &[(0, 5..6)]);
     check!("rewrite", saver.rewrite(Rewrite { place, fence: 0, fulls, unfold: &[], gone }));
-    // A call may have stored something before its end was lost, so each of these has a step or a thread of its own.
+    // A call may have stored something before its end was lost, so each of these has a step or a thread of
+    // its own.
     let count = &AtomicI64::new(0);
     let next = || count.fetch_add(1, Ordering::SeqCst);
     check(relay, "put", || {

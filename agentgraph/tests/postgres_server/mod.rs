@@ -175,8 +175,8 @@ fn serve(
     run_until(&programs.join("postgres"), &arguments, "QUIT", folder, user, || is_ready(data))
 }
 
-/// Starts the shell around a program that a signal ends. Returns once `is_ready`; the program's log if it ends
-/// before.
+/// Starts the shell around a program that a signal ends. Returns once `is_ready`, or the program's log if it
+/// ends before.
 fn run_until(
     program: &Path,
     arguments: &[String],
