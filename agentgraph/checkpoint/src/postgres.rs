@@ -52,6 +52,7 @@ use listen::Listener;
 use taker::Taker;
 
 /// Keeps checkpoints in a Postgres database (version 12 or later), in tables that it creates on first use.
+/// A clone is another handle of the same store.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -99,8 +100,6 @@ use taker::Taker;
 ///
 /// [`StoreCode::Store`](crate::StoreCode::Store) if the server fails or cannot be reached; its source is
 /// the client's own error.
-///
-/// A clone is another handle of the same store.
 #[derive(Clone)]
 pub struct PostgresSaver {
     calls: Calls,

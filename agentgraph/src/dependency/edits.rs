@@ -116,7 +116,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         name: impl AsRef<str>,
         node: impl IntoDependencyNode<O, S, M>,
     ) -> Result<(), EditError> {
-        let edit = GraphEdit::AddNode { name: name.as_ref().to_owned(), template: None, args: Value::Null };
+        let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
         self.edits.submit(edit, Some(Arc::new(node.into_node())))
     }
 
