@@ -40,6 +40,7 @@ use crate::upkeep::{self, Upkeep};
 
 /// A wrapper around a checkpointer that encrypts everything stored (feature `encryption`): AES-256-GCM,
 /// with a separate key for each record.
+/// A clone is another handle of the same store.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -77,8 +78,6 @@ use crate::upkeep::{self, Upkeep};
 /// rows of the same thread, and take back an answer whose superstep is still open, so that its question is
 /// asked again. (The bytes that mark an answer as taken back are the only content stored
 /// unencrypted: the store needs it to find the threads that wait.)
-///
-/// A clone is another handle of the same store.
 #[derive(Clone)]
 pub struct EncryptedSaver<C> {
     inner: C,

@@ -51,8 +51,8 @@ use crate::upkeep::Upkeep;
 /// # }
 /// ```
 ///
-/// Only this process can access its content, so the hashes of large values are not verified on reads.
-/// A clone is another handle of the same store.
+/// Only this process can access its content, so the hashes of large values are not verified on reads. A
+/// clone is another handle of the same store.
 #[derive(Clone, Debug)]
 pub struct MemorySaver {
     store: Arc<Mutex<Store>>,

@@ -57,6 +57,7 @@ use statements::{Connection, Style};
 use taker::Taker;
 
 /// Keeps checkpoints in a Postgres database (version 12 or later), in tables that it creates on first use.
+/// A clone is another handle of the same store.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -107,8 +108,6 @@ use taker::Taker;
 ///
 /// [`StoreCode::Store`](crate::StoreCode::Store) if the server fails or cannot be reached; its source is
 /// the client's own error.
-///
-/// A clone is another handle of the same store.
 #[derive(Clone)]
 pub struct PostgresSaver {
     calls: Calls,

@@ -124,7 +124,7 @@ impl Desk for EditCollector {
 /// # async fn main() -> Result<()> {
 /// let graph =
 ///     StateGraph::new().node("plan", plan).node("write", write).edge(START, "plan").edge("plan", "write").compile()?;
-/// let words = graph.invoke(Words::update()).await?.into_finished()?;
+/// let words = graph.invoke(Words::update()).finish().await?;
 /// assert_eq!(words.seen, ["plan", "1 so far", "write"]);
 /// # Ok(())
 /// # }
@@ -152,8 +152,8 @@ impl Edits {
         template: impl AsRef<str>,
         args: impl Serialize,
     ) -> Result<(), EditError> {
-        let name = name.as_ref().to_owned();
-        let template = Some(template.as_ref().to_owned());
+        let name = name.as_ref().into();
+        let template = Some(template.as_ref().into());
         match serde_json::to_value(args) {
             Ok(args) => self.submit(GraphEdit::AddNode { name, template, args }, None),
             Err(error) => {
@@ -176,7 +176,7 @@ impl Edits {
         name: impl AsRef<str>,
         node: impl IntoNode<S, M>,
     ) -> Result<(), EditError> {
-        let edit = GraphEdit::AddNode { name: name.as_ref().to_owned(), template: None, args: Value::Null };
+        let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
         self.submit(edit, Some(Arc::new(node.into_node())))
     }
 
@@ -188,7 +188,7 @@ impl Edits {
     /// If the edge exists, or one of its ends is unknown. In a dependency graph also if it closes a cycle,
     /// or `to` is done.
     pub fn add_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.submit(GraphEdit::AddEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() }, None)
+        self.submit(GraphEdit::AddEdge { from: from.as_ref().into(), to: to.as_ref().into() }, None)
     }
 
     /// Adds an edge before the others: its source's output is the first input of its target, where order
@@ -197,10 +197,7 @@ impl Edits {
     /// # Errors
     /// As [`add_edge`](Edits::add_edge).
     pub fn prepend_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.submit(
-            GraphEdit::PrependEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() },
-            None,
-        )
+        self.submit(GraphEdit::PrependEdge { from: from.as_ref().into(), to: to.as_ref().into() }, None)
     }
 
     /// Removes an edge. A join no longer waits for its source. In a dependency graph, a node that loses its
@@ -210,10 +207,7 @@ impl Edits {
     /// If the edge does not exist, or one of its ends is unknown; in a dependency graph also if one of them
     /// is done.
     pub fn remove_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.submit(
-            GraphEdit::RemoveEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() },
-            None,
-        )
+        self.submit(GraphEdit::RemoveEdge { from: from.as_ref().into(), to: to.as_ref().into() }, None)
     }
 
     /// Removes a node with all its edges. If it was to run next, it does not; if it is running, it
@@ -222,7 +216,7 @@ impl Edits {
     /// # Errors
     /// If the node does not exist; in a dependency graph also if it runs, waits for an answer, or is done.
     pub fn remove_node(&self, name: impl AsRef<str>) -> Result<(), EditError> {
-        self.submit(GraphEdit::RemoveNode { name: name.as_ref().to_owned() }, None)
+        self.submit(GraphEdit::RemoveNode { name: name.as_ref().into() }, None)
     }
 
     /// Skips each of these nodes when it is reached next in this run: its last output is used again, and
@@ -233,7 +227,7 @@ impl Edits {
     /// no output to use again. In a dependency graph also if one of them runs or is done.
     pub fn skip<T: AsRef<str>>(&self, nodes: impl IntoIterator<Item = T>) -> Result<(), EditError> {
         self.submit(
-            GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().to_owned()).collect() },
+            GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().into()).collect() },
             None,
         )
     }

@@ -28,6 +28,7 @@ use crate::error::StoreError;
 
 /// A wrapper around a [`Store`] that encrypts its items (feature `encryption`): AES-256-GCM, with a separate
 /// key for each.
+/// A clone is another handle of the same store.
 ///
 /// ```
 /// use agentgraph_checkpoint::{EncryptedStore, EncryptionKey, Filter, KeyRing, MemoryStore, Namespace, StoreExt};
@@ -68,8 +69,6 @@ use crate::error::StoreError;
 ///
 /// Items are found under every key of the ring, and stored under the current one. An item under an older key
 /// moves to the current one when it is stored again, or by [`reseal`](Self::reseal).
-///
-/// A clone is another handle of the same store.
 #[derive(Clone)]
 pub struct EncryptedStore<S> {
     inner: S,

@@ -20,6 +20,7 @@ use crate::error::StoreError;
 use crate::services::from_micros;
 
 /// Keeps items in the memory of this process: for tests, and for memory that ends with its program.
+/// A clone is another handle of the same store.
 ///
 /// ```
 /// use agentgraph_checkpoint::{MemoryStore, Namespace, StoreExt};
@@ -33,8 +34,6 @@ use crate::services::from_micros;
 /// # Ok(())
 /// # }
 /// ```
-///
-/// A clone is another handle of the same store.
 #[derive(Clone)]
 pub struct MemoryStore {
     options: Options,

@@ -31,6 +31,7 @@ use crate::postgres::fault::explain_for_items;
 use crate::postgres::{Calls, called};
 
 /// Keeps items in a Postgres database (version 12 or later), in tables that it creates on first use.
+/// A clone is another handle of the same store.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -66,8 +67,6 @@ use crate::postgres::{Calls, called};
 /// [`StoreCode::Store`](crate::StoreCode::Store) if the server fails or cannot be reached; its source is
 /// the client's own error. [`StoreCode::ItemUnreadable`](crate::StoreCode::ItemUnreadable) if stored bytes
 /// are damaged; other items are not affected.
-///
-/// A clone is another handle of the same store.
 #[derive(Clone)]
 pub struct PostgresStore {
     options: Options,

@@ -39,6 +39,7 @@ use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::fault::{Fault, Home, Patience};
 
 /// Keeps items in an SQLite file, which is created on first use.
+/// A clone is another handle of the same store.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -72,8 +73,6 @@ use crate::sqlite::fault::{Fault, Home, Patience};
 /// [`StoreCode::Store`](crate::StoreCode::Store) if SQLite fails; its message names the file and what to
 /// do, its source is SQLite's own error. [`StoreCode::ItemUnreadable`](crate::StoreCode::ItemUnreadable)
 /// if stored bytes are damaged; other items are not affected.
-///
-/// A clone is another handle of the same store.
 #[derive(Clone)]
 pub struct SqliteStore {
     options: Options,

@@ -23,7 +23,7 @@ impl<O, S> BeforePass<O, S> {
 
     /// See [`PassEdits::add_fn`](crate::dependency::PassEdits::add_fn).
     pub fn add_fn<M>(&mut self, name: impl AsRef<str>, node: impl IntoDependencyNode<O, S, M>) -> &mut Self {
-        let edit = GraphEdit::AddNode { name: name.as_ref().to_owned(), template: None, args: Value::Null };
+        let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
         self.note(Ok(Op { edit, node: Some(node.into_node()), moot: false }))
     }
 
@@ -34,32 +34,32 @@ impl<O, S> BeforePass<O, S> {
         template: impl AsRef<str>,
         args: impl Serialize,
     ) -> &mut Self {
-        self.note(from_template(name.as_ref().to_owned(), template.as_ref().to_owned(), args))
+        self.note(from_template(name.as_ref().into(), template.as_ref().into(), args))
     }
 
     /// See [`PassEdits::add_edge`](crate::dependency::PassEdits::add_edge).
     pub fn add_edge(&mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> &mut Self {
-        self.edit(GraphEdit::AddEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() })
+        self.edit(GraphEdit::AddEdge { from: from.as_ref().into(), to: to.as_ref().into() })
     }
 
     /// See [`PassEdits::prepend_edge`](crate::dependency::PassEdits::prepend_edge).
     pub fn prepend_edge(&mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> &mut Self {
-        self.edit(GraphEdit::PrependEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() })
+        self.edit(GraphEdit::PrependEdge { from: from.as_ref().into(), to: to.as_ref().into() })
     }
 
     /// See [`PassEdits::remove_edge`](crate::dependency::PassEdits::remove_edge).
     pub fn remove_edge(&mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> &mut Self {
-        self.edit(GraphEdit::RemoveEdge { from: from.as_ref().to_owned(), to: to.as_ref().to_owned() })
+        self.edit(GraphEdit::RemoveEdge { from: from.as_ref().into(), to: to.as_ref().into() })
     }
 
     /// See [`PassEdits::remove_node`](crate::dependency::PassEdits::remove_node).
     pub fn remove_node(&mut self, name: impl AsRef<str>) -> &mut Self {
-        self.edit(GraphEdit::RemoveNode { name: name.as_ref().to_owned() })
+        self.edit(GraphEdit::RemoveNode { name: name.as_ref().into() })
     }
 
     /// See [`PassEdits::skip`](crate::dependency::PassEdits::skip).
     pub fn skip<N: AsRef<str>>(&mut self, nodes: impl IntoIterator<Item = N>) -> &mut Self {
-        self.edit(GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().to_owned()).collect() })
+        self.edit(GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().into()).collect() })
     }
 
     fn edit(&mut self, edit: GraphEdit) -> &mut Self {
